@@ -1,0 +1,378 @@
+"""Triangle meshes and heightfields: geometry, volume properties, convex hulls, files."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+MAX_HULL_VERTICES = 64
+"""Default largest number of vertices of a collision hull."""
+
+CLOSED_VOLUME_FRACTION = 1.0e-6
+"""A closed surface that encloses less than this part of its convex hull is a doubled sheet, not a solid."""
+
+
+def _readonly(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array
+
+
+class Mesh:
+    """Triangle mesh, seen from outside with counter-clockwise triangles.
+
+    A mesh does not change after it was made, so that shapes, worlds and models share it. Volume properties and hull are
+    computed when they are first asked for.
+
+    **Volume properties** (``volume``, ``com``, ``inertia``) are those of the enclosed solid of density one, exact for
+    polyhedra (Mirtich 1996; computed by trimesh). Vertices that coincide are merged first, so that STL files close. A
+    surface that is closed but turned inside out is taken as meant the other way round. A surface with holes, with
+    triangles of mixed orientation, or that encloses nothing has no volume of its own: it gets the properties of its
+    convex hull, with a warning.
+
+    Attributes:
+        vertices: corner points [m], shape ``[n, 3]``, float64.
+        indices: three vertex numbers a triangle, flat, shape ``[3 m]``, int32.
+        is_solid: whether mass fills the volume (default) or covers the surface.
+        color: red, green, blue from 0 to 1, or ``None``.
+        path: file it came from, or ``None``.
+    """
+
+    def __init__(
+        self,
+        vertices,
+        indices,
+        *,
+        compute_inertia: bool = True,
+        is_solid: bool = True,
+        max_hull_vertices: int = MAX_HULL_VERTICES,
+        color=None,
+        path: str | os.PathLike | None = None,
+    ):
+        """Makes a mesh of vertices and triangles.
+
+        Args:
+            vertices: corner points [m], ``[n, 3]``.
+            indices: three vertex numbers a triangle, ``[m, 3]`` or flat.
+            compute_inertia: compute volume properties now (and warn now) instead of when they are first needed.
+            is_solid: whether mass fills the volume or covers the surface.
+            max_hull_vertices: largest number of vertices of :attr:`hull_vertices`, at least 4.
+            color: red, green, blue from 0 to 1.
+            path: file the mesh came from, used to name it in messages.
+
+        Raises:
+            ValueError: nothing to see (no vertex or triangle), a coordinate is not finite, or an index names no vertex.
+        """
+        self.path = None if path is None else Path(path)
+        points = np.array(vertices, dtype=np.float64)
+        faces = np.array(indices)
+        if points.size == 0 or points.ndim > 2 or points.size % 3:
+            raise ValueError(f"{self}: vertices must have the shape [n, 3] with n > 0, not {list(points.shape)}")
+        points = points.reshape(-1, 3)
+        if not np.all(np.isfinite(points)):
+            row = int(np.flatnonzero(~np.all(np.isfinite(points), axis=1))[0])
+            raise ValueError(f"{self}: vertex {row} is {points[row].tolist()}; coordinates must be finite")
+        if faces.size == 0 or faces.size % 3:
+            raise ValueError(f"{self}: indices must hold three numbers a triangle and at least one, not {faces.size}")
+        if not np.array_equal(faces, faces.astype(np.int64)):
+            raise ValueError(f"{self}: indices must be whole numbers")
+        faces = faces.astype(np.int64).reshape(-1)
+        if faces.min() < 0 or faces.max() >= len(points):
+            bad = faces[(faces < 0) | (faces >= len(points))][0]
+            raise ValueError(f"{self}: index {bad} names no vertex; there are {len(points)}, counted from 0")
+        if max_hull_vertices < 4:
+            raise ValueError(f"{self}: max_hull_vertices is {max_hull_vertices}; a solid hull needs at least 4")
+        self.vertices = _readonly(points)
+        self.indices = _readonly(faces.astype(np.int32))
+        self.is_solid = bool(is_solid)
+        self.max_hull_vertices = int(max_hull_vertices)
+        self.color = None if color is None else tuple(float(c) for c in color)
+        if compute_inertia:
+            self._volume_properties  # noqa: B018
+
+    def __str__(self) -> str:
+        return f"mesh '{self.path}'" if self.path is not None else "mesh"
+
+    def __repr__(self) -> str:
+        return f"<{self}: {len(self.vertices)} vertices, {len(self.indices) // 3} triangles>"
+
+    # Copies of a builder share its meshes; a deep copy of ten thousand robots must not copy ten thousand meshes.
+    def __deepcopy__(self, memo) -> Mesh:
+        return self
+
+    @functools.cached_property
+    def _trimesh(self):
+        import trimesh
+
+        return trimesh.Trimesh(vertices=self.vertices, faces=self.indices.reshape(-1, 3), process=True, validate=True)
+
+    @property
+    def is_watertight(self) -> bool:
+        """Whether the surface is closed and its triangles agree on what is inside."""
+        return bool(self._trimesh.is_watertight and self._trimesh.is_winding_consistent)
+
+    @functools.cached_property
+    def _volume_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
+        if not self.is_solid:
+            return self._surface_properties()
+        hull = _hull_trimesh(self._hull)
+        hull_volume = 0.0 if hull is None else float(hull.volume)
+        if hull_volume <= 0.0:
+            warnings.warn(f"{self} is flat and encloses no volume; its mass is zero", stacklevel=4)
+            return 0.0, _readonly(self.vertices.mean(axis=0)), _readonly(np.zeros((3, 3)))
+        solid = self._trimesh
+        if not self.is_watertight:
+            why = "is not closed, or its triangles disagree on what is inside"
+        elif abs(solid.volume) < CLOSED_VOLUME_FRACTION * hull_volume:
+            why = "encloses no volume"
+        else:
+            return _solid_properties(solid)
+        warnings.warn(
+            f"{self} {why}; mass, centre of mass and inertia are those of its convex hull. Repair the mesh or give the "
+            "body its inertia",
+            stacklevel=4,
+        )
+        return _solid_properties(hull)
+
+    def _surface_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """Area, centre and inertia of the surface with one kilogram a square metre."""
+        corners = self.vertices[self.indices.reshape(-1, 3)]
+        area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=-1)
+        total = float(area.sum())
+        if total == 0.0:
+            warnings.warn(f"{self} has no area; its mass is zero", stacklevel=5)
+            return 0.0, _readonly(self.vertices.mean(axis=0)), _readonly(np.zeros((3, 3)))
+        com = np.einsum("t,tij->j", area, corners) / (3.0 * total)
+        corners = corners - com
+        middle = corners.sum(axis=1)
+        # Integral of x x^T over a triangle: area / 12 (sum of v v^T + s s^T) with s the sum of its corners.
+        second = np.einsum("t,tia,tib->ab", area, corners, corners) + np.einsum("t,ta,tb->ab", area, middle, middle)
+        second /= 12.0
+        return total, _readonly(com), _readonly(np.trace(second) * np.eye(3) - second)
+
+    @property
+    def volume(self) -> float:
+        """Enclosed volume [m^3] (area [m^2] where ``is_solid`` is false), which is the mass at density one."""
+        return self._volume_properties[0]
+
+    @property
+    def com(self) -> np.ndarray:
+        """Centre of mass [m], shape ``[3]``."""
+        return self._volume_properties[1]
+
+    @property
+    def inertia(self) -> np.ndarray:
+        """Inertia about the centre of mass at density one, ``[3, 3]``: kg m^2 for one kilogram a cubic metre."""
+        return self._volume_properties[2]
+
+    @functools.cached_property
+    def _hull(self) -> np.ndarray:
+        """All vertices of the convex hull, sorted."""
+        return _hull_points(self.vertices)
+
+    @functools.cached_property
+    def _reduced_hull(self) -> tuple[np.ndarray, float]:
+        points, error = _reduce_hull(self._hull, self.max_hull_vertices)
+        return _readonly(points), error
+
+    @property
+    def hull_vertices(self) -> np.ndarray:
+        """Vertices of a convex hull with at most ``max_hull_vertices`` vertices [m], ``[k, 3]``.
+
+        The vertices are a choice from those of the exact hull, so the reduced hull lies inside it; :attr:`hull_error`
+        says how far inside. The choice starts with the extremes along the axes and then always takes the vertex that
+        sticks out farthest (ties: the smallest coordinates), which depends on the point set alone, not on their order.
+        """
+        return self._reduced_hull[0]
+
+    @property
+    def hull_error(self) -> float:
+        """Largest distance [m] by which a vertex of the exact hull stands out of the reduced one."""
+        return self._reduced_hull[1]
+
+    @functools.cached_property
+    def hull_mesh(self) -> Mesh:
+        """The exact convex hull as a closed mesh.
+
+        Raises:
+            ValueError: all vertices lie in one plane.
+        """
+        hull = _hull_trimesh(self._hull)
+        if hull is None:
+            raise ValueError(f"{self} is flat; its convex hull is no solid")
+        return Mesh(hull.vertices, hull.faces, compute_inertia=False, is_solid=self.is_solid, path=self.path)
+
+    @staticmethod
+    def from_file(path: str | os.PathLike, *, scale=1.0, max_hull_vertices: int = MAX_HULL_VERTICES) -> Mesh:
+        """Loads an STL, OBJ, DAE, PLY, OFF or glTF file.
+
+        All objects of the file become one mesh. The same unchanged file is read once and shared. COLLADA files are
+        brought to metres by their unit and keep the axes they are written in (see :func:`load_triangles`).
+
+        Args:
+            path: the file.
+            scale: one factor, or one for each axis; a negative product mirrors and turns the triangles over.
+            max_hull_vertices: see :class:`Mesh`.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file cannot be read as a mesh or holds no triangles, or a scale is zero or not finite.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"mesh file '{path}' does not exist")
+        factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), (3,))
+        if not np.all(np.isfinite(factors)) or np.any(factors == 0.0):
+            raise ValueError(f"mesh '{path}': scale {factors.tolist()} must be finite and not zero")
+        stat = path.stat()
+        return _cached_mesh(
+            str(path.resolve()), stat.st_mtime_ns, stat.st_size, tuple(map(float, factors)), int(max_hull_vertices)
+        )
+
+
+class Heightfield:
+    """Terrain as a grid of heights; always static.
+
+    Heights are ``min_z + data * (max_z - min_z)`` with ``data`` from 0 to 1. Row ``r`` lies at
+    ``y = -hy + 2 hy r / (nrow - 1)``, column ``c`` at ``x = -hx + 2 hx c / (ncol - 1)``.
+
+    Attributes:
+        data: normalised heights, ``[nrow, ncol]``.
+        nrow, ncol: number of rows and columns.
+        hx, hy: half the extent along x and y [m].
+        min_z, max_z: heights of ``data`` 0 and 1 [m].
+    """
+
+    def __init__(self, data, nrow: int, ncol: int, hx: float = 1.0, hy: float = 1.0, min_z=None, max_z=None):
+        """Takes heights in any range; where ``min_z`` and ``max_z`` are given, the range is stretched to them.
+
+        Raises:
+            ValueError: fewer than 2 rows or columns, a wrong number of heights, heights not finite, an extent that is
+                not positive, ``max_z < min_z``, or only one of ``min_z`` and ``max_z`` given.
+        """
+        if nrow < 2 or ncol < 2:
+            raise ValueError(f"heightfield: nrow {nrow} and ncol {ncol} must be at least 2")
+        heights = np.array(data, dtype=np.float64)
+        if heights.size != nrow * ncol:
+            raise ValueError(f"heightfield: {heights.size} heights for {nrow} rows of {ncol} columns")
+        if not np.all(np.isfinite(heights)):
+            raise ValueError("heightfield: heights must be finite")
+        if not (hx > 0.0 and hy > 0.0 and np.isfinite(hx) and np.isfinite(hy)):
+            raise ValueError(f"heightfield: half extents hx {hx} and hy {hy} must be positive and finite")
+        if (min_z is None) != (max_z is None):
+            raise ValueError("heightfield: give both min_z and max_z, or neither")
+        low, high = float(heights.min()), float(heights.max())
+        if min_z is not None and not (np.isfinite(min_z) and np.isfinite(max_z) and min_z <= max_z):
+            raise ValueError(f"heightfield: min_z {min_z} must not be above max_z {max_z}, both finite")
+        self.data = _readonly(((heights - low) / (high - low if high > low else 1.0)).reshape(nrow, ncol))
+        self.nrow, self.ncol = int(nrow), int(ncol)
+        self.hx, self.hy = float(hx), float(hy)
+        self.min_z = low if min_z is None else float(min_z)
+        self.max_z = high if max_z is None else float(max_z)
+
+    def __deepcopy__(self, memo) -> Heightfield:
+        return self
+
+
+def load_triangles(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices ``[n, 3]`` [m] and triangles ``[m, 3]`` of all objects of a mesh file."""
+    import trimesh
+
+    try:
+        scene = trimesh.load_scene(str(path), process=False)
+        mesh = scene.to_mesh()
+    except Exception as error:
+        raise ValueError(f"mesh '{path}' cannot be read: {error}") from error
+    faces = getattr(mesh, "faces", None)
+    if faces is None or len(faces) == 0:
+        raise ValueError(f"mesh '{path}' holds no triangles")
+    return np.asarray(mesh.vertices, dtype=np.float64), np.asarray(faces, dtype=np.int64)
+
+
+@functools.lru_cache(maxsize=256)
+def _cached_mesh(path: str, mtime: int, size: int, scale: tuple, max_hull_vertices: int) -> Mesh:
+    # mtime and size are part of the key only, so that an edited file is read again.
+    del mtime, size
+    vertices, faces = load_triangles(Path(path))
+    if np.prod(scale) < 0.0:
+        faces = faces[:, ::-1]
+    return Mesh(vertices * scale, faces, compute_inertia=False, max_hull_vertices=max_hull_vertices, path=path)
+
+
+def _solid_properties(solid) -> tuple[float, np.ndarray, np.ndarray]:
+    """Volume, centre and inertia of a closed trimesh at density one."""
+    import trimesh
+
+    properties = trimesh.triangles.mass_properties(solid.triangles, density=1.0, skip_inertia=False)
+    sign = 1.0 if properties.mass > 0.0 else -1.0
+    inertia = sign * np.asarray(properties.inertia, dtype=np.float64)
+    com = np.array(properties.center_mass, dtype=np.float64)
+    return sign * float(properties.mass), _readonly(com), _readonly(0.5 * (inertia + inertia.T))
+
+
+def _hull_points(points: np.ndarray) -> np.ndarray:
+    """Vertices of the convex hull of ``points``, sorted by x, y, z; also for points in a plane or on a line."""
+    from scipy.spatial import ConvexHull
+
+    points = np.unique(points, axis=0)
+    if len(points) <= 2:
+        return points
+    centred = points - points.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    # Coordinates have 16 digits; directions thinner than a billionth of the size are rounding.
+    rank = int(np.sum(sizes > 1.0e-9 * sizes[0]))
+    if rank == 1:
+        along = centred @ axes[0]
+        chosen = np.array([np.argmin(along), np.argmax(along)])
+    elif rank == 2:
+        chosen = ConvexHull(centred @ axes[:2].T).vertices
+    else:
+        chosen = ConvexHull(points).vertices
+    return points[np.sort(chosen)]
+
+
+def _hull_trimesh(points: np.ndarray):
+    """The convex hull of ``points`` as a trimesh, or ``None`` where it is flat."""
+    import trimesh
+    from scipy.spatial import QhullError
+
+    if len(points) < 4:
+        return None
+    try:
+        return trimesh.convex.convex_hull(points)
+    except QhullError:
+        return None
+
+
+def _reduce_hull(points: np.ndarray, count: int) -> tuple[np.ndarray, float]:
+    """At most ``count`` of the hull vertices, sorted as given, and how far the others stand out."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    if len(points) <= count:
+        return points, 0.0
+    chosen = []
+    for axis in (0, 1, 2):
+        for index in (int(np.argmin(points[:, axis])), int(np.argmax(points[:, axis]))):
+            if index not in chosen:
+                chosen.append(index)
+    # A start that spans space: then farthest from the points chosen so far.
+    while len(chosen) < count:
+        try:
+            hull = ConvexHull(points[chosen])
+        except (QhullError, ValueError):
+            distance = np.min(np.linalg.norm(points[:, None] - points[None, chosen], axis=-1), axis=1)
+            chosen.append(int(np.argmax(distance)))
+            continue
+        break
+    while True:
+        hull = ConvexHull(points[chosen])
+        outside = np.max(points @ hull.equations[:, :3].T + hull.equations[:, 3], axis=1)
+        outside[chosen] = 0.0
+        worst = int(np.argmax(outside))
+        if len(chosen) >= count or outside[worst] <= 0.0:
+            break
+        chosen.append(worst)
+    return points[np.sort(chosen)], float(max(outside[worst], 0.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -104,38 +105,41 @@ class Mesh:
         return self
 
     @functools.cached_property
-    def _trimesh(self):
+    def is_watertight(self) -> bool:
+        """Whether the surface is closed and its triangles agree on what is inside, once coinciding vertices merge."""
+        return self._closed_triangles() is not None
+
+    def _closed_triangles(self) -> np.ndarray | None:
         import trimesh
 
-        return trimesh.Trimesh(vertices=self.vertices, faces=self.indices.reshape(-1, 3), process=True, validate=True)
-
-    @property
-    def is_watertight(self) -> bool:
-        """Whether the surface is closed and its triangles agree on what is inside."""
-        return bool(self._trimesh.is_watertight and self._trimesh.is_winding_consistent)
+        faces = self.indices.reshape(-1, 3)
+        merged = trimesh.Trimesh(vertices=self.vertices, faces=faces, process=True, validate=True)
+        closed = len(merged.faces) > 0 and merged.is_watertight and merged.is_winding_consistent
+        return np.asarray(merged.triangles) if closed else None
 
     @functools.cached_property
     def _volume_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
         if not self.is_solid:
             return self._surface_properties()
-        hull = _hull_trimesh(self._hull)
-        hull_volume = 0.0 if hull is None else float(hull.volume)
-        if hull_volume <= 0.0:
+        faces = _hull_triangles(self._hull)
+        hull = None if faces is None else _solid_properties(self._hull[faces])
+        if hull is None or hull[0] <= 0.0:
             warnings.warn(f"{self} is flat and encloses no volume; its mass is zero", stacklevel=4)
             return 0.0, _readonly(self.vertices.mean(axis=0)), _readonly(np.zeros((3, 3)))
-        solid = self._trimesh
-        if not self.is_watertight:
-            why = "is not closed, or its triangles disagree on what is inside"
-        elif abs(solid.volume) < CLOSED_VOLUME_FRACTION * hull_volume:
+        triangles = self._closed_triangles()
+        if triangles is not None:
+            solid = _solid_properties(triangles)
+            if solid[0] >= CLOSED_VOLUME_FRACTION * hull[0]:
+                return solid
             why = "encloses no volume"
         else:
-            return _solid_properties(solid)
+            why = "is not closed, or its triangles disagree on what is inside"
         warnings.warn(
             f"{self} {why}; mass, centre of mass and inertia are those of its convex hull. Repair the mesh or give the "
             "body its inertia",
             stacklevel=4,
         )
-        return _solid_properties(hull)
+        return hull
 
     def _surface_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
         """Area, centre and inertia of the surface with one kilogram a square metre."""
@@ -200,17 +204,17 @@ class Mesh:
         Raises:
             ValueError: all vertices lie in one plane.
         """
-        hull = _hull_trimesh(self._hull)
-        if hull is None:
+        faces = _hull_triangles(self._hull)
+        if faces is None:
             raise ValueError(f"{self} is flat; its convex hull is no solid")
-        return Mesh(hull.vertices, hull.faces, compute_inertia=False, is_solid=self.is_solid, path=self.path)
+        return Mesh(self._hull, faces, compute_inertia=False, is_solid=self.is_solid, path=self.path)
 
     @staticmethod
     def from_file(path: str | os.PathLike, *, scale=1.0, max_hull_vertices: int = MAX_HULL_VERTICES) -> Mesh:
         """Loads an STL, OBJ, DAE, PLY, OFF or glTF file.
 
-        All objects of the file become one mesh. The same unchanged file is read once and shared. COLLADA files are
-        brought to metres by their unit and keep the axes they are written in (see :func:`load_triangles`).
+        All objects of the file become one mesh. The same unchanged file is read once and shared. For the unit and axes
+        of COLLADA files see :func:`load_triangles`.
 
         Args:
             path: the file.
@@ -277,19 +281,36 @@ class Heightfield:
         return self
 
 
-def load_triangles(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices ``[n, 3]`` [m] and triangles ``[m, 3]`` of all objects of a mesh file."""
+def load_triangles(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices ``[n, 3]`` [m] and triangles ``[m, 3]`` of all objects of a mesh file.
+
+    A COLLADA file's ``<unit>`` is applied, as RViz and Gazebo do (pinocchio reads the plain numbers). Its ``<up_axis>``
+    is not, as in RViz and pinocchio: the axes of the file are the axes of the link. All other formats have no unit and
+    are in metres.
+
+    Raises:
+        ValueError: the file cannot be read, holds no triangles, or is a COLLADA file with XML entities.
+    """
     import trimesh
 
+    path = Path(path)
+    factor = 1.0
     try:
-        scene = trimesh.load_scene(str(path), process=False)
-        mesh = scene.to_mesh()
+        if path.suffix.lower() == ".dae":
+            text = path.read_bytes()
+            if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
+                raise ValueError("it declares XML entities or a document type, which are refused; remove them")
+            unit = re.search(rb"<unit\b[^>]*\bmeter\s*=\s*[\"']([^\"']+)[\"']", text)
+            factor = float(unit.group(1)) if unit else 1.0
+            if not (np.isfinite(factor) and factor > 0.0):
+                raise ValueError(f"its unit of {factor} metres must be above 0")
+        mesh = trimesh.load_scene(str(path), process=False).to_mesh()
     except Exception as error:
         raise ValueError(f"mesh '{path}' cannot be read: {error}") from error
     faces = getattr(mesh, "faces", None)
     if faces is None or len(faces) == 0:
         raise ValueError(f"mesh '{path}' holds no triangles")
-    return np.asarray(mesh.vertices, dtype=np.float64), np.asarray(faces, dtype=np.int64)
+    return factor * np.asarray(mesh.vertices, dtype=np.float64), np.asarray(faces, dtype=np.int64)
 
 
 @functools.lru_cache(maxsize=256)
@@ -302,14 +323,17 @@ def _cached_mesh(path: str, mtime: int, size: int, scale: tuple, max_hull_vertic
     return Mesh(vertices * scale, faces, compute_inertia=False, max_hull_vertices=max_hull_vertices, path=path)
 
 
-def _solid_properties(solid) -> tuple[float, np.ndarray, np.ndarray]:
-    """Volume, centre and inertia of a closed trimesh at density one."""
-    import trimesh
+def _solid_properties(triangles) -> tuple[float, np.ndarray, np.ndarray]:
+    """Volume, centre and inertia at density one of the solid inside closed ``triangles`` ``[m, 3, 3]``."""
+    from trimesh.triangles import mass_properties
 
-    properties = trimesh.triangles.mass_properties(solid.triangles, density=1.0, skip_inertia=False)
+    # Lever arms are taken from a point near the solid: volumes are differences, and lose digits far from the origin.
+    triangles = np.asarray(triangles, dtype=np.float64)
+    middle = 0.5 * (triangles.min(axis=(0, 1)) + triangles.max(axis=(0, 1)))
+    properties = mass_properties(triangles - middle, density=1.0)
     sign = 1.0 if properties.mass > 0.0 else -1.0
     inertia = sign * np.asarray(properties.inertia, dtype=np.float64)
-    com = np.array(properties.center_mass, dtype=np.float64)
+    com = middle + np.asarray(properties.center_mass, dtype=np.float64)
     return sign * float(properties.mass), _readonly(com), _readonly(0.5 * (inertia + inertia.T))
 
 
@@ -334,17 +358,22 @@ def _hull_points(points: np.ndarray) -> np.ndarray:
     return points[np.sort(chosen)]
 
 
-def _hull_trimesh(points: np.ndarray):
-    """The convex hull of ``points`` as a trimesh, or ``None`` where it is flat."""
-    import trimesh
-    from scipy.spatial import QhullError
+def _hull_triangles(points: np.ndarray) -> np.ndarray | None:
+    """Outward triangles ``[m, 3]`` of the convex hull of ``points``, or ``None`` where it is flat."""
+    from scipy.spatial import ConvexHull, QhullError
 
     if len(points) < 4:
         return None
     try:
-        return trimesh.convex.convex_hull(points)
+        hull = ConvexHull(points)
     except QhullError:
         return None
+    faces = hull.simplices.copy()
+    corners = points[faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    inward = np.sum(normal * hull.equations[:, :3], axis=1) < 0.0
+    faces[inward] = faces[inward][:, ::-1]
+    return faces
 
 
 def _reduce_hull(points: np.ndarray, count: int) -> tuple[np.ndarray, float]:

@@ -69,8 +69,8 @@ def _cone(density, radius, half_height, *_):
     return mass, -0.5 * half_height, np.array([across, across, 0.3 * mass * radius**2])
 
 
-# Formula, names of the sizes, and whether a wall takes from that size (a capsule's inner cylinder keeps its half height,
-# because the caps shrink with the radius).
+# Formula, names of the sizes, and whether a wall takes from that size: a capsule's inner cylinder keeps its half
+# height, because the caps shrink with the radius.
 _SOLIDS = {
     GeoType.SPHERE: (_sphere, ("radius",), (True,)),
     GeoType.BOX: (_box, ("half extent x", "half extent y", "half extent z"), (True, True, True)),

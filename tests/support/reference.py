@@ -116,15 +116,14 @@ class Tree:
         return slice(self.joint_qd_start[j], self.joint_qd_start[j + 1])
 
     def parents_first(self) -> list[int]:
-        """The joints, each after the joint that carries its parent body."""
-        order, placed, waiting = [], {-1}, list(range(self.joint_count))
-        while waiting:
-            ready = [j for j in waiting if int(self.joint_parent[j]) in placed]
-            if not ready:
-                raise ValueError(f"joints {waiting} hang on no tree")
-            order += ready
-            placed |= {int(self.joint_child[j]) for j in ready}
-            waiting = [j for j in waiting if j not in ready]
+        """The joints, each after the joint that carries its parent body, branch by branch (depth first)."""
+        order, bodies = [], [-1]
+        while bodies:
+            body = bodies.pop()
+            order += [j for j in range(self.joint_count) if self.joint_child[j] == body >= 0]
+            bodies += [int(c) for c in self.joint_child[self.joint_parent == body]]
+        if len(order) != self.joint_count:
+            raise ValueError(f"joints {sorted(set(range(self.joint_count)) - set(order))} hang on no tree")
         return order
 
 

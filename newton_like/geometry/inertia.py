@@ -74,6 +74,20 @@ def principal_moments(inertia) -> np.ndarray:
     return np.linalg.eigvalsh(np.asarray(inertia, dtype=np.float64).reshape(3, 3))
 
 
+def nearest_possible(inertia) -> np.ndarray:
+    """The inertia that some body has and that is nearest to a given symmetric one.
+
+    The second moments ``S = tr(I) / 2 - I`` (integral of x x^T) of a body have no negative eigenvalue, and that is the
+    whole condition on an inertia (Wensing, Kim, Slotine 2018). Negative ones are set to zero, which gives the nearest
+    such matrix in the Frobenius norm, and turned back: ``I = tr(S) - S``.
+    """
+    inertia = np.asarray(inertia, dtype=np.float64).reshape(3, 3)
+    inertia = 0.5 * (inertia + inertia.T)
+    values, vectors = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    second = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.trace(second) * np.eye(3) - second
+
+
 def check(mass: float, inertia) -> str | None:
     """Says what is wrong with a body's mass and inertia, or ``None`` where nothing is.
 

@@ -1,0 +1,436 @@
+"""What a URDF file says, as plain records: read, checked, and in the units and frames of the file.
+
+Format: http://wiki.ros.org/urdf/XML. Nothing here knows the model builder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.geometry.transforms import IDENTITY, quat_from_rpy, quat_to_matrix, transform
+from newton_like.importers.xml_source import XmlElement, XmlSource
+
+JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
+
+_KNOWN = {
+    "robot": {"link", "joint", "material"},
+    "link": {"inertial", "visual", "collision"},
+    "inertial": {"origin", "mass", "inertia"},
+    "visual": {"origin", "geometry", "material"},
+    "collision": {"origin", "geometry", "material"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+    "material": {"color"},
+}
+"""Elements that are understood, by the element they stand in. All others are counted in ``UrdfRobot.not_understood``."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A shape.
+
+    Attributes:
+        kind: one of ``GEOMETRIES``.
+        size: box: full sides; sphere: radius; cylinder: radius, length; capsule: radius, length without the caps; mesh:
+            factors along x, y, z.
+        filename: of the mesh, as written.
+        element: where it stands.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+    filename: str | None
+    element: XmlElement
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A visual or collision of a link: name, pose in the link frame, geometry, (red, green, blue, alpha) or ``None``."""
+
+    name: str | None
+    origin: np.ndarray
+    geometry: Geometry
+    rgba: tuple[float, ...] | None
+
+
+@dataclass
+class Link:
+    """A link; mass, centre of mass and inertia (about it, link axes) are ``None`` where the file gives none."""
+
+    name: str
+    element: XmlElement
+    inertial: tuple[float, np.ndarray, np.ndarray] | None = None
+    visuals: list[Piece] = field(default_factory=list)
+    collisions: list[Piece] = field(default_factory=list)
+
+
+@dataclass
+class Joint:
+    """A joint.
+
+    Attributes:
+        name, type, parent, child: as in the file.
+        element: where it stands.
+        origin: pose of the joint (and child link) frame in the parent link.
+        axis: unit vector in the joint frame; of fixed and floating joints x.
+        lower, upper: position limits [rad or m], ``None`` where there is none.
+        effort, velocity: limits [N m or N, rad/s or m/s], ``None`` where the file has none or zero.
+        damping, friction: ``None`` where the file has none.
+        mimic: ``(joint, multiplier, offset)`` or ``None``.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    element: XmlElement
+    origin: np.ndarray
+    axis: np.ndarray
+    lower: float | None = None
+    upper: float | None = None
+    effort: float | None = None
+    velocity: float | None = None
+    damping: float | None = None
+    friction: float | None = None
+    mimic: tuple[str, float, float] | None = None
+
+
+@dataclass
+class UrdfRobot:
+    """A robot.
+
+    Attributes:
+        name: of the robot.
+        source: the file.
+        links, joints: by name, in file order.
+        root: name of the link that is no joint's child.
+        remarks: what the file leaves open or says against the rules, and what was made of it: a statement, and the
+            names of all that it holds for.
+        not_understood: number of elements that were not read, by ``parent/tag``.
+        unused: number of elements that are understood, but mean nothing to a simulation, by ``parent/tag``.
+    """
+
+    name: str
+    source: XmlSource
+    links: dict[str, Link] = field(default_factory=dict)
+    joints: dict[str, Joint] = field(default_factory=dict)
+    root: str = ""
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    not_understood: Counter = field(default_factory=Counter)
+    unused: Counter = field(default_factory=Counter)
+
+    def remark(self, statement: str, name: str) -> None:
+        """Notes that ``statement`` holds for ``name``."""
+        self.remarks.setdefault(statement, []).append(name)
+
+    def children(self) -> dict[str, list[Joint]]:
+        """The joints below each link, in file order."""
+        below = {name: [] for name in self.links}
+        for joint in self.joints.values():
+            below[joint.parent].append(joint)
+        return below
+
+
+_UNUSED = {("joint", "safety_controller"), ("joint", "calibration")}
+
+
+def parse_robot(source: XmlSource) -> UrdfRobot:
+    """Reads and checks a robot.
+
+    Raises:
+        ImportFileError: anything is wrong with it; the message names file, line, element and cure.
+    """
+    root = source.root
+    if root.tag != "robot":
+        raise root.error(f"a URDF file starts with <robot>, not <{root.tag}>; is this another kind of file?")
+    robot = UrdfRobot(root.need_text("name"), source)
+    _take_stock(root, robot)
+    palette = _materials(robot)
+    for element in root.all("link"):
+        link = _link(element, robot, palette)
+        if link.name in robot.links:
+            first = robot.links[link.name].element.line
+            raise element.error(f"there is a link of that name in line {first} already; rename one")
+        robot.links[link.name] = link
+    for element in root.all("joint"):
+        joint = _joint(element, robot)
+        if joint.name in robot.joints:
+            first = robot.joints[joint.name].element.line
+            raise element.error(f"there is a joint of that name in line {first} already; rename one")
+        robot.joints[joint.name] = joint
+    _check_tree(robot)
+    _resolve_mimics(robot)
+    return robot
+
+
+def _take_stock(root: XmlElement, robot: UrdfRobot) -> None:
+    """Counts the elements that will not be read, and refuses xacro."""
+    stack = [root]
+    while stack:
+        element = stack.pop()
+        if element.tag.startswith("xacro:"):
+            raise element.error("this is a xacro macro, not URDF; run 'xacro file.xacro > file.urdf' first")
+        known = _KNOWN.get(element.tag)
+        for child in element.children:
+            if known is None or child.tag in known or child.tag.startswith("xacro:"):
+                # What stands inside <geometry> is checked where it is read.
+                stack.append(child)
+            elif (element.tag, child.tag) in _UNUSED:
+                robot.unused[f"{element.tag}/{child.tag}"] += 1
+            else:
+                robot.not_understood[f"{element.tag}/{child.tag}"] += 1
+
+
+def _materials(robot: UrdfRobot) -> dict[str, tuple[float, ...]]:
+    """Colours by name. A visual may define one that others then name, so all of the file are read first."""
+    palette = {}
+    root = robot.source.root
+    inner = [piece for link in root.all("link") for tag in ("visual", "collision") for piece in link.all(tag)]
+    for parent in (root, *inner):
+        for element in parent.all("material"):
+            rgba, name = _color(element), element.get("name")
+            if rgba is not None and name:
+                palette.setdefault(name, rgba)
+    return palette
+
+
+def _color(element: XmlElement) -> tuple[float, ...] | None:
+    color = element.first("color")
+    if color is None:
+        return None
+    rgba = color.numbers("rgba", 4)
+    if not all(0.0 <= part <= 1.0 for part in rgba):
+        raise color.error(f"rgba={color.get('rgba')!r}: red, green, blue and alpha are numbers from 0 to 1")
+    return rgba
+
+
+def _origin(element: XmlElement) -> np.ndarray:
+    origin = element.first("origin")
+    if origin is None:
+        return IDENTITY.copy()
+    return transform(
+        origin.numbers("xyz", 3, (0.0, 0.0, 0.0)), quat_from_rpy(origin.numbers("rpy", 3, (0.0, 0.0, 0.0)))
+    )
+
+
+def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
+    link = Link(element.need_text("name"), element)
+    inertial = element.first("inertial")
+    if inertial is not None:
+        link.inertial = _inertial(inertial, link.name)
+    for tag, pieces in (("visual", link.visuals), ("collision", link.collisions)):
+        for piece in element.all(tag):
+            geometry = _geometry(piece, tag, link.name, robot)
+            if geometry is None:
+                continue
+            rgba, material = None, piece.first("material")
+            if material is not None:
+                rgba = _color(material) or palette.get(material.get("name", ""))
+                if rgba is None and tag == "visual":
+                    robot.remark("links name a material without a colour and get a default one", link.name)
+            pieces.append(Piece(piece.get("name"), _origin(piece), geometry, rgba))
+    return link
+
+
+def _inertial(element: XmlElement, link: str) -> tuple[float, np.ndarray, np.ndarray]:
+    mass_element, matrix_element = element.need("mass"), element.need("inertia")
+    mass = mass_element.number("value")
+    if mass < 0.0:
+        raise mass_element.error(f"link {link!r} has the mass {mass:g} kg; a mass is at least 0")
+    ixx, iyy, izz = (matrix_element.number(name) for name in ("ixx", "iyy", "izz"))
+    ixy, ixz, iyz = (matrix_element.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
+    matrix = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
+    if mass == 0.0 and np.any(matrix):
+        raise matrix_element.error(f"link {link!r} has inertia but no mass; give it a mass, or no inertia")
+    origin = _origin(element)
+    rotation = quat_to_matrix(origin[3:])
+    return mass, origin[:3], rotation @ matrix @ rotation.T
+
+
+def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geometry | None:
+    """The geometry of a piece; ``None`` for a visual of size zero."""
+    holder = piece.need("geometry")
+    if len(holder.children) != 1 or holder.children[0].tag not in GEOMETRIES:
+        found = ", ".join(f"<{child.tag}>" for child in holder.children) or "nothing"
+        raise holder.error(f"in a {tag} of link {link!r} must hold one of {', '.join(GEOMETRIES)}, not {found}")
+    element = holder.children[0]
+    kind, filename = element.tag, None
+    if kind == "box":
+        size = element.numbers("size", 3)
+    elif kind == "sphere":
+        size = (element.number("radius"),)
+    elif kind == "cylinder":
+        size = (element.number("radius"), element.number("length"))
+    elif kind == "capsule":
+        # The length is called 'length' by most readers and 'height' by some.
+        size = (element.number("radius"), element.number("length" if element.get("length") else "height"))
+    else:
+        filename = element.need_text("filename")
+        size = element.numbers("scale", 3, (1.0, 1.0, 1.0)) if element.get("scale") else (1.0, 1.0, 1.0)
+        if 0.0 in size:
+            raise element.error(f"scale={element.get('scale')!r} must not be zero")
+        return Geometry(kind, size, filename, element)
+    if min(size) < 0.0 or (min(size) == 0.0 and tag == "collision"):
+        raise element.error(f"in a {tag} of link {link!r}: sizes must be above 0 [m]; correct them or remove the {tag}")
+    if min(size) == 0.0:
+        robot.remark("links have a visual of size zero, which is left out", link)
+        return None
+    return Geometry(kind, size, filename, element)
+
+
+def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
+    kind = element.need_text("type")
+    if kind not in JOINT_TYPES:
+        raise element.error(f"type={kind!r} is no joint type; use one of {', '.join(JOINT_TYPES)}")
+    joint = Joint(
+        name=element.need_text("name"),
+        type=kind,
+        parent=element.need("parent").need_text("link"),
+        child=element.need("child").need_text("link"),
+        element=element,
+        origin=_origin(element),
+        axis=np.array([1.0, 0.0, 0.0]),
+    )
+    for end, name in (("parent", joint.parent), ("child", joint.child)):
+        if name not in robot.links:
+            raise element.need(end).error(
+                f"joint {joint.name!r} names the unknown link {name!r}{_similar(name, robot.links)}"
+            )
+    if joint.parent == joint.child:
+        raise element.error(f"link {joint.child!r} is its own parent; correct <parent> or <child>")
+    axis = element.first("axis")
+    if axis is not None and kind not in ("fixed", "floating"):
+        vector = np.array(axis.numbers("xyz", 3, (1.0, 0.0, 0.0)))
+        length = np.linalg.norm(vector)
+        if length < 1.0e-9:
+            raise axis.error(
+                f"of joint {joint.name!r} has length zero; give a direction such as xyz='0 0 1', or make it fixed"
+            )
+        joint.axis = vector / length
+    if kind != "fixed":
+        _read_dynamics(element, joint)
+        _read_limits(element, joint, robot)
+    mimic = element.first("mimic")
+    if mimic is not None:
+        if kind not in ("revolute", "continuous", "prismatic"):
+            raise mimic.error(f"joint {joint.name!r} is {kind} and cannot follow another; remove <mimic>")
+        joint.mimic = (mimic.need_text("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
+    return joint
+
+
+def _read_dynamics(element: XmlElement, joint: Joint) -> None:
+    dynamics = element.first("dynamics")
+    if dynamics is not None:
+        for name in ("damping", "friction"):
+            if name in dynamics.attributes:
+                setattr(joint, name, dynamics.number(name, low=0.0))
+
+
+def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
+    limit = element.first("limit")
+    limited = joint.type in ("revolute", "prismatic")
+    if limit is None:
+        if limited:
+            robot.remark(f"{joint.type} joints have no <limit> and get none", joint.name)
+        return
+    effort = limit.number("effort", 0.0, low=0.0, infinite=True)
+    velocity = limit.number("velocity", 0.0, low=0.0, infinite=True)
+    joint.effort, joint.velocity = effort or None, velocity or None
+    blank = {name for name, value in (("effort", effort), ("velocity", velocity)) if value == 0.0}
+    if blank:
+        # Exporters write 0 where the author filled in nothing, and nobody builds a joint of speed 0.
+        robot.remark(f"joints have no limit of {' and '.join(sorted(blank))} (0 or missing) and get none", joint.name)
+    given = [name for name in ("lower", "upper") if name in limit.attributes]
+    lower = limit.number("lower", 0.0, infinite=True)
+    upper = limit.number("upper", 0.0, infinite=True)
+    if lower > upper:
+        raise limit.error(f"joint {joint.name!r}: lower {lower:g} is above upper {upper:g}; swap them")
+    if joint.type in ("continuous", "floating"):
+        if lower != 0.0 or upper != 0.0:
+            robot.remark(f"{joint.type} joints have position limits, which are not used", joint.name)
+    elif limited and not given:
+        robot.remark(
+            f"{joint.type} joints have a <limit> without lower and upper and get no position limit", joint.name
+        )
+    elif limited and lower == upper == 0.0 and len(blank) == 2:
+        robot.remark(
+            "have a <limit> of nothing but zeros, taken as not filled in, and get no position limit", joint.name
+        )
+    elif given:
+        joint.lower, joint.upper = lower, upper
+
+
+def _check_tree(robot: UrdfRobot) -> None:
+    root_element = robot.source.root
+    if not robot.links:
+        raise root_element.error("has no <link>; a robot needs at least one")
+    parents: dict[str, Joint] = {}
+    for joint in robot.joints.values():
+        if joint.child in parents:
+            first = parents[joint.child]
+            raise joint.element.error(
+                f"link {joint.child!r} is the child of joint {first.name!r} (line {first.element.line}) already; URDF is "
+                "a tree, remove one of the two joints"
+            )
+        parents[joint.child] = joint
+    rooted: set[str] = set()
+    for start in robot.links:
+        path, name = {}, start  # a dict for its order
+        while name in parents and name not in path and name not in rooted:
+            path[name] = None
+            name = parents[name].parent
+        if name in path:
+            names = list(path)
+            cycle = [*names[names.index(name) :], name]
+            raise parents[name].element.error(
+                f"the joints form a cycle: {' <- '.join(cycle)}; URDF is a tree, remove one of them"
+            )
+        rooted.update(path)
+    roots = [name for name in robot.links if name not in parents]
+    if len(roots) > 1:
+        raise robot.links[roots[1]].element.error(
+            f"there are {len(roots)} root links ({', '.join(roots[:5])}); connect all but one with a joint, fixed for "
+            "instance"
+        )
+    robot.root = roots[0]
+
+
+def _resolve_mimics(robot: UrdfRobot) -> None:
+    """Follows chains of mimic joints to the one that leads: q = multiplier * q_leader + offset."""
+    leaders = {}
+    for joint in robot.joints.values():
+        if joint.mimic is None:
+            continue
+        name, multiplier, offset = joint.mimic
+        chain = [joint.name]
+        while True:
+            element = robot.joints[chain[-1]].element.need("mimic")
+            if name not in robot.joints:
+                raise element.error(
+                    f"joint {chain[-1]!r} follows the unknown joint {name!r}{_similar(name, robot.joints)}"
+                )
+            if name in chain:
+                raise element.error(f"joints follow each other in a circle: {' -> '.join([*chain, name])}; break it")
+            leader = robot.joints[name]
+            if leader.type not in ("revolute", "continuous", "prismatic"):
+                raise element.error(f"joint {chain[-1]!r} follows {name!r}, which is {leader.type} and has no position")
+            if leader.mimic is None:
+                break
+            chain.append(name)
+            name, further, shift = leader.mimic
+            offset += multiplier * shift
+            multiplier *= further
+        leaders[joint.name] = (name, multiplier, offset)
+    for follower, mimic in leaders.items():
+        robot.joints[follower].mimic = mimic
+
+
+def _similar(name: str, names) -> str:
+    """A hint at the most similar name."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean {close[0]!r}?" if close else "; add it or correct the name"

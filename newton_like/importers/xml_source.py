@@ -1,0 +1,267 @@
+"""Robot files in XML: read safely, with line numbers and checked attributes; and the search for the files they name."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.parsers import expat
+
+MAX_DEPTH = 200
+"""Deepest nesting of elements. Robot files have about ten levels."""
+
+
+class ImportFileError(ValueError):
+    """A robot file is wrong. The message names the file, the line, the element and the cure."""
+
+
+@dataclass
+class XmlElement:
+    """One element of a file, with the line it stands in.
+
+    Attributes:
+        tag: name of the element.
+        attributes: its attributes.
+        line: line of the opening tag, counted from 1.
+        file: what messages call the file.
+        children: elements inside, in order.
+        text: characters inside, without those of children.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    file: str
+    children: list[XmlElement] = field(default_factory=list)
+    text: str = ""
+
+    def __str__(self) -> str:
+        name = self.attributes.get("name")
+        return f"<{self.tag}{f' name={name!r}' if name is not None else ''}>"
+
+    def error(self, message: str) -> ImportFileError:
+        """An error about this element, to be raised."""
+        return ImportFileError(f"{self.file}, line {self.line}: {self}: {message}")
+
+    def all(self, tag: str) -> Iterator[XmlElement]:
+        """Children with this tag."""
+        return (child for child in self.children if child.tag == tag)
+
+    def first(self, tag: str) -> XmlElement | None:
+        """The only child with this tag, or ``None``.
+
+        Raises:
+            ImportFileError: there are several.
+        """
+        found = list(self.all(tag))
+        if len(found) > 1:
+            raise found[1].error(f"{self} has {len(found)} <{tag}> elements; keep one")
+        return found[0] if found else None
+
+    def need(self, tag: str) -> XmlElement:
+        """The only child with this tag.
+
+        Raises:
+            ImportFileError: there is none, or there are several.
+        """
+        found = self.first(tag)
+        if found is None:
+            raise self.error(f"has no <{tag}>; add one")
+        return found
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """Text of an attribute."""
+        return self.attributes.get(name, default)
+
+    def need_text(self, name: str) -> str:
+        """Text of an attribute that must be there and not empty.
+
+        Raises:
+            ImportFileError: it is not.
+        """
+        value = self.attributes.get(name, "").strip()
+        if not value:
+            raise self.error(f"has no attribute {name!r}; add {name}='...'")
+        return value
+
+    def number(self, name: str, default: float | None = None, *, low: float | None = None, infinite=False) -> float:
+        """One number of an attribute.
+
+        Args:
+            name: the attribute.
+            default: value where it is missing; without one the attribute must be there.
+            low: smallest allowed value.
+            infinite: allow ``inf`` and ``-inf``.
+
+        Raises:
+            ImportFileError: missing, not a number, not finite, or too small.
+        """
+        if name not in self.attributes and default is not None:
+            return default
+        text = self.need_text(name)
+        value = self._parse(name, text, infinite)
+        if low is not None and value < low:
+            raise self.error(f"{name}={text!r} must be at least {low:g}")
+        return value
+
+    def numbers(self, name: str, count: int, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        """``count`` finite numbers of an attribute, separated by white space.
+
+        Raises:
+            ImportFileError: missing (without a default), another count, or something that is no finite number.
+        """
+        if name not in self.attributes and default is not None:
+            return tuple(default)
+        text = self.need_text(name)
+        parts = text.split()
+        if len(parts) != count:
+            raise self.error(f"{name}={text!r} must have {count} numbers separated by spaces, not {len(parts)}")
+        return tuple(self._parse(name, part, False) for part in parts)
+
+    def _parse(self, name: str, text: str, infinite: bool) -> float:
+        try:
+            # float() also takes 1_000, which no other reader of these files does.
+            value = float(text) if "_" not in text else math.nan
+        except ValueError:
+            raise self.error(f"{name}={self.attributes[name]!r}: {text!r} is not a number") from None
+        if math.isnan(value) or (math.isinf(value) and not infinite):
+            raise self.error(f"{name}={self.attributes[name]!r}: {text!r} is not a finite number")
+        return value
+
+
+@dataclass(frozen=True)
+class XmlSource:
+    """A parsed file.
+
+    Attributes:
+        root: its outermost element.
+        name: what messages call it.
+        folder: where relative names in it start, or ``None`` for a text without a file.
+    """
+
+    root: XmlElement
+    name: str
+    folder: Path | None
+
+
+def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> XmlSource:
+    """Reads an XML file, or a text that starts with ``<``.
+
+    Document types and entities are refused, whatever they say: they make a small file grow without bounds (entity
+    bombs) and read other files of the machine (external entities), and no robot description needs them.
+
+    Args:
+        source: path, ``file:``, ``package:`` or ``model:`` URI, or the XML itself.
+        package_dirs: see :func:`find_file`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportFileError: it is not well-formed XML, or has a document type or entities.
+        TypeError: ``source`` is neither a path nor text.
+    """
+    if not isinstance(source, str | bytes | os.PathLike):
+        raise TypeError(f"{source!r} is no robot file; give a path or the XML as text")
+    if isinstance(source, bytes):
+        return XmlSource(_parse(source, "XML text", None), "XML text", None)
+    text = source if isinstance(source, str) else os.fspath(source)
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        data = text.lstrip("\ufeff \t\r\n").encode()
+        return XmlSource(_parse(data, "XML text", "utf-8"), "XML text", None)
+    path, tried = find_file(text, None, package_dirs)
+    if path is None:
+        raise FileNotFoundError(
+            f"robot file {text!r} does not exist (looked at: {', '.join(map(str, tried)) or 'none'})"
+        )
+    return XmlSource(_parse(path.read_bytes(), str(path), None), str(path), path.absolute().parent)
+
+
+def _parse(data: bytes, file: str, encoding: str | None) -> XmlElement:
+    parser = expat.ParserCreate(encoding)
+    stack: list[XmlElement] = []
+    roots: list[XmlElement] = []
+
+    def refuse(*_):
+        raise ImportFileError(
+            f"{file}, line {parser.CurrentLineNumber}: document types and entities (<!DOCTYPE>, <!ENTITY>) are "
+            "refused, because they can read other files and grow without bounds; remove the declaration"
+        )
+
+    def start(tag, attributes):
+        element = XmlElement(tag, attributes, parser.CurrentLineNumber, file)
+        if len(stack) >= MAX_DEPTH:
+            raise element.error(f"elements are nested deeper than {MAX_DEPTH}; no robot file is")
+        (stack[-1].children if stack else roots).append(element)
+        stack.append(element)
+
+    def end(_):
+        stack.pop()
+
+    def characters(text):
+        if stack:
+            stack[-1].text += text
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.EntityDeclHandler = refuse
+    parser.ExternalEntityRefHandler = refuse
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = characters
+    parser.buffer_text = True
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        reason = expat.errors.messages[error.code]
+        raise ImportFileError(f"{file}, line {error.lineno}: broken XML: {reason}; repair the file") from None
+    return roots[0]
+
+
+def find_file(uri: str, folder: Path | None, package_dirs: Sequence = ()) -> tuple[Path | None, list[Path]]:
+    """Finds the file that a robot description names.
+
+    * ``package://name/rest`` and ``model://name/rest``: ``rest`` in the folder ``name``, looked for in this order: each
+      of ``package_dirs``, which may be that folder or hold it; ``folder`` and all folders above it, likewise; the
+      folders of the environment variables ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``.
+    * ``file:///path``: that path.
+    * a path: relative ones start at ``folder``, then at each of ``package_dirs``; without a ``folder`` also at the
+      working directory.
+
+    Args:
+        uri: what the file says.
+        folder: folder of the file that says it; ``None`` for a text.
+        package_dirs: folders of packages.
+
+    Returns:
+        The file, or ``None``; and all places that were looked at.
+
+    Raises:
+        ValueError: the URI is of a kind that is not supported, or names another machine.
+    """
+    roots = [Path(root) for root in ([package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs)]
+    scheme = uri.split(":", 1)[0].lower() if "://" in uri or uri.lower().startswith("file:") else ""
+    if scheme in ("package", "model"):
+        package, _, rest = unquote(uri.split("://", 1)[1]).partition("/")
+        above = [] if folder is None else [folder, *folder.parents]
+        environment = [Path(p) for p in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if p]
+        environment += [Path(p, "share") for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
+        candidates = []
+        for root in [*roots, *above, *environment]:
+            if root.absolute().name == package:
+                candidates.append(root / rest)
+            candidates.append(root / package / rest)
+    elif scheme == "file":
+        parts = urlsplit(uri)
+        if parts.netloc not in ("", "localhost"):
+            raise ValueError(f"{uri!r} names the machine {parts.netloc!r}; only local files are read")
+        candidates = [Path(unquote(parts.path))]
+    elif scheme:
+        raise ValueError(f"{uri!r}: {scheme}: is not supported; download the file and name it by path")
+    else:
+        path = Path(uri)
+        bases = ([Path()] if folder is None else [folder]) + roots
+        candidates = [path] if path.is_absolute() else [base / path for base in bases]
+    tried = list(dict.fromkeys(candidates))
+    # os.path.isfile() is false for names the system cannot have, where Path.is_file() raises.
+    return next((path for path in tried if os.path.isfile(path)), None), tried

@@ -1,0 +1,101 @@
+"""Turns what users write for numbers, vectors and indices into plain Python numbers, or says why it cannot."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from newton_like.types import Axis
+
+
+def as_number(value, what: str, *, finite: bool = True) -> float:
+    """One real number as ``float``. Python, NumPy and Warp numbers, integers and booleans among them, are numbers.
+
+    Args:
+        value: the number.
+        what: its name in the error.
+        finite: refuse infinities too. NaN is always refused.
+
+    Raises:
+        TypeError: ``value`` is no number.
+        ValueError: it is NaN, or infinite where that has no meaning.
+    """
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{what} must be a number, not {value!r}")
+    try:
+        number = float(value.value) if hasattr(value, "value") else float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must be a number, not {value!r}") from error
+    if math.isnan(number) or (finite and math.isinf(number)):
+        raise ValueError(f"{what} is {number}; give a finite number")
+    return number
+
+
+def as_vector(value, length: int, what: str) -> tuple[float, ...]:
+    """``length`` finite numbers as a tuple of ``float``.
+
+    Raises:
+        TypeError: ``value`` is not a sequence of numbers.
+        ValueError: it has another length, or a number that is not finite.
+    """
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{what} must be {length} numbers, not {value!r}")
+    try:
+        parts = np.asarray([as_number(part, what) for part in value], dtype=np.float64)
+    except TypeError as error:
+        raise TypeError(f"{what} must be {length} numbers, not {value!r}") from error
+    if parts.size != length:
+        raise ValueError(f"{what} must have {length} numbers, not {parts.size}: {value!r}")
+    return tuple(parts.tolist())
+
+
+def as_axis(value, what: str = "axis") -> tuple[float, float, float]:
+    """Direction of unit length from an :class:`Axis`, its name or number, or a vector of any length but zero.
+
+    Raises:
+        TypeError, ValueError: as :meth:`Axis.from_any` and :func:`as_vector`; a zero vector has no direction.
+    """
+    if isinstance(value, str | int | np.integer):
+        try:
+            return Axis.from_any(value).to_vector()
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{what}: {error}") from None
+    vector = as_vector(value, 3, what)
+    length = math.hypot(*vector)
+    if length < 1.0e-12:
+        raise ValueError(f"{what} {vector} has length {length:g} and so no direction; give an axis such as (0, 0, 1)")
+    return tuple(component / length for component in vector)
+
+
+def as_matrix33(value, what: str) -> tuple[tuple[float, float, float], ...]:
+    """A 3x3 matrix as three row tuples, from nine numbers in rows, a nested sequence or an array.
+
+    Raises:
+        TypeError: ``value`` is not made of numbers.
+        ValueError: it has another shape, or a number that is not finite.
+    """
+    try:
+        matrix = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must be a 3x3 matrix of numbers, not {value!r}") from error
+    if matrix.shape not in ((3, 3), (9,)):
+        raise ValueError(f"{what} must be a 3x3 matrix (or 9 numbers in rows), not of shape {matrix.shape}")
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(f"{what} {matrix.tolist()} has a number that is not finite")
+    return tuple(tuple(row) for row in matrix.reshape(3, 3).tolist())
+
+
+def as_index(value, what: str, count: int, *, lowest: int = 0) -> int:
+    """An integer in ``lowest .. count - 1``.
+
+    Raises:
+        TypeError: ``value`` is not an integer.
+        IndexError: it is outside that range.
+    """
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} must be an index (an integer), not {value!r}")
+    index = value.__index__()
+    if not lowest <= index < count:
+        raise IndexError(f"{what} {index} is out of range: {count} exist" + (", -1 is the world" if lowest < 0 else ""))
+    return index

@@ -1,0 +1,400 @@
+"""The scene while it is being built: plain Python lists, one call an entity, arrays only at the end."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_index, as_matrix33, as_number, as_vector
+from newton_like.geometry.transforms import as_transform
+from newton_like.model.builder_joints import JointMethods
+from newton_like.model.builder_shapes import ShapeMethods
+from newton_like.model.builder_worlds import WorldMethods
+from newton_like.model.collapse import collapse_fixed_joints
+from newton_like.model.columns import BY_NAME, COLUMNS
+from newton_like.model.configs import JointDofConfig, ShapeConfig
+from newton_like.model.finalize import finalize
+from newton_like.model.model import Model
+from newton_like.model.pairs import PairSet
+from newton_like.types import Axis, AxisType, BodyFlags
+
+DEFAULT_GRAVITY = -9.81
+DEFAULT_GAP = 0.02
+
+
+class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
+    """Collects bodies, joints and shapes, and turns them into a :class:`Model`.
+
+    Example::
+
+        builder = ModelBuilder()
+        arm = builder.add_link()
+        builder.add_shape_box(arm, hx=0.05, hy=0.05, hz=0.5)
+        hinge = builder.add_joint_revolute(-1, arm, axis="y", child_xform=((0, 0, 0.5), (0, 0, 0, 1)))
+        builder.add_articulation([hinge])
+        model = builder.finalize()
+
+    Every quantity is a list under the name that the array of the model will have (``body_mass``, ``joint_q``,
+    ``shape_scale`` ...; the table is ``newton_like.model.columns``). The lists may be edited until :meth:`finalize`, which
+    checks them all. Their entries are floats, tuples of floats (a transform is seven: position, quaternion x y z w; an
+    inertia is three rows) and ints; whatever can be read as these may be assigned.
+
+    Attributes:
+        up_axis: the direction of :meth:`add_ground_plane` and of scalar gravity.
+        default_joint_cfg: settings of revolute, prismatic and ball joints where none are given.
+        default_shape_cfg: settings of shapes where none are given.
+        rigid_gap: gap [m] of shapes whose :class:`ShapeConfig` names none.
+        shape_collision_filter_pairs: pairs of shapes that never touch, a :class:`PairSet`.
+        world_count: number of worlds begun so far.
+        world_label: their names.
+        world_gravity: their gravity vectors, or ``None`` where the world has that of the builder.
+    """
+
+    JointDofConfig = JointDofConfig
+    ShapeConfig = ShapeConfig
+
+    def __init__(self, up_axis: AxisType = Axis.Z, gravity=None):
+        """An empty scene.
+
+        Args:
+            up_axis: which axis points up.
+            gravity: acceleration [m/s^2], a vector or a number along the up axis; by default -9.81.
+        """
+        for column in COLUMNS:
+            setattr(self, column.name, [])
+        self.shape_collision_filter_pairs = PairSet()
+        self.up_axis = Axis.from_any(up_axis)
+        self.gravity = gravity
+        self.default_joint_cfg = JointDofConfig()
+        self.default_shape_cfg = ShapeConfig()
+        self.rigid_gap = DEFAULT_GAP
+        self.world_count = 0
+        self.world_label: list[str] = []
+        self.world_gravity: list[tuple[float, float, float] | None] = []
+        self._current_world = -1
+        self._neighbours = _Neighbours()
+
+    def __setattr__(self, name, value):
+        if name in BY_NAME and not isinstance(value, list):
+            if isinstance(value, wp.array):
+                value = value.numpy()
+            value = value.tolist() if isinstance(value, np.ndarray) else list(value)
+        super().__setattr__(name, value)
+
+    @property
+    def gravity(self) -> tuple[float, float, float]:
+        """Gravity [m/s^2] in world axes. May be set to a vector, a number along the up axis, or ``None`` (-9.81)."""
+        if self._gravity is None:
+            return self._gravity_vector(DEFAULT_GRAVITY)
+        return self._gravity
+
+    @gravity.setter
+    def gravity(self, value):
+        self._gravity = None if value is None else self._gravity_vector(value)
+
+    def _gravity_vector(self, value) -> tuple[float, float, float]:
+        if np.ndim(value) == 0:
+            value = as_number(value, "gravity")
+            return tuple(value if axis == self.up_axis else 0.0 for axis in Axis)
+        return as_vector(value, 3, "gravity")
+
+    @property
+    def up_vector(self) -> tuple[float, float, float]:
+        """Unit vector of the up axis."""
+        return Axis.from_any(self.up_axis).to_vector()
+
+    @property
+    def current_world(self) -> int:
+        """World that entities are added to; -1 outside :meth:`begin_world` and :meth:`end_world`: shared by all worlds."""
+        return self._current_world
+
+    @property
+    def body_count(self) -> int:
+        """Number of bodies."""
+        return len(self.body_label)
+
+    @property
+    def joint_count(self) -> int:
+        """Number of joints."""
+        return len(self.joint_label)
+
+    @property
+    def joint_dof_count(self) -> int:
+        """Number of velocity coordinates of all joints."""
+        return len(self.joint_qd)
+
+    @property
+    def joint_coord_count(self) -> int:
+        """Number of position coordinates of all joints."""
+        return len(self.joint_q)
+
+    @property
+    def articulation_count(self) -> int:
+        """Number of articulations."""
+        return len(self.articulation_label)
+
+    @property
+    def shape_count(self) -> int:
+        """Number of shapes."""
+        return len(self.shape_label)
+
+    @property
+    def default_site_cfg(self) -> ShapeConfig:
+        """A new configuration for sites: no density, no collisions."""
+        cfg = ShapeConfig()
+        cfg.mark_as_site()
+        return cfg
+
+    def add_link(
+        self,
+        *,
+        xform=None,
+        com=None,
+        inertia=None,
+        mass: float = 0.0,
+        label: str | None = None,
+        lock_inertia: bool = False,
+        is_kinematic: bool = False,
+    ) -> int:
+        """Adds a body without a joint. It needs one, and that joint an articulation, before :meth:`finalize`.
+
+        Args:
+            xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a free
+                joint starts where this says.
+            com: centre of mass in the link frame [m]; by default the origin.
+            inertia: 3x3 matrix about the centre of mass, in link axes [kg m^2]; by default zero.
+            mass: mass [kg]. Shapes added later add theirs.
+            label: name; without one ``body_<index>``.
+            lock_inertia: shapes added later leave mass, centre of mass and inertia alone.
+            is_kinematic: forces do not move it; only bodies that hang on the world may be.
+
+        Returns:
+            The body's index.
+
+        Raises:
+            TypeError, ValueError: a value is no number, not finite, or negative where it cannot be.
+        """
+        index = self.body_count
+        label = f"body_{index}" if label is None else str(label)
+        what = f"body {label!r} (index {index})"
+        mass = as_number(mass, f"{what}: mass")
+        if mass < 0.0:
+            raise ValueError(f"{what}: mass {mass:g} kg is negative")
+        com = (0.0, 0.0, 0.0) if com is None else as_vector(com, 3, f"{what}: com")
+        inertia = ((0.0, 0.0, 0.0),) * 3 if inertia is None else as_matrix33(inertia, f"{what}: inertia")
+        xform = as_transform(xform, f"{what}: xform")
+        self.body_label.append(label)
+        self.body_world.append(self.current_world)
+        self.body_mass.append(mass)
+        self.body_com.append(com)
+        self.body_inertia.append(inertia)
+        self.body_flags.append(int(BodyFlags.KINEMATIC if is_kinematic else BodyFlags.DYNAMIC))
+        self.body_q.append(tuple(xform.tolist()))
+        self.body_qd.append((0.0,) * 6)
+        self.body_lock_inertia.append(bool(lock_inertia))
+        return index
+
+    def add_body(
+        self,
+        *,
+        xform=None,
+        com=None,
+        inertia=None,
+        mass: float = 0.0,
+        label: str | None = None,
+        lock_inertia: bool = False,
+        is_kinematic: bool = False,
+    ) -> int:
+        """Adds a body that moves freely: a link, a free joint and an articulation of its own.
+
+        Arguments as :meth:`add_link`. Joint and articulation are called ``<label>_free_joint`` and ``<label>_articulation``.
+
+        Returns:
+            The body's index.
+        """
+        body = self.add_link(
+            xform=xform,
+            com=com,
+            inertia=inertia,
+            mass=mass,
+            label=label,
+            lock_inertia=lock_inertia,
+            is_kinematic=is_kinematic,
+        )
+        name = self.body_label[body]
+        joint = self.add_joint_free(body, label=f"{name}_free_joint")
+        self.add_articulation([joint], label=f"{name}_articulation")
+        return body
+
+    def add_articulation(self, joints, label: str | None = None) -> int:
+        """Declares a kinematic tree of joints.
+
+        Joints that belong to no articulation close loops: their child is the child of another joint already.
+
+        Args:
+            joints: joint indices, contiguous and ascending; each joint comes after that of its parent body.
+            label: name; without one ``articulation_<index>``.
+
+        Returns:
+            The articulation's index.
+
+        Raises:
+            IndexError: a joint does not exist.
+            ValueError: the joints are none, not contiguous, in different worlds, or belong to an articulation already.
+        """
+        index = self.articulation_count
+        label = f"articulation_{index}" if label is None else str(label)
+        joints = self._articulation_joints(joints, f"articulation {label!r}")
+        if self.articulation_end and joints[0] < self.articulation_end[-1]:
+            raise ValueError(
+                f"articulation {label!r}: its joints must come after those of {self.articulation_label[-1]!r}"
+            )
+        self.articulation_label.append(label)
+        self.articulation_world.append(self.joint_world[joints[0]])
+        self.articulation_start.append(joints[0])
+        self.articulation_end.append(joints[-1] + 1)
+        for joint in joints:
+            self.joint_articulation[joint] = index
+        return index
+
+    def extend_articulation(self, articulation: int | str, joints) -> None:
+        """Adds joints to an articulation, as where a gripper is mounted on an arm.
+
+        Args:
+            articulation: index or label.
+            joints: joint indices, contiguous and ascending, directly after those the articulation has.
+
+        Raises:
+            KeyError, IndexError: the articulation or a joint does not exist.
+            ValueError: the joints do not follow directly, or belong to an articulation already.
+        """
+        articulation = self._resolve("articulation", articulation)
+        what = self._describe("articulation", articulation)
+        joints = self._articulation_joints(joints, what)
+        end = self.articulation_end[articulation]
+        if joints[0] != end:
+            raise ValueError(
+                f"{what} ends with joint index {end - 1}; joint indices from {joints[0]} do not follow directly, "
+                "add them before other joints"
+            )
+        if self.joint_world[joints[0]] != self.articulation_world[articulation]:
+            raise ValueError(f"{what} and {self._describe('joint', joints[0])} are in different worlds")
+        self.articulation_end[articulation] = joints[-1] + 1
+        for joint in joints:
+            self.joint_articulation[joint] = articulation
+
+    def _articulation_joints(self, joints, what: str) -> list[int]:
+        joints = [as_index(joint, f"{what}: joint", self.joint_count) for joint in joints]
+        if not joints:
+            raise ValueError(f"{what} has no joints; give the indices that the add_joint methods returned")
+        if joints != list(range(joints[0], joints[0] + len(joints))):
+            raise ValueError(
+                f"{what}: joint indices {joints} are not contiguous and ascending; add the joints of an articulation one "
+                "after the other"
+            )
+        for joint in joints:
+            if self.joint_articulation[joint] >= 0:
+                owner = self._describe("articulation", self.joint_articulation[joint])
+                raise ValueError(f"{what}: {self._describe('joint', joint)} belongs to {owner} already")
+        if len({self.joint_world[joint] for joint in joints}) > 1:
+            raise ValueError(f"{what}: its joints are in different worlds")
+        return joints
+
+    def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
+        """Merges bodies that fixed joints weld together; see :func:`newton_like.model.collapse.collapse_fixed_joints`."""
+        return collapse_fixed_joints(self, verbose=verbose, joints_to_keep=joints_to_keep)
+
+    def add_urdf(self, source, **options):
+        """Adds the robot of a URDF file or text; see :func:`newton_like.importers.urdf.add_urdf`."""
+        from newton_like.importers.urdf import add_urdf
+
+        return add_urdf(self, source, **options)
+
+    def add_mjcf(self, source, **options):
+        """Adds the model of an MJCF file or text; see :func:`newton_like.importers.mjcf.add_mjcf`."""
+        return _importer("mjcf")(self, source, **options)
+
+    def add_usd(self, source, **options):
+        """Adds the physics of a USD stage; see :func:`newton_like.importers.usd.add_usd`."""
+        return _importer("usd")(self, source, **options)
+
+    def finalize(self, device=None, *, requires_grad: bool = False, dtype=wp.float32) -> Model:
+        """Checks everything and makes the model. The builder may be used further.
+
+        Args:
+            device: Warp device; by default the current one.
+            requires_grad: allocate gradients for all real arrays.
+            dtype: scalar type of all real arrays, ``wp.float32`` or ``wp.float64``.
+
+        Raises:
+            ValueError, TypeError, IndexError: something is wrong; the message names it and the cure.
+        """
+        return finalize(self, device=device, requires_grad=requires_grad, dtype=dtype)
+
+    def _describe(self, kind: str, index: int) -> str:
+        """Name, index and, where there are worlds, world of an entity, for messages."""
+        world = getattr(self, f"{kind}_world")[index]
+        place = f", world {world}" if self.world_count and world >= 0 else ""
+        return f"{kind} {getattr(self, f'{kind}_label')[index]!r} (index {index}{place})"
+
+    def _resolve(self, kind: str, entity: int | str) -> int:
+        """Index of an entity given by index or label."""
+        labels = getattr(self, f"{kind}_label")
+        if not isinstance(entity, str):
+            return as_index(entity, kind, len(labels))
+        matches = [index for index, label in enumerate(labels) if label == entity]
+        if not matches:
+            shown = ", ".join(repr(label) for label in labels[:8]) + (", ..." if len(labels) > 8 else "")
+            raise KeyError(f"no {kind} is called {entity!r}; there are: {shown or 'none'}")
+        if len(matches) > 1:
+            raise KeyError(f"{len(matches)} {kind}s are called {entity!r}; give the index (first: {matches[0]})")
+        return matches[0]
+
+    def _shapes_of(self, body: int, before: int | None = None) -> list[int]:
+        """Shapes of a body; of the world's those that the current world can touch."""
+        shapes = self._neighbours.shapes(self).get(body, [])
+        if body < 0 and self.current_world >= 0:
+            shapes = [shape for shape in shapes if self.shape_world[shape] in (-1, self.current_world)]
+        return [shape for shape in shapes if before is None or shape < before]
+
+    def _joints_of(self, body: int) -> list[int]:
+        """Joints that have a body as parent or child."""
+        return self._neighbours.joints(self).get(body, [])
+
+
+class _Neighbours:
+    """Shapes and joints of each body, indexed on demand and only as far as the lists have grown."""
+
+    def __init__(self):
+        self._shapes: dict[int, list[int]] = {}
+        self._joints: dict[int, list[int]] = {}
+        self._shape_count = 0
+        self._joint_count = 0
+
+    def shapes(self, builder) -> dict[int, list[int]]:
+        for shape in range(self._shape_count, builder.shape_count):
+            self._shapes.setdefault(builder.shape_body[shape], []).append(shape)
+        self._shape_count = builder.shape_count
+        return self._shapes
+
+    def joints(self, builder) -> dict[int, list[int]]:
+        for joint in range(self._joint_count, builder.joint_count):
+            for body in (builder.joint_parent[joint], builder.joint_child[joint]):
+                self._joints.setdefault(body, []).append(joint)
+        self._joint_count = builder.joint_count
+        return self._joints
+
+
+def _importer(name: str):
+    """The function of an importer that may not exist yet."""
+    module = f"newton_like.importers.{name}"
+    try:
+        return getattr(importlib.import_module(module), f"add_{name}")
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise NotImplementedError(
+            f"this version reads URDF only, not {name.upper()}; convert the file to URDF or build it in Python"
+        ) from error

@@ -1,0 +1,521 @@
+"""The joint methods of :class:`ModelBuilder`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.coercion import as_index, as_number, as_vector
+from newton_like.geometry.transforms import (
+    UNIT_TOLERANCE,
+    as_transform,
+    transform_inverse,
+    transform_multiply,
+)
+from newton_like.model.configs import JointDofConfig
+from newton_like.types import MAXVAL, Axis, JointType
+
+XYZ = (Axis.X, Axis.Y, Axis.Z)
+IDENTITY_POSE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+IDENTITY_QUATERNION = (0.0, 0.0, 0.0, 1.0)
+
+# What a joint type needs: numbers of linear and angular axes (None: 0 to 3) and the coordinates at rest (None: zeros).
+_LAYOUT = {
+    JointType.PRISMATIC: (1, 0, None),
+    JointType.REVOLUTE: (0, 1, None),
+    JointType.BALL: (0, 3, IDENTITY_QUATERNION),
+    JointType.FIXED: (0, 0, None),
+    JointType.FREE: (3, 3, IDENTITY_POSE),
+    JointType.DISTANCE: (3, 3, IDENTITY_POSE),
+    JointType.D6: (None, None, None),
+}
+
+
+class JointMethods:
+    """Part of :class:`ModelBuilder`: joints and what hangs on them.
+
+    Arguments that all joint methods share:
+
+    * ``parent``, ``child``: body indices; parent -1 is the world.
+    * ``parent_xform``, ``child_xform``: the joint's anchor frames in the link frames of parent and child;
+      ``X_wc = X_wp * parent_xform * X_j(q) * inverse(child_xform)``.
+    * ``label``: name; without one ``joint_<index>``.
+    * ``enabled``: a disabled joint exerts no force.
+    * ``collision_filter_parent``: shapes of parent and child never touch. By default true, except where a joint that can
+      move hangs on the world.
+
+    All of them return the joint's index, and raise ``IndexError`` for a body that does not exist, ``TypeError`` and
+    ``ValueError`` for values that are no numbers or out of range.
+    """
+
+    def add_joint(
+        self,
+        joint_type: JointType,
+        parent: int,
+        child: int,
+        *,
+        linear_axes: list[JointDofConfig] | None = None,
+        angular_axes: list[JointDofConfig] | None = None,
+        label: str | None = None,
+        parent_xform=None,
+        child_xform=None,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+    ) -> int:
+        """Adds a joint of any type.
+
+        Args:
+            joint_type: its type.
+            linear_axes: axes of a PRISMATIC (one) or D6 joint (up to three).
+            angular_axes: axes of a REVOLUTE (one) or D6 joint (up to three). BALL, FREE and DISTANCE joints move along and
+                about x, y and z; axes given for them carry passive forces and drives, and must be those.
+
+        Raises:
+            ValueError: the number of axes does not fit the type, or parent and child are the same body.
+        """
+        joint_type = JointType(joint_type)
+        index = self.joint_count
+        label = f"joint_{index}" if label is None else str(label)
+        what = f"joint {label!r} (index {index})"
+        parent = as_index(parent, f"{what}: parent body", self.body_count, lowest=-1)
+        child = as_index(child, f"{what}: child body", self.body_count)
+        if parent == child:
+            raise ValueError(f"{what}: body {self.body_label[child]!r} cannot be its own parent")
+        for body in (parent, child):
+            if body >= 0 and self.body_world[body] != self.current_world:
+                raise ValueError(
+                    f"{what} is added to world {self.current_world}, but body {self.body_label[body]!r} (index {body}) is in"
+                    f" world {self.body_world[body]}; add joints in the same begin_world() block as their bodies"
+                )
+        linear, angular, rest = self._joint_axes(joint_type, linear_axes, angular_axes, what)
+        parent_xform = as_transform(parent_xform, f"{what}: parent_xform")
+        child_xform = as_transform(child_xform, f"{what}: child_xform")
+
+        self.joint_label.append(label)
+        self.joint_world.append(self.current_world)
+        self.joint_type.append(int(joint_type))
+        self.joint_parent.append(parent)
+        self.joint_child.append(child)
+        self.joint_articulation.append(-1)
+        self.joint_enabled.append(bool(enabled))
+        self.joint_X_p.append(tuple(parent_xform.tolist()))
+        self.joint_X_c.append(tuple(child_xform.tolist()))
+        self.joint_dof_dim.append((len(linear), len(angular)))
+        self.joint_q_start.append(len(self.joint_q))
+        self.joint_qd_start.append(len(self.joint_qd))
+        self.joint_mimic_joint.append(-1)
+        self.joint_mimic_coeffs.append((0.0, 1.0))
+        self.joint_min_distance.append(-1.0)
+        self.joint_max_distance.append(-1.0)
+        for cfg in (*linear, *angular):
+            self._append_dof(cfg)
+        if rest is None:
+            axes = (*linear, *angular)
+            self.joint_q.extend(0.0 for _ in axes)
+            self.joint_target_q.extend(cfg.target_q or 0.0 for cfg in axes)
+            self.joint_rest_q.extend(cfg.rest_q or 0.0 for cfg in axes)
+        else:
+            self.joint_q.extend(rest)
+            self.joint_target_q.extend(rest)
+            self.joint_rest_q.extend(rest)
+
+        if collision_filter_parent is None:
+            collision_filter_parent = parent >= 0 or joint_type == JointType.FIXED
+        self.joint_collision_filter_parent.append(bool(collision_filter_parent))
+        if collision_filter_parent:
+            self._filter_bodies(parent, child)
+        return index
+
+    def _joint_axes(self, joint_type, linear_axes, angular_axes, what):
+        """Configurations of all axes of a joint, and its rest coordinates."""
+        wanted_linear, wanted_angular, rest = _LAYOUT[joint_type]
+        result = []
+        for given, wanted, name in ((linear_axes, wanted_linear, "linear"), (angular_axes, wanted_angular, "angular")):
+            axes = [cfg if isinstance(cfg, JointDofConfig) else JointDofConfig(axis=cfg) for cfg in given or ()]
+            if given is None and rest is not None and wanted:
+                axes = [JointDofConfig.create_unlimited(axis) for axis in XYZ]
+            if wanted is not None and len(axes) != wanted:
+                raise ValueError(f"{what}: a {joint_type.name} joint has {wanted} {name} axes, not {len(axes)}")
+            if len(axes) > 3:
+                raise ValueError(f"{what}: {len(axes)} {name} axes; space has three")
+            if rest is not None and axes and not np.allclose([cfg.axis for cfg in axes], np.eye(3), atol=1.0e-9):
+                raise ValueError(f"{what}: the {name} axes of a {joint_type.name} joint are x, y, z in this order")
+            result.append(axes)
+        return (*result, rest)
+
+    def _append_dof(self, cfg: JointDofConfig) -> None:
+        self.joint_axis.append(cfg.axis)
+        self.joint_armature.append(cfg.armature)
+        self.joint_friction.append(cfg.friction)
+        self.joint_damping.append(cfg.damping)
+        self.joint_stiffness.append(cfg.stiffness)
+        self.joint_limit_lower.append(cfg.limit_lower)
+        self.joint_limit_upper.append(cfg.limit_upper)
+        self.joint_limit_ke.append(cfg.limit_ke)
+        self.joint_limit_kd.append(cfg.limit_kd)
+        self.joint_effort_limit.append(cfg.effort_limit)
+        self.joint_velocity_limit.append(cfg.velocity_limit)
+        self.joint_target_ke.append(cfg.target_ke)
+        self.joint_target_kd.append(cfg.target_kd)
+        self.joint_target_mode.append(int(cfg.target_mode))
+        self.joint_target_qd.append(cfg.target_qd or 0.0)
+        for name in ("joint_qd", "joint_f", "joint_act"):
+            getattr(self, name).append(0.0)
+
+    def _axis_config(self, axis, settings: dict) -> JointDofConfig:
+        """Configuration of a single axis: the one given, or the defaults with the settings that are not None."""
+        settings = {name: value for name, value in settings.items() if value is not None}
+        if isinstance(axis, JointDofConfig):
+            if settings:
+                raise ValueError(f"give {', '.join(settings)} in the JointDofConfig, or pass the axis as a vector")
+            return axis
+        if axis is not None:
+            settings["axis"] = axis
+        return self.default_joint_cfg.copy(**settings)
+
+    def add_joint_revolute(
+        self,
+        parent: int,
+        child: int,
+        *,
+        parent_xform=None,
+        child_xform=None,
+        axis=None,
+        target_q: float | None = None,
+        target_qd: float | None = None,
+        target_ke: float | None = None,
+        target_kd: float | None = None,
+        damping: float | None = None,
+        stiffness: float | None = None,
+        rest_q: float | None = None,
+        limit_lower: float | None = None,
+        limit_upper: float | None = None,
+        limit_ke: float | None = None,
+        limit_kd: float | None = None,
+        armature: float | None = None,
+        effort_limit: float | None = None,
+        velocity_limit: float | None = None,
+        friction: float | None = None,
+        actuator_mode=None,
+        label: str | None = None,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+    ) -> int:
+        """Adds a hinge: one angle [rad] about ``axis``, which stands in the parent anchor frame.
+
+        Args:
+            axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those of
+                ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
+        """
+        settings = {name: value for name, value in locals().items() if name in _DOF_SETTINGS}
+        return self.add_joint(
+            JointType.REVOLUTE,
+            parent,
+            child,
+            angular_axes=[self._axis_config(axis, settings)],
+            label=label,
+            parent_xform=parent_xform,
+            child_xform=child_xform,
+            collision_filter_parent=collision_filter_parent,
+            enabled=enabled,
+        )
+
+    def add_joint_prismatic(
+        self,
+        parent: int,
+        child: int,
+        *,
+        parent_xform=None,
+        child_xform=None,
+        axis=None,
+        target_q: float | None = None,
+        target_qd: float | None = None,
+        target_ke: float | None = None,
+        target_kd: float | None = None,
+        damping: float | None = None,
+        stiffness: float | None = None,
+        rest_q: float | None = None,
+        limit_lower: float | None = None,
+        limit_upper: float | None = None,
+        limit_ke: float | None = None,
+        limit_kd: float | None = None,
+        armature: float | None = None,
+        effort_limit: float | None = None,
+        velocity_limit: float | None = None,
+        friction: float | None = None,
+        actuator_mode=None,
+        label: str | None = None,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+    ) -> int:
+        """Adds a slider: one distance [m] along ``axis``, which stands in the parent anchor frame.
+
+        Args:
+            axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those of
+                ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
+        """
+        settings = {name: value for name, value in locals().items() if name in _DOF_SETTINGS}
+        return self.add_joint(
+            JointType.PRISMATIC,
+            parent,
+            child,
+            linear_axes=[self._axis_config(axis, settings)],
+            label=label,
+            parent_xform=parent_xform,
+            child_xform=child_xform,
+            collision_filter_parent=collision_filter_parent,
+            enabled=enabled,
+        )
+
+    def add_joint_ball(
+        self,
+        parent: int,
+        child: int,
+        *,
+        parent_xform=None,
+        child_xform=None,
+        target_q=None,
+        target_qd=None,
+        target_ke: float | None = None,
+        target_kd: float | None = None,
+        armature: float | None = None,
+        friction: float | None = None,
+        damping: float | None = None,
+        stiffness: float | None = None,
+        rest_q=None,
+        effort_limit: float | None = None,
+        velocity_limit: float | None = None,
+        actuator_mode=None,
+        label: str | None = None,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+    ) -> int:
+        """Adds a ball joint: a quaternion (x, y, z, w), which turns the child anchor frame into the parent anchor frame.
+
+        The three dofs are the child's angular velocity against the parent in the axes of the parent anchor frame. Forces
+        and gains act alike on all three.
+
+        Args:
+            target_q: orientation that the drive holds, a quaternion; ``None`` is no turn.
+            target_qd: angular velocity that the drive follows [rad/s], three numbers; ``None`` is zero.
+            rest_q: orientation in which the spring rests, a quaternion; ``None`` is no turn.
+        """
+        given = locals()
+        settings = {name: given[name] for name in _BALL_SETTINGS if given[name] is not None}
+        speeds = (None,) * 3 if target_qd is None else as_vector(target_qd, 3, "target_qd")
+        axes = [
+            self.default_joint_cfg.copy(**_NOT_FOR_BALL, axis=axis, target_qd=speed, **settings)
+            for axis, speed in zip(XYZ, speeds, strict=True)
+        ]
+        orientations = {"joint_target_q": target_q, "joint_rest_q": rest_q}
+        orientations = {name: _quaternion(q, name) for name, q in orientations.items() if q is not None}
+        joint = self.add_joint(
+            JointType.BALL,
+            parent,
+            child,
+            angular_axes=axes,
+            label=label,
+            parent_xform=parent_xform,
+            child_xform=child_xform,
+            collision_filter_parent=collision_filter_parent,
+            enabled=enabled,
+        )
+        start = self.joint_q_start[joint]
+        for name, q in orientations.items():
+            getattr(self, name)[start : start + 4] = q
+        return joint
+
+    def add_joint_fixed(
+        self,
+        parent: int,
+        child: int,
+        *,
+        parent_xform=None,
+        child_xform=None,
+        label: str | None = None,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+    ) -> int:
+        """Welds two bodies together, or a body to the world."""
+        return self.add_joint(
+            JointType.FIXED,
+            parent,
+            child,
+            label=label,
+            parent_xform=parent_xform,
+            child_xform=child_xform,
+            collision_filter_parent=collision_filter_parent,
+            enabled=enabled,
+        )
+
+    def add_joint_free(
+        self,
+        child: int,
+        *,
+        parent_xform=None,
+        child_xform=None,
+        parent: int = -1,
+        label: str | None = None,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+    ) -> int:
+        """Lets a body move in any way: position [m] and quaternion of the child anchor frame in the parent anchor frame.
+
+        The initial coordinates put the child where its ``body_q`` says. The dofs are the velocity of the child's centre of
+        mass and its angular velocity, in the axes of the parent anchor frame.
+        """
+        joint = self.add_joint(
+            JointType.FREE,
+            parent,
+            child,
+            label=label,
+            parent_xform=parent_xform,
+            child_xform=child_xform,
+            collision_filter_parent=collision_filter_parent,
+            enabled=enabled,
+        )
+        self._place_free_joint(joint)
+        return joint
+
+    def add_joint_distance(
+        self,
+        parent: int,
+        child: int,
+        *,
+        parent_xform=None,
+        child_xform=None,
+        min_distance: float = -1.0,
+        max_distance: float = 1.0,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+        label: str | None = None,
+    ) -> int:
+        """Lets a body move freely while the distance of the two anchors stays between two limits.
+
+        Coordinates, dofs and initial coordinates are those of :meth:`add_joint_free`.
+
+        Args:
+            min_distance: smallest distance [m], negative for none.
+            max_distance: largest distance [m], negative for none.
+        """
+        low, high = as_number(min_distance, "min_distance"), as_number(max_distance, "max_distance", finite=False)
+        joint = self.add_joint(
+            JointType.DISTANCE,
+            parent,
+            child,
+            label=label,
+            parent_xform=parent_xform,
+            child_xform=child_xform,
+            collision_filter_parent=collision_filter_parent,
+            enabled=enabled,
+        )
+        self.joint_min_distance[joint] = low
+        self.joint_max_distance[joint] = high
+        self._place_free_joint(joint)
+        return joint
+
+    def add_joint_d6(
+        self,
+        parent: int,
+        child: int,
+        *,
+        linear_axes: list[JointDofConfig] | None = None,
+        angular_axes: list[JointDofConfig] | None = None,
+        label: str | None = None,
+        parent_xform=None,
+        child_xform=None,
+        collision_filter_parent: bool | None = None,
+        enabled: bool = True,
+    ) -> int:
+        """Adds a joint with up to three linear and up to three angular axes, one coordinate and one dof each.
+
+        The child slides along the linear axes, which stand in the parent anchor frame, and then turns about the angular
+        axes one after the other, each carried along by the turns before it. Two or three angular axes are made
+        orthonormal by :meth:`finalize`, the first keeping its direction.
+
+        Args:
+            linear_axes: a :class:`JointDofConfig` (or a bare axis) for each direction of sliding.
+            angular_axes: the same for each turn, in the order of the chain.
+        """
+        return self.add_joint(
+            JointType.D6,
+            parent,
+            child,
+            linear_axes=linear_axes,
+            angular_axes=angular_axes,
+            label=label,
+            parent_xform=parent_xform,
+            child_xform=child_xform,
+            collision_filter_parent=collision_filter_parent,
+            enabled=enabled,
+        )
+
+    def _place_free_joint(self, joint: int) -> None:
+        """Coordinates at which forward kinematics puts the child where its body_q is."""
+        parent, child = self.joint_parent[joint], self.joint_child[joint]
+        x_wp = self.joint_X_p[joint]
+        if parent >= 0:
+            x_wp = transform_multiply(as_transform(self.body_q[parent]), x_wp)
+        x_wc = transform_multiply(as_transform(self.body_q[child]), self.joint_X_c[joint])
+        start = self.joint_q_start[joint]
+        self.joint_q[start : start + 7] = transform_multiply(transform_inverse(x_wp), x_wc).tolist()
+
+    def set_joint_mimic(self, joint: int | str, reference_joint: int | str | None, *, coeffs=(0.0, 1.0)) -> None:
+        """Makes a joint follow another: ``q = c0 + c1 * q_reference`` for each of its coordinates.
+
+        Args:
+            joint: index or label of the follower: PRISMATIC, REVOLUTE or D6.
+            reference_joint: index or label of the joint to follow, with as many dofs; ``None`` ends the following.
+            coeffs: ``(c0, c1)``, offset [m or rad] and factor.
+
+        Raises:
+            KeyError, IndexError: a joint does not exist.
+            ValueError: the joints are the same, have other numbers of dofs or coordinates that are quaternions, are in
+                different worlds, or one of them follows or leads already (followers cannot be followed).
+        """
+        joint = self._resolve("joint", joint)
+        if reference_joint is None:
+            self.joint_mimic_joint[joint] = -1
+            self.joint_mimic_coeffs[joint] = (0.0, 1.0)
+            return
+        reference = self._resolve("joint", reference_joint)
+        what = f"{self._describe('joint', joint)} cannot follow {self._describe('joint', reference)}"
+        allowed = (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6)
+        for index in (joint, reference):
+            if self.joint_type[index] not in allowed:
+                kind = JointType(self.joint_type[index]).name
+                raise ValueError(f"{what}: {kind} joints do not mimic; use PRISMATIC, REVOLUTE or D6")
+        if joint == reference:
+            raise ValueError(f"{what}: they are the same")
+        if sum(self.joint_dof_dim[joint]) != sum(self.joint_dof_dim[reference]):
+            raise ValueError(f"{what}: they have {self.joint_dof_dim[joint]} and {self.joint_dof_dim[reference]} dofs")
+        if self.joint_world[joint] != self.joint_world[reference]:
+            raise ValueError(f"{what}: they are in different worlds")
+        if self.joint_mimic_joint[reference] >= 0:
+            raise ValueError(f"{what}: that one follows another joint itself; follow that joint directly")
+        if joint in self.joint_mimic_joint:
+            raise ValueError(f"{what}: another joint follows it already; let both follow the same joint")
+        self.joint_mimic_joint[joint] = reference
+        self.joint_mimic_coeffs[joint] = as_vector(coeffs, 2, f"{what}: coeffs")
+
+
+_DOF_SETTINGS = frozenset(JointDofConfig.__dataclass_fields__) - {"axis"}
+_BALL_SETTINGS = (
+    "target_ke",
+    "target_kd",
+    "armature",
+    "friction",
+    "damping",
+    "stiffness",
+    "effort_limit",
+    "velocity_limit",
+    "actuator_mode",
+)
+_NOT_FOR_BALL = {"limit_lower": -MAXVAL, "limit_upper": MAXVAL, "target_q": None, "rest_q": None}
+
+
+def _quaternion(value, what: str) -> tuple[float, ...]:
+    q = np.array(as_vector(value, 4, what))
+    length = float(np.linalg.norm(q))
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        raise ValueError(f"{what}: the quaternion {q.tolist()} (x, y, z, w) has length {length:.6g}; normalise it")
+    return tuple((q / length).tolist())

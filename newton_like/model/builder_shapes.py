@@ -1,0 +1,461 @@
+"""The shape methods of :class:`ModelBuilder`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from newton_like.coercion import as_index, as_number, as_vector
+from newton_like.geometry import inertia
+from newton_like.geometry.mesh import Heightfield, Mesh
+from newton_like.geometry.shapes import MASSLESS, bounding_radius, mass_properties
+from newton_like.geometry.transforms import as_transform, quat_between, transform
+from newton_like.model.configs import ShapeConfig
+from newton_like.types import GeoType
+
+GROUND_COLOR = (0.32, 0.34, 0.37)
+PALETTE = (
+    (0.27, 0.51, 0.71),
+    (0.85, 0.55, 0.24),
+    (0.36, 0.65, 0.42),
+    (0.76, 0.38, 0.36),
+    (0.55, 0.47, 0.70),
+    (0.60, 0.50, 0.42),
+    (0.80, 0.56, 0.70),
+    (0.55, 0.58, 0.60),
+)
+
+_SOURCES = {GeoType.MESH: Mesh, GeoType.CONVEX_MESH: Mesh, GeoType.HFIELD: Heightfield}
+
+
+class ShapeMethods:
+    """Part of :class:`ModelBuilder`: shapes.
+
+    Arguments that all shape methods share:
+
+    * ``body``: the body that carries the shape; -1 fixes it in the world.
+    * ``xform``: the shape frame in the link frame (in the world frame for body -1).
+    * ``cfg``: a :class:`ShapeConfig`; without one ``default_shape_cfg``.
+    * ``color``, ``opacity``: for viewers, 0 to 1.
+    * ``label``: name; without one ``shape_<index>``.
+    * ``as_site``: add a site of that geometry: no mass, no collisions.
+
+    Each adds the mass of the shape to its body (``cfg.density``; not where the body's inertia is locked), returns the
+    shape's index, and raises ``IndexError`` for a body that does not exist, ``TypeError`` and ``ValueError`` for values
+    that are no numbers or out of range. Shapes of one body never touch each other.
+    """
+
+    def add_shape(
+        self,
+        *,
+        body: int,
+        type: GeoType | int,
+        xform=None,
+        cfg: ShapeConfig | None = None,
+        scale=None,
+        src=None,
+        is_static: bool = False,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+        as_site: bool = False,
+    ) -> int:
+        """Adds a shape of any type.
+
+        Args:
+            type: the geometry.
+            scale: three numbers with the meaning that :class:`GeoType` gives; by default ones.
+            src: the :class:`Mesh` or :class:`Heightfield` of shapes that have one.
+            is_static: add no mass, whatever the density.
+        """
+        index = self.shape_count
+        type = GeoType(type)
+        label = f"shape_{index}" if label is None else str(label)
+        what = f"shape {label!r} (index {index})"
+        body = as_index(body, f"{what}: body", self.body_count, lowest=-1)
+        if body >= 0 and self.body_world[body] != self.current_world:
+            raise ValueError(
+                f"{what} is added to world {self.current_world}, but {self._describe('body', body)} is in another; "
+                "add shapes in the same begin_world() block as their body"
+            )
+        cfg = (self.default_shape_cfg if cfg is None else cfg).copy()
+        if as_site or cfg.is_site:
+            cfg.mark_as_site()
+        cfg.validate(type, what)
+        scale = as_vector((1.0, 1.0, 1.0) if scale is None else scale, 3, f"{what}: scale")
+        wanted = _SOURCES.get(type)
+        if wanted is not None and not isinstance(src, wanted):
+            raise TypeError(f"{what}: a {type.name} needs a {wanted.__name__}, not {src!r}")
+        xform = as_transform(xform, f"{what}: xform")
+        if color is None:
+            color = getattr(src, "color", None)
+        color = PALETTE[index % len(PALETTE)] if color is None else as_vector(color, 3, f"{what}: color")
+        opacity = 1.0 if opacity is None else as_number(opacity, f"{what}: opacity")
+        try:
+            bounding_radius(type, scale, src)  # refuses sizes that make no sense
+            part = None
+            if body >= 0 and cfg.density > 0.0 and not is_static and type not in MASSLESS:
+                part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)
+        except ValueError as error:
+            raise ValueError(f"{what}: {error}") from None
+
+        self.shape_label.append(label)
+        self.shape_world.append(self.current_world)
+        self.shape_type.append(int(type))
+        self.shape_body.append(body)
+        self.shape_transform.append(tuple(xform.tolist()))
+        self.shape_scale.append(scale)
+        self.shape_source.append(src)
+        self.shape_flags.append(int(cfg.flags))
+        self.shape_is_solid.append(bool(cfg.is_solid))
+        self.shape_collision_group.append(int(cfg.collision_group))
+        for name in _MATERIAL:
+            getattr(self, f"shape_material_{name}").append(float(getattr(cfg, name)))
+        self.shape_margin.append(float(cfg.margin))
+        self.shape_gap.append(float(self.rigid_gap if cfg.gap is None else cfg.gap))
+        self.shape_color.append(color)
+        self.shape_opacity.append(opacity)
+        self.shape_collision_filter_parent.append(bool(cfg.collision_filter_parent))
+        self._filter_new_shape(index)
+        if part is not None and not self.body_lock_inertia[body]:
+            self._add_mass(body, *inertia.transform(*part, xform))
+        return index
+
+    def add_shape_plane(
+        self,
+        plane=(0.0, 0.0, 1.0, 0.0),
+        *,
+        xform=None,
+        width: float = 10.0,
+        length: float = 10.0,
+        body: int = -1,
+        cfg: ShapeConfig | None = None,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a plane whose solid side is below its normal. Planes have no mass.
+
+        Args:
+            plane: ``(a, b, c, d)`` of ``a x + b y + c z + d = 0`` with the normal ``(a, b, c)``; read where ``xform`` is
+                ``None``. ``(0, 0, 1, -h)`` is the plane ``z = h``.
+            xform: pose of the plane; its normal is the z axis.
+            width, length: extent along x and y [m] for viewers and bounding spheres; 0 for endless.
+        """
+        if xform is None:
+            a, b, c, d = as_vector(plane, 4, "plane")
+            size = math.hypot(a, b, c)
+            if size < 1.0e-12:
+                raise ValueError(f"plane {plane}: the normal (a, b, c) is zero; give a direction")
+            normal = np.array([a, b, c]) / size
+            xform = transform(-d / size * normal, quat_between((0.0, 0.0, 1.0), normal))
+        scale = (as_number(width, "width"), as_number(length, "length"), 0.0)
+        return self.add_shape(
+            body=body, type=GeoType.PLANE, xform=xform, cfg=cfg, scale=scale, color=color, opacity=opacity, label=label
+        )
+
+    def add_ground_plane(
+        self,
+        *,
+        height: float = 0.0,
+        cfg: ShapeConfig | None = None,
+        color=GROUND_COLOR,
+        opacity: float | None = None,
+        label: str | None = "ground_plane",
+    ) -> int:
+        """Adds an endless plane across the up axis.
+
+        Args:
+            height: where it is along the up axis [m].
+        """
+        plane = (*self.up_vector, -as_number(height, "height"))
+        return self.add_shape_plane(plane, width=0.0, length=0.0, cfg=cfg, color=color, opacity=opacity, label=label)
+
+    def add_shape_sphere(
+        self,
+        body: int,
+        *,
+        xform=None,
+        radius: float = 1.0,
+        cfg: ShapeConfig | None = None,
+        as_site: bool = False,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a ball of the given radius [m]."""
+        return self._add_sized(GeoType.SPHERE, body, xform, {"radius": radius}, cfg, as_site, color, opacity, label)
+
+    def add_shape_box(
+        self,
+        body: int,
+        *,
+        xform=None,
+        hx: float = 0.5,
+        hy: float = 0.5,
+        hz: float = 0.5,
+        cfg: ShapeConfig | None = None,
+        as_site: bool = False,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a box with the given **half** sides [m]."""
+        sizes = {"hx": hx, "hy": hy, "hz": hz}
+        return self._add_sized(GeoType.BOX, body, xform, sizes, cfg, as_site, color, opacity, label)
+
+    def add_shape_capsule(
+        self,
+        body: int,
+        *,
+        xform=None,
+        radius: float = 1.0,
+        half_height: float = 0.5,
+        cfg: ShapeConfig | None = None,
+        as_site: bool = False,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a capsule along z; ``half_height`` [m] is half the length of its cylinder, without the caps."""
+        sizes = {"radius": radius, "half_height": half_height}
+        return self._add_sized(GeoType.CAPSULE, body, xform, sizes, cfg, as_site, color, opacity, label)
+
+    def add_shape_cylinder(
+        self,
+        body: int,
+        *,
+        xform=None,
+        radius: float = 1.0,
+        half_height: float = 0.5,
+        cfg: ShapeConfig | None = None,
+        as_site: bool = False,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a cylinder along z with the given radius and half height [m]."""
+        sizes = {"radius": radius, "half_height": half_height}
+        return self._add_sized(GeoType.CYLINDER, body, xform, sizes, cfg, as_site, color, opacity, label)
+
+    def add_shape_cone(
+        self,
+        body: int,
+        *,
+        xform=None,
+        radius: float = 1.0,
+        half_height: float = 0.5,
+        cfg: ShapeConfig | None = None,
+        as_site: bool = False,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a cone along z: base of the given radius [m] at ``-half_height``, tip at ``+half_height`` [m]."""
+        sizes = {"radius": radius, "half_height": half_height}
+        return self._add_sized(GeoType.CONE, body, xform, sizes, cfg, as_site, color, opacity, label)
+
+    def add_shape_ellipsoid(
+        self,
+        body: int,
+        *,
+        xform=None,
+        rx: float = 1.0,
+        ry: float = 0.75,
+        rz: float = 0.5,
+        cfg: ShapeConfig | None = None,
+        as_site: bool = False,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds an ellipsoid with the given semi-axes [m]."""
+        sizes = {"rx": rx, "ry": ry, "rz": rz}
+        return self._add_sized(GeoType.ELLIPSOID, body, xform, sizes, cfg, as_site, color, opacity, label)
+
+    def add_shape_mesh(
+        self,
+        body: int,
+        *,
+        xform=None,
+        mesh: Mesh | None = None,
+        scale=None,
+        cfg: ShapeConfig | None = None,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a triangle mesh.
+
+        Args:
+            mesh: its geometry; shapes may share one.
+            scale: factors for the mesh along x, y, z; one number for all three; by default 1.
+        """
+        return self.add_shape(
+            body=body,
+            type=GeoType.MESH,
+            xform=xform,
+            cfg=cfg,
+            scale=_factors(scale),
+            src=mesh,
+            color=color,
+            opacity=opacity,
+            label=label,
+        )
+
+    def add_shape_convex_hull(
+        self,
+        body: int,
+        *,
+        xform=None,
+        mesh: Mesh | None = None,
+        scale=None,
+        cfg: ShapeConfig | None = None,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds the convex hull of a mesh; mass and inertia are those of the hull. Arguments as :meth:`add_shape_mesh`."""
+        return self.add_shape(
+            body=body,
+            type=GeoType.CONVEX_MESH,
+            xform=xform,
+            cfg=cfg,
+            scale=_factors(scale),
+            src=mesh,
+            color=color,
+            opacity=opacity,
+            label=label,
+        )
+
+    def add_shape_heightfield(
+        self,
+        *,
+        xform=None,
+        heightfield: Heightfield | None = None,
+        scale=None,
+        cfg: ShapeConfig | None = None,
+        color=None,
+        opacity: float | None = None,
+        label: str | None = None,
+    ) -> int:
+        """Adds a terrain of heights over a grid, fixed in the world.
+
+        Args:
+            heightfield: the grid.
+            scale: factors for its extents along x and y and for its heights; by default 1.
+        """
+        return self.add_shape(
+            body=-1,
+            type=GeoType.HFIELD,
+            xform=xform,
+            cfg=cfg,
+            scale=_factors(scale),
+            src=heightfield,
+            color=color,
+            opacity=opacity,
+            label=label,
+        )
+
+    def add_site(
+        self,
+        body: int,
+        *,
+        xform=None,
+        type: GeoType | int = GeoType.SPHERE,
+        scale=(0.01, 0.01, 0.01),
+        label: str | None = None,
+        visible: bool = False,
+    ) -> int:
+        """Adds a named frame on a body: it has no mass and never collides.
+
+        Args:
+            type, scale: how viewers draw it.
+            visible: whether they do.
+        """
+        cfg = self.default_site_cfg.copy(is_visible=bool(visible))
+        return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, label=label, as_site=True)
+
+    def add_shape_collision_filter_pair(self, shape_a: int, shape_b: int) -> None:
+        """Forbids two shapes to touch.
+
+        Raises:
+            IndexError: a shape does not exist.
+            ValueError: they are the same.
+        """
+        a = as_index(shape_a, "shape_a", self.shape_count)
+        b = as_index(shape_b, "shape_b", self.shape_count)
+        self.shape_collision_filter_pairs.add((a, b))
+
+    def _add_sized(self, geo_type, body, xform, sizes, cfg, as_site, color, opacity, label) -> int:
+        what = geo_type.name.lower()
+        values = []
+        for name, size in sizes.items():
+            size = as_number(size, f"{what}: {name}")
+            if size < 0.0 or (size == 0.0 and (geo_type, name) != (GeoType.CAPSULE, "half_height")):
+                raise ValueError(f"{what}: {name} {size:g} must be above 0 [m]")
+            values.append(size)
+        scale = (*values, *(0.0,) * (3 - len(values)))
+        return self.add_shape(
+            body=body,
+            type=geo_type,
+            xform=xform,
+            cfg=cfg,
+            scale=scale,
+            color=color,
+            opacity=opacity,
+            label=label,
+            as_site=as_site,
+        )
+
+    def _add_mass(self, body: int, mass: float, com, moments) -> None:
+        parts = [(self.body_mass[body], self.body_com[body], self.body_inertia[body]), (mass, com, moments)]
+        if parts[0][0] == 0.0 and not np.any(parts[0][2]):
+            parts = parts[1:]  # a centre of mass without mass says nothing
+        mass, com, moments = inertia.combine(parts)
+        self.body_mass[body] = mass
+        self.body_com[body] = tuple(com.tolist())
+        self.body_inertia[body] = tuple(map(tuple, moments.tolist()))
+
+    def _filter_new_shape(self, shape: int) -> None:
+        """Pairs of a new shape with the shapes of its own body and of the bodies joined to it."""
+        body = self.shape_body[shape]
+        if body >= 0:
+            self._add_filter_pairs([shape], self._shapes_of(body, before=shape))
+        if not self.shape_collision_filter_parent[shape]:
+            return
+        for joint in self._joints_of(body):
+            if self.joint_collision_filter_parent[joint]:
+                ends = (self.joint_parent[joint], self.joint_child[joint])
+                other = ends[1] if ends[0] == body else ends[0]
+                self._add_filter_pairs([shape], self._filtered_shapes_of(other))
+
+    def _filter_bodies(self, parent: int, child: int) -> None:
+        """Pairs of all shapes of two bodies that a new joint connects."""
+        self._add_filter_pairs(self._filtered_shapes_of(parent), self._filtered_shapes_of(child))
+
+    def _filtered_shapes_of(self, body: int) -> list[int]:
+        return [shape for shape in self._shapes_of(body) if self.shape_collision_filter_parent[shape]]
+
+    def _add_filter_pairs(self, first: list[int], second: list[int]) -> None:
+        if first and second:
+            grid = np.meshgrid(first, second, indexing="ij")
+            self.shape_collision_filter_pairs.update(np.stack(grid, axis=-1).reshape(-1, 2))
+
+
+def _factors(scale):
+    return (scale,) * 3 if np.ndim(scale) == 0 and scale is not None else scale
+
+
+_MATERIAL = (
+    "mu",
+    "restitution",
+    "mu_torsional",
+    "mu_rolling",
+    "time_constant",
+    "damping_ratio",
+    "ke",
+    "kd",
+    "kf",
+)

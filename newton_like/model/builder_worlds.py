@@ -1,0 +1,297 @@
+"""The methods of :class:`ModelBuilder` that put scenes together: worlds, copies of builders, grids."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.coercion import as_number, as_vector
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    as_transform,
+    quat_rotate,
+    transform,
+    transform_inverse,
+    transform_multiply,
+)
+from newton_like.model.columns import COLUMNS, KINDS
+from newton_like.types import Axis, JointType
+
+
+class WorldMethods:
+    """Part of :class:`ModelBuilder`: worlds and copies of other builders."""
+
+    def begin_world(self, label: str | None = None, gravity=None) -> int:
+        """Starts a new world; what is added until :meth:`end_world` belongs to it.
+
+        Args:
+            label: name; without one ``world_<index>``.
+            gravity: acceleration [m/s^2] in this world, a vector or a number along the up axis; by default the builder's.
+
+        Returns:
+            The world's index.
+
+        Raises:
+            RuntimeError: a world is open already.
+        """
+        if self._current_world >= 0:
+            raise RuntimeError(f"world {self._current_world} is still open; call end_world() first, worlds do not nest")
+        gravity = None if gravity is None else self._gravity_vector(gravity)
+        self._current_world = self.world_count
+        self.world_label.append(f"world_{self.world_count}" if label is None else str(label))
+        self.world_gravity.append(gravity)
+        self.world_count += 1
+        return self._current_world
+
+    def end_world(self) -> None:
+        """Ends the world that :meth:`begin_world` started; what is added next is shared by all worlds.
+
+        Raises:
+            RuntimeError: no world is open.
+        """
+        if self._current_world < 0:
+            raise RuntimeError("no world is open; call begin_world() first")
+        self._current_world = -1
+
+    def add_world(self, builder, xform=None, label_prefix: str | None = None) -> int:
+        """Adds a copy of another builder as a new world.
+
+        Args:
+            builder: the scene of the world. It must have no worlds itself; gravity set on it becomes that of the world.
+            xform: moves the whole copy.
+            label_prefix: put before every label, with a slash between.
+
+        Returns:
+            The world's index.
+
+        Raises:
+            RuntimeError: a world is open.
+            ValueError: the builder cannot be copied, see :meth:`add_builder`.
+        """
+        self._check_source(builder)
+        xform = as_transform(xform)
+        world = self.begin_world(gravity=builder._gravity)
+        try:
+            self._append(builder, np.array([world]), xform[None], [label_prefix])
+        finally:
+            self.end_world()
+        return world
+
+    def add_builder(self, builder, xform=None, label_prefix: str | None = None) -> None:
+        """Adds a copy of another builder to the world that is open, or to the shared scene where none is.
+
+        Gravity that was set on the other builder replaces that of this world, or of this builder outside a world.
+
+        Args:
+            builder: the scene to copy. It must have no worlds itself.
+            xform: moves the whole copy: bodies, anchors in the world, static shapes.
+            label_prefix: put before every label, with a slash between.
+
+        Raises:
+            ValueError: the builder has worlds, another up axis, or is this one.
+        """
+        self._check_source(builder)
+        xform = as_transform(xform)
+        self._adopt_gravity(builder)
+        self._append(builder, np.array([self._current_world]), xform[None], [label_prefix])
+
+    def replicate(
+        self,
+        builder,
+        copy_count: int | None = None,
+        spacing=(0.0, 0.0, 0.0),
+        *,
+        separate_worlds: bool = True,
+        xforms=None,
+        label_prefixes=None,
+        world_count: int | None = None,
+    ) -> None:
+        """Adds many copies of another builder, each as a world of its own.
+
+        Args:
+            builder: the scene to copy. It must have no worlds itself; gravity set on it becomes that of the worlds.
+            copy_count: how many copies (``world_count`` is another name for it).
+            spacing: distances [m] along x, y and z between neighbours of a grid around the origin; 0 for no extent along
+                that axis. Worlds never touch, so distance is for the eye only, and the origin has the most digits.
+            separate_worlds: false puts all copies into the world that is open (or the shared scene), where they touch.
+            xforms: a transform for each copy, instead of the grid.
+            label_prefixes: a prefix (or ``None``) for the labels of each copy.
+
+        Raises:
+            TypeError: the number of copies is missing, given twice or no integer.
+            ValueError: it is negative, or ``xforms`` or ``label_prefixes`` have another length.
+            RuntimeError: a world is open and ``separate_worlds`` is true.
+        """
+        if (copy_count is None) == (world_count is None):
+            raise TypeError("give either copy_count or world_count")
+        count = world_count if copy_count is None else copy_count
+        if isinstance(count, bool) or not hasattr(count, "__index__"):
+            raise TypeError(f"the number of copies must be an integer, not {count!r}")
+        count = count.__index__()
+        if count < 0:
+            raise ValueError(f"cannot make {count} copies")
+        self._check_source(builder)
+        if xforms is None:
+            poses = transform(grid_offsets(count, spacing, self.up_axis))
+        else:
+            poses = np.array([as_transform(xform, f"xforms[{i}]") for i, xform in enumerate(xforms)]).reshape(-1, 7)
+        prefixes = [None] * count if label_prefixes is None else list(label_prefixes)
+        for name, given in (("xforms", len(poses)), ("label_prefixes", len(prefixes))):
+            if given != count:
+                raise ValueError(f"{name} has {given} entries for {count} copies; give one for each")
+        if not separate_worlds:
+            worlds = np.full(count, self._current_world)
+            if count:
+                self._adopt_gravity(builder)
+        else:
+            if self._current_world >= 0:
+                raise RuntimeError(
+                    f"world {self._current_world} is still open; call end_world() first, worlds do not nest"
+                )
+            worlds = np.arange(self.world_count, self.world_count + count)
+            self.world_label.extend(f"world_{world}" for world in worlds.tolist())
+            self.world_gravity.extend([builder._gravity] * count)
+            self.world_count += count
+        self._append(builder, worlds, poses, prefixes)
+
+    def _check_source(self, builder) -> None:
+        if not isinstance(builder, WorldMethods):
+            raise TypeError(f"{builder!r} is no ModelBuilder")
+        if builder is self:
+            raise ValueError(
+                "a builder cannot be added to itself; build the scene in a builder of its own and add that"
+            )
+        if builder.world_count:
+            raise ValueError(
+                f"the builder to copy holds {builder.world_count} worlds; worlds do not nest, add the scene without worlds"
+            )
+        if Axis.from_any(builder.up_axis) != Axis.from_any(self.up_axis):
+            raise ValueError(
+                f"the builder to copy has up axis {Axis.from_any(builder.up_axis)}, this one {Axis.from_any(self.up_axis)}; "
+                "make both with the same up_axis"
+            )
+
+    def _adopt_gravity(self, builder) -> None:
+        if builder._gravity is None:
+            return
+        if self._current_world >= 0:
+            self.world_gravity[self._current_world] = builder._gravity
+        else:
+            self._gravity = builder._gravity
+
+    def _append(self, source, worlds: np.ndarray, poses: np.ndarray, prefixes: list) -> None:
+        """Appends a copy of ``source`` for each of ``worlds``, moved by ``poses``, all columns at once."""
+        copies = len(worlds)
+        first = {kind: _count(self, kind) for kind in KINDS}
+        size = {kind: _count(source, kind) for kind in KINDS}
+        moved = _moved_columns(source, poses)
+        for column in COLUMNS:
+            values = getattr(source, column.name)
+            if column.name in moved:
+                copied = moved[column.name]
+            elif column.name.endswith("_world"):
+                copied = np.repeat(worlds, len(values)).tolist()
+            elif column.name.endswith("_label"):
+                copied = _prefixed(values, prefixes)
+            elif column.refers is None:
+                copied = values * copies
+            else:
+                offsets = first[column.refers] + size[column.refers] * np.arange(copies)
+                indices = np.asarray(values, dtype=np.int64)
+                copied = np.where(indices >= 0, indices + offsets[:, None], -1).ravel().tolist()
+            getattr(self, column.name).extend(copied)
+        pairs = source.shape_collision_filter_pairs.to_array().astype(np.int64)
+        if len(pairs):
+            offsets = first["shape"] + size["shape"] * np.arange(copies)
+            self.shape_collision_filter_pairs.update((pairs + offsets[:, None, None]).reshape(-1, 2))
+
+
+def grid_offsets(count: int, spacing, up_axis=Axis.Z) -> np.ndarray:
+    """Positions of ``count`` things on a grid as square as possible around the origin, ``[count, 3]``.
+
+    Args:
+        spacing: distances between neighbours along x, y, z; the grid has no extent where it is 0.
+        up_axis: along this axis the grid starts at 0 instead, so that nothing sinks into the ground.
+    """
+    spacing = np.array(as_vector(spacing, 3, "spacing"))
+    offsets = np.zeros((count, 3))
+    active = np.flatnonzero(spacing)
+    if count == 0 or active.size == 0:
+        return offsets
+    side = 1
+    while side**active.size < count:
+        side += 1
+    index = np.arange(count)
+    for axis in active:
+        offsets[:, axis] = (index % side) * spacing[axis]
+        index = index // side
+    middle = 0.5 * (offsets.min(axis=0) + offsets.max(axis=0))
+    middle[Axis.from_any(up_axis)] = 0.0
+    return offsets - middle
+
+
+def _count(builder, kind: str) -> int:
+    return {
+        "body": builder.body_count,
+        "joint": builder.joint_count,
+        "dof": builder.joint_dof_count,
+        "coord": builder.joint_coord_count,
+        "articulation": builder.articulation_count,
+        "shape": builder.shape_count,
+    }[kind]
+
+
+def _prefixed(labels: list[str], prefixes: list) -> list[str]:
+    if not any(prefixes):
+        return labels * len(prefixes)
+    return [f"{prefix}/{label}" if prefix else label for prefix in prefixes for label in labels]
+
+
+def _moved_columns(source, poses: np.ndarray) -> dict[str, list]:
+    """The columns that a change of place changes, for all copies: what is measured in the world."""
+    if np.array_equal(poses, np.broadcast_to(IDENTITY, poses.shape)):
+        return {}
+    copies = len(poses)
+    moved = {}
+    if source.body_count:
+        body_q = np.array([as_transform(x, "body_q") for x in source.body_q])
+        moved["body_q"] = _rows(transform_multiply(poses[:, None], body_q))
+        body_qd = np.array([as_vector(v, 6, "body_qd") for v in source.body_qd])
+        turned = quat_rotate(poses[:, None, None, 3:], body_qd.reshape(-1, 2, 3))
+        moved["body_qd"] = _rows(turned.reshape(copies, -1, 6))
+    roots = np.array([parent < 0 for parent in source.joint_parent], dtype=bool)
+    if roots.any():
+        _move_roots(source, poses, np.flatnonzero(roots), moved)
+    static = np.array([body < 0 for body in source.shape_body], dtype=bool)
+    if static.any():
+        xforms = np.array([as_transform(x, "shape_transform") for x in source.shape_transform])
+        placed = np.broadcast_to(xforms, (copies, *xforms.shape)).copy()
+        placed[:, static] = transform_multiply(poses[:, None], xforms[static])
+        moved["shape_transform"] = _rows(placed)
+    return moved
+
+
+def _move_roots(source, poses, roots, moved) -> None:
+    """Anchors of root joints move with the copy; free joints keep theirs and move their coordinates instead."""
+    copies = len(poses)
+    x_p = np.array([as_transform(x, "joint_X_p") for x in source.joint_X_p])
+    anchors = np.broadcast_to(x_p, (copies, *x_p.shape)).copy()
+    q = np.tile(np.array([as_number(v, "joint_q") for v in source.joint_q]), (copies, 1))
+    qd = np.tile(np.array([as_number(v, "joint_qd") for v in source.joint_qd]), (copies, 1))
+    for joint in roots:
+        if source.joint_type[joint] != JointType.FREE:
+            anchors[:, joint] = transform_multiply(poses, x_p[joint])
+            continue
+        # X_p q' = pose X_p q; velocities are in the axes of X_p and turn alike.
+        change = transform_multiply(transform_inverse(x_p[joint]), transform_multiply(poses, x_p[joint]))
+        at = slice(source.joint_q_start[joint], source.joint_q_start[joint] + 7)
+        q[:, at] = transform_multiply(change, q[:, at])
+        at = slice(source.joint_qd_start[joint], source.joint_qd_start[joint] + 6)
+        turned = quat_rotate(change[:, None, 3:], qd[:, at].reshape(copies, 2, 3))
+        qd[:, at] = turned.reshape(copies, 6)
+    moved["joint_X_p"] = _rows(anchors)
+    moved["joint_q"] = q.ravel().tolist()
+    moved["joint_qd"] = qd.ravel().tolist()
+
+
+def _rows(array: np.ndarray) -> list[tuple[float, ...]]:
+    return list(map(tuple, array.reshape(-1, array.shape[-1]).tolist()))

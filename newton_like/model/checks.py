@@ -1,0 +1,309 @@
+"""Reads the lists of a builder as NumPy arrays and refuses numbers that cannot be.
+
+All checks work on whole columns, so that thousands of worlds take as long as NumPy needs to read them. An error names the
+first entity that is wrong and says how many more there are.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from newton_like.coercion import as_matrix33, as_number, as_vector
+from newton_like.geometry.transforms import UNIT_TOLERANCE, as_transform
+from newton_like.model.columns import COLUMNS, INT_SHAPES, SHAPES
+from newton_like.types import MAXVAL, BodyFlags, GeoType, JointTargetMode, JointType, ShapeFlags
+
+AXIS_TOLERANCE = UNIT_TOLERANCE
+"""Largest deviation of an axis' length from one that counts as rounding; as for quaternions."""
+
+_COUNT_OF = {
+    "body": ("body_count", "bodies"),
+    "joint": ("joint_count", "joints"),
+    "dof": ("joint_dof_count", "dofs"),
+    "coord": ("joint_coord_count", "coordinates"),
+    "articulation": ("articulation_count", "articulations"),
+    "shape": ("shape_count", "shapes"),
+}
+
+
+class Report:
+    """Names entities and raises errors about them."""
+
+    def __init__(self, builder):
+        self._builder = builder
+
+    def name(self, kind: str, index: int) -> str:
+        """Label, index and world of an entity; of a dof or coordinate: of its joint, and which one it is."""
+        builder = self._builder
+        index = int(index)
+        if kind not in ("dof", "coord"):
+            return builder._describe(kind, index)
+        starts = np.asarray(builder.joint_qd_start if kind == "dof" else builder.joint_q_start)
+        total = builder.joint_dof_count if kind == "dof" else builder.joint_coord_count
+        joint = int(np.searchsorted(starts, index, side="right")) - 1
+        count = (starts[joint + 1] if joint + 1 < len(starts) else total) - starts[joint]
+        name = builder._describe("joint", joint)
+        return name if count == 1 else f"{name}, {'dof' if kind == 'dof' else 'coordinate'} {index - starts[joint]}"
+
+    def refuse(self, kind: str, wrong: np.ndarray, text) -> None:
+        """Raises ``ValueError`` about the first entity where ``wrong`` is true; ``text(index)`` says what is wrong."""
+        indices = np.flatnonzero(wrong)
+        if indices.size:
+            more = f" (and {indices.size - 1} more)" if indices.size > 1 else ""
+            index = int(indices[0])
+            raise ValueError(f"{self.name(kind, index)}: {text(index)}{more}")
+
+
+def read_columns(builder, report: Report) -> dict:
+    """All columns as float64, int64 and bool arrays (lists where the type is ``object``), checked one by one.
+
+    Raises:
+        ValueError: a list has another length than there are entities, or a number is NaN, infinite or out of range.
+        TypeError: an entry cannot be read as what it should be.
+    """
+    columns = {}
+    for column in COLUMNS:
+        values = getattr(builder, column.name)
+        count_name, noun = _COUNT_OF[column.kind]
+        count = getattr(builder, count_name)
+        if len(values) != count:
+            raise ValueError(
+                f"builder.{column.name} has {len(values)} entries for {count} {noun}; edit entries, but keep their number"
+            )
+        if column.type == "object":
+            columns[column.name] = list(values)
+        elif column.type in SHAPES:
+            columns[column.name] = _read_reals(column, values, report)
+        else:
+            columns[column.name] = _read_integers(column, values)
+    _check_references(builder, columns, report)
+    return columns
+
+
+def _read_reals(column, values: list, report: Report) -> np.ndarray:
+    shape = (len(values), *SHAPES[column.type])
+    try:
+        array = np.array(values, dtype=np.float64).reshape(shape)
+    except (TypeError, ValueError):
+        array = np.array([_ENTRY[column.type](v, f"{column.name}[{i}]") for i, v in enumerate(values)]).reshape(shape)
+    flat = array.reshape(len(values), -1)
+    short = column.name.removeprefix(f"{column.kind}_").removeprefix("joint_")
+    if column.unlimited:
+        report.refuse(column.kind, np.isnan(flat).any(axis=1), lambda i: f"{short} is NaN; give a number")
+        array = np.clip(array, -MAXVAL, MAXVAL)
+    else:
+        wrong = ~np.isfinite(flat).all(axis=1)
+        report.refuse(column.kind, wrong, lambda i: f"{short} {_text(values[i])} is not finite; give finite numbers")
+    if column.low is not None:
+        wrong = (array.reshape(flat.shape) < column.low).any(axis=1)
+        report.refuse(column.kind, wrong, lambda i: f"{short} {_text(values[i])} is below {column.low:g}")
+    return array
+
+
+_ENTRY = {
+    "real": lambda value, what: as_number(value, what, finite=False),
+    "vec2": lambda value, what: as_vector(value, 2, what),
+    "vec3": lambda value, what: as_vector(value, 3, what),
+    "spatial_vector": lambda value, what: as_vector(value, 6, what),
+    "mat33": as_matrix33,
+    "transform": as_transform,
+}
+
+
+def _read_integers(column, values: list) -> np.ndarray:
+    shape = (len(values), *INT_SHAPES[column.type])
+    array = np.array(values)
+    if array.size == 0:
+        return np.zeros(shape, dtype=bool if column.type == "bool" else np.int64)
+    if column.type == "bool":
+        return array.astype(bool)
+    if array.shape != shape or array.dtype.kind not in "iub":
+        wrong = next((i for i, v in enumerate(values) if np.array(v).dtype.kind not in "iub"), 0)
+        raise TypeError(f"builder.{column.name}[{wrong}] is {values[wrong]!r}; give integers")
+    return array.astype(np.int64)
+
+
+def _check_references(builder, columns: dict, report: Report) -> None:
+    """Index columns point at entities that exist."""
+    for column in COLUMNS:
+        if column.refers is None:
+            continue
+        count = getattr(builder, _COUNT_OF[column.refers][0])
+        # The start of a joint without coordinates, and the end of an articulation, may be one past the last entry.
+        last = count if column.name.endswith(("_start", "_end")) else count - 1
+        values = columns[column.name]
+        wrong = (values < -1) | (values > last)
+        report.refuse(
+            column.kind,
+            wrong,
+            lambda i, c=column, v=values, n=count: f"{c.name} {v[i]} is no {c.refers}; there are {n}",
+        )
+
+
+def check_values(builder, columns: dict, report: Report) -> None:
+    """Enumerations, quaternions, axes, limits and materials. Rounded quaternions and axes are normalised in place."""
+    _check_enumerations(columns, report)
+    _check_layout(builder, columns, report)
+    for name in ("body_q", "joint_X_p", "joint_X_c", "shape_transform"):
+        kind = name.split("_")[0]
+        columns[name][:, 3:] = _unit(columns[name][:, 3:], "quaternion", name, kind, report)
+    _check_joint_quaternions(columns, report)
+    columns["joint_axis"] = _unit(columns["joint_axis"], "axis", "joint_axis", "dof", report)
+    _orthonormalise_axes(columns, report)
+    _check_limits(columns, report)
+    _check_drives(columns, report)
+    _check_materials(columns, report)
+
+
+def _check_enumerations(columns: dict, report: Report) -> None:
+    for name, kind, enum in (
+        ("joint_type", "joint", JointType),
+        ("joint_target_mode", "dof", JointTargetMode),
+        ("shape_type", "shape", GeoType),
+    ):
+        values = columns[name]
+        wrong = ~np.isin(values, [int(member) for member in enum])
+        report.refuse(
+            kind, wrong, lambda i, v=values, e=enum: f"{v[i]} is no {e.__name__}; use {', '.join(e.__members__)}"
+        )
+    flags = columns["body_flags"]
+    wrong = ~np.isin(flags, (int(BodyFlags.DYNAMIC), int(BodyFlags.KINEMATIC)))
+    report.refuse("body", wrong, lambda i: f"flags {flags[i]} must be BodyFlags.DYNAMIC or BodyFlags.KINEMATIC")
+
+
+def _check_layout(builder, columns: dict, report: Report) -> None:
+    """Start indices and numbers of dofs agree with the joint types."""
+    types, dims = columns["joint_type"], columns["joint_dof_dim"]
+    dofs = dims.sum(axis=1)
+    wanted = {
+        JointType.PRISMATIC: ((1, 0),),
+        JointType.REVOLUTE: ((0, 1),),
+        JointType.BALL: ((0, 3),),
+        JointType.FIXED: ((0, 0),),
+        JointType.FREE: ((3, 3),),
+        JointType.DISTANCE: ((3, 3),),
+        JointType.D6: tuple((linear, angular) for linear in range(4) for angular in range(4)),
+    }
+    fits = np.zeros(len(types), dtype=bool)
+    coords = dofs.copy()
+    for joint_type, allowed in wanted.items():
+        mine = types == joint_type
+        for linear, angular in allowed:
+            fits |= mine & (dims[:, 0] == linear) & (dims[:, 1] == angular)
+        coords[mine & np.isin(types, (JointType.BALL, JointType.FREE, JointType.DISTANCE))] += 1
+    report.refuse(
+        "joint", ~fits, lambda i: f"a {JointType(types[i]).name} joint cannot have dof_dim {dims[i].tolist()}"
+    )
+    for name, counts, total in (
+        ("joint_qd_start", dofs, builder.joint_dof_count),
+        ("joint_q_start", coords, builder.joint_coord_count),
+    ):
+        expected = np.concatenate([[0], np.cumsum(counts)])
+        starts = columns[name]
+        report.refuse(
+            "joint", starts != expected[:-1], lambda i, n=name, s=starts, e=expected: f"{n} {s[i]} should be {e[i]}"
+        )
+        if expected[-1] != total:
+            raise ValueError(
+                f"the joints have {expected[-1]} {'dofs' if counts is dofs else 'coordinates'}, not {total}"
+            )
+
+
+def _unit(vectors: np.ndarray, noun: str, name: str, kind: str, report: Report) -> np.ndarray:
+    length = np.linalg.norm(vectors, axis=-1)
+    cure = "normalise it, quaternions are x, y, z, w" if noun == "quaternion" else "give it length 1"
+    wrong = np.abs(length - 1.0) > (UNIT_TOLERANCE if noun == "quaternion" else AXIS_TOLERANCE)
+    report.refuse(kind, wrong, lambda i: f"{noun} {vectors[i].tolist()} of {name} has length {length[i]:.6g}; {cure}")
+    return vectors / length[:, None]
+
+
+def quaternion_starts(columns: dict) -> np.ndarray:
+    """First coordinate of every quaternion among the joint coordinates."""
+    types, starts = columns["joint_type"], columns["joint_q_start"]
+    free = np.isin(types, (JointType.FREE, JointType.DISTANCE))
+    return np.sort(np.concatenate([starts[types == JointType.BALL], starts[free] + 3]))
+
+
+def _check_joint_quaternions(columns: dict, report: Report) -> None:
+    starts = quaternion_starts(columns)
+    at = starts[:, None] + np.arange(4)
+    for name in ("joint_q", "joint_target_q", "joint_rest_q"):
+        quaternions = columns[name][at]
+        length = np.linalg.norm(quaternions, axis=1)
+        wrong = np.zeros(len(columns[name]), dtype=bool)
+        wrong[starts[np.abs(length - 1.0) > UNIT_TOLERANCE]] = True
+        values = columns[name]
+        report.refuse(
+            "coord",
+            wrong,
+            lambda i, v=values, n=name: (
+                f"the quaternion {v[i : i + 4].tolist()} (x, y, z, w) in {n} has length "
+                f"{np.linalg.norm(v[i : i + 4]):.6g}; normalise it"
+            ),
+        )
+        columns[name][at] = quaternions / length[:, None]
+
+
+def _orthonormalise_axes(columns: dict, report: Report) -> None:
+    """Gram-Schmidt on the angular axes of D6 joints; refuses axes that leave a direction out."""
+    d6 = columns["joint_type"] == JointType.D6
+    axis = columns["joint_axis"]
+    linear, angular = columns["joint_dof_dim"].T
+    start = columns["joint_qd_start"]
+    wrong = np.zeros(len(d6), dtype=bool)
+    for count in (2, 3):
+        joints = np.flatnonzero(d6 & (linear == count))
+        vectors = axis[start[joints, None] + np.arange(count)]
+        wrong[joints] |= np.linalg.svd(vectors, compute_uv=False)[:, -1] < AXIS_TOLERANCE
+    cure = "use fewer axes or turn one of them"
+    report.refuse("joint", wrong, lambda i: f"its linear axes are linearly dependent; {cure}")
+    for count in (2, 3):
+        joints = np.flatnonzero(d6 & (angular == count))
+        first = start[joints] + linear[joints]
+        for k in range(1, count):
+            vector = axis[first + k]
+            for other in range(k):
+                earlier = axis[first + other]
+                vector = vector - np.sum(vector * earlier, axis=1, keepdims=True) * earlier
+            length = np.linalg.norm(vector, axis=1)
+            wrong[joints] |= length < AXIS_TOLERANCE
+            axis[first + k] = vector / np.maximum(length, AXIS_TOLERANCE)[:, None]
+    report.refuse("joint", wrong, lambda i: f"its angular axes are linearly dependent; {cure}")
+
+
+def _check_limits(columns: dict, report: Report) -> None:
+    lower, upper = columns["joint_limit_lower"], columns["joint_limit_upper"]
+    report.refuse(
+        "dof", lower > upper, lambda i: f"limit_lower {lower[i]:g} is above limit_upper {upper[i]:g}; swap them"
+    )
+    low, high = columns["joint_min_distance"], columns["joint_max_distance"]
+    wrong = (low >= 0.0) & (high >= 0.0) & (low > high)
+    report.refuse("joint", wrong, lambda i: f"min_distance {low[i]:g} is above max_distance {high[i]:g}; swap them")
+
+
+def _check_drives(columns: dict, report: Report) -> None:
+    gains = (columns["joint_target_ke"] != 0.0) | (columns["joint_target_kd"] != 0.0)
+    silent = np.flatnonzero(gains & (columns["joint_target_mode"] == JointTargetMode.NONE))
+    if silent.size:
+        warnings.warn(
+            f"{report.name('dof', silent[0])}: target gains are set, but target_mode is NONE, so the drive does nothing "
+            f"({silent.size} such dofs); set builder.joint_target_mode to POSITION, VELOCITY or POSITION_VELOCITY",
+            stacklevel=5,
+        )
+
+
+def _check_materials(columns: dict, report: Report) -> None:
+    restitution = columns["shape_material_restitution"]
+    report.refuse(
+        "shape", restitution > 1.0, lambda i: f"restitution {restitution[i]:g} is above 1; no impact gains energy"
+    )
+    collides = (columns["shape_flags"] & int(ShapeFlags.COLLIDE_SHAPES)) != 0
+    for name in ("time_constant", "damping_ratio"):
+        values = columns[f"shape_material_{name}"]
+        report.refuse("shape", collides & (values <= 0.0), lambda i, n=name: f"{n} must be above 0")
+
+
+def _text(value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

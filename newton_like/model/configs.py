@@ -1,0 +1,208 @@
+"""Settings of a joint's axes and of shapes, and what each setting means."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from newton_like.coercion import as_axis, as_number
+from newton_like.types import MAXVAL, Axis, AxisType, GeoType, JointTargetMode, ShapeFlags
+
+
+@dataclass(kw_only=True)
+class JointDofConfig:
+    """One axis of a joint: its direction, passive forces, limits and drive.
+
+    A value is in [N] and [m] where the axis slides, in [N m] and [rad] where it turns. A vector given as ``axis`` may have
+    any length but zero; it is stored with length one.
+
+    Raises:
+        TypeError: a value is no number.
+        ValueError: a value is NaN, or the axis is zero.
+    """
+
+    axis: AxisType | tuple[float, float, float] = Axis.X
+    """Direction in the parent anchor frame."""
+    limit_lower: float = -MAXVAL
+    """Lower position limit."""
+    limit_upper: float = MAXVAL
+    """Upper position limit."""
+    limit_ke: float = 1.0e4
+    """Stiffness of the limits in penalty solvers; :class:`SolverFeatherstone` solves limits as constraints."""
+    limit_kd: float = 10.0
+    """Damping of the limits in penalty solvers."""
+    target_q: float | None = None
+    """Position target; ``None`` is zero."""
+    target_qd: float | None = None
+    """Velocity target; ``None`` is zero."""
+    target_ke: float = 0.0
+    """Position gain of the drive."""
+    target_kd: float = 0.0
+    """Velocity gain of the drive."""
+    damping: float = 0.0
+    """Passive viscous damping, always active."""
+    stiffness: float = 0.0
+    """Passive spring towards ``rest_q``, always active."""
+    rest_q: float | None = None
+    """Where the passive spring rests; ``None`` is zero."""
+    armature: float = 0.0
+    """Inertia of the drive, added to the axis."""
+    effort_limit: float = 1.0e6
+    """Largest force of the drive."""
+    velocity_limit: float = 1.0e6
+    """Largest speed."""
+    friction: float = 0.0
+    """Dry friction: force that a motion along the axis has to overcome."""
+    actuator_mode: JointTargetMode | None = None
+    """What the drive follows; ``None`` chooses by the gains (:meth:`JointTargetMode.from_gains`)."""
+
+    def __post_init__(self):
+        self.axis = as_axis(self.axis, "axis")
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            if f.name not in ("axis", "actuator_mode") and value is not None:
+                setattr(self, f.name, as_number(value, f.name, finite=False))
+        if self.actuator_mode is not None:
+            self.actuator_mode = JointTargetMode(self.actuator_mode)
+
+    @classmethod
+    def create_unlimited(cls, axis) -> JointDofConfig:
+        """An axis without limits, drive or friction."""
+        return cls(axis=axis, limit_ke=0.0, limit_kd=0.0)
+
+    def copy(self, **changes) -> JointDofConfig:
+        """A copy with some values changed.
+
+        Raises:
+            TypeError: a name is no setting of a dof.
+        """
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def target_mode(self) -> JointTargetMode:
+        """``actuator_mode``, or the mode that the gains ask for."""
+        if self.actuator_mode is not None:
+            return self.actuator_mode
+        has_drive = self.target_ke != 0.0 or self.target_kd != 0.0
+        return JointTargetMode.from_gains(self.target_ke, self.target_kd, has_drive=has_drive)
+
+
+@dataclass(kw_only=True)
+class ShapeConfig:
+    """Density, contact material and collision rules of a shape.
+
+    Two touching shapes combine ``mu``, ``mu_torsional``, ``mu_rolling``, ``restitution``, ``time_constant`` and
+    ``damping_ratio`` by their means, and add their margins and gaps.
+    """
+
+    density: float = 1000.0
+    """Density [kg/m^3]; zero for a shape without mass."""
+    ke: float = 2.5e3
+    """Contact stiffness of penalty solvers [N/m]; :class:`SolverFeatherstone` does not read it."""
+    kd: float = 100.0
+    """Contact damping of penalty solvers [N s/m]; :class:`SolverFeatherstone` does not read it."""
+    kf: float = 1000.0
+    """Friction gain of penalty solvers [N s/m]; :class:`SolverFeatherstone` does not read it."""
+    mu: float = 1.0
+    """Coulomb friction coefficient of sliding."""
+    restitution: float = 0.0
+    """Rebound speed over impact speed, 0 to 1."""
+    mu_torsional: float = 0.0
+    """Friction torque about the normal over the normal force [m]."""
+    mu_rolling: float = 0.0
+    """Friction torque about the tangents over the normal force [m]."""
+    time_constant: float = 0.005
+    """Softness of the contact [s]: a penetration is corrected like a spring-damper of natural frequency
+    ``1 / (time_constant * damping_ratio)`` [rad/s], solved implicitly."""
+    damping_ratio: float = 1.0
+    """Damping ratio of that spring-damper; 1 is critical."""
+    margin: float = 0.0
+    """Thickness added to the surface [m], and the wall of a shape that is not solid."""
+    gap: float | None = None
+    """Distance beyond the margin at which contacts are found [m]; ``None``: ``ModelBuilder.rigid_gap``."""
+    is_solid: bool = True
+    """Mass fills the shape, or is a shell of thickness ``margin``."""
+    collision_group: int = 1
+    """Shapes collide if neither group is 0 and: both are positive and equal; or at least one is negative and they differ."""
+    collision_filter_parent: bool = True
+    """Never touch the shapes of the body's parents and children."""
+    has_shape_collision: bool = True
+    """Take part in collisions."""
+    has_particle_collision: bool = True
+    """Kept for exchange with other engines; there are no particles here."""
+    is_visible: bool = True
+    """Show it in viewers."""
+    is_site: bool = False
+    """A named frame: no mass and no collisions, see :meth:`mark_as_site`."""
+
+    @property
+    def flags(self) -> ShapeFlags:
+        """The flags of ``Model.shape_flags`` that these settings amount to."""
+        flags = ShapeFlags(0)
+        if self.is_visible:
+            flags |= ShapeFlags.VISIBLE
+        if self.is_site:
+            return flags | ShapeFlags.SITE
+        if self.has_shape_collision:
+            flags |= ShapeFlags.COLLIDE_SHAPES
+        if self.has_particle_collision:
+            flags |= ShapeFlags.COLLIDE_PARTICLES
+        return flags
+
+    def copy(self, **changes) -> ShapeConfig:
+        """A copy with some values changed.
+
+        Raises:
+            TypeError: a name is no setting of a shape.
+        """
+        return dataclasses.replace(self, **changes)
+
+    def mark_as_site(self) -> None:
+        """Makes this the configuration of a site: no density, no collisions."""
+        self.is_site = True
+        self.has_shape_collision = False
+        self.has_particle_collision = False
+        self.density = 0.0
+        self.collision_group = 0
+
+    def validate(self, shape_type: GeoType | int | None = None, what: str = "ShapeConfig") -> None:
+        """Checks every value.
+
+        Args:
+            shape_type: type of the shape that the settings are for, named in errors.
+            what: name of the shape in errors.
+
+        Raises:
+            TypeError: a value is no number.
+            ValueError: a value is NaN, infinite or out of range.
+        """
+        if shape_type is not None:
+            what = f"{what} ({GeoType(shape_type).name})"
+        for name in _NUMBERS:
+            value = as_number(getattr(self, name), f"{what}: {name}")
+            if value < 0.0:
+                raise ValueError(f"{what}: {name} {value:g} is negative; give a number of at least 0")
+        if self.gap is not None and as_number(self.gap, f"{what}: gap") < 0.0:
+            raise ValueError(f"{what}: gap {self.gap:g} is negative; give a distance [m] of at least 0")
+        if self.restitution > 1.0:
+            raise ValueError(f"{what}: restitution {self.restitution:g} is above 1; no impact gains energy")
+        for name in ("time_constant", "damping_ratio"):
+            if getattr(self, name) <= 0.0:
+                raise ValueError(f"{what}: {name} must be above 0; a stiff contact has a small time_constant")
+        if not hasattr(self.collision_group, "__index__"):
+            raise TypeError(f"{what}: collision_group must be an integer, not {self.collision_group!r}")
+
+
+_NUMBERS = (
+    "density",
+    "ke",
+    "kd",
+    "kf",
+    "mu",
+    "restitution",
+    "mu_torsional",
+    "mu_rolling",
+    "time_constant",
+    "damping_ratio",
+    "margin",
+)

@@ -1,0 +1,174 @@
+"""The finished scene: flat arrays of everything that does not change from step to step."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_index, as_number
+from newton_like.model.contacts import Contacts
+from newton_like.model.state import Control, State
+from newton_like.types import Axis, ModelFlags, ShapeFlags
+
+CONTACTS_PER_SHAPE = 8
+"""Room for contacts of a moving shape in a buffer without a given size: a box lying on a plane, corner by corner."""
+
+
+class Model:
+    """Constants of all worlds as Warp arrays. Made by :meth:`ModelBuilder.finalize`.
+
+    Arrays are flat and ordered by world: entities of world 3 follow those of world 2, and those shared by all worlds
+    (world -1) come before the first or after the last. Entities of one kind keep the indices they had in the builder. Real
+    numbers are of type ``dtype``. Units are SI, quaternions are x y z w, spatial vectors are linear first.
+
+    Every quantity in the table ``newton_like.model.columns`` that is not marked ``builder_only`` is an array (a list, for
+    labels and sources) of that name with one entry for each body, joint, dof, coordinate, articulation or shape: ``body_mass``,
+    ``joint_axis``, ``joint_q``, ``articulation_start``, ``shape_scale`` and so on. Three start arrays have one more entry at
+    the end, the total: ``joint_q_start``, ``joint_qd_start``, ``articulation_start``. Infinite limits are stored as
+    ``MAXVAL``.
+
+    These are derived from them:
+
+    Attributes:
+        body_inv_mass, body_inv_inertia: inverses, zero where there is no mass (no inertia).
+        joint_ancestor: joint whose child is this joint's parent body, -1 for a joint on the world, ``[joint_count]``.
+        shape_collision_radius: radius of the bounding sphere about the origin of the shape frame [m], ``[shape_count]``.
+        hull_points: vertices of the convex hulls of all meshes, scaled, in the shape frame [m], vec3. Shapes with the same
+            mesh and scale share them.
+        shape_hull_first, shape_hull_count: where a shape's vertices are in ``hull_points``; count 0 for other shapes.
+        shape_collision_filter_pairs: pairs of shapes that never touch: a :class:`PairSet`. Shapes of one body, and of bodies
+            that a joint connects (unless told otherwise), are in it.
+        gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3.
+        body_world_start, joint_world_start, joint_coord_world_start, joint_dof_world_start, articulation_world_start,
+            shape_world_start: first entity of each world, then the first shared one after all worlds, then the number of
+            all, ``[world_count + 2]`` int.
+
+    These are plain values:
+
+    Attributes:
+        dtype: scalar type of all real arrays.
+        device: where the arrays are.
+        requires_grad: whether real arrays have gradients.
+        up_axis: the :class:`Axis` that points up.
+        world_count: number of worlds. A scene without worlds counts as one; its entities are in world -1 all the same.
+        body_count, joint_count, joint_coord_count, joint_dof_count, articulation_count, shape_count: numbers of entities.
+        max_joints_per_articulation, max_dofs_per_articulation: largest numbers in any articulation.
+        world_label: names of the worlds.
+        version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it moved.
+    """
+
+    def __init__(self, device=None, dtype=wp.float32, requires_grad: bool = False):
+        """An empty model. Use :meth:`ModelBuilder.finalize`."""
+        self.device = wp.get_device(device)
+        self.dtype = dtype
+        self.requires_grad = bool(requires_grad)
+        self.up_axis = Axis.Z
+        self.version = 0
+
+    @property
+    def up_vector(self) -> tuple[float, float, float]:
+        """Unit vector of the up axis."""
+        return self.up_axis.to_vector()
+
+    def state(self, requires_grad: bool | None = None) -> State:
+        """A new state with the initial coordinates and velocities of the model.
+
+        ``body_q`` and ``body_qd`` are what the builder was given; ``eval_fk`` makes them agree with ``joint_q``.
+
+        Args:
+            requires_grad: allocate gradients; by default as the model.
+        """
+        grad = self.requires_grad if requires_grad is None else bool(requires_grad)
+        initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in State._names if name != "body_f"}
+        return State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
+
+    def control(self, requires_grad: bool | None = None) -> Control:
+        """A new control with the forces and targets of the model.
+
+        Args:
+            requires_grad: allocate gradients; by default as the model.
+        """
+        grad = self.requires_grad if requires_grad is None else bool(requires_grad)
+        return Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
+
+    def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
+        """Room for contacts.
+
+        Args:
+            rigid_contact_max: how many; by default eight for every colliding shape on a body.
+        """
+        if rigid_contact_max is None:
+            flags, body = self.shape_flags.numpy(), self.shape_body.numpy()
+            moving = np.count_nonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0))
+            rigid_contact_max = CONTACTS_PER_SHAPE * int(moving)
+        return Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
+
+    def collide(self, state: State, contacts: Contacts | None = None) -> Contacts:
+        """Finds the contacts of a state; see :func:`newton_like.collision.collide`.
+
+        Args:
+            state: poses of the bodies.
+            contacts: where to put them; by default a new :class:`Contacts`.
+        """
+        from newton_like.collision import collide
+
+        contacts = self.contacts() if contacts is None else contacts
+        collide(self, state, contacts)
+        return contacts
+
+    def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
+        """Tells that model arrays were edited, so that nobody goes on with numbers derived from the old ones.
+
+        After ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
+
+        Args:
+            flags: which groups of arrays.
+        """
+        if int(flags) & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
+            self.body_inv_mass.assign(inverse_masses(self.body_mass.numpy()))
+            self.body_inv_inertia.assign(inverse_inertias(self.body_inertia.numpy()))
+        self.version += 1
+
+    def set_gravity(self, gravity, world: int | None = None) -> None:
+        """Changes gravity.
+
+        Args:
+            gravity: acceleration [m/s^2]: a vector in world axes, a number along the up axis, or (without ``world``) an
+                array ``[world_count, 3]``.
+            world: one world; by default all.
+
+        Raises:
+            IndexError: the world does not exist.
+            ValueError: wrong shape, or a number that is not finite.
+        """
+        values = np.asarray(gravity, dtype=np.float64)
+        if values.ndim == 0:
+            values = as_number(gravity, "gravity") * np.array(self.up_vector)
+        rows = slice(None) if world is None else as_index(world, "world", self.world_count)
+        current = self.gravity.numpy()
+        if values.shape not in ((3,), current[rows].shape) or not np.all(np.isfinite(values)):
+            raise ValueError(
+                f"gravity {gravity!r} must be finite numbers of shape (3,)"
+                + (f" or ({self.world_count}, 3)" if world is None else "")
+            )
+        current[rows] = values
+        self.gravity.assign(current)
+        self.notify_changed(ModelFlags.MODEL_PROPERTIES)
+
+
+def inverse_masses(mass: np.ndarray) -> np.ndarray:
+    """Inverses [1/kg], 0 for a body without mass."""
+    return np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0.0)
+
+
+def inverse_inertias(inertia: np.ndarray) -> np.ndarray:
+    """Inverse inertias ``[n, 3, 3]``; directions without inertia have the inverse 0."""
+    inertia = np.asarray(inertia, dtype=np.float64)
+    inverse = np.zeros_like(inertia)
+    size = np.trace(inertia, axis1=1, axis2=2) / 3.0
+    regular = np.linalg.det(inertia) > 1.0e-12 * size**3
+    inverse[regular] = np.linalg.inv(inertia[regular])
+    singular = ~regular & (size > 0.0)
+    if singular.any():
+        inverse[singular] = np.linalg.pinv(inertia[singular], rcond=1.0e-9, hermitian=True)
+    return inverse

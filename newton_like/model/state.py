@@ -1,0 +1,119 @@
+"""What changes from step to step, and what drives it."""
+
+from __future__ import annotations
+
+import warp as wp
+
+
+class _Arrays:
+    """A handful of arrays of equal meaning in every object of the class."""
+
+    _names: tuple[str, ...] = ()
+
+    def assign(self, other) -> None:
+        """Copies the values of all arrays of ``other``, which keep their places in memory here.
+
+        Raises:
+            TypeError: ``other`` is of another class.
+            ValueError: an array has another length or scalar type, so that it belongs to another model.
+        """
+        if not isinstance(other, type(self)):
+            raise TypeError(f"cannot assign a {type(other).__name__} to a {type(self).__name__}")
+        for name in self._names:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+                raise ValueError(
+                    f"{type(self).__name__}.{name}: cannot assign {theirs.dtype.__name__}{theirs.shape} to "
+                    f"{mine.dtype.__name__}{mine.shape}; both must come from the same model"
+                )
+        for name in self._names:
+            wp.copy(getattr(self, name), getattr(other, name))
+
+    def clone(self, requires_grad: bool | None = None):
+        """An independent copy.
+
+        Args:
+            requires_grad: whether its arrays have gradients; by default as they are here.
+        """
+        result = type(self).__new__(type(self))
+        for name in self._names:
+            array = getattr(self, name)
+            setattr(
+                result,
+                name,
+                wp.clone(array, requires_grad=array.requires_grad if requires_grad is None else requires_grad),
+            )
+        return result
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the arrays have gradients."""
+        return any(getattr(self, name).requires_grad for name in self._names)
+
+
+class State(_Arrays):
+    """Positions and velocities of everything at one time. Made by :meth:`Model.state`.
+
+    Attributes:
+        joint_q: coordinates of all joints [m, rad or quaternion x y z w], ``[joint_coord_count]``.
+        joint_qd: velocities of all dofs [m/s or rad/s], ``[joint_dof_count]``. Of FREE and DISTANCE joints: velocity of the
+            child's centre of mass, then angular velocity, both relative to the parent anchor frame and in its axes.
+        body_q: poses of the link frames in the world, ``[body_count]`` transforms.
+        body_qd: ``[body_count]`` spatial vectors: velocity of the centre of mass [m/s], angular velocity [rad/s], world axes.
+        body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m], world
+            axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
+    """
+
+    _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
+
+    def __init__(self, joint_q: wp.array, joint_qd: wp.array, body_q: wp.array, body_qd: wp.array, body_f: wp.array):
+        self.joint_q = joint_q
+        self.joint_qd = joint_qd
+        self.body_q = body_q
+        self.body_qd = body_qd
+        self.body_f = body_f
+
+    def clear_forces(self) -> None:
+        """Sets ``body_f`` to zero."""
+        self.body_f.zero_()
+
+    @property
+    def body_count(self) -> int:
+        """Number of bodies."""
+        return len(self.body_q)
+
+    @property
+    def joint_coord_count(self) -> int:
+        """Number of position coordinates."""
+        return len(self.joint_q)
+
+    @property
+    def joint_dof_count(self) -> int:
+        """Number of velocity coordinates."""
+        return len(self.joint_qd)
+
+
+class Control(_Arrays):
+    """What drives the joints. Made by :meth:`Model.control`.
+
+    Attributes:
+        joint_f: forces [N or N m], ``[joint_dof_count]``. Of FREE and DISTANCE joints: force, then torque about the child's
+            centre of mass, in world axes.
+        joint_target_q: position targets, laid out as ``State.joint_q``, ``[joint_coord_count]``.
+        joint_target_qd: velocity targets, laid out as ``State.joint_qd``, ``[joint_dof_count]``.
+        joint_act: forces of the drives [N or N m] on top of what their gains give, inside the effort limit,
+            ``[joint_dof_count]``.
+    """
+
+    _names = ("joint_f", "joint_target_q", "joint_target_qd", "joint_act")
+
+    def __init__(self, joint_f: wp.array, joint_target_q: wp.array, joint_target_qd: wp.array, joint_act: wp.array):
+        self.joint_f = joint_f
+        self.joint_target_q = joint_target_q
+        self.joint_target_qd = joint_target_qd
+        self.joint_act = joint_act
+
+    def clear(self) -> None:
+        """Sets all forces and velocity targets to zero. Position targets stay: zeros are no quaternions."""
+        for array in (self.joint_f, self.joint_target_qd, self.joint_act):
+            array.zero_()

@@ -1,0 +1,1 @@
+"""Readers of robot files. They call the model builder and never touch an array."""

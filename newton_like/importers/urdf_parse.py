@@ -25,7 +25,7 @@ _KNOWN = {
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
     "material": {"color"},
 }
-"""Elements that are understood, by the element they stand in. All others are counted in ``UrdfRobot.not_understood``."""
+"""Elements that are understood, by the element they stand in. ``UrdfRobot.not_understood`` counts all others."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Piece:
-    """A visual or collision of a link: name, pose in the link frame, geometry, (red, green, blue, alpha) or ``None``."""
+    """A visual or collision of a link: name, pose in the link frame, geometry; red, green, blue, alpha or ``None``."""
 
     name: str | None
     origin: np.ndarray
@@ -124,7 +124,9 @@ class UrdfRobot:
 
     def remark(self, statement: str, name: str) -> None:
         """Notes that ``statement`` holds for ``name``."""
-        self.remarks.setdefault(statement, []).append(name)
+        names = self.remarks.setdefault(statement, [])
+        if name not in names:
+            names.append(name)
 
     def children(self) -> dict[str, list[Joint]]:
         """The joints below each link, in file order."""
@@ -191,20 +193,20 @@ def _materials(robot: UrdfRobot) -> dict[str, tuple[float, ...]]:
     inner = [piece for link in root.all("link") for tag in ("visual", "collision") for piece in link.all(tag)]
     for parent in (root, *inner):
         for element in parent.all("material"):
-            rgba, name = _color(element), element.get("name")
+            rgba, name = _color(element, robot), element.get("name")
             if rgba is not None and name:
                 palette.setdefault(name, rgba)
     return palette
 
 
-def _color(element: XmlElement) -> tuple[float, ...] | None:
+def _color(element: XmlElement, robot: UrdfRobot) -> tuple[float, ...] | None:
     color = element.first("color")
     if color is None:
         return None
     rgba = color.numbers("rgba", 4)
     if not all(0.0 <= part <= 1.0 for part in rgba):
-        raise color.error(f"rgba={color.get('rgba')!r}: red, green, blue and alpha are numbers from 0 to 1")
-    return rgba
+        robot.remark("colours are not from 0 to 1 and are clipped", f"{color.get('rgba')!r} in line {color.line}")
+    return tuple(min(max(part, 0.0), 1.0) for part in rgba)
 
 
 def _origin(element: XmlElement) -> np.ndarray:
@@ -228,7 +230,7 @@ def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
                 continue
             rgba, material = None, piece.first("material")
             if material is not None:
-                rgba = _color(material) or palette.get(material.get("name", ""))
+                rgba = _color(material, robot) or palette.get(material.get("name", ""))
                 if rgba is None and tag == "visual":
                     robot.remark("links name a material without a colour and get a default one", link.name)
             pieces.append(Piece(piece.get("name"), _origin(piece), geometry, rgba))
@@ -356,9 +358,7 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
             f"{joint.type} joints have a <limit> without lower and upper and get no position limit", joint.name
         )
     elif limited and lower == upper == 0.0 and len(blank) == 2:
-        robot.remark(
-            "have a <limit> of nothing but zeros, taken as not filled in, and get no position limit", joint.name
-        )
+        robot.remark("joints have a <limit> of zeros only, taken as not filled in: no position limit", joint.name)
     elif given:
         joint.lower, joint.upper = lower, upper
 
@@ -372,8 +372,8 @@ def _check_tree(robot: UrdfRobot) -> None:
         if joint.child in parents:
             first = parents[joint.child]
             raise joint.element.error(
-                f"link {joint.child!r} is the child of joint {first.name!r} (line {first.element.line}) already; URDF is "
-                "a tree, remove one of the two joints"
+                f"link {joint.child!r} is the child of joint {first.name!r} (line {first.element.line}) already; URDF "
+                "is a tree, remove one of the two joints"
             )
         parents[joint.child] = joint
     rooted: set[str] = set()

@@ -1,0 +1,1 @@
+"""Rigid-body dynamics, one algorithm a file, named as in the literature."""

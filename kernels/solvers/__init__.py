@@ -1,0 +1,1 @@
+"""Stages of the solvers, one a file."""

@@ -1,0 +1,1 @@
+"""Contact detection: one kind of geometry a file."""

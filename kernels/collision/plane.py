@@ -1,0 +1,213 @@
+"""Shapes against planes: the candidate contact points of each shape, and how far they are above the plane.
+
+A shape has a fixed number of candidates, so that a contact keeps its place from step to step and can be warm-started. A point's
+gap is its signed distance from the plane less both margins, positive apart. Points of sphere, capsule, box and small hulls belong
+to the shape; those of a cylinder, cone or ellipsoid move over its rim; of a large hull the deepest vertex and the three that
+span the widest patch with it are taken.
+"""
+
+import types
+
+from newton_like.kernels.tree import COLLIDER, PLANE
+
+# Collider kinds, and how many candidate points each has.
+SPHERE, CAPSULE, BOX, CYLINDER, CONE, ELLIPSOID, HULL = range(7)
+POINTS = (1, 2, 8, 8, 5, 1, 4)
+
+# The place of the material parameters behind a collider's size (3), position (3) and rotation (4).
+MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(10, 18)
+RADIUS = 18
+
+FAR = 1.0e10
+
+
+def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``detect``, which fills the candidates of one collider."""
+    real = m.real
+
+    @m.func
+    def put_candidate(
+        b: int, t: int, c: int, s: int, x: m.Vec3, radius: m.lane, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+    ):
+        """Stores candidate c: its gap, how much closer than the detection distance it is, and its place (relative to the origin)."""
+        pl = T.collider_plane[s]
+        n = m.plane_vec(P, b, PLANE * pl)
+        o = m.get3(mem, L.origin, t)
+        margin = m.collider_param(P, b, COLLIDER * s + MARGIN)
+        offset = m.sub(m.dot(n, o), m.plane_param(P, b, PLANE * pl + 9))
+        gap = m.sub(m.sub(m.add(m.dot(n, x), offset), radius), margin)
+        if T.plane_finite[pl] != 0:
+            one = m.plane_vec(P, b, PLANE * pl + 3)
+            two = m.plane_vec(P, b, PLANE * pl + 6)
+            u = m.sub(m.add(m.dot(one, x), m.dot(one, o)), m.plane_param(P, b, PLANE * pl + 10))
+            v = m.sub(m.add(m.dot(two, x), m.dot(two, o)), m.plane_param(P, b, PLANE * pl + 11))
+            far = m.fill(real(FAR))
+            gap = m.where_lt(m.plane_param(P, b, PLANE * pl + 12), m.larger(u, m.neg(u)), far, gap)
+            gap = m.where_lt(m.plane_param(P, b, PLANE * pl + 13), m.larger(v, m.neg(v)), far, gap)
+        # halfway between the two surfaces
+        point = m.fnma3(n, m.add(radius, m.mul(m.fill(real(0.5)), m.add(gap, margin))), x)
+        approach = m.dot(n, m.velocity_at(m.get6(mem, L.twist + 6 * T.collider_body[s], t), point))
+        reach = m.larger(m.fill(real(0.0)), m.mul(m.fill(real(-2.0)), m.mul(dt, approach)))
+        m.put(mem, L.gap + c, t, gap)
+        m.put(mem, L.near + c, t, m.sub(gap, m.add(reach, m.collider_param(P, b, COLLIDER * s + GAP))))
+        m.put3(mem, L.point + 3 * c, t, point)
+
+    @m.func
+    def rim(b: int, t: int, c: int, s: int, center: m.Vec3, radius: m.lane, r: m.Mat33, dt: m.lane,
+            T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):  # fmt: skip
+        """Four points of the circle about `center`, the first one the closest to the plane; r's third column is the circle's axis."""
+        axis = m.column(r, 2)
+        n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
+        down = m.sub3(m.scale3(axis, m.dot(n, axis)), n)
+        square = m.dot(down, down)
+        # a disc that lies flat has no lowest point: any frame does
+        flat = m.fill(real(1.0e-6))
+        scale = m.rcp(m.sqrt(m.larger(square, flat)))
+        x = m.column(r, 0)
+        e = m.vec(
+            m.where_lt(square, flat, x.x, m.mul(down.x, scale)),
+            m.where_lt(square, flat, x.y, m.mul(down.y, scale)),
+            m.where_lt(square, flat, x.z, m.mul(down.z, scale)),
+        )
+        f = m.cross(axis, e)
+        zero = m.fill(real(0.0))
+        minus = m.neg(radius)
+        put_candidate(b, t, c, s, m.fma3(e, radius, center), zero, dt, T, P, L, mem)
+        put_candidate(b, t, c + 1, s, m.fma3(f, radius, center), zero, dt, T, P, L, mem)
+        put_candidate(b, t, c + 2, s, m.fma3(e, minus, center), zero, dt, T, P, L, mem)
+        put_candidate(b, t, c + 3, s, m.fma3(f, minus, center), zero, dt, T, P, L, mem)
+
+    @m.func
+    def hull_vertex(b: int, s: int, i: int, center: m.Vec3, r: m.Mat33, T: m.Tree, P: m.Params) -> m.Vec3:
+        at = P.hull_at + 3 * (T.hull_at[s] + i)
+        v = m.vec(
+            m.param(P.uniform, P.varying, P.colliders_vary, b, at),
+            m.param(P.uniform, P.varying, P.colliders_vary, b, at + 1),
+            m.param(P.uniform, P.varying, P.colliders_vary, b, at + 2),
+        )
+        return m.add3(center, m.apply(r, v))
+
+    @m.func
+    def choose(better: m.lane, best: m.lane, x: m.Vec3, old: m.Vec3) -> m.Vec3:
+        """x where better > best, else old"""
+        return m.vec(
+            m.where_lt(best, better, x.x, old.x), m.where_lt(best, better, x.y, old.y), m.where_lt(best, better, x.z, old.z)
+        )
+
+    @m.func
+    def hull_patch(b: int, t: int, c: int, s: int, center: m.Vec3, r: m.Mat33, dt: m.lane,
+                   T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):  # fmt: skip
+        """The deepest vertex, the farthest one from it near the plane, and the two farthest to either side of their line."""
+        n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
+        count = T.hull_count[s]
+        zero = m.fill(real(0.0))
+        first = m.zero3()
+        lowest = m.fill(real(-FAR))
+        for i in range(count):
+            x = hull_vertex(b, s, i, center, r, T, P)
+            low = m.neg(m.dot(n, x))
+            first = choose(low, lowest, x, first)
+            lowest = m.larger(lowest, low)
+        # vertices within this height of the deepest one may carry the shape
+        slab = m.sub(lowest, m.mul(m.fill(real(0.05)), m.collider_param(P, b, COLLIDER * s + RADIUS)))
+        second = first
+        farthest = zero
+        for i in range(count):
+            x = hull_vertex(b, s, i, center, r, T, P)
+            e = m.sub3(x, first)
+            far = m.where_lt(slab, m.neg(m.dot(n, x)), m.dot(e, e), zero)
+            second = choose(far, farthest, x, second)
+            farthest = m.larger(farthest, far)
+        side = m.cross(n, m.sub3(second, first))
+        third = first
+        fourth = second
+        most = zero
+        least = zero
+        for i in range(count):
+            x = hull_vertex(b, s, i, center, r, T, P)
+            area = m.where_lt(slab, m.neg(m.dot(n, x)), m.dot(side, m.sub3(x, first)), zero)
+            third = choose(area, most, x, third)
+            most = m.larger(most, area)
+            fourth = choose(m.neg(area), least, x, fourth)
+            least = m.larger(least, m.neg(area))
+        put_candidate(b, t, c, s, first, zero, dt, T, P, L, mem)
+        put_candidate(b, t, c + 1, s, second, zero, dt, T, P, L, mem)
+        put_candidate(b, t, c + 2, s, third, zero, dt, T, P, L, mem)
+        put_candidate(b, t, c + 3, s, fourth, zero, dt, T, P, L, mem)
+
+    @m.func
+    def hull_clearance(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+        """Negative where the bounding sphere of collider s is within the detection distance of its plane."""
+        k = T.collider_body[s]
+        pl = T.collider_plane[s]
+        at = COLLIDER * s
+        n = m.plane_vec(P, b, PLANE * pl)
+        body = m.get9(mem, L.rot + 9 * k, t)
+        center = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(body, m.collider_vec(P, b, at + 3)))
+        height = m.sub(m.add(m.dot(n, center), m.dot(n, m.get3(mem, L.origin, t))), m.plane_param(P, b, PLANE * pl + 9))
+        radius = m.collider_param(P, b, at + RADIUS)
+        v = m.get6(mem, L.twist + 6 * k, t)
+        speed = m.add(m.sqrt(m.dot(m.velocity_at(v, center), m.velocity_at(v, center))), m.mul(radius, m.sqrt(m.dot(v.w, v.w))))
+        reach = m.add(m.collider_param(P, b, at + GAP), m.collider_param(P, b, at + MARGIN))
+        return m.sub(height, m.add(radius, m.fma(m.mul(m.fill(real(2.0)), dt), speed, reach)))
+
+    @m.func
+    def detect(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """Fills the candidates of collider s."""
+        k = T.collider_body[s]
+        kind = T.collider_kind[s]
+        c = T.collider_candidate[s]
+        at = COLLIDER * s
+        size = m.collider_vec(P, b, at)
+        body = m.get9(mem, L.rot + 9 * k, t)
+        center = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(body, m.collider_vec(P, b, at + 3)))
+        zero = m.fill(real(0.0))
+        if kind == SPHERE:
+            put_candidate(b, t, c, s, center, size.x, dt, T, P, L, mem)
+        else:
+            local = m.quat(
+                m.collider_param(P, b, at + 6),
+                m.collider_param(P, b, at + 7),
+                m.collider_param(P, b, at + 8),
+                m.collider_param(P, b, at + 9),
+            )
+            r = m.quat_to_matrix(m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), local))
+            x = m.scale3(m.column(r, 0), size.x)
+            y = m.scale3(m.column(r, 1), size.y)
+            if kind == CAPSULE:
+                half = m.scale3(m.column(r, 2), size.y)
+                put_candidate(b, t, c, s, m.add3(center, half), size.x, dt, T, P, L, mem)
+                put_candidate(b, t, c + 1, s, m.sub3(center, half), size.x, dt, T, P, L, mem)
+            if kind == BOX:
+                z = m.scale3(m.column(r, 2), size.z)
+                for i in range(2):
+                    face = m.add3(center, x)
+                    if i == 1:
+                        face = m.sub3(center, x)
+                    e = c + 4 * i
+                    put_candidate(b, t, e, s, m.add3(m.add3(face, y), z), zero, dt, T, P, L, mem)
+                    put_candidate(b, t, e + 1, s, m.sub3(m.add3(face, y), z), zero, dt, T, P, L, mem)
+                    put_candidate(b, t, e + 2, s, m.add3(m.sub3(face, y), z), zero, dt, T, P, L, mem)
+                    put_candidate(b, t, e + 3, s, m.sub3(m.sub3(face, y), z), zero, dt, T, P, L, mem)
+            if kind == CYLINDER:
+                half = m.scale3(m.column(r, 2), size.y)
+                rim(b, t, c, s, m.add3(center, half), size.x, r, dt, T, P, L, mem)
+                rim(b, t, c + 4, s, m.sub3(center, half), size.x, r, dt, T, P, L, mem)
+            if kind == CONE:
+                half = m.scale3(m.column(r, 2), size.y)
+                rim(b, t, c, s, m.sub3(center, half), size.x, r, dt, T, P, L, mem)
+                put_candidate(b, t, c + 4, s, m.add3(center, half), zero, dt, T, P, L, mem)
+            if kind == ELLIPSOID:
+                # the point whose outward normal is -n: A^2 n / |A n|, with A the semi-axes
+                n = m.apply_t(m.plane_vec(P, b, PLANE * T.collider_plane[s]), r)
+                a = m.vec(m.mul(size.x, n.x), m.mul(size.y, n.y), m.mul(size.z, n.z))
+                scale = m.neg(m.rcp(m.sqrt(m.larger(m.dot(a, a), m.fill(real(1.0e-20))))))
+                lowest = m.vec(
+                    m.mul(size.x, m.mul(a.x, scale)), m.mul(size.y, m.mul(a.y, scale)), m.mul(size.z, m.mul(a.z, scale))
+                )
+                put_candidate(b, t, c, s, m.add3(center, m.apply(r, lowest)), zero, dt, T, P, L, mem)
+            if kind == HULL:
+                hull_patch(b, t, c, s, center, r, dt, T, P, L, mem)
+
+    own = ("m", "real")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -1,0 +1,39 @@
+"""Joint-space inertia by the composite-rigid-body algorithm (Walker and Orin 1982; Featherstone 2008, table 6.2).
+
+H_ij = S_j . I_c S_i for every ancestor j of i, where I_c is the inertia of the subtree that i moves; other entries are zero
+and are not stored.
+"""
+
+import types
+
+from newton_like.kernels.tree import BODY
+
+
+def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``joint_space_inertia``."""
+
+    @m.func
+    def composite_inertia(b: int, t: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+        """The inertia of the subtree of body k, in world axes about the origin."""
+        at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
+        total = m.inertia_of(m.body_param(P, b, BODY * k), m.get3(mem, L.com + 3 * k, t), at_com)
+        for i in range(T.child_at[k], T.child_at[k + 1]):
+            total = m.inertia_add(total, m.get10(mem, L.composite + 10 * T.child[i], t))
+        return total
+
+    @m.func
+    def joint_space_inertia(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """h <- the packed rows of the joint-space inertia, without armature."""
+        for back in range(T.bodies):
+            k = T.bodies - 1 - back
+            total = composite_inertia(b, t, k, T, P, L, mem)
+            m.put10(mem, L.composite + 10 * k, t, total)
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                f = m.momentum(total, m.get6(mem, L.subspace + 6 * i, t))
+                row = L.h + T.row[i]
+                at = T.chain_at[i]
+                for d in range(T.depth[i] + 1):
+                    j = T.chain[at + d]
+                    m.put(mem, row + d, t, m.dot6(m.get6(mem, L.subspace + 6 * j, t), f))
+
+    return types.SimpleNamespace(**vars(m), composite_inertia=composite_inertia, joint_space_inertia=joint_space_inertia)

@@ -1,0 +1,194 @@
+"""Joint kinds: how a joint's coordinates move its body. The one place that knows them.
+
+Pose: X_wc = X_wp X_p X_j(q) inverse(X_c). The motion subspace S (columns, world axes about the articulation's origin) gives the
+joint's twist S qd; its apparent derivative gives the bias acceleration (Featherstone 2008, sections 3.5 and 4.4):
+
+* axes fixed in the parent (revolute, prismatic, ball, each link of a compound chain): v_parent x S qd
+* FREE, whose linear coordinates are the velocity u of the centre of mass: v_parent x S qd + (u x w, 0), because the point the
+  angular columns turn about moves with u
+"""
+
+import types
+
+from newton_like.kernels.tree import BALL, COMPOUND, DOF, FIXED, FREE, JOINT, PRISMATIC, REVOLUTE
+
+
+def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with the functions that place a body and move it."""
+    real = m.real
+    Vec3, Quat, Mat33, Spatial, Tree, Params, Layout = m.Vec3, m.Quat, m.Mat33, m.Spatial, m.Tree, m.Params, m.Layout
+
+    @m.func
+    def set_origin(b: int, t: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """The reference point: the root's anchor, which a floating base carries along. Also places the world, body T.bodies."""
+        zero = m.zero3()
+        o = m.joint_vec(P, b, 4)
+        if T.free_root != 0:
+            o = m.add3(o, m.apply(m.quat_to_matrix(m.joint_quat(P, b, 0)), m.get3(mem, L.q, t)))
+        m.put3(mem, L.origin, t, o)
+        z = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        w = T.bodies
+        m.put4(mem, L.quat + 4 * w, t, m.quat(z, z, z, one))
+        m.put9(mem, L.rot + 9 * w, t, m.rows(m.vec(one, z, z), m.vec(z, one, z), m.vec(z, z, one)))
+        m.put3(mem, L.pos + 3 * w, t, m.neg3(o))
+        m.put6(mem, L.twist + 6 * w, t, m.spatial(zero, zero))
+
+    @m.func
+    def put_pose(b: int, t: int, k: int, q: Quat, anchor: Vec3, P: Params, L: Layout, mem: m.memory):
+        """Stores the pose of body k from its rotation and the place of its anchor."""
+        r = m.quat_to_matrix(q)
+        x = m.sub3(anchor, m.apply(r, m.joint_vec(P, b, JOINT * k + 11)))
+        m.put4(mem, L.quat + 4 * k, t, q)
+        m.put9(mem, L.rot + 9 * k, t, r)
+        m.put3(mem, L.pos + 3 * k, t, x)
+        m.put3(mem, L.com + 3 * k, t, m.add3(x, m.apply(r, m.body_com(P, b, k))))
+
+    @m.func
+    def put_columns(b: int, t: int, dof: int, n: int, a: Mat33, pivot: Vec3, turn: int, L: Layout, mem: m.memory):
+        """Stores the subspace of n slides along, or turns about (through `pivot`), the columns of a."""
+        for i in range(n):
+            axis = m.column(a, i)
+            s = m.spatial(axis, m.zero3())
+            if turn != 0:
+                s = m.spatial(m.cross(pivot, axis), axis)
+            m.put6(mem, L.subspace + 6 * (dof + i), t, s)
+
+    @m.func
+    def place_body(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """Pose, centre of mass, motion subspace and twist of body k, from those of its parent."""
+        p = T.parent[k]
+        kind = T.kind[k]
+        j = JOINT * k
+        dof = T.dof_at[k]
+        qi = L.q + T.q_at[k]
+        parent_quat = m.get4(mem, L.quat + 4 * p, t)
+        parent_rot = m.get9(mem, L.rot + 9 * p, t)
+        anchor = m.add3(m.get3(mem, L.pos + 3 * p, t), m.apply(parent_rot, m.joint_vec(P, b, j + 4)))
+        if kind == FIXED:
+            put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, j + 14)), anchor, P, L, mem)
+        if kind == REVOLUTE:
+            half = m.mul(m.fill(real(0.5)), m.get(mem, qi, t))
+            c = m.cos(half)
+            s = m.sin(half)
+            e = m.joint_quat(P, b, j + 14)
+            f = m.quat(
+                m.dof_param(P, b, DOF * dof + 6),
+                m.dof_param(P, b, DOF * dof + 7),
+                m.dof_param(P, b, DOF * dof + 8),
+                m.dof_param(P, b, DOF * dof + 9),
+            )
+            turned = m.quat(
+                m.fma(f.x, s, m.mul(e.x, c)),
+                m.fma(f.y, s, m.mul(e.y, c)),
+                m.fma(f.z, s, m.mul(e.z, c)),
+                m.fma(f.w, s, m.mul(e.w, c)),
+            )
+            axis = m.apply(parent_rot, m.dof_vec(P, b, DOF * dof + 3))
+            m.put6(mem, L.subspace + 6 * dof, t, m.spatial(m.cross(anchor, axis), axis))
+            put_pose(b, t, k, m.quat_multiply(parent_quat, turned), anchor, P, L, mem)
+        if kind == PRISMATIC:
+            axis = m.apply(parent_rot, m.dof_vec(P, b, DOF * dof + 3))
+            m.put6(mem, L.subspace + 6 * dof, t, m.spatial(axis, m.zero3()))
+            anchor = m.fma3(axis, m.get(mem, qi, t), anchor)
+            put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, j + 14)), anchor, P, L, mem)
+        if kind == BALL:
+            frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
+            put_columns(b, t, dof, 3, m.quat_to_matrix(frame), anchor, 1, L, mem)
+            turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi, t)))
+            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
+        if kind == FREE:
+            frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
+            axes = m.quat_to_matrix(frame)
+            anchor = m.add3(anchor, m.apply(axes, m.get3(mem, qi, t)))
+            if k == 0:
+                if T.free_root != 0:
+                    # the origin travels with this very anchor: exactly zero, without the rounding of a difference
+                    anchor = m.zero3()
+            turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi + 3, t)))
+            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
+            put_columns(b, t, dof, 3, axes, anchor, 0, L, mem)
+            put_columns(b, t, dof + 3, 3, axes, m.get3(mem, L.com + 3 * k, t), 1, L, mem)
+        if kind == COMPOUND:
+            turned = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
+            axes = m.quat_to_matrix(turned)
+            for i in range(T.linear[k]):
+                axis = m.apply(axes, m.dof_vec(P, b, DOF * (dof + i)))
+                m.put6(mem, L.subspace + 6 * (dof + i), t, m.spatial(axis, m.zero3()))
+                anchor = m.fma3(axis, m.get(mem, qi + i, t), anchor)
+            for i in range(T.linear[k], T.linear[k] + T.angular[k]):
+                local = m.dof_vec(P, b, DOF * (dof + i))
+                axis = m.apply(m.quat_to_matrix(turned), local)
+                m.put6(mem, L.subspace + 6 * (dof + i), t, m.spatial(m.cross(anchor, axis), axis))
+                turned = m.quat_multiply(turned, m.quat_about(local, m.mul(m.fill(real(0.5)), m.get(mem, qi + i, t))))
+            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
+        v = m.get6(mem, L.twist + 6 * p, t)
+        for i in range(T.linear[k] + T.angular[k]):
+            v = m.fma6(m.get6(mem, L.subspace + 6 * (dof + i), t), m.get(mem, L.v + dof + i, t), v)
+        m.put6(mem, L.twist + 6 * k, t, v)
+
+    @m.func
+    def joint_twist(t: int, first: int, n: int, L: Layout, mem: m.memory) -> Spatial:
+        """S qd of the dofs first .. first + n - 1."""
+        v = m.spatial(m.zero3(), m.zero3())
+        for i in range(n):
+            v = m.fma6(m.get6(mem, L.subspace + 6 * (first + i), t), m.get(mem, L.v + first + i, t), v)
+        return v
+
+    @m.func
+    def joint_drift(t: int, k: int, T: Tree, L: Layout, mem: m.memory) -> Spatial:
+        """The bias acceleration of joint k: what its body accelerates by, beyond its parent, while qd stays constant."""
+        kind = T.kind[k]
+        dof = T.dof_at[k]
+        v = m.get6(mem, L.twist + 6 * T.parent[k], t)
+        a = m.spatial(m.zero3(), m.zero3())
+        if kind == COMPOUND:
+            for i in range(T.linear[k] + T.angular[k]):
+                move = joint_twist(t, dof + i, 1, L, mem)
+                a = m.add6(a, m.cross_motion(v, move))
+                v = m.add6(v, move)
+        else:
+            move = joint_twist(t, dof, T.linear[k] + T.angular[k], L, mem)
+            a = m.cross_motion(v, move)
+            if kind == FREE:
+                u = joint_twist(t, dof, 3, L, mem)
+                a = m.spatial(m.add3(a.v, m.cross(u.v, move.w)), a.w)
+        return a
+
+    @m.func
+    def write_pose(t: int, k: int, L: Layout, mem: m.memory):
+        """The public pose and velocity of body k: link frame in the world; velocity of the centre of mass, angular velocity."""
+        v = m.get6(mem, L.twist + 6 * k, t)
+        m.put3(mem, L.body_q + 7 * k, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin, t)))
+        m.put4(mem, L.body_q + 7 * k + 3, t, m.get4(mem, L.quat + 4 * k, t))
+        m.put3(mem, L.body_qd + 6 * k, t, m.velocity_at(v, m.get3(mem, L.com + 3 * k, t)))
+        m.put3(mem, L.body_qd + 6 * k + 3, t, v.w)
+
+    @m.func
+    def integrate_joint(b: int, t: int, k: int, dt: m.lane, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """q <- q + dt qd on the joint's manifold; a free body turns about its centre of mass."""
+        kind = T.kind[k]
+        dof = L.v + T.dof_at[k]
+        qi = L.q + T.q_at[k]
+        half = m.mul(m.fill(real(0.5)), dt)
+        if kind == BALL:
+            step = m.quat_exp(m.scale3(m.get3(mem, dof, t), half))
+            m.put4(mem, qi, t, m.quat_normalize(m.quat_multiply(step, m.get4(mem, qi, t))))
+        elif kind == FREE:
+            # the centre of mass in the child anchor frame: inverse(X_c) com
+            c = m.apply(
+                m.quat_to_matrix(m.joint_quat(P, b, JOINT * k + 7)),
+                m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, JOINT * k + 11)),
+            )
+            old = m.quat_normalize(m.get4(mem, qi + 3, t))
+            step = m.quat_exp(m.scale3(m.get3(mem, dof + 3, t), half))
+            new = m.quat_normalize(m.quat_multiply(step, old))
+            x = m.fma3(m.get3(mem, dof, t), dt, m.get3(mem, qi, t))
+            moved = m.sub3(m.apply(m.quat_to_matrix(old), c), m.apply(m.quat_to_matrix(new), c))
+            m.put3(mem, qi, t, m.add3(x, moved))
+            m.put4(mem, qi + 3, t, new)
+        else:
+            for i in range(T.linear[k] + T.angular[k]):
+                m.put(mem, qi + i, t, m.fma(m.get(mem, dof + i, t), dt, m.get(mem, qi + i, t)))
+
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in ("m", "real")}})

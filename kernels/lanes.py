@@ -1,0 +1,348 @@
+"""Lanes: one number per world of a block, and the few operations every program is written with.
+
+On a CPU a lane is ``wp.types.vector(width, real)`` and each operation is one SIMD instruction (a native snippet over clang's
+``ext_vector_type``). At width 1 (a GPU thread, or a CPU kernel under Warp's tape) a lane is a plain scalar and each operation is an
+ordinary, differentiable Warp function. No other file knows the width.
+
+Accuracy (against float64, in units in the last place of the result, or absolute where the result crosses zero):
+``add .. sqrt`` are correctly rounded (``fma`` may or may not be fused); ``sin``, ``cos`` absolute error below 1.2e-7 (float32) and
+3e-16 (float64) for every finite argument, with the Cephes polynomials (S. Moshier) after a three-term Cody-Waite reduction up to
+|x| = 8192 and the scalar library beyond; ``atan2 exp log`` are the scalar library's, lane by lane.
+"""
+
+import types
+from functools import cache
+
+import warp as wp
+
+_C_NAME = {wp.float32: "float", wp.float64: "double"}
+
+# sin and cos on [-pi/4, pi/4]: Cephes sinf.c / sin.c. pi/2 in three parts with trailing zeros.
+_SINCOS = {
+    wp.float32: dict(
+        integer="int",
+        top=31,
+        magic="12582912.0f",
+        parts=("1.5703125f", "4.837512969970703125e-4f", "7.549789948768648e-8f"),
+        sin=("-1.9515295891e-4f", "8.3321608736e-3f", "-1.6666654611e-1f"),
+        cos=("2.443315711809948e-5f", "-1.388731625493765e-3f", "4.166664568298827e-2f"),
+    ),
+    wp.float64: dict(
+        integer="long",
+        top=63,
+        magic="6755399441055744.0",
+        parts=("1.570796251296997", "7.549789415861596e-8", "5.390302858158119e-15"),
+        sin=(
+            "1.58962301576546568060e-10",
+            "-2.50507477628578072866e-8",
+            "2.75573136213857245213e-6",
+            "-1.98412698295895385996e-4",
+            "8.33333333332211858878e-3",
+            "-1.66666666666666307295e-1",
+        ),
+        cos=(
+            "-1.13585365213876817300e-11",
+            "2.08757008419747316778e-9",
+            "-2.75573141792967388112e-7",
+            "2.48015872888517179954e-5",
+            "-1.38888888888730564116e-3",
+            "4.16666666666665929218e-2",
+        ),
+    ),
+}
+
+
+def simd_types(width: int, real) -> str:
+    """C++ typedefs ``simd`` and ``simdi`` of one register of `width` numbers and of as many integers."""
+    attribute = f"__attribute__((ext_vector_type({width}), aligned({4 if real is wp.float32 else 8})))"
+    return f"typedef {_C_NAME[real]} real_t; typedef {_C_NAME[real]} simd {attribute}; typedef {_SINCOS[real]['integer']} simdi {attribute};"
+
+
+def sincos_code(width: int, real, argument: str, sine: str, cosine: str) -> str:
+    """C++ statements that set the registers `sine` and `cosine` from the register `argument`."""
+    k = _SINCOS[real]
+
+    def horner(coefficients):
+        text = f"simd({coefficients[0]})"
+        for x in coefficients[1:]:
+            text = f"({text} * z + {x})"
+        return text
+
+    p0, p1, p2 = k["parts"]
+    return f"""{{
+const simd x = {argument};
+const simd n = (x * real_t(0.63661977236758134308) + {k["magic"]}) - {k["magic"]};
+const simd r = ((x - n * {p0}) - n * {p1}) - n * {p2};
+const simd z = r * r;
+const simd s = r + r * (z * {horner(k["sin"])});
+const simd c = real_t(1) + z * (real_t(-0.5) + z * {horner(k["cos"])});
+const simdi q = __builtin_convertvector(n, simdi);
+const simdi odd = (q & 1) != 0;
+simdi si, ci;
+__builtin_memcpy(&si, &s, sizeof(simd)); __builtin_memcpy(&ci, &c, sizeof(simd));
+const simdi so = ((odd & ci) | (~odd & si)) ^ ((q & 2) << {k["top"] - 1});
+const simdi co = ((odd & si) | (~odd & ci)) ^ (((q + 1) & 2) << {k["top"] - 1});
+__builtin_memcpy(&{sine}, &so, sizeof(simd)); __builtin_memcpy(&{cosine}, &co, sizeof(simd));
+for (int i = 0; i < {width}; ++i)
+    if (!((x[i] < 0 ? -x[i] : x[i]) <= real_t(8192))) {{ {sine}[i] = wp::sin(x[i]); {cosine}[i] = wp::cos(x[i]); }}
+}}"""
+
+
+def _native(width: int, real, statements: str, *names: str) -> str:
+    """C++ body that loads the lanes `names` into registers, runs `statements` and returns the register ``out``."""
+    load = "".join(f"simd {n}; __builtin_memcpy(&{n}, &{n}_, sizeof(simd));" for n in names)
+    store = f"decltype({names[0]}_) lane_out; __builtin_memcpy(&lane_out, &out, sizeof(simd)); return lane_out;"
+    return f"{simd_types(width, real)}{load} simd out; {statements} {store}"
+
+
+@cache
+def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
+    """The namespace ``m`` of lanes of `width` worlds and scalar type `real` (``wp.float32`` or ``wp.float64``)."""
+    if width == 1:
+        return _scalar_math(real)
+    return _simd_math(width, real)
+
+
+def _scalar_math(real) -> types.SimpleNamespace:
+    lane, memory = real, wp.array2d[real]
+    func, struct, width = wp.func, wp.struct, 1
+
+    @wp.func
+    def fill(a: real) -> lane:
+        return a
+
+    @wp.func
+    def add(a: lane, b: lane) -> lane:
+        return a + b
+
+    @wp.func
+    def sub(a: lane, b: lane) -> lane:
+        return a - b
+
+    @wp.func
+    def mul(a: lane, b: lane) -> lane:
+        return a * b
+
+    @wp.func
+    def div(a: lane, b: lane) -> lane:
+        return a / b
+
+    @wp.func
+    def neg(a: lane) -> lane:
+        return -a
+
+    @wp.func
+    def fma(a: lane, b: lane, c: lane) -> lane:
+        return a * b + c
+
+    @wp.func
+    def fnma(a: lane, b: lane, c: lane) -> lane:
+        return c - a * b
+
+    @wp.func
+    def rcp(a: lane) -> lane:
+        return real(1.0) / a
+
+    @wp.func
+    def sqrt(a: lane) -> lane:
+        return wp.sqrt(a)
+
+    @wp.func
+    def smaller(a: lane, b: lane) -> lane:
+        return wp.where(a < b, a, b)
+
+    @wp.func
+    def larger(a: lane, b: lane) -> lane:
+        return wp.where(a > b, a, b)
+
+    @wp.func
+    def where_lt(a: lane, b: lane, x: lane, y: lane) -> lane:
+        return wp.where(a < b, x, y)
+
+    @wp.func
+    def any_lt(a: lane, b: lane) -> bool:
+        return a < b
+
+    @wp.func
+    def sin(a: lane) -> lane:
+        return wp.sin(a)
+
+    @wp.func
+    def cos(a: lane) -> lane:
+        return wp.cos(a)
+
+    @wp.func
+    def atan2(a: lane, b: lane) -> lane:
+        return wp.atan2(a, b)
+
+    @wp.func
+    def exp(a: lane) -> lane:
+        return wp.exp(a)
+
+    @wp.func
+    def log(a: lane) -> lane:
+        return wp.log(a)
+
+    @wp.func
+    def get(mem: wp.array2d[lane], i: int, t: int) -> lane:
+        return mem[i, t]
+
+    @wp.func
+    def put(mem: wp.array2d[lane], i: int, t: int, x: lane):
+        mem[i, t] = x
+
+    @wp.func
+    def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane:
+        if varies != 0:
+            return varying[b, i]
+        return uniform[i]
+
+    @wp.func
+    def stage_in(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int):
+        for i in range(n):
+            mem[at + i, t] = a[start + b * stride + i]
+
+    @wp.func
+    def stage_out(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int):
+        for i in range(n):
+            # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
+            a[start + b * stride + i] = mem[at + i, t] + real(0.0)
+
+    @wp.func
+    def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool:
+        found = bool(False)
+        for i in range(n):
+            if a[start + b * stride + i] != real(0.0):
+                found = True
+        return found
+
+    @wp.func
+    def recall(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int):
+        for i in range(n):
+            mem[at + i, t] = kept[b, i]
+
+    @wp.func
+    def keep(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int):
+        for i in range(n):
+            kept[b, i] = mem[at + i, t]
+
+    return types.SimpleNamespace(**locals())
+
+
+def _simd_math(width: int, real) -> types.SimpleNamespace:
+    lane = wp.types.vector(width, real)
+    memory = wp.array2d[lane]
+    func, struct = wp.func, wp.struct
+
+    def code(statements: str, *names: str) -> str:
+        return _native(width, real, statements, *names)
+
+    def each(function: str) -> str:
+        return f"for (int i = 0; i < {width}; ++i) out[i] = {function};"
+
+    @wp.func
+    def fill(a: real) -> lane:
+        return lane(a)
+
+    @wp.func_native(code("out = a + b;", "a", "b"))
+    def add(a_: lane, b_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a - b;", "a", "b"))
+    def sub(a_: lane, b_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a * b;", "a", "b"))
+    def mul(a_: lane, b_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a / b;", "a", "b"))
+    def div(a_: lane, b_: lane) -> lane: ...
+
+    @wp.func_native(code("out = -a;", "a"))
+    def neg(a_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a * b + c;", "a", "b", "c"))
+    def fma(a_: lane, b_: lane, c_: lane) -> lane: ...
+
+    @wp.func_native(code("out = c - a * b;", "a", "b", "c"))
+    def fnma(a_: lane, b_: lane, c_: lane) -> lane: ...
+
+    @wp.func_native(code("out = 1 / a;", "a"))
+    def rcp(a_: lane) -> lane: ...
+
+    @wp.func_native(code("out = __builtin_elementwise_sqrt(a);", "a"))
+    def sqrt(a_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a < b ? a : b;", "a", "b"))
+    def smaller(a_: lane, b_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a > b ? a : b;", "a", "b"))
+    def larger(a_: lane, b_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a < b ? x : y;", "a", "b", "x", "y"))
+    def where_lt(a_: lane, b_: lane, x_: lane, y_: lane) -> lane: ...
+
+    @wp.func_native(
+        f"{simd_types(width, real)} simd a, b; __builtin_memcpy(&a, &a_, sizeof(simd)); __builtin_memcpy(&b, &b_, sizeof(simd));"
+        f" simdi k = a < b; {_SINCOS[real]['integer']} r = 0; for (int i = 0; i < {width}; ++i) r |= k[i]; return r != 0;"
+    )
+    def any_lt(a_: lane, b_: lane) -> bool: ...
+
+    sincos = sincos_code(width, real, "a", "sine", "cosine")
+
+    @wp.func_native(code(f"simd sine, cosine; {sincos} out = sine;", "a"))
+    def sin(a_: lane) -> lane: ...
+
+    @wp.func_native(code(f"simd sine, cosine; {sincos} out = cosine;", "a"))
+    def cos(a_: lane) -> lane: ...
+
+    @wp.func_native(code(each("wp::atan2(a[i], b[i])"), "a", "b"))
+    def atan2(a_: lane, b_: lane) -> lane: ...
+
+    @wp.func_native(code(each("wp::exp(a[i])"), "a"))
+    def exp(a_: lane) -> lane: ...
+
+    @wp.func_native(code(each("wp::log(a[i])"), "a"))
+    def log(a_: lane) -> lane: ...
+
+    # A CPU worker owns its memory, so the worker index t plays no role and items lie next to each other.
+    @wp.func_native("return mem.data[i];")
+    def get(mem: wp.array2d[lane], i: int, t: int) -> lane: ...
+
+    @wp.func_native("mem.data[i] = x;")
+    def put(mem: wp.array2d[lane], i: int, t: int, x: lane): ...
+
+    @wp.func_native(
+        f"if (varies) return varying.data[(size_t)b * varying.shape[1] + i]; return wp::vec_t<{width}, {_C_NAME[real]}>(uniform.data[i]);"
+    )
+    def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
+
+    # The last block may be short: missing worlds read the last one's numbers, and nobody writes them back.
+    last = f"const int valid = count - b * {width} < {width} ? count - b * {width} : {width};"
+
+    @wp.func_native(
+        f"{last} for (int k = 0; k < {width}; ++k) {{ const {_C_NAME[real]}* from = a.data + start +"
+        f" (size_t)stride * (b * {width} + (k < valid ? k : valid - 1)); {_C_NAME[real]}* to = ({_C_NAME[real]}*)(mem.data + at) + k;"
+        f" for (int i = 0; i < n; ++i) to[i * {width}] = from[i]; }}"
+    )
+    def stage_in(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int): ...
+
+    # Adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate.
+    @wp.func_native(
+        f"{last} for (int k = 0; k < valid; ++k) {{ {_C_NAME[real]}* to = a.data + start + (size_t)stride * (b * {width} + k);"
+        f" const {_C_NAME[real]}* from = ({_C_NAME[real]}*)(mem.data + at) + k;"
+        f" for (int i = 0; i < n; ++i) to[i] = from[i * {width}] + ({_C_NAME[real]})0; }}"
+    )
+    def stage_out(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int): ...
+
+    @wp.func_native(
+        f"{last} for (int k = 0; k < valid; ++k) {{ const {_C_NAME[real]}* from = a.data + start + (size_t)stride * (b * {width} + k);"
+        f" bool found = false; for (int i = 0; i < n; ++i) found |= !(from[i] == 0); if (found) return true; }} return false;"
+    )
+    def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool: ...
+
+    @wp.func_native("__builtin_memcpy(mem.data + at, kept.data + (size_t)b * kept.shape[1], n * sizeof(*mem.data));")
+    def recall(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
+
+    @wp.func_native("__builtin_memcpy(kept.data + (size_t)b * kept.shape[1], mem.data + at, n * sizeof(*mem.data));")
+    def keep(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
+
+    return types.SimpleNamespace(**locals())

@@ -1,0 +1,50 @@
+"""All programs over one kind of number, in one namespace."""
+
+import types
+from functools import cache
+
+import warp as wp
+
+from newton_like.kernels.collision.plane import plane_collision
+from newton_like.kernels.dynamics.crba import crba_program
+from newton_like.kernels.dynamics.factor import factor_program
+from newton_like.kernels.dynamics.rnea import rnea_program
+from newton_like.kernels.joints import joint_dispatch
+from newton_like.kernels.kinematics import kinematics_program
+from newton_like.kernels.lanes import lane_math
+from newton_like.kernels.solvers.contact_rows import contact_row_program
+from newton_like.kernels.solvers.couplings import coupling_program
+from newton_like.kernels.solvers.dof_rows import dof_row_program
+from newton_like.kernels.solvers.drives import drive_program
+from newton_like.kernels.solvers.integrate import integrate_program
+from newton_like.kernels.spatial import spatial_algebra
+from newton_like.kernels.tree import tree_structs
+
+LAYERS = (
+    spatial_algebra,
+    tree_structs,
+    joint_dispatch,
+    kinematics_program,
+    rnea_program,
+    crba_program,
+    factor_program,
+    drive_program,
+    plane_collision,
+    dof_row_program,
+    contact_row_program,
+    coupling_program,
+    integrate_program,
+)
+
+
+def assemble(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """Every program over the numbers of `m`."""
+    for layer in LAYERS:
+        m = layer(m)
+    return m
+
+
+@cache
+def programs(width: int, real=wp.float32) -> types.SimpleNamespace:
+    """Every program over lanes of `width` worlds, as Warp functions: they compile as they stand for any robot."""
+    return assemble(lane_math(width, real))

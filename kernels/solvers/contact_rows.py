@@ -1,0 +1,196 @@
+"""Constraint rows of contact points, in the whitened velocities of `kernels.dynamics.factor`.
+
+Each point has a normal and two tangents (and, where asked, a spin about the normal and two rolling directions), swept together by
+block projected Gauss-Seidel:
+
+    normal      p_n >= 0;  apart: gap + dt u_n >= 0;  touching: an implicit spring-damper of natural frequency omega and damping
+                ratio zeta per unit of effective mass (Catto, Soft Constraints, GDC 2011); an impact at speed -u leaves at e u
+    friction    (p_1, p_2) in the disc of radius mu p_n, by a projected gradient step of length 1 / largest eigenvalue
+    torsion     |p_spin| <= mu_torsional p_n,   rolling  |p_roll| <= mu_rolling p_n
+"""
+
+import types
+
+from newton_like.kernels.collision.plane import DAMPING_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA, RESTITUTION
+from newton_like.kernels.tree import COLLIDER, PLANE
+
+CONTACT = 14  # mass, softness, target, A_n1, A_n2, tangent step, mu, on, spin mass, roll step, mu_torsional, mu_rolling
+
+
+def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``contact_build`` and ``contact_sweep``."""
+    real = m.real
+
+    @m.func
+    def linear_row(t: int, k: int, y: int, n: m.Vec3, arm: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory):
+        """y <- the whitened row of n . (velocity of the point) with arm = point x n, along the chain of body k."""
+        leaf = T.leaf[k]
+        at = T.chain_at[leaf]
+        for d in range(T.depth[leaf] + 1):
+            s = m.get6(mem, L.subspace + 6 * T.chain[at + d], t)
+            m.put(mem, y + d, t, m.add(m.dot(s.v, n), m.dot(s.w, arm)))
+        m.half_solve(t, leaf, y, T, L, mem)
+
+    @m.func
+    def angular_row(t: int, k: int, y: int, n: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory):
+        """y <- the whitened row of n . (angular velocity of body k)."""
+        leaf = T.leaf[k]
+        at = T.chain_at[leaf]
+        for d in range(T.depth[leaf] + 1):
+            m.put(mem, y + d, t, m.dot(m.get3(mem, L.subspace + 6 * T.chain[at + d] + 3, t), n))
+        m.half_solve(t, leaf, y, T, L, mem)
+
+    @m.func
+    def gradient_step(a11: m.lane, a12: m.lane, a22: m.lane) -> m.lane:
+        """1 / the largest eigenvalue of [[a11, a12], [a12, a22]]"""
+        half = m.fill(real(0.5))
+        mean = m.mul(half, m.add(a11, a22))
+        d = m.mul(half, m.sub(a11, a22))
+        return m.rcp(m.add(mean, m.sqrt(m.fma(d, d, m.fma(a12, a12, m.fill(real(1.0e-24)))))))
+
+    @m.func
+    def contact_build(
+        b: int, t: int, a: int, c: int, s: int, k: int, pl: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+    ):
+        """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        dt = m.fill(o.dt)
+        leaf = T.leaf[k]
+        n = m.plane_vec(P, b, PLANE * pl)
+        u1 = m.plane_vec(P, b, PLANE * pl + 3)
+        u2 = m.plane_vec(P, b, PLANE * pl + 6)
+        x = m.get3(mem, L.point + 3 * c, t)
+        gap = m.get(mem, L.gap + c, t)
+        on = m.where_lt(m.get(mem, L.near + c, t), zero, one, zero)
+        y = L.contact_y + T.reach * T.contact_rows * a
+        y1 = y + T.reach
+        y2 = y1 + T.reach
+        linear_row(t, k, y, n, m.cross(x, n), T, L, mem)
+        linear_row(t, k, y1, u1, m.cross(x, u1), T, L, mem)
+        linear_row(t, k, y2, u2, m.cross(x, u2), T, L, mem)
+        tiny = m.fill(real(1.0e-12))
+        ann = m.larger(m.row_product(t, leaf, y, y, T, mem), tiny)
+        # softness: the spring-damper's coefficients over one implicit step
+        omega = m.mul(dt, m.collider_param(P, b, COLLIDER * s + OMEGA))
+        zeta = m.collider_param(P, b, COLLIDER * s + DAMPING_RATIO)
+        a1 = m.fma(m.fill(real(2.0)), zeta, omega)
+        a2 = m.mul(omega, a1)
+        a3 = m.rcp(m.add(one, a2))
+        # the penetration is pushed out at no more than push_speed
+        push = m.smaller(m.fill(o.push_speed), m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1))))
+        target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
+        before = m.dot(n, m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x))
+        bounce = m.neg(m.mul(m.collider_param(P, b, COLLIDER * s + RESTITUTION), before))
+        # an impact: fast enough, and reached within this step
+        slow = m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed)))
+        target = m.where_lt(slow, zero, m.larger(target, bounce), target)
+        at = L.contact + CONTACT * a
+        m.put(mem, at, t, m.mul(on, m.mul(m.where_lt(gap, zero, m.mul(a2, a3), one), m.rcp(ann))))
+        m.put(mem, at + 1, t, m.where_lt(gap, zero, a3, zero))
+        m.put(mem, at + 2, t, target)
+        m.put(mem, at + 3, t, m.row_product(t, leaf, y, y1, T, mem))
+        m.put(mem, at + 4, t, m.row_product(t, leaf, y, y2, T, mem))
+        step = gradient_step(
+            m.row_product(t, leaf, y1, y1, T, mem),
+            m.row_product(t, leaf, y1, y2, T, mem),
+            m.row_product(t, leaf, y2, y2, T, mem),
+        )
+        m.put(mem, at + 5, t, m.mul(on, step))
+        m.put(mem, at + 6, t, m.collider_param(P, b, COLLIDER * s + MU))
+        m.put(mem, at + 7, t, on)
+        p = L.impulse + T.contact_rows * c
+        for j in range(3):
+            warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
+            m.put(mem, p + j, t, warm)
+            m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
+        if T.contact_rows == 6:
+            angular_row(t, k, y2 + T.reach, n, T, L, mem)
+            angular_row(t, k, y2 + 2 * T.reach, u1, T, L, mem)
+            angular_row(t, k, y2 + 3 * T.reach, u2, T, L, mem)
+            y3 = y2 + T.reach
+            y4 = y3 + T.reach
+            y5 = y4 + T.reach
+            m.put(mem, at + 8, t, m.mul(on, m.rcp(m.larger(m.row_product(t, leaf, y3, y3, T, mem), tiny))))
+            roll = gradient_step(
+                m.row_product(t, leaf, y4, y4, T, mem),
+                m.row_product(t, leaf, y4, y5, T, mem),
+                m.row_product(t, leaf, y5, y5, T, mem),
+            )
+            m.put(mem, at + 9, t, m.mul(on, roll))
+            m.put(mem, at + 10, t, m.collider_param(P, b, COLLIDER * s + MU_TORSIONAL))
+            m.put(mem, at + 11, t, m.collider_param(P, b, COLLIDER * s + MU_ROLLING))
+            for j in range(3, 6):
+                warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
+                m.put(mem, p + j, t, warm)
+                m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
+
+    @m.func
+    def disc(t: int, p: int, x: m.lane, y: m.lane, bound: m.lane, go: m.lane, mem: m.memory):
+        """Moves the impulses p, p + 1 to (x, y) shrunk into the disc of radius `bound`, where go is one."""
+        length = m.sqrt(m.fma(x, x, m.fma(y, y, m.fill(real(1.0e-30)))))
+        shrink = m.where_lt(bound, length, m.div(bound, length), m.fill(real(1.0)))
+        old = m.get(mem, p, t)
+        m.put(mem, p, t, m.fma(go, m.sub(m.mul(x, shrink), old), old))
+        old2 = m.get(mem, p + 1, t)
+        m.put(mem, p + 1, t, m.fma(go, m.sub(m.mul(y, shrink), old2), old2))
+
+    @m.func
+    def contact_sweep(t: int, a: int, c: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """One Gauss-Seidel visit of active contact a."""
+        zero = m.fill(real(0.0))
+        leaf = T.leaf[k]
+        chain = T.chain_at[leaf]
+        reach = T.reach
+        at = L.contact + CONTACT * a
+        p = L.impulse + T.contact_rows * c
+        y = L.contact_y + reach * T.contact_rows * a
+        go = m.mul(m.get(mem, L.go, t), m.get(mem, at + 7, t))
+        un = zero
+        u1 = zero
+        u2 = zero
+        for d in range(T.depth[leaf] + 1):
+            z = m.get(mem, L.z + T.chain[chain + d], t)
+            un = m.fma(m.get(mem, y + d, t), z, un)
+            u1 = m.fma(m.get(mem, y + reach + d, t), z, u1)
+            u2 = m.fma(m.get(mem, y + 2 * reach + d, t), z, u2)
+        old = m.get(mem, p, t)
+        error = m.mul(m.sub(un, m.get(mem, at + 2, t)), m.get(mem, at, t))
+        new = m.larger(zero, m.fnma(m.get(mem, at + 1, t), old, m.sub(old, error)))
+        dn = m.mul(go, m.sub(new, old))
+        pn = m.add(old, dn)
+        m.put(mem, p, t, pn)
+        u1 = m.fma(m.get(mem, at + 3, t), dn, u1)
+        u2 = m.fma(m.get(mem, at + 4, t), dn, u2)
+        step = m.get(mem, at + 5, t)
+        o1 = m.get(mem, p + 1, t)
+        o2 = m.get(mem, p + 2, t)
+        disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + 6, t), pn), go, mem)
+        d1 = m.sub(m.get(mem, p + 1, t), o1)
+        d2 = m.sub(m.get(mem, p + 2, t), o2)
+        for d in range(T.depth[leaf] + 1):
+            z = L.z + T.chain[chain + d]
+            x = m.fma(m.get(mem, y + d, t), dn, m.get(mem, z, t))
+            x = m.fma(m.get(mem, y + reach + d, t), d1, x)
+            m.put(mem, z, t, m.fma(m.get(mem, y + 2 * reach + d, t), d2, x))
+        if T.contact_rows == 6:
+            y3 = y + 3 * reach
+            spin = m.get(mem, p + 3, t)
+            bound = m.mul(m.get(mem, at + 10, t), pn)
+            goal = m.fnma(m.chain_dot(t, leaf, y3, T, L, mem), m.get(mem, at + 8, t), spin)
+            change = m.mul(go, m.sub(m.larger(m.neg(bound), m.smaller(bound, goal)), spin))
+            m.put(mem, p + 3, t, m.add(spin, change))
+            m.chain_add(t, leaf, y3, change, T, L, mem)
+            y4 = y3 + reach
+            y5 = y4 + reach
+            step = m.get(mem, at + 9, t)
+            o1 = m.get(mem, p + 4, t)
+            o2 = m.get(mem, p + 5, t)
+            w1 = m.fnma(m.chain_dot(t, leaf, y4, T, L, mem), step, o1)
+            w2 = m.fnma(m.chain_dot(t, leaf, y5, T, L, mem), step, o2)
+            disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + 11, t), pn), go, mem)
+            m.chain_add(t, leaf, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
+            m.chain_add(t, leaf, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
+
+    own = ("m", "real")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

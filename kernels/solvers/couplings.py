@@ -1,0 +1,129 @@
+"""Constraint rows that couple several degrees of freedom: mimic joints (q = offset + ratio q_ref) and distance limits.
+
+Their Jacobian rows leave the chain of one body, so they are stored over all degrees of freedom. A mimic error or a violated distance is
+pushed out at 0.2 / dt per step; a distance limit that is still apart may be reached within the step but not passed.
+"""
+
+import types
+
+from newton_like.kernels.tree import JOINT
+
+MIMIC, DISTANCE = range(2)
+COUPLING = 4  # on, 1 / response, target, side
+
+
+def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``coupling_build`` and ``coupling_sweep``."""
+    real = m.real
+
+    @m.func
+    def dense_half_solve(t: int, y: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """y <- D^-1/2 L^-T y over all degrees of freedom."""
+        for back in range(T.dofs):
+            k = T.dofs - 1 - back
+            row = L.h + T.row[k]
+            at = T.chain_at[k]
+            x = m.get(mem, y + k, t)
+            for d in range(T.depth[k]):
+                j = y + T.chain[at + d]
+                m.put(mem, j, t, m.fnma(m.get(mem, row + d, t), x, m.get(mem, j, t)))
+            m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
+
+    @m.func
+    def dense_dot(t: int, y: int, w: int, T: m.Tree, mem: m.memory) -> m.lane:
+        u = m.fill(real(0.0))
+        for k in range(T.dofs):
+            u = m.fma(m.get(mem, y + k, t), m.get(mem, w + k, t), u)
+        return u
+
+    @m.func
+    def dense_add(t: int, y: int, p: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
+        """z <- z + p y"""
+        for k in range(T.dofs):
+            m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
+
+    @m.func
+    def mimic_row(b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        k = T.coupling_body[e]
+        other = T.coupling_other[e]
+        dof = T.dof_at[k]
+        ratio = m.gain(P, b, dof, 15)
+        m.put(mem, y + dof, t, m.fill(real(1.0)))
+        m.put(mem, y + T.dof_at[other], t, m.neg(ratio))
+        q = m.get(mem, L.q + T.q_at[k], t)
+        error = m.fnma(ratio, m.get(mem, L.q + T.q_at[other], t), m.sub(q, m.gain(P, b, dof, 14)))
+        m.put(mem, at, t, m.fill(real(1.0)))
+        m.put(mem, at + 2, t, m.mul(error, m.mul(m.fill(real(-0.2)), inverse_dt)))
+        m.put(mem, at + 3, t, m.fill(real(1.0)))
+
+    @m.func
+    def distance_row(b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The anchors' distance changes by d . (velocity of the child's anchor relative to the parent's)."""
+        k = T.coupling_body[e]
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        dof = T.dof_at[k]
+        x = m.get3(mem, L.q + T.q_at[k], t)
+        length = m.sqrt(m.larger(m.dot(x, x), m.fill(real(1.0e-12))))
+        inverse = m.rcp(length)
+        d = m.zero3()
+        for i in range(3):
+            axis = m.get3(mem, L.subspace + 6 * (dof + i), t)
+            d = m.fma3(axis, m.mul(inverse, m.get(mem, L.q + T.q_at[k] + i, t)), d)
+        rot = m.get9(mem, L.rot + 9 * k, t)
+        anchor = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(rot, m.joint_vec(P, b, JOINT * k + 11)))
+        for i in range(6):
+            s = m.get6(mem, L.subspace + 6 * (dof + i), t)
+            m.put(mem, y + dof + i, t, m.dot(d, m.velocity_at(s, anchor)))
+        shortest = m.joint_param(P, b, JOINT * k + 18)
+        longest = m.joint_param(P, b, JOINT * k + 19)
+        none = m.fill(real(1.0e10))
+        low = m.where_lt(shortest, zero, none, m.sub(length, shortest))
+        high = m.where_lt(longest, zero, none, m.sub(longest, length))
+        gap = m.smaller(low, high)
+        speed = m.where_lt(gap, zero, m.mul(m.fill(real(0.2)), inverse_dt), inverse_dt)
+        m.put(mem, at, t, m.where_lt(gap, m.fill(real(1.0e9)), one, zero))
+        m.put(mem, at + 2, t, m.neg(m.mul(gap, speed)))
+        m.put(mem, at + 3, t, m.where_lt(high, low, m.neg(one), one))
+
+    @m.func
+    def coupling_build(b: int, t: int, e: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The row of coupling e, warm-started."""
+        zero = m.fill(real(0.0))
+        at = L.coupling_row + COUPLING * e
+        y = L.coupling_y + T.dofs * e
+        for k in range(T.dofs):
+            m.put(mem, y + k, t, zero)
+        if T.coupling_kind[e] == MIMIC:
+            mimic_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
+        else:
+            distance_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
+        dense_half_solve(t, y, T, L, mem)
+        on = m.get(mem, at, t)
+        a = m.larger(dense_dot(t, y, y, T, mem), m.fill(real(1.0e-12)))
+        m.put(mem, at + 1, t, m.mul(on, m.rcp(a)))
+        warm = m.mul(on, m.mul(m.fill(o.dt), m.get(mem, L.coupling_impulse + e, t)))
+        if T.coupling_kind[e] == DISTANCE:
+            side = m.get(mem, at + 3, t)
+            warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
+        m.put(mem, L.coupling_impulse + e, t, warm)
+        dense_add(t, y, warm, T, L, mem)
+
+    @m.func
+    def coupling_sweep(t: int, e: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """One Gauss-Seidel visit of coupling e."""
+        at = L.coupling_row + COUPLING * e
+        y = L.coupling_y + T.dofs * e
+        p = L.coupling_impulse + e
+        side = m.get(mem, at + 3, t)
+        old = m.mul(side, m.get(mem, p, t))
+        u = m.mul(side, dense_dot(t, y, L.z, T, mem))
+        new = m.fnma(m.sub(u, m.get(mem, at + 2, t)), m.get(mem, at + 1, t), old)
+        if T.coupling_kind[e] == DISTANCE:
+            new = m.larger(m.fill(real(0.0)), new)
+        change = m.mul(side, m.mul(m.get(mem, L.go, t), m.sub(new, old)))
+        m.put(mem, p, t, m.add(m.get(mem, p, t), change))
+        dense_add(t, y, change, T, L, mem)
+
+    own = ("m", "real")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

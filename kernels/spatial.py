@@ -1,0 +1,360 @@
+"""Spatial algebra over lanes: vectors, quaternions, rotations, twists, wrenches and rigid-body inertias.
+
+Linear parts come first. All quantities of one articulation are expressed in world axes about one common reference point
+(its origin), so that transforms between bodies are plain additions (Featherstone 2008, section 2.9) and no digits are lost
+far from the world's origin.
+"""
+
+import types
+
+
+def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with vectors, rotations, twists, wrenches and inertias over whatever number ``m.lane`` is."""
+    lane, add, sub, mul, fma, fnma, neg, rcp, fill = m.lane, m.add, m.sub, m.mul, m.fma, m.fnma, m.neg, m.rcp, m.fill
+    real, memory = m.real, m.memory
+
+    @m.struct
+    class Vec3:
+        x: lane
+        y: lane
+        z: lane
+
+    @m.struct
+    class Quat:
+        x: lane
+        y: lane
+        z: lane
+        w: lane
+
+    @m.struct
+    class Mat33:
+        """Three rows."""
+
+        x: Vec3
+        y: Vec3
+        z: Vec3
+
+    @m.struct
+    class Sym3:
+        xx: lane
+        yy: lane
+        zz: lane
+        xy: lane
+        xz: lane
+        yz: lane
+
+    @m.struct
+    class Spatial:
+        """A twist (v of the body point at the reference point, w) or a wrench (f, torque about the reference point)."""
+
+        v: Vec3
+        w: Vec3
+
+    @m.struct
+    class Inertia:
+        """A rigid body's (or a group's) mass, first moment and second moment about the reference point."""
+
+        m: lane
+        h: Vec3
+        i: Sym3
+
+    @m.func
+    def vec(x: lane, y: lane, z: lane) -> Vec3:
+        r = Vec3()
+        r.x = x
+        r.y = y
+        r.z = z
+        return r
+
+    @m.func
+    def zero3() -> Vec3:
+        return vec(fill(real(0.0)), fill(real(0.0)), fill(real(0.0)))
+
+    @m.func
+    def rows(x: Vec3, y: Vec3, z: Vec3) -> Mat33:
+        r = Mat33()
+        r.x = x
+        r.y = y
+        r.z = z
+        return r
+
+    @m.func
+    def column(r: Mat33, i: int) -> Vec3:
+        c = vec(r.x.x, r.y.x, r.z.x)
+        if i == 1:
+            c = vec(r.x.y, r.y.y, r.z.y)
+        if i == 2:
+            c = vec(r.x.z, r.y.z, r.z.z)
+        return c
+
+    @m.func
+    def dot(a: Vec3, b: Vec3) -> lane:
+        return fma(a.x, b.x, fma(a.y, b.y, mul(a.z, b.z)))
+
+    @m.func
+    def add3(a: Vec3, b: Vec3) -> Vec3:
+        return vec(add(a.x, b.x), add(a.y, b.y), add(a.z, b.z))
+
+    @m.func
+    def sub3(a: Vec3, b: Vec3) -> Vec3:
+        return vec(sub(a.x, b.x), sub(a.y, b.y), sub(a.z, b.z))
+
+    @m.func
+    def neg3(a: Vec3) -> Vec3:
+        return vec(neg(a.x), neg(a.y), neg(a.z))
+
+    @m.func
+    def scale3(a: Vec3, s: lane) -> Vec3:
+        return vec(mul(a.x, s), mul(a.y, s), mul(a.z, s))
+
+    @m.func
+    def fma3(a: Vec3, s: lane, c: Vec3) -> Vec3:
+        return vec(fma(a.x, s, c.x), fma(a.y, s, c.y), fma(a.z, s, c.z))
+
+    @m.func
+    def fnma3(a: Vec3, s: lane, c: Vec3) -> Vec3:
+        return vec(fnma(a.x, s, c.x), fnma(a.y, s, c.y), fnma(a.z, s, c.z))
+
+    @m.func
+    def cross(a: Vec3, b: Vec3) -> Vec3:
+        return vec(fnma(a.z, b.y, mul(a.y, b.z)), fnma(a.x, b.z, mul(a.z, b.x)), fnma(a.y, b.x, mul(a.x, b.y)))
+
+    @m.func
+    def apply(r: Mat33, v: Vec3) -> Vec3:
+        return vec(dot(r.x, v), dot(r.y, v), dot(r.z, v))
+
+    @m.func
+    def apply_t(v: Vec3, r: Mat33) -> Vec3:
+        """transpose(r) v"""
+        return fma3(r.x, v.x, fma3(r.y, v.y, scale3(r.z, v.z)))
+
+    # ------------------------------------------------------------------------------------------- quaternions, xyzw
+
+    @m.func
+    def quat(x: lane, y: lane, z: lane, w: lane) -> Quat:
+        r = Quat()
+        r.x = x
+        r.y = y
+        r.z = z
+        r.w = w
+        return r
+
+    @m.func
+    def quat_multiply(a: Quat, b: Quat) -> Quat:
+        return quat(
+            fma(a.w, b.x, fma(a.x, b.w, fnma(a.z, b.y, mul(a.y, b.z)))),
+            fma(a.w, b.y, fma(a.y, b.w, fnma(a.x, b.z, mul(a.z, b.x)))),
+            fma(a.w, b.z, fma(a.z, b.w, fnma(a.y, b.x, mul(a.x, b.y)))),
+            fnma(a.x, b.x, fnma(a.y, b.y, fnma(a.z, b.z, mul(a.w, b.w)))),
+        )
+
+    @m.func
+    def quat_conjugate(a: Quat) -> Quat:
+        return quat(neg(a.x), neg(a.y), neg(a.z), a.w)
+
+    @m.func
+    def quat_normalize(a: Quat) -> Quat:
+        """The unit quaternion along a; a zero quaternion stays zero, whose rotation matrix is the identity."""
+        square = fma(a.x, a.x, fma(a.y, a.y, fma(a.z, a.z, mul(a.w, a.w))))
+        s = rcp(m.sqrt(m.larger(square, fill(real(1.0e-30)))))
+        return quat(mul(a.x, s), mul(a.y, s), mul(a.z, s), mul(a.w, s))
+
+    @m.func
+    def quat_to_matrix(q: Quat) -> Mat33:
+        two = fill(real(2.0))
+        one = fill(real(1.0))
+        x = mul(q.x, two)
+        y = mul(q.y, two)
+        z = mul(q.z, two)
+        return rows(
+            vec(fnma(q.y, y, fnma(q.z, z, one)), fnma(q.w, z, mul(q.x, y)), fma(q.x, z, mul(q.w, y))),
+            vec(fma(q.x, y, mul(q.w, z)), fnma(q.x, x, fnma(q.z, z, one)), fnma(q.w, x, mul(q.y, z))),
+            vec(fnma(q.w, y, mul(q.x, z)), fma(q.y, z, mul(q.w, x)), fnma(q.x, x, fnma(q.y, y, one))),
+        )
+
+    @m.func
+    def quat_about(axis: Vec3, half_angle: lane) -> Quat:
+        s = m.sin(half_angle)
+        return quat(mul(axis.x, s), mul(axis.y, s), mul(axis.z, s), m.cos(half_angle))
+
+    @m.func
+    def quat_exp(half: Vec3) -> Quat:
+        """The rotation by the vector 2 half (radians), exact down to zero."""
+        square = dot(half, half)
+        angle = m.sqrt(m.larger(square, fill(real(1.0e-24))))
+        s = mul(m.sin(angle), rcp(angle))
+        return quat(mul(half.x, s), mul(half.y, s), mul(half.z, s), m.cos(angle))
+
+    @m.func
+    def quat_log(q: Quat) -> Vec3:
+        """The rotation vector, of length at most pi, of a unit quaternion."""
+        zero = fill(real(0.0))
+        flip = m.where_lt(q.w, zero, fill(real(-1.0)), fill(real(1.0)))
+        n = m.sqrt(m.larger(fma(q.x, q.x, fma(q.y, q.y, mul(q.z, q.z))), fill(real(1.0e-30))))
+        s = mul(flip, mul(fill(real(2.0)), mul(m.atan2(n, mul(flip, q.w)), rcp(n))))
+        return vec(mul(q.x, s), mul(q.y, s), mul(q.z, s))
+
+    # ------------------------------------------------------------------------------------------- twists and wrenches
+
+    @m.func
+    def spatial(v: Vec3, w: Vec3) -> Spatial:
+        r = Spatial()
+        r.v = v
+        r.w = w
+        return r
+
+    @m.func
+    def add6(a: Spatial, b: Spatial) -> Spatial:
+        return spatial(add3(a.v, b.v), add3(a.w, b.w))
+
+    @m.func
+    def scale6(a: Spatial, s: lane) -> Spatial:
+        return spatial(scale3(a.v, s), scale3(a.w, s))
+
+    @m.func
+    def fma6(a: Spatial, s: lane, c: Spatial) -> Spatial:
+        return spatial(fma3(a.v, s, c.v), fma3(a.w, s, c.w))
+
+    @m.func
+    def dot6(a: Spatial, b: Spatial) -> lane:
+        return add(dot(a.v, b.v), dot(a.w, b.w))
+
+    @m.func
+    def cross_motion(a: Spatial, b: Spatial) -> Spatial:
+        return spatial(add3(cross(a.w, b.v), cross(a.v, b.w)), cross(a.w, b.w))
+
+    @m.func
+    def velocity_at(t: Spatial, x: Vec3) -> Vec3:
+        """Velocity of the body point that is at x (relative to the reference point)."""
+        return add3(t.v, cross(t.w, x))
+
+    # ------------------------------------------------------------------------------------------- inertias
+
+    @m.func
+    def sym(xx: lane, yy: lane, zz: lane, xy: lane, xz: lane, yz: lane) -> Sym3:
+        r = Sym3()
+        r.xx = xx
+        r.yy = yy
+        r.zz = zz
+        r.xy = xy
+        r.xz = xz
+        r.yz = yz
+        return r
+
+    @m.func
+    def sym_apply(s: Sym3, v: Vec3) -> Vec3:
+        return vec(
+            fma(s.xx, v.x, fma(s.xy, v.y, mul(s.xz, v.z))),
+            fma(s.xy, v.x, fma(s.yy, v.y, mul(s.yz, v.z))),
+            fma(s.xz, v.x, fma(s.yz, v.y, mul(s.zz, v.z))),
+        )
+
+    @m.func
+    def sym_rotate(s: Sym3, r: Mat33) -> Sym3:
+        """r s transpose(r)"""
+        x = sym_apply(s, r.x)
+        y = sym_apply(s, r.y)
+        z = sym_apply(s, r.z)
+        return sym(dot(x, r.x), dot(y, r.y), dot(z, r.z), dot(x, r.y), dot(x, r.z), dot(y, r.z))
+
+    @m.func
+    def inertia_of(mass: lane, c: Vec3, at_com: Sym3) -> Inertia:
+        """Inertia about the reference point of a body with its centre of mass at c (parallel-axis theorem)."""
+        r = Inertia()
+        h = scale3(c, mass)
+        r.m = mass
+        r.h = h
+        r.i = sym(
+            fma(h.y, c.y, fma(h.z, c.z, at_com.xx)),
+            fma(h.x, c.x, fma(h.z, c.z, at_com.yy)),
+            fma(h.x, c.x, fma(h.y, c.y, at_com.zz)),
+            fnma(h.x, c.y, at_com.xy),
+            fnma(h.x, c.z, at_com.xz),
+            fnma(h.y, c.z, at_com.yz),
+        )
+        return r
+
+    @m.func
+    def inertia_add(p: Inertia, q: Inertia) -> Inertia:
+        r = Inertia()
+        r.m = add(p.m, q.m)
+        r.h = add3(p.h, q.h)
+        r.i = sym(
+            add(p.i.xx, q.i.xx),
+            add(p.i.yy, q.i.yy),
+            add(p.i.zz, q.i.zz),
+            add(p.i.xy, q.i.xy),
+            add(p.i.xz, q.i.xz),
+            add(p.i.yz, q.i.yz),
+        )
+        return r
+
+    @m.func
+    def momentum(i: Inertia, t: Spatial) -> Spatial:
+        """Linear and angular momentum about the reference point of a body that moves with twist t."""
+        return spatial(
+            sub3(scale3(t.v, i.m), cross(i.h, t.w)),
+            add3(cross(i.h, t.v), sym_apply(i.i, t.w)),
+        )
+
+    # ------------------------------------------------------------------------------------------- memory
+
+    @m.func
+    def get3(mem: memory, i: int, t: int) -> Vec3:
+        return vec(m.get(mem, i, t), m.get(mem, i + 1, t), m.get(mem, i + 2, t))
+
+    @m.func
+    def put3(mem: memory, i: int, t: int, a: Vec3):
+        m.put(mem, i, t, a.x)
+        m.put(mem, i + 1, t, a.y)
+        m.put(mem, i + 2, t, a.z)
+
+    @m.func
+    def get4(mem: memory, i: int, t: int) -> Quat:
+        return quat(m.get(mem, i, t), m.get(mem, i + 1, t), m.get(mem, i + 2, t), m.get(mem, i + 3, t))
+
+    @m.func
+    def put4(mem: memory, i: int, t: int, a: Quat):
+        m.put(mem, i, t, a.x)
+        m.put(mem, i + 1, t, a.y)
+        m.put(mem, i + 2, t, a.z)
+        m.put(mem, i + 3, t, a.w)
+
+    @m.func
+    def get6(mem: memory, i: int, t: int) -> Spatial:
+        return spatial(get3(mem, i, t), get3(mem, i + 3, t))
+
+    @m.func
+    def put6(mem: memory, i: int, t: int, a: Spatial):
+        put3(mem, i, t, a.v)
+        put3(mem, i + 3, t, a.w)
+
+    @m.func
+    def get9(mem: memory, i: int, t: int) -> Mat33:
+        return rows(get3(mem, i, t), get3(mem, i + 3, t), get3(mem, i + 6, t))
+
+    @m.func
+    def put9(mem: memory, i: int, t: int, a: Mat33):
+        put3(mem, i, t, a.x)
+        put3(mem, i + 3, t, a.y)
+        put3(mem, i + 6, t, a.z)
+
+    @m.func
+    def get10(mem: memory, i: int, t: int) -> Inertia:
+        r = Inertia()
+        r.m = m.get(mem, i, t)
+        r.h = get3(mem, i + 1, t)
+        a = get3(mem, i + 4, t)
+        b = get3(mem, i + 7, t)
+        r.i = sym(a.x, a.y, a.z, b.x, b.y, b.z)
+        return r
+
+    @m.func
+    def put10(mem: memory, i: int, t: int, a: Inertia):
+        m.put(mem, i, t, a.m)
+        put3(mem, i + 1, t, a.h)
+        put3(mem, i + 4, t, vec(a.i.xx, a.i.yy, a.i.zz))
+        put3(mem, i + 7, t, vec(a.i.xy, a.i.xz, a.i.yz))
+
+    own = ("m", "lane", "add", "sub", "mul", "fma", "fnma", "neg", "rcp", "fill", "real", "memory")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

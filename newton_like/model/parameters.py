@@ -1,0 +1,176 @@
+"""The numbers of a batch, gathered from the model's arrays into one vector per articulation, in the order the programs read them.
+
+Everything that does not depend on the state is worked out here once, in double precision: rotations of anchors and axes, drive gains
+by target mode, contact softness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
+from newton_like.kernels.tree import (
+    BALL,
+    BODY,
+    DOF,
+    EFFORT,
+    FRICTION,
+    GAIN,
+    JOINT,
+    POSITION,
+    VELOCITY,
+)
+from newton_like.model.templates import Batch
+from newton_like.types import MAXVAL, JointTargetMode
+
+LIMIT_TIME_CONSTANT = 0.005
+"""Joint limits are corrected like a critically damped spring of this time constant [s]."""
+
+GROUPS = ("joint", "dof", "body", "gain", "collider", "hull", "plane", "gravity")
+
+
+@dataclass
+class Parameters:
+    """The parameters of a batch.
+
+    Attributes:
+        values: ``[count, size]`` float64, one row per articulation.
+        at: where each group of ``GROUPS`` starts in a row.
+        dof_limits: what binds each dof in some articulation, bits of ``newton_like.kernels.tree``, ``[dofs]``.
+    """
+
+    values: np.ndarray
+    at: dict[str, int]
+    dof_limits: np.ndarray
+
+    def uniform(self) -> np.ndarray:
+        """Which entries are equal in all articulations, ``[size]`` bool."""
+        return (self.values == self.values[:1]).all(axis=0)
+
+
+def gather_parameters(model, batch: Batch, contacts: dict[str, np.ndarray] | None = None) -> Parameters:
+    """Gathers the parameters of a batch; `contacts` adds the groups ``collider``, ``hull`` and ``plane``, ``[count, n]`` each."""
+    joints = batch.joint_start[:, None] + np.arange(batch.template.bodies)
+    dofs = batch.qd_start[:, None] + np.arange(batch.template.dofs)
+    bodies = batch.body_start[:, None] + batch.template.body_slot
+    frames = _joint_frames(model, joints)
+    gains, limits = _gains(model, batch, joints, dofs)
+    empty = np.zeros((batch.count, 0))
+    groups = {
+        "joint": frames,
+        "dof": _axes(model, batch, dofs, frames),
+        "body": _bodies(model, bodies),
+        "gain": gains,
+        "collider": empty,
+        "hull": empty,
+        "plane": empty,
+        **(contacts or {}),
+        "gravity": _gravity(model, batch),
+    }
+    flat = [groups[name].reshape(batch.count, -1) for name in GROUPS]
+    at = dict(zip(GROUPS, np.cumsum([0] + [g.shape[1] for g in flat]).tolist(), strict=False))
+    return Parameters(np.concatenate(flat, axis=1), at, limits)
+
+
+def _numpy(array, index) -> np.ndarray:
+    return array.numpy()[index].astype(np.float64)
+
+
+def _joint_frames(model, joints) -> np.ndarray:
+    """``[count, bodies, JOINT]``"""
+    x_p = _numpy(model.joint_X_p, joints)
+    x_c = _numpy(model.joint_X_c, joints)
+    out = np.zeros((*joints.shape, JOINT))
+    inverse = quat_inverse(x_c[..., 3:])
+    out[..., 0:4] = x_p[..., 3:]
+    out[..., 4:7] = x_p[..., :3]
+    out[..., 7:11] = inverse
+    out[..., 11:14] = x_c[..., :3]
+    out[..., 14:18] = quat_multiply(x_p[..., 3:], inverse)
+    out[..., 18] = _numpy(model.joint_min_distance, joints)
+    out[..., 19] = _numpy(model.joint_max_distance, joints)
+    return out
+
+
+def _axes(model, batch: Batch, dofs, frames) -> np.ndarray:
+    """``[count, dofs, DOF]``"""
+    template = batch.template
+    of = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
+    axis = _numpy(model.joint_axis, dofs)
+    q_p = frames[:, of, 0:4]
+    out = np.zeros((*dofs.shape, DOF))
+    out[..., 0:3] = axis
+    out[..., 3:6] = quat_rotate(q_p, axis)
+    pure = np.concatenate([axis, np.zeros((*dofs.shape, 1))], axis=-1)
+    out[..., 6:10] = quat_multiply(quat_multiply(q_p, pure), frames[:, of, 7:11])
+    return out
+
+
+def _bodies(model, bodies) -> np.ndarray:
+    """``[count, bodies, BODY]``"""
+    out = np.zeros((*bodies.shape, BODY))
+    out[..., 0] = _numpy(model.body_mass, bodies)
+    out[..., 1:4] = _numpy(model.body_com, bodies)
+    inertia = _numpy(model.body_inertia, bodies)
+    for i, (r, c) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))):
+        out[..., 4 + i] = 0.5 * (inertia[..., r, c] + inertia[..., c, r])
+    return out
+
+
+def _gains(model, batch: Batch, joints, dofs) -> tuple[np.ndarray, np.ndarray]:
+    """``[count, dofs, GAIN]`` and which limits bind each dof."""
+    template = batch.template
+    mode = model.joint_target_mode.numpy()[dofs]
+    position = np.isin(mode, (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY))
+    velocity = np.isin(mode, (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY))
+    kd = _numpy(model.joint_target_kd, dofs)
+    out = np.zeros((*dofs.shape, GAIN))
+    out[..., 0] = _numpy(model.joint_armature, dofs)
+    out[..., 1] = _numpy(model.joint_damping, dofs)
+    out[..., 2] = _numpy(model.joint_stiffness, dofs)
+    out[..., 4] = np.where(position, _numpy(model.joint_target_ke, dofs), 0.0)
+    out[..., 5] = np.where(position | velocity, kd, 0.0)
+    out[..., 6] = np.where(velocity, kd, 0.0)
+    out[..., 7] = _numpy(model.joint_effort_limit, dofs)
+    out[..., 8] = _numpy(model.joint_velocity_limit, dofs)
+    out[..., 9] = _numpy(model.joint_friction, dofs)
+    out[..., 10] = _numpy(model.joint_limit_lower, dofs)
+    out[..., 11] = _numpy(model.joint_limit_upper, dofs)
+    out[..., 12] = 1.0 / LIMIT_TIME_CONSTANT
+    out[..., 13] = 1.0
+    out[..., 16] = mode == JointTargetMode.EFFORT
+    rest = model.joint_rest_q.numpy().astype(np.float64)
+    coeffs = _numpy(model.joint_mimic_coeffs, joints)
+    for k in range(template.bodies):
+        i, n = int(template.dof_at[k]), int(template.dof_at[k + 1] - template.dof_at[k])
+        q = batch.q_start + int(template.q_at[k])
+        if template.kind[k] == BALL:
+            # a rest orientation has four numbers: x, y, z with the three dofs, w where a mimic offset would be
+            for j in range(3):
+                out[:, i + j, 3] = rest[q + j]
+            out[:, i, 14] = rest[q + 3]
+        elif template.dof_q[i : i + n].min(initial=0) >= 0:
+            for j in range(n):
+                out[:, i + j, 3] = rest[q + j]
+            if template.mimic[k] >= 0 and n:
+                out[:, i, 14:16] = coeffs[:, k]
+    return out, _limits(batch, out)
+
+
+def _limits(batch: Batch, gains: np.ndarray) -> np.ndarray:
+    driven = (gains[..., 4] != 0) | (gains[..., 5] != 0) | (gains[..., 7] < 1.0e5) | (gains[..., 16] != 0)
+    bits = np.where((gains[..., 7] < MAXVAL) & driven, EFFORT, 0)
+    bits = bits | np.where(gains[..., 9] > 0, FRICTION, 0) | np.where(gains[..., 8] < 1.0e5, VELOCITY, 0)
+    bits = bits | np.where((gains[..., 10] > -MAXVAL) | (gains[..., 11] < MAXVAL), POSITION, 0)
+    bits = np.bitwise_or.reduce(bits, axis=0) if len(bits) else np.zeros(gains.shape[1], dtype=int)
+    for i, q in enumerate(batch.template.dof_q):
+        if q < 0:
+            bits[i] &= ~POSITION
+    return bits.astype(np.int32)
+
+
+def _gravity(model, batch: Batch) -> np.ndarray:
+    return model.gravity.numpy()[np.maximum(batch.world, 0)].astype(np.float64)
+

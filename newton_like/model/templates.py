@@ -1,0 +1,224 @@
+"""Templates and batches: which articulations of a model are copies of one robot, and where their numbers lie.
+
+A *template* is the shape of a kinematic tree: parents, joint types, numbers of coordinates. A *batch* is a run of articulations
+of one template whose places in the flat arrays advance by constant strides, which is what ``replicate`` makes. Kernels run batch by
+batch: all control flow is the same for every articulation of a batch, only numbers differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.kernels.tree import BALL, COMPOUND, FIXED, FREE, PRISMATIC, REVOLUTE
+from newton_like.types import JointType
+
+_KIND = {
+    JointType.PRISMATIC: PRISMATIC,
+    JointType.REVOLUTE: REVOLUTE,
+    JointType.BALL: BALL,
+    JointType.FIXED: FIXED,
+    JointType.FREE: FREE,
+    JointType.DISTANCE: FREE,
+}
+
+
+_WORLD = -(2**30)
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """The shape of a tree. Bodies are numbered as the joints that move them, parents first; all indices are local.
+
+    Attributes:
+        joint_type: ``JointType`` of every joint, ``[bodies]``.
+        kind: joint kind of ``newton_like.kernels.tree``, ``[bodies]``.
+        parent: parent body, ``bodies`` for the world, ``[bodies]``.
+        body_slot: place of body k among the articulation's entries of body arrays, ``[bodies]``.
+        q_at, dof_at: first coordinate and dof of each joint and, last, their number, ``[bodies + 1]``.
+        linear, angular: numbers of linear and angular dofs of each joint, ``[bodies]``.
+        mimic: joint that each joint follows, -1 for none, ``[bodies]``.
+        depth, row, chain_at, chain: ancestors of every dof, see ``newton_like.kernels.tree``.
+        leaf: last dof of each body's chain, -1 for a body that cannot move, ``[bodies]``.
+    """
+
+    joint_type: np.ndarray
+    kind: np.ndarray
+    parent: np.ndarray
+    body_slot: np.ndarray
+    q_at: np.ndarray
+    dof_at: np.ndarray
+    linear: np.ndarray
+    angular: np.ndarray
+    mimic: np.ndarray
+    child_at: np.ndarray = field(init=False)
+    child: np.ndarray = field(init=False)
+    leaf: np.ndarray = field(init=False)
+    depth: np.ndarray = field(init=False)
+    row: np.ndarray = field(init=False)
+    chain_at: np.ndarray = field(init=False)
+    chain: np.ndarray = field(init=False)
+    dof_q: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        children = [np.flatnonzero(self.parent == k) for k in range(self.bodies)]
+        leaf = np.full(self.bodies, -1)
+        chains: list[list[int]] = []
+        dof_q = np.full(self.dofs, -1)
+        for k in range(self.bodies):
+            above = int(leaf[self.parent[k]]) if self.parent[k] < self.bodies else -1
+            first, last = int(self.dof_at[k]), int(self.dof_at[k + 1])
+            for i in range(first, last):
+                chains.append([*(chains[i - 1] if i > first else chains[above] if above >= 0 else []), i])
+                if self.kind[k] in (REVOLUTE, PRISMATIC, COMPOUND):
+                    dof_q[i] = self.q_at[k] + i - first
+            leaf[k] = last - 1 if last > first else above
+        lengths = np.array([len(c) for c in chains], dtype=np.int32)
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        for name, value in (
+            ("child_at", np.concatenate([[0], np.cumsum([len(c) for c in children])])),
+            ("child", np.concatenate(children) if children else []),
+            ("leaf", leaf),
+            ("depth", lengths - 1),
+            ("row", starts[:-1]),
+            ("chain_at", starts[:-1]),
+            ("chain", np.concatenate(chains) if chains else []),
+            ("dof_q", dof_q),
+        ):
+            object.__setattr__(self, name, np.asarray(value, dtype=np.int32))
+
+    @property
+    def bodies(self) -> int:
+        """Number of bodies, and of joints."""
+        return len(self.parent)
+
+    @property
+    def dofs(self) -> int:
+        """Number of degrees of freedom."""
+        return int(self.dof_at[-1])
+
+    @property
+    def coords(self) -> int:
+        """Number of joint coordinates."""
+        return int(self.q_at[-1])
+
+    @property
+    def free_root(self) -> bool:
+        """Whether the first joint is a floating base, whose anchor is then the reference point of the dynamics."""
+        return self.bodies > 0 and self.kind[0] == FREE and self.parent[0] == self.bodies
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Articulations of one template, evenly spaced in all flat arrays.
+
+    Attributes:
+        template: their shape.
+        articulations: their indices, ``[count]``.
+        joint_start, q_start, qd_start, body_start: first joint, coordinate, dof and body entry of each, ``[count]``.
+        world: world of each, -1 for a scene without worlds, ``[count]``.
+    """
+
+    template: Template
+    articulations: np.ndarray
+    joint_start: np.ndarray
+    q_start: np.ndarray
+    qd_start: np.ndarray
+    body_start: np.ndarray
+    world: np.ndarray
+
+    @property
+    def count(self) -> int:
+        """Number of articulations."""
+        return len(self.articulations)
+
+    def stride(self, starts: np.ndarray) -> int:
+        """The constant step of one of the start arrays."""
+        return int(starts[1] - starts[0]) if self.count > 1 else 0
+
+
+def find_batches(model) -> list[Batch]:
+    """The batches of a model, in the order of their first articulations.
+
+    Raises:
+        ValueError: a joint comes before the joint of its parent body.
+    """
+    start = model.articulation_start.numpy()
+    end = model.articulation_end.numpy()
+    joint_type = model.joint_type.numpy()
+    parent = model.joint_parent.numpy()
+    child = model.joint_child.numpy()
+    dims = model.joint_dof_dim.numpy()
+    q_start = model.joint_q_start.numpy()
+    qd_start = model.joint_qd_start.numpy()
+    mimic = model.joint_mimic_joint.numpy()
+    worlds = model.articulation_world.numpy()
+    templates: dict[bytes, Template] = {}
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    for a in range(model.articulation_count):
+        s, e = int(start[a]), int(end[a])
+        if e <= s:
+            continue
+        first = int(child[s:e].min())
+        local_parent = np.where(parent[s:e] < 0, _WORLD, parent[s:e] - first)
+        local_mimic = np.where(mimic[s:e] < 0, -1, mimic[s:e] - s)
+        parts = (
+            joint_type[s:e], local_parent, child[s:e] - first, dims[s:e], q_start[s : e + 1] - q_start[s],
+            qd_start[s : e + 1] - qd_start[s], local_mimic,
+        )  # fmt: skip
+        key = b"|".join(np.ascontiguousarray(p, dtype=np.int32).tobytes() for p in parts)
+        if key not in templates:
+            templates[key] = _template(model, s, *parts)
+        groups.setdefault(key, []).append((a, first))
+    batches = []
+    for key, members in groups.items():
+        index = np.array([a for a, _ in members])
+        places = np.stack(
+            [start[index], q_start[start[index]], qd_start[start[index]], [f for _, f in members]], axis=1
+        )
+        for run in _even_runs(places):
+            batches.append(Batch(templates[key], index[run], *places[run].T, worlds[index[run]]))
+    return sorted(batches, key=lambda batch: int(batch.articulations[0]))
+
+
+def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, mimic) -> Template:
+    order = {int(b): k for k, b in enumerate(slot)}
+    n = len(parent)
+    parents = np.full(n, n, dtype=np.int32)
+    for k, p in enumerate(parent):
+        if p == _WORLD:
+            continue
+        label = model.joint_label[first_joint + k]
+        if int(p) not in order:
+            raise ValueError(
+                f"joint '{label}' (index {first_joint + k}): its parent body belongs to another articulation; "
+                "list the joints of both in one articulation"
+            )
+        if order[int(p)] >= k:
+            raise ValueError(
+                f"joint '{label}' (index {first_joint + k}) comes before the joint of its parent body in its articulation; "
+                "list an articulation's joints from the root to the leaves"
+            )
+        parents[k] = order[int(p)]
+    kind = np.zeros(n, dtype=np.int32)
+    for k, t in enumerate(joint_type):
+        linear, angular = (int(x) for x in dims[k])
+        single = {(0, 0): FIXED, (0, 1): REVOLUTE, (1, 0): PRISMATIC}.get((linear, angular), COMPOUND)
+        kind[k] = single if t == JointType.D6 else _KIND[JointType(int(t))]
+    dims = np.asarray(dims, dtype=np.int32).reshape(n, 2)
+    return Template(joint_type, kind, parents, slot, q_at, dof_at, dims[:, 0], dims[:, 1], mimic)
+
+
+def _even_runs(places: np.ndarray) -> list[np.ndarray]:
+    """Cuts rows into runs that advance by a constant vector."""
+    runs, at = [], 0
+    while at < len(places):
+        end = at + 1
+        if end < len(places):
+            step = places[end] - places[at]
+            while end < len(places) and np.array_equal(places[end] - places[end - 1], step):
+                end += 1
+        runs.append(np.arange(at, end))
+        at = end
+    return runs

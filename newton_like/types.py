@@ -94,14 +94,14 @@ class JointType(IntEnum):
     FIXED = 3
     """No motion."""
     FREE = 4
-    """Any motion: 7 coordinates (position, quaternion), 6 dofs (velocity of the child's centre of mass, angular velocity)."""
+    """Any motion: 7 coordinates (position, quaternion), 6 dofs (velocity of the centre of mass, angular velocity)."""
     DISTANCE = 5
     """As FREE, and the anchors stay between two distances."""
     D6 = 6
-    """Up to three linear axes, then up to three angular axes as an intrinsic chain; one coordinate and one dof an axis."""
+    """Up to three linear axes, then up to three angular axes as an intrinsic chain; a coordinate and a dof for each."""
 
     def dof_count(self, num_axes: int) -> tuple[int, int]:
-        """Numbers of dofs and of coordinates of a joint of this type with ``num_axes`` axes (read for single axes and D6)."""
+        """Numbers of dofs and of coordinates; ``num_axes`` counts the axes of a joint with single axes or of a D6."""
         if self in _FIXED_COUNTS:
             return _FIXED_COUNTS[self]
         return num_axes, num_axes
@@ -200,7 +200,7 @@ class ModelFlags(IntFlag):
     """Groups of model arrays, to tell :meth:`Model.notify_changed` what was edited."""
 
     JOINT_PROPERTIES = 1
-    """``joint_X_p, joint_X_c, joint_axis, joint_enabled, joint_min_distance, joint_max_distance`` and initial coordinates."""
+    """``joint_X_p, joint_X_c, joint_axis, joint_enabled``, distances of DISTANCE joints, initial coordinates."""
     JOINT_DOF_PROPERTIES = 2
     """Gains, limits, armature, friction, damping, stiffness, rest coordinates, target modes."""
     BODY_PROPERTIES = 4
@@ -252,7 +252,8 @@ def warp_types(dtype) -> SimpleNamespace:
     """Warp types over one scalar type: ``real, vec2, vec3, quat, mat33, transform, spatial_vector``.
 
     Args:
-        dtype: ``wp.float32`` or ``wp.float64``; Python's ``float`` and NumPy's types are taken for what Warp takes them.
+        dtype: ``wp.float32`` or ``wp.float64``; Python's ``float`` and NumPy's types are taken for what Warp takes
+            them.
 
     Raises:
         TypeError: any other type.

@@ -37,9 +37,9 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         model = builder.finalize()
 
     Every quantity is a list under the name that the array of the model will have (``body_mass``, ``joint_q``,
-    ``shape_scale`` ...; the table is ``newton_like.model.columns``). The lists may be edited until :meth:`finalize`, which
-    checks them all. Their entries are floats, tuples of floats (a transform is seven: position, quaternion x y z w; an
-    inertia is three rows) and ints; whatever can be read as these may be assigned.
+    ``shape_scale`` ...; the table is ``newton_like.model.columns``). The lists may be edited until :meth:`finalize`,
+    which checks them all. Their entries are floats, tuples of floats (a transform is seven: position, quaternion x y z
+    w; an inertia is three rows) and ints; whatever can be read as these may be assigned.
 
     Attributes:
         up_axis: the direction of :meth:`add_ground_plane` and of scalar gravity.
@@ -74,7 +74,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.world_label: list[str] = []
         self.world_gravity: list[tuple[float, float, float] | None] = []
         self._current_world = -1
-        self._neighbours = _Neighbours()
+        self._forget_neighbours()
 
     def __setattr__(self, name, value):
         if name in BY_NAME and not isinstance(value, list):
@@ -107,7 +107,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
     @property
     def current_world(self) -> int:
-        """World that entities are added to; -1 outside :meth:`begin_world` and :meth:`end_world`: shared by all worlds."""
+        """World that entities are added to; -1, which all worlds share, where none is open."""
         return self._current_world
 
     @property
@@ -161,8 +161,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         """Adds a body without a joint. It needs one, and that joint an articulation, before :meth:`finalize`.
 
         Args:
-            xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a free
-                joint starts where this says.
+            xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a
+                free joint starts where this says.
             com: centre of mass in the link frame [m]; by default the origin.
             inertia: 3x3 matrix about the centre of mass, in link axes [kg m^2]; by default zero.
             mass: mass [kg]. Shapes added later add theirs.
@@ -209,7 +209,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
     ) -> int:
         """Adds a body that moves freely: a link, a free joint and an articulation of its own.
 
-        Arguments as :meth:`add_link`. Joint and articulation are called ``<label>_free_joint`` and ``<label>_articulation``.
+        Arguments as :meth:`add_link`. Joint and articulation are called ``<label>_free_joint`` and
+        ``<label>_articulation``.
 
         Returns:
             The body's index.
@@ -291,8 +292,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
             raise ValueError(f"{what} has no joints; give the indices that the add_joint methods returned")
         if joints != list(range(joints[0], joints[0] + len(joints))):
             raise ValueError(
-                f"{what}: joint indices {joints} are not contiguous and ascending; add the joints of an articulation one "
-                "after the other"
+                f"{what}: joint indices {joints} are not contiguous and ascending; add the joints of an articulation "
+                "one after the other"
             )
         for joint in joints:
             if self.joint_articulation[joint] >= 0:
@@ -303,7 +304,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         return joints
 
     def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
-        """Merges bodies that fixed joints weld together; see :func:`newton_like.model.collapse.collapse_fixed_joints`."""
+        """Merges welded bodies; see :func:`newton_like.model.collapse.collapse_fixed_joints`."""
         return collapse_fixed_joints(self, verbose=verbose, joints_to_keep=joints_to_keep)
 
     def add_urdf(self, source, **options):
@@ -362,6 +363,10 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
     def _joints_of(self, body: int) -> list[int]:
         """Joints that have a body as parent or child."""
         return self._neighbours.joints(self).get(body, [])
+
+    def _forget_neighbours(self) -> None:
+        """To be called after bodies of joints or shapes were renumbered."""
+        self._neighbours = _Neighbours()
 
 
 class _Neighbours:

@@ -40,8 +40,8 @@ class JointMethods:
       ``X_wc = X_wp * parent_xform * X_j(q) * inverse(child_xform)``.
     * ``label``: name; without one ``joint_<index>``.
     * ``enabled``: a disabled joint exerts no force.
-    * ``collision_filter_parent``: shapes of parent and child never touch. By default true, except where a joint that can
-      move hangs on the world.
+    * ``collision_filter_parent``: shapes of parent and child never touch. By default true, except where a joint that
+      can move hangs on the world.
 
     All of them return the joint's index, and raise ``IndexError`` for a body that does not exist, ``TypeError`` and
     ``ValueError`` for values that are no numbers or out of range.
@@ -66,8 +66,8 @@ class JointMethods:
         Args:
             joint_type: its type.
             linear_axes: axes of a PRISMATIC (one) or D6 joint (up to three).
-            angular_axes: axes of a REVOLUTE (one) or D6 joint (up to three). BALL, FREE and DISTANCE joints move along and
-                about x, y and z; axes given for them carry passive forces and drives, and must be those.
+            angular_axes: axes of a REVOLUTE (one) or D6 joint (up to three). BALL, FREE and DISTANCE joints move along
+                and about x, y and z; axes given for them carry passive forces and drives, and must be those.
 
         Raises:
             ValueError: the number of axes does not fit the type, or parent and child are the same body.
@@ -83,8 +83,8 @@ class JointMethods:
         for body in (parent, child):
             if body >= 0 and self.body_world[body] != self.current_world:
                 raise ValueError(
-                    f"{what} is added to world {self.current_world}, but body {self.body_label[body]!r} (index {body}) is in"
-                    f" world {self.body_world[body]}; add joints in the same begin_world() block as their bodies"
+                    f"{what} is added to world {self.current_world}, but {self._describe('body', body)} is in world "
+                    f"{self.body_world[body]}; add joints in the same begin_world() block as their bodies"
                 )
         linear, angular, rest = self._joint_axes(joint_type, linear_axes, angular_axes, what)
         parent_xform = as_transform(parent_xform, f"{what}: parent_xform")
@@ -203,8 +203,8 @@ class JointMethods:
         """Adds a hinge: one angle [rad] about ``axis``, which stands in the parent anchor frame.
 
         Args:
-            axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those of
-                ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
+            axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
+                of ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
         """
         settings = {name: value for name, value in locals().items() if name in _DOF_SETTINGS}
         return self.add_joint(
@@ -250,8 +250,8 @@ class JointMethods:
         """Adds a slider: one distance [m] along ``axis``, which stands in the parent anchor frame.
 
         Args:
-            axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those of
-                ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
+            axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
+                of ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
         """
         settings = {name: value for name, value in locals().items() if name in _DOF_SETTINGS}
         return self.add_joint(
@@ -289,10 +289,10 @@ class JointMethods:
         collision_filter_parent: bool | None = None,
         enabled: bool = True,
     ) -> int:
-        """Adds a ball joint: a quaternion (x, y, z, w), which turns the child anchor frame into the parent anchor frame.
+        """Adds a ball joint: a quaternion (x, y, z, w), the attitude of the child anchor in the parent anchor frame.
 
-        The three dofs are the child's angular velocity against the parent in the axes of the parent anchor frame. Forces
-        and gains act alike on all three.
+        The three dofs are the child's angular velocity against the parent in the axes of the parent anchor frame.
+        Forces and gains act alike on all three.
 
         Args:
             target_q: orientation that the drive holds, a quaternion; ``None`` is no turn.
@@ -358,10 +358,10 @@ class JointMethods:
         collision_filter_parent: bool | None = None,
         enabled: bool = True,
     ) -> int:
-        """Lets a body move in any way: position [m] and quaternion of the child anchor frame in the parent anchor frame.
+        """Lets a body move in any way: position [m] and quaternion of the child anchor in the parent anchor frame.
 
-        The initial coordinates put the child where its ``body_q`` says. The dofs are the velocity of the child's centre of
-        mass and its angular velocity, in the axes of the parent anchor frame.
+        The initial coordinates put the child where its ``body_q`` says. The dofs are the velocity of the child's centre
+        of mass and its angular velocity, in the axes of the parent anchor frame.
         """
         joint = self.add_joint(
             JointType.FREE,

@@ -138,8 +138,8 @@ class ShapeMethods:
         """Adds a plane whose solid side is below its normal. Planes have no mass.
 
         Args:
-            plane: ``(a, b, c, d)`` of ``a x + b y + c z + d = 0`` with the normal ``(a, b, c)``; read where ``xform`` is
-                ``None``. ``(0, 0, 1, -h)`` is the plane ``z = h``.
+            plane: ``(a, b, c, d)`` of ``a x + b y + c z + d = 0`` with the normal ``(a, b, c)``; read where ``xform``
+                is ``None``. ``(0, 0, 1, -h)`` is the plane ``z = h``.
             xform: pose of the plane; its normal is the z axis.
             width, length: extent along x and y [m] for viewers and bounding spheres; 0 for endless.
         """
@@ -316,7 +316,7 @@ class ShapeMethods:
         opacity: float | None = None,
         label: str | None = None,
     ) -> int:
-        """Adds the convex hull of a mesh; mass and inertia are those of the hull. Arguments as :meth:`add_shape_mesh`."""
+        """Adds the convex hull of a mesh, with the hull's mass and inertia. Arguments as :meth:`add_shape_mesh`."""
         return self.add_shape(
             body=body,
             type=GeoType.CONVEX_MESH,

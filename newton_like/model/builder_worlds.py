@@ -25,7 +25,8 @@ class WorldMethods:
 
         Args:
             label: name; without one ``world_<index>``.
-            gravity: acceleration [m/s^2] in this world, a vector or a number along the up axis; by default the builder's.
+            gravity: acceleration [m/s^2] in this world, a vector or a number along the up axis; by default the
+                builder's.
 
         Returns:
             The world's index.
@@ -110,8 +111,9 @@ class WorldMethods:
         Args:
             builder: the scene to copy. It must have no worlds itself; gravity set on it becomes that of the worlds.
             copy_count: how many copies (``world_count`` is another name for it).
-            spacing: distances [m] along x, y and z between neighbours of a grid around the origin; 0 for no extent along
-                that axis. Worlds never touch, so distance is for the eye only, and the origin has the most digits.
+            spacing: distances [m] along x, y and z between neighbours of a grid around the origin; 0 for no extent
+                along that axis. Worlds never touch, so distance is for the eye only, and the origin has the most
+                digits.
             separate_worlds: false puts all copies into the world that is open (or the shared scene), where they touch.
             xforms: a transform for each copy, instead of the grid.
             label_prefixes: a prefix (or ``None``) for the labels of each copy.
@@ -162,12 +164,12 @@ class WorldMethods:
             )
         if builder.world_count:
             raise ValueError(
-                f"the builder to copy holds {builder.world_count} worlds; worlds do not nest, add the scene without worlds"
+                f"the builder to copy holds {builder.world_count} worlds; worlds do not nest, copy a scene without"
             )
         if Axis.from_any(builder.up_axis) != Axis.from_any(self.up_axis):
             raise ValueError(
-                f"the builder to copy has up axis {Axis.from_any(builder.up_axis)}, this one {Axis.from_any(self.up_axis)}; "
-                "make both with the same up_axis"
+                f"the builder to copy has up axis {Axis.from_any(builder.up_axis)}, this one "
+                f"{Axis.from_any(self.up_axis)}; make both with the same up_axis"
             )
 
     def _adopt_gravity(self, builder) -> None:

@@ -1,7 +1,7 @@
 """Reads the lists of a builder as NumPy arrays and refuses numbers that cannot be.
 
-All checks work on whole columns, so that thousands of worlds take as long as NumPy needs to read them. An error names the
-first entity that is wrong and says how many more there are.
+All checks work on whole columns, so that thousands of worlds take as long as NumPy needs to read them. An error names
+the first entity that is wrong and says how many more there are.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def read_columns(builder, report: Report) -> dict:
         count = getattr(builder, count_name)
         if len(values) != count:
             raise ValueError(
-                f"builder.{column.name} has {len(values)} entries for {count} {noun}; edit entries, but keep their number"
+                f"builder.{column.name} has {len(values)} entries for {count} {noun}; edit entries, keep their number"
             )
         if column.type == "object":
             columns[column.name] = list(values)
@@ -288,7 +288,7 @@ def _check_drives(columns: dict, report: Report) -> None:
     silent = np.flatnonzero(gains & (columns["joint_target_mode"] == JointTargetMode.NONE))
     if silent.size:
         warnings.warn(
-            f"{report.name('dof', silent[0])}: target gains are set, but target_mode is NONE, so the drive does nothing "
+            f"{report.name('dof', silent[0])}: target gains are set, but target_mode is NONE, so there is no drive "
             f"({silent.size} such dofs); set builder.joint_target_mode to POSITION, VELOCITY or POSITION_VELOCITY",
             stacklevel=5,
         )

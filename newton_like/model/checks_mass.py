@@ -10,8 +10,8 @@ from newton_like.model.checks import Report
 from newton_like.types import BodyFlags, JointType
 
 SINGULAR = 1.0e-9
-"""Smallest over largest moment (or eigenvalue of a joint's scaled inertia) below which an inertia counts as singular: a rod
-a thousand kilometres long and a centimetre thick is not."""
+"""Smallest over largest moment (or eigenvalue of a joint's scaled inertia) below which an inertia counts as singular. A
+hair is far above: 0.1 mm thick and one metre long it has 1e-8."""
 NOTHING = 1.0e-20
 """Inertia [kg or kg m^2] that counts as none: below that of a grain of dust, above rounding around exact zeros."""
 
@@ -19,7 +19,8 @@ NOTHING = 1.0e-20
 def check_masses(columns: dict, ancestor: np.ndarray, report: Report) -> None:
     """Each inertia is possible, and each dof moves something that has mass or inertia along it.
 
-    A body without mass is fine where bodies that it carries, or the armature of its joint, give the joint something to move.
+    A body without mass is fine where bodies that it carries, or the armature of its joint, give the joint something to
+    move.
     """
     mass, inertia = columns["body_mass"], columns["body_inertia"]
     if not len(mass):

@@ -78,8 +78,8 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
         "joint",
         doubled,
         lambda i: (
-            f"its child {report.name('body', child[i])} is the child of {report.name('joint', joint_of_body[child[i]])} too; "
-            "a body has one parent, leave the joint that closes the loop out of the articulation"
+            f"its child {report.name('body', child[i])} is that of {report.name('joint', joint_of_body[child[i]])}"
+            " too; a body has one parent, leave the joint that closes the loop out of the articulation"
         ),
     )
     loose = (owner < 0) & (joint_of_body[child] < 0) if len(child) else np.zeros(0, dtype=bool)
@@ -97,8 +97,9 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
         "joint",
         strangers,
         lambda i: (
-            f"its parent {report.name('body', parent[i])} belongs to {report.name('articulation', owner[ancestor[i]])}; "
-            "put both into one articulation, or add it with extend_articulation"
+            f"its parent {report.name('body', parent[i])} belongs to "
+            f"{report.name('articulation', owner[ancestor[i]])}; put both into one articulation, or add it with "
+            "extend_articulation"
         ),
     )
     early = has & (ancestor >= np.arange(len(parent)))
@@ -130,8 +131,8 @@ def _check_articulations(columns: dict, report: Report) -> None:
         "joint",
         owner != expected,
         lambda i: (
-            f"joint_articulation is {owner[i]}, but articulation_start and articulation_end say {expected[i]}; the joints of "
-            "an articulation are contiguous"
+            f"joint_articulation is {owner[i]}, but articulation_start and articulation_end say {expected[i]}; the "
+            "joints of an articulation are contiguous"
         ),
     )
 
@@ -154,8 +155,8 @@ def _refuse_order(columns: dict, ancestor: np.ndarray, joint: int, report: Repor
             )
         seen.add(up)
     raise ValueError(
-        f"{report.name('joint', joint)} comes before {report.name('joint', ancestor[joint])}, which carries its parent body; "
-        "add joints from the root outwards"
+        f"{report.name('joint', joint)} comes before {report.name('joint', ancestor[joint])}, which carries its parent "
+        "body; add joints from the root outwards"
     )
 
 

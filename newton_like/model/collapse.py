@@ -1,5 +1,186 @@
 """Merging of bodies that fixed joints weld together."""
 
+from __future__ import annotations
 
-def collapse_fixed_joints(builder, *, verbose=False, joints_to_keep=None):
-    raise NotImplementedError
+import logging
+
+import numpy as np
+
+from newton_like.geometry import inertia
+from newton_like.geometry.transforms import IDENTITY, as_transform, transform_inverse, transform_multiply
+from newton_like.model.columns import COLUMNS, KINDS
+from newton_like.types import JointType
+
+_log = logging.getLogger(__name__)
+
+
+def collapse_fixed_joints(builder, *, verbose: bool = False, joints_to_keep=None) -> dict:
+    """Merges each body on a fixed joint into the body that carries it, or into the world.
+
+    The merged body's mass, shapes, sites and child joints move over with their places in space unchanged, and its label
+    is gone. Shapes that now share a body, or lie on bodies that a joint connects, do not touch, as always. Bodies
+    merged into the world leave static shapes. Disabled joints, joints that close loops, and the weld of a body to the
+    world that closes a loop stay. Joints that closed a loop inside of what is one body now are removed.
+
+    Args:
+        builder: the :class:`ModelBuilder` to change.
+        verbose: log every merged body.
+        joints_to_keep: labels or indices of fixed joints to leave alone.
+
+    Returns:
+        Where things went, by their old indices:
+
+        * ``body_remap``, ``joint_remap``, ``articulation_remap``: new indices of those that still exist,
+        * ``body_merged_parent``: for each merged body the (old) index of the body it is part of now, -1 for the world,
+        * ``body_merged_transform``: the pose of its link frame in that body's link frame (or in the world), seven
+          numbers.
+
+    Raises:
+        KeyError: no joint has one of the labels.
+        IndexError: no joint has one of the indices.
+    """
+    tree_joint = _tree_joints(builder)
+    welds = _welds(builder, tree_joint, _kept(builder, joints_to_keep))
+    host, pose = _hosts(builder, welds)
+    tree = set(tree_joint.values())
+    closing = {builder.joint_child[j] for j in range(builder.joint_count) if j not in tree}
+    for body in [body for body in welds if host[body] < 0 and body in closing]:
+        del welds[body]
+    host, pose = _hosts(builder, welds)
+
+    _merge_masses(builder, welds, host, pose)
+    _move_entities(builder, host, pose)
+    gone = set(welds.values())
+    gone |= {j for j in range(builder.joint_count) if builder.joint_parent[j] == builder.joint_child[j]}
+    remap = _remove(builder, bodies=set(welds), joints=gone)
+    _filter_merged(builder, {remap["body"][host[body]] for body in welds if host[body] >= 0})
+    if verbose:
+        for body in welds:
+            _log.info("body %d merged into %s", body, f"body {host[body]}" if host[body] >= 0 else "the world")
+    return {
+        "body_remap": {-1: -1, **remap["body"]},
+        "joint_remap": remap["joint"],
+        "articulation_remap": remap["articulation"],
+        "body_merged_parent": {body: host[body] for body in welds},
+        "body_merged_transform": {body: tuple(pose[body].tolist()) for body in welds},
+    }
+
+
+def _kept(builder, joints_to_keep) -> set[int]:
+    kept = set()
+    for joint in joints_to_keep or ():
+        if isinstance(joint, str) and joint in builder.joint_label:
+            kept |= {index for index, label in enumerate(builder.joint_label) if label == joint}
+        else:
+            kept.add(builder._resolve("joint", joint))
+    return kept
+
+
+def _tree_joints(builder) -> dict[int, int]:
+    """For each body the joint that carries it; the others close loops."""
+    joints = {}
+    for joint in range(builder.joint_count - 1, -1, -1):
+        body = builder.joint_child[joint]
+        if builder.joint_articulation[joint] >= 0 or body not in joints or builder.joint_articulation[joints[body]] < 0:
+            joints[body] = joint
+    return joints
+
+
+def _welds(builder, tree_joint: dict[int, int], kept: set[int]) -> dict[int, int]:
+    """For each body that a fixed joint carries, that joint."""
+    return {
+        body: joint
+        for body, joint in sorted(tree_joint.items())
+        if builder.joint_type[joint] == JointType.FIXED and builder.joint_enabled[joint] and joint not in kept
+    }
+
+
+def _hosts(builder, welds: dict[int, int]) -> tuple[dict[int, int], dict[int, np.ndarray]]:
+    """For each body (and the world) what it is part of, and its pose in that."""
+    host, pose = {-1: -1}, {-1: IDENTITY.copy()}
+    for body in range(builder.body_count):
+        chain = []
+        while body not in host and body in welds:
+            if body in chain:
+                raise ValueError(f"{builder._describe('body', body)} is welded to itself in a circle of fixed joints")
+            chain.append(body)
+            body = builder.joint_parent[welds[body]]
+        if body not in host:
+            host[body], pose[body] = body, IDENTITY.copy()
+        for merged in reversed(chain):
+            joint = welds[merged]
+            parent = builder.joint_parent[joint]
+            x_p, x_c = as_transform(builder.joint_X_p[joint]), as_transform(builder.joint_X_c[joint])
+            relative = transform_multiply(x_p, transform_inverse(x_c))
+            host[merged], pose[merged] = host[parent], transform_multiply(pose[parent], relative)
+    return host, pose
+
+
+def _merge_masses(builder, welds, host, pose) -> None:
+    def part(body):
+        return builder.body_mass[body], builder.body_com[body], builder.body_inertia[body]
+
+    parts: dict[int, list] = {}
+    for body in welds:
+        if host[body] >= 0:
+            parts.setdefault(host[body], []).append(inertia.transform(*part(body), pose[body]))
+    for body, merged in parts.items():
+        massive = [p for p in [part(body), *merged] if p[0] != 0.0 or np.any(p[2])]
+        if massive:
+            mass, com, moments = inertia.combine(massive)
+            builder.body_mass[body] = mass
+            builder.body_com[body] = tuple(com.tolist())
+            builder.body_inertia[body] = tuple(map(tuple, moments.tolist()))
+
+
+def _move_entities(builder, host, pose) -> None:
+    """Hangs shapes and joints of merged bodies on their hosts."""
+    for bodies, xforms in (
+        (builder.shape_body, builder.shape_transform),
+        (builder.joint_parent, builder.joint_X_p),
+        (builder.joint_child, builder.joint_X_c),
+    ):
+        for index, body in enumerate(bodies):
+            if host[body] != body:
+                bodies[index] = host[body]
+                xforms[index] = tuple(transform_multiply(pose[body], as_transform(xforms[index])).tolist())
+
+
+def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[int, int]]:
+    """Deletes bodies and joints with their coordinates, and articulations left empty; renumbers what refers to them."""
+    keep = {
+        "body": [b for b in range(builder.body_count) if b not in bodies],
+        "joint": [j for j in range(builder.joint_count) if j not in joints],
+        "shape": range(builder.shape_count),
+    }
+    for kind, name, total in (
+        ("dof", "joint_qd_start", builder.joint_dof_count),
+        ("coord", "joint_q_start", builder.joint_coord_count),
+    ):
+        starts = [*getattr(builder, name), total]
+        keep[kind] = [i for j in keep["joint"] for i in range(starts[j], starts[j + 1])]
+    owners = {builder.joint_articulation[j] for j in keep["joint"]}
+    keep["articulation"] = [a for a in range(builder.articulation_count) if a in owners]
+    remap = {kind: {old: new for new, old in enumerate(keep[kind])} for kind in KINDS}
+    for column in COLUMNS:
+        values = getattr(builder, column.name)
+        values = [values[i] for i in keep[column.kind]]
+        if column.refers is not None and column.name.endswith(("_start", "_end")):
+            values = np.searchsorted(keep[column.refers], values).tolist()
+        elif column.refers is not None:
+            values = [remap[column.refers].get(value, -1) for value in values]
+        setattr(builder, column.name, values)
+    builder._forget_neighbours()
+    return remap
+
+
+def _filter_merged(builder, bodies: set[int]) -> None:
+    """Filter pairs of bodies that have grown."""
+    for body in bodies:
+        shapes = builder._shapes_of(body)
+        pairs = [(a, b) for i, a in enumerate(shapes) for b in shapes[:i]]
+        builder.shape_collision_filter_pairs.update(pairs)
+        for joint in builder._joints_of(body):
+            parent, child = builder.joint_parent[joint], builder.joint_child[joint]
+            if parent >= 0 and builder.joint_collision_filter_parent[joint]:
+                builder._filter_bodies(parent, child)

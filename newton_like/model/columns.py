@@ -25,8 +25,8 @@ class Column:
     Attributes:
         name: of the builder's list and the model's array.
         kind: which entities have one, out of ``KINDS``.
-        type: ``real, vec2, vec3, mat33, transform, spatial_vector`` (arrays of the model's scalar type), ``int, int2, bool``,
-            or ``object`` (a list in the model too).
+        type: ``real, vec2, vec3, mat33, transform, spatial_vector`` (arrays of the model's scalar type), ``int, int2,
+            bool``, or ``object`` (a list in the model too).
         meaning: with unit and frame.
         refers: the kind of entity that an index column points at; -1 points at none.
         low: smallest allowed value.

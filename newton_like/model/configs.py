@@ -13,8 +13,8 @@ from newton_like.types import MAXVAL, Axis, AxisType, GeoType, JointTargetMode, 
 class JointDofConfig:
     """One axis of a joint: its direction, passive forces, limits and drive.
 
-    A value is in [N] and [m] where the axis slides, in [N m] and [rad] where it turns. A vector given as ``axis`` may have
-    any length but zero; it is stored with length one.
+    A value is in [N] and [m] where the axis slides, in [N m] and [rad] where it turns. A vector given as ``axis`` may
+    have any length but zero; it is stored with length one.
 
     Raises:
         TypeError: a value is no number.
@@ -123,7 +123,7 @@ class ShapeConfig:
     is_solid: bool = True
     """Mass fills the shape, or is a shell of thickness ``margin``."""
     collision_group: int = 1
-    """Shapes collide if neither group is 0 and: both are positive and equal; or at least one is negative and they differ."""
+    """0 collides with nothing, a positive group with itself and negative ones, a negative one with all but itself."""
     collision_filter_parent: bool = True
     """Never touch the shapes of the body's parents and children."""
     has_shape_collision: bool = True

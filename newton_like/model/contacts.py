@@ -14,12 +14,12 @@ class Contacts:
 
     Attributes:
         rigid_contact_max: number of contacts there is room for.
-        rigid_contact_count: number of contacts found, ``[1]`` int. Above ``rigid_contact_max`` where there was no room for
-            all, see :attr:`dropped`.
+        rigid_contact_count: number of contacts found, ``[1]`` int. Above ``rigid_contact_max`` where there was no room
+            for all, see :attr:`dropped`.
         rigid_contact_shape0, rigid_contact_shape1: shape indices, ``[rigid_contact_max]`` int.
-        rigid_contact_point0, rigid_contact_point1: the points that touch [m], each in the link frame of its shape's body
-            (in the world frame for static shapes), ``[rigid_contact_max]`` vec3. They lie on the shapes themselves, inside
-            the margins.
+        rigid_contact_point0, rigid_contact_point1: the points that touch [m], each in the link frame of its shape's
+            body (in the world frame for static shapes), ``[rigid_contact_max]`` vec3. They lie on the shapes
+            themselves, inside the margins.
         rigid_contact_normal: unit vector from shape 0 towards shape 1, world axes, ``[rigid_contact_max]`` vec3.
         rigid_contact_margin0, rigid_contact_margin1: margins of the shapes [m], ``[rigid_contact_max]``. The distance
             of the surfaces is ``dot(normal, p1 - p0) - margin0 - margin1`` with both points in the world frame.

@@ -87,7 +87,8 @@ def _articulations(model: Model, layout: _Layout, columns: dict) -> None:
 def _worlds(model: Model, layout: _Layout, builder, columns: dict) -> None:
     model.world_count = max(builder.world_count, 1)
     model.world_label = list(builder.world_label) or ["world_0"]
-    gravity = [builder.gravity if g is None else g for g in builder.world_gravity] or [builder.gravity]
+    own = builder.gravity
+    gravity = [own if g is None else g for g in builder.world_gravity] or [own]
     model.gravity = layout.array(np.array(gravity, dtype=np.float64), "vec3")
     dofs = columns["joint_dof_dim"].sum(axis=1)
     coords = np.diff(np.append(columns["joint_q_start"], model.joint_coord_count))

@@ -18,12 +18,13 @@ class Model:
     """Constants of all worlds as Warp arrays. Made by :meth:`ModelBuilder.finalize`.
 
     Arrays are flat and ordered by world: entities of world 3 follow those of world 2, and those shared by all worlds
-    (world -1) come before the first or after the last. Entities of one kind keep the indices they had in the builder. Real
-    numbers are of type ``dtype``. Units are SI, quaternions are x y z w, spatial vectors are linear first.
+    (world -1) come before the first or after the last. Entities of one kind keep the indices they had in the builder.
+    Real numbers are of type ``dtype``. Units are SI, quaternions are x y z w, spatial vectors are linear first.
 
-    Every quantity in the table ``newton_like.model.columns`` that is not marked ``builder_only`` is an array (a list, for
-    labels and sources) of that name with one entry for each body, joint, dof, coordinate, articulation or shape: ``body_mass``,
-    ``joint_axis``, ``joint_q``, ``articulation_start``, ``shape_scale`` and so on. Three start arrays have one more entry at
+    Every quantity in the table ``newton_like.model.columns`` that is not marked ``builder_only`` is an array (a list,
+    for labels and sources) of that name with one entry for each body, joint, dof, coordinate, articulation or shape:
+    ``body_mass``, ``joint_axis``, ``joint_q``, ``articulation_start``, ``shape_scale`` and so on. Three start arrays
+    have one more entry at
     the end, the total: ``joint_q_start``, ``joint_qd_start``, ``articulation_start``. Infinite limits are stored as
     ``MAXVAL``.
 
@@ -32,16 +33,17 @@ class Model:
     Attributes:
         body_inv_mass, body_inv_inertia: inverses, zero where there is no mass (no inertia).
         joint_ancestor: joint whose child is this joint's parent body, -1 for a joint on the world, ``[joint_count]``.
-        shape_collision_radius: radius of the bounding sphere about the origin of the shape frame [m], ``[shape_count]``.
-        hull_points: vertices of the convex hulls of all meshes, scaled, in the shape frame [m], vec3. Shapes with the same
-            mesh and scale share them.
+        shape_collision_radius: radius of the bounding sphere about the origin of the shape frame [m],
+            ``[shape_count]``.
+        hull_points: vertices of the convex hulls of all meshes, scaled, in the shape frame [m], vec3. Shapes with the
+            same mesh and scale share them.
         shape_hull_first, shape_hull_count: where a shape's vertices are in ``hull_points``; count 0 for other shapes.
-        shape_collision_filter_pairs: pairs of shapes that never touch: a :class:`PairSet`. Shapes of one body, and of bodies
-            that a joint connects (unless told otherwise), are in it.
+        shape_collision_filter_pairs: pairs of shapes that never touch: a :class:`PairSet`. Shapes of one body, and of
+            bodies that a joint connects (unless told otherwise), are in it.
         gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3.
         body_world_start, joint_world_start, joint_coord_world_start, joint_dof_world_start, articulation_world_start,
-            shape_world_start: first entity of each world, then the first shared one after all worlds, then the number of
-            all, ``[world_count + 2]`` int.
+            shape_world_start: first entity of each world, then the first shared one after all worlds, then the number
+            of all, ``[world_count + 2]`` int.
 
     These are plain values:
 
@@ -51,10 +53,12 @@ class Model:
         requires_grad: whether real arrays have gradients.
         up_axis: the :class:`Axis` that points up.
         world_count: number of worlds. A scene without worlds counts as one; its entities are in world -1 all the same.
-        body_count, joint_count, joint_coord_count, joint_dof_count, articulation_count, shape_count: numbers of entities.
+        body_count, joint_count, joint_coord_count, joint_dof_count, articulation_count, shape_count: numbers of
+            entities.
         max_joints_per_articulation, max_dofs_per_articulation: largest numbers in any articulation.
         world_label: names of the worlds.
-        version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it moved.
+        version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
+            moved.
     """
 
     def __init__(self, device=None, dtype=wp.float32, requires_grad: bool = False):

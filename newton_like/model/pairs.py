@@ -8,10 +8,10 @@ import numpy as np
 
 
 class PairSet(MutableSet):
-    """Unordered pairs ``(a, b)`` of different non-negative indices; behaves like ``set[tuple[int, int]]`` with ``a < b``.
+    """Unordered pairs of different non-negative indices; behaves like a set of tuples ``(a, b)`` with ``a < b``.
 
-    A builder with 4096 worlds of a robot that filters its own collisions holds millions of pairs; a Python set of tuples
-    would need hundreds of bytes for each. Here one is eight bytes: ``a * 2**32 + b`` in a sorted array.
+    A builder with 4096 worlds of a robot that filters its own collisions holds millions of pairs; a Python set of
+    tuples would need hundreds of bytes for each. Here one is eight bytes: ``a * 2**32 + b`` in a sorted array.
     """
 
     def __init__(self, pairs: Iterable = ()):

@@ -56,12 +56,13 @@ class State(_Arrays):
 
     Attributes:
         joint_q: coordinates of all joints [m, rad or quaternion x y z w], ``[joint_coord_count]``.
-        joint_qd: velocities of all dofs [m/s or rad/s], ``[joint_dof_count]``. Of FREE and DISTANCE joints: velocity of the
-            child's centre of mass, then angular velocity, both relative to the parent anchor frame and in its axes.
+        joint_qd: velocities of all dofs [m/s or rad/s], ``[joint_dof_count]``. Of FREE and DISTANCE joints: velocity of
+            the child's centre of mass, then angular velocity, both relative to the parent anchor frame and in its axes.
         body_q: poses of the link frames in the world, ``[body_count]`` transforms.
-        body_qd: ``[body_count]`` spatial vectors: velocity of the centre of mass [m/s], angular velocity [rad/s], world axes.
-        body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m], world
-            axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
+        body_qd: ``[body_count]`` spatial vectors: velocity of the centre of mass [m/s], angular velocity [rad/s], world
+            axes.
+        body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m],
+            world axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
     """
 
     _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
@@ -97,8 +98,8 @@ class Control(_Arrays):
     """What drives the joints. Made by :meth:`Model.control`.
 
     Attributes:
-        joint_f: forces [N or N m], ``[joint_dof_count]``. Of FREE and DISTANCE joints: force, then torque about the child's
-            centre of mass, in world axes.
+        joint_f: forces [N or N m], ``[joint_dof_count]``. Of FREE and DISTANCE joints: force, then torque about the
+            child's centre of mass, in world axes.
         joint_target_q: position targets, laid out as ``State.joint_q``, ``[joint_coord_count]``.
         joint_target_qd: velocity targets, laid out as ``State.joint_qd``, ``[joint_dof_count]``.
         joint_act: forces of the drives [N or N m] on top of what their gains give, inside the effort limit,

@@ -54,6 +54,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         child_at: wp.array[int]
         child: wp.array[int]
         leaf: wp.array[int]
+        body_slot: wp.array[int]
         # per degree of freedom
         depth: wp.array[int]
         row: wp.array[int]
@@ -132,7 +133,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         root: int
         drag: int
         push: int
-        rhs: int
+        tau: int
         z: int
         # constraints
         gap: int

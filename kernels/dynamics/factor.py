@@ -32,18 +32,18 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def whiten(t: int, dt: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
-        """z <- sqrt(D) L v + dt D^-1/2 L^-T rhs: the whitened velocity after the step's smooth forces."""
+        """z <- sqrt(D) L v + dt D^-1/2 L^-T tau: the whitened velocity after the step's smooth forces."""
         for back in range(T.dofs):
             k = T.dofs - 1 - back
             row = L.h + T.row[k]
             at = T.chain_at[k]
-            x = m.get(mem, L.rhs + k, t)
+            x = m.get(mem, L.tau + k, t)
             w = m.get(mem, L.v + k, t)
             for d in range(T.depth[k]):
                 j = T.chain[at + d]
                 factor = m.get(mem, row + d, t)
                 w = m.fma(factor, m.get(mem, L.v + j, t), w)
-                m.put(mem, L.rhs + j, t, m.fnma(factor, x, m.get(mem, L.rhs + j, t)))
+                m.put(mem, L.tau + j, t, m.fnma(factor, x, m.get(mem, L.tau + j, t)))
             root = m.get(mem, L.root + k, t)
             m.put(mem, L.z + k, t, m.fma(m.mul(dt, root), x, m.div(w, root)))
 

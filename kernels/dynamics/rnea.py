@@ -33,7 +33,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """rhs <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) on the other side of the equation of motion."""
+        """tau <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) on the other side of the equation of motion."""
         bias_accelerations(b, t, T, P, L, mem)
         for back in range(T.bodies):
             k = T.bodies - 1 - back
@@ -42,6 +42,6 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))
             m.put6(mem, L.load + 6 * k, t, f)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
-                m.put(mem, L.rhs + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
+                m.put(mem, L.tau + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
 
     return types.SimpleNamespace(**vars(m), bias_accelerations=bias_accelerations, body_load=body_load, bias_forces=bias_forces)

@@ -169,10 +169,10 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         d1 = m.sub(m.get(mem, p + 1, t), o1)
         d2 = m.sub(m.get(mem, p + 2, t), o2)
         for d in range(T.depth[leaf] + 1):
-            z = L.z + T.chain[chain + d]
-            x = m.fma(m.get(mem, y + d, t), dn, m.get(mem, z, t))
+            i = L.z + T.chain[chain + d]
+            x = m.fma(m.get(mem, y + d, t), dn, m.get(mem, i, t))
             x = m.fma(m.get(mem, y + reach + d, t), d1, x)
-            m.put(mem, z, t, m.fma(m.get(mem, y + 2 * reach + d, t), d2, x))
+            m.put(mem, i, t, m.fma(m.get(mem, y + 2 * reach + d, t), d2, x))
         if T.contact_rows == 6:
             y3 = y + 3 * reach
             spin = m.get(mem, p + 3, t)

@@ -167,6 +167,5 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             total = m.add(total, change)
         m.chain_add(t, i, y, total, T, L, mem)
 
-    DOF_ROW = ROW
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -48,13 +48,13 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # the drive's effort at v+ is push - slope v+
         m.put(mem, L.push + i, t, push)
         drag = m.add(slope, m.fma(dt, stiffness, damping))
-        rhs = m.add(m.get(mem, L.rhs + i, t), m.add(push, m.sub(force, clipped)))
-        m.put(mem, L.rhs + i, t, m.fnma(drag, v, m.fnma(stiffness, strain, rhs)))
+        rhs = m.add(m.get(mem, L.tau + i, t), m.add(push, m.sub(force, clipped)))
+        m.put(mem, L.tau + i, t, m.fnma(drag, v, m.fnma(stiffness, strain, rhs)))
         m.put(mem, L.drag + i, t, m.fma(dt, drag, m.gain(P, b, i, 0)))
 
     @m.func
     def apply_drives(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """rhs <- rhs + drives + passive forces + joint forces; diagonal of h <- + armature and implicit terms."""
+        """tau <- rhs + drives + passive forces + joint forces; diagonal of h <- + armature and implicit terms."""
         zero = m.fill(real(0.0))
         for k in range(T.bodies):
             dof = T.dof_at[k]
@@ -71,27 +71,27 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 n = m.get3(mem, L.force + dof + 3, t)
                 for i in range(3):
                     axis = m.get3(mem, L.subspace + 6 * (dof + i), t)
-                    m.put(mem, L.rhs + dof + i, t, m.add(m.get(mem, L.rhs + dof + i, t), m.dot(axis, f)))
-                    m.put(mem, L.rhs + dof + 3 + i, t, m.add(m.get(mem, L.rhs + dof + 3 + i, t), m.dot(axis, n)))
+                    m.put(mem, L.tau + dof + i, t, m.add(m.get(mem, L.tau + dof + i, t), m.dot(axis, f)))
+                    m.put(mem, L.tau + dof + 3 + i, t, m.add(m.get(mem, L.tau + dof + 3 + i, t), m.dot(axis, n)))
                 for i in range(6):
                     damping = m.gain(P, b, dof + i, 1)
                     v = m.get(mem, L.v + dof + i, t)
-                    m.put(mem, L.rhs + dof + i, t, m.fnma(damping, v, m.get(mem, L.rhs + dof + i, t)))
+                    m.put(mem, L.tau + dof + i, t, m.fnma(damping, v, m.get(mem, L.tau + dof + i, t)))
                     m.put(mem, L.drag + dof + i, t, m.fma(dt, damping, m.gain(P, b, dof + i, 0)))
                     m.put(mem, L.push + dof + i, t, zero)
             else:
                 for i in range(dof, T.dof_at[k + 1]):
                     at = T.q_at[k] + i - dof
                     q = m.get(mem, L.q + at, t)
-                    e = m.sub(m.get(mem, L.target_q + at, t), q)
-                    apply_dof(b, t, i, dt, e, m.sub(q, m.gain(P, b, i, 3)), P, L, mem)
+                    error = m.sub(m.get(mem, L.target_q + at, t), q)
+                    apply_dof(b, t, i, dt, error, m.sub(q, m.gain(P, b, i, 3)), P, L, mem)
         for i in range(T.dofs):
             at = L.h + T.row[i] + T.depth[i]
             m.put(mem, at, t, m.add(m.get(mem, at, t), m.get(mem, L.drag + i, t)))
 
     @m.func
     def apply_wrenches(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """rhs <- rhs + JT w for the external wrenches (force, torque about the centre of mass) of all bodies, leaves first."""
+        """tau <- rhs + JT w for the external wrenches (force, torque about the centre of mass) of all bodies, leaves first."""
         for back in range(T.bodies):
             k = T.bodies - 1 - back
             f = m.get3(mem, L.wrench + 6 * k, t)
@@ -102,7 +102,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.load + 6 * k, t, total)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 s = m.get6(mem, L.subspace + 6 * i, t)
-                m.put(mem, L.rhs + i, t, m.add(m.get(mem, L.rhs + i, t), m.dot6(s, total)))
+                m.put(mem, L.tau + i, t, m.add(m.get(mem, L.tau + i, t), m.dot6(s, total)))
 
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

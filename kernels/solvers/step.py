@@ -8,6 +8,8 @@ import types
 
 import warp as wp
 
+from newton_like.kernels.solvers.dof_rows import ROW as DOF_ROW
+
 
 def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The stages of a step over the numbers of `m`, for any robot."""
@@ -243,7 +245,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                 i = active[T.candidates + limits + n, t]
                 if m.any_lt(m.get(mem, L.dof_need + i, t), zero):
                     # the row is there, for other worlds
-                    at = L.dof_row + m.DOF_ROW * i
+                    at = L.dof_row + DOF_ROW * i
                     m.put(mem, at, t, m.where_lt(m.get(mem, L.dof_fresh + i, t), zero, m.fill(real(1.0)), m.get(mem, at, t)))
                 else:
                     m.put(mem, L.dof_need + i, t, m.get(mem, L.dof_fresh + i, t))

@@ -1,0 +1,1 @@
+"""Which shapes may touch, and the contacts of a state."""

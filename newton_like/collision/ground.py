@@ -1,0 +1,239 @@
+"""Which shapes of a batch may touch which planes, as the tables that the contact kernels run over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.geometry.transforms import quat_rotate
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
+from newton_like.kernels.tree import COLLIDER, PLANE
+from newton_like.model.templates import Batch
+from newton_like.types import GeoType, JointType, ShapeFlags
+
+_KIND = {
+    GeoType.SPHERE: SPHERE,
+    GeoType.CAPSULE: CAPSULE,
+    GeoType.BOX: BOX,
+    GeoType.CYLINDER: CYLINDER,
+    GeoType.CONE: CONE,
+    GeoType.ELLIPSOID: ELLIPSOID,
+    GeoType.MESH: HULL,
+    GeoType.CONVEX_MESH: HULL,
+}
+
+_FAR = 1.0e10
+
+
+def may_collide(group_a, group_b):
+    """Whether collision groups let shapes touch; see ``ShapeConfig.collision_group``. Arrays broadcast."""
+    a, b = np.asarray(group_a), np.asarray(group_b)
+    return (a != 0) & (b != 0) & (((a > 0) & (b > 0) & (a == b)) | (((a < 0) | (b < 0)) & (a != b)))
+
+
+@dataclass
+class ContactTables:
+    """Colliders (a shape against a plane), candidate contact points and couplings of a batch.
+
+    Attributes:
+        numbers, arrays: fields of the kernels' ``Tree``.
+        parameters: groups ``collider``, ``hull`` and ``plane`` of the parameter vector, ``[count, n]``.
+        shapes, planes: model index of each collider's shape and plane in every articulation, ``[count, colliders]``.
+    """
+
+    numbers: dict[str, int]
+    arrays: dict[str, np.ndarray]
+    parameters: dict[str, np.ndarray] = field(default_factory=dict)
+    shapes: np.ndarray | None = None
+    planes: np.ndarray | None = None
+
+
+def _coupling_arrays(batch: Batch):
+    template = batch.template
+    follows = [(0, k, int(template.mimic[k])) for k in range(template.bodies) if template.mimic[k] >= 0]
+    spans = [(1, k, 0) for k in range(template.bodies) if template.joint_type[k] == JointType.DISTANCE]
+    table = np.array(follows + spans, dtype=np.int32).reshape(-1, 3)
+    return dict(coupling_kind=table[:, 0], coupling_body=table[:, 1], coupling_other=table[:, 2])
+
+
+def no_contacts(batch: Batch) -> ContactTables:
+    """Tables of a batch whose shapes touch nothing."""
+    return _tables(batch, np.zeros(0, int), np.zeros(0, int), np.zeros(0, int), np.zeros(0, int), np.zeros(0, int), 3)
+
+
+def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, finite=None) -> ContactTables:
+    couplings = _coupling_arrays(batch)
+    starts = np.concatenate([[0], np.cumsum(points)]).astype(np.int32)
+    of = np.repeat(np.arange(len(body)), points)
+    hulls = np.flatnonzero(kind == HULL)
+    numbers = dict(
+        colliders=len(body),
+        candidates=int(starts[-1]),
+        first_hull=int(hulls[0]) if len(hulls) else len(body),
+        contact_rows=rows,
+        couplings=len(couplings["coupling_kind"]),
+    )
+    arrays = dict(
+        collider_body=body,
+        collider_kind=kind,
+        collider_plane=plane,
+        collider_candidate=starts,
+        hull_at=hull_at,
+        hull_count=np.zeros(len(body), int) if hull_count is None else hull_count,
+        candidate_collider=of,
+        candidate_body=np.asarray(body)[of],
+        plane_finite=np.zeros(1, int) if finite is None else finite,
+        **couplings,
+    )
+    return ContactTables(numbers, arrays)
+
+
+class _Shapes:
+    """The shape arrays of a model, on the host."""
+
+    def __init__(self, model):
+        self.type = model.shape_type.numpy()
+        self.body = model.shape_body.numpy()
+        self.world = model.shape_world.numpy()
+        self.flags = model.shape_flags.numpy()
+        self.group = model.shape_collision_group.numpy()
+        self.transform = model.shape_transform.numpy().astype(np.float64)
+        self.scale = model.shape_scale.numpy().astype(np.float64)
+        self.radius = model.shape_collision_radius.numpy().astype(np.float64)
+        self.margin = model.shape_margin.numpy().astype(np.float64)
+        self.gap = model.shape_gap.numpy().astype(np.float64)
+        self.hull_first = model.shape_hull_first.numpy()
+        self.hull_count = model.shape_hull_count.numpy()
+        self.hull_points = model.hull_points.numpy().astype(np.float64)
+        for name in ("mu", "restitution", "mu_torsional", "mu_rolling", "time_constant", "damping_ratio"):
+            setattr(self, name, getattr(model, f"shape_material_{name}").numpy().astype(np.float64))
+        self.collides = (self.flags & ShapeFlags.COLLIDE_SHAPES) != 0
+        self.filtered = set(map(tuple, model.shape_collision_filter_pairs.to_array().tolist()))
+
+
+def _shapes_by_body(shapes: _Shapes, bodies: int) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(shapes.body, kind="stable")
+    starts = np.searchsorted(shapes.body[order], np.arange(bodies + 1))
+    return order, starts
+
+
+def find_colliders(model, batch: Batch) -> ContactTables:
+    """The colliders of a batch: its moving shapes against the planes of their worlds.
+
+    Raises:
+        ValueError: articulations of the batch differ in their shapes.
+    """
+    shapes = _Shapes(model)
+    order, starts = _shapes_by_body(shapes, model.body_count)
+    template = batch.template
+    per_articulation = []
+    is_plane = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
+    shared_planes = np.flatnonzero(is_plane & (shapes.world < 0))
+    own_planes = {int(w): np.flatnonzero(is_plane & (shapes.world == w)) for w in np.unique(shapes.world[is_plane & (shapes.world >= 0)])}
+    for a in range(batch.count):
+        rows = []
+        for k in range(template.bodies):
+            if template.leaf[k] < 0:
+                continue
+            body = int(batch.body_start[a] + template.body_slot[k])
+            for s in order[starts[body] : starts[body + 1]]:
+                if shapes.collides[s] and shapes.type[s] in _KIND:
+                    rows.append((k, int(s)))
+        planes = np.concatenate([shared_planes, own_planes.get(int(batch.world[a]), shared_planes[:0])])
+        per_articulation.append((rows, planes))
+    rows, planes = per_articulation[0]
+    for other_rows, other_planes in per_articulation:
+        same = [(k, shapes.type[s], shapes.hull_first[s]) for k, s in rows] == [
+            (k, shapes.type[s], shapes.hull_first[s]) for k, s in other_rows
+        ]
+        if not same or len(other_planes) != len(planes):
+            raise ValueError(
+                "articulations of one robot differ in their collision shapes between worlds; give each variant a robot of its own"
+            )
+    shape_index = np.array([[s for _, s in r] for r, _ in per_articulation], dtype=int).reshape(batch.count, len(rows))
+    plane_index = np.array([p for _, p in per_articulation], dtype=int).reshape(batch.count, len(planes))
+    pairs = []
+    for i in range(len(rows)):
+        for j in range(len(planes)):
+            first = (shape_index[:, i], plane_index[:, j])
+            allowed = may_collide(shapes.group[first[0]], shapes.group[first[1]])
+            if shapes.filtered:
+                allowed &= np.array([(min(p), max(p)) not in shapes.filtered for p in zip(*map(np.ndarray.tolist, first), strict=True)])
+            if allowed.any():
+                pairs.append((i, j, allowed))
+    # hulls last: they are looked at only when they come near
+    pairs.sort(key=lambda p: _kind(shapes, rows[p[0]][1]) == HULL)
+    return _collider_tables(batch, shapes, rows, shape_index, plane_index, pairs)
+
+
+def _kind(shapes: _Shapes, s: int) -> int:
+    return _KIND[GeoType(int(shapes.type[s]))]
+
+
+def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pairs) -> ContactTables:
+    body = np.array([rows[i][0] for i, _, _ in pairs], dtype=int)
+    kind = np.array([_kind(shapes, rows[i][1]) for i, _, _ in pairs], dtype=int)
+    plane = np.array([j for _, j, _ in pairs], dtype=int)
+    count = np.array([shapes.hull_count[rows[i][1]] for i, _, _ in pairs], dtype=int)
+    hulls: dict[int, int] = {}
+    points: list[np.ndarray] = []
+    hull_at = np.zeros(len(pairs), dtype=int)
+    for p, (i, _, _) in enumerate(pairs):
+        first, n = int(shapes.hull_first[rows[i][1]]), int(count[p])
+        if n:
+            if first not in hulls:
+                hulls[first] = sum(len(x) for x in points)
+                points.append(shapes.hull_points[first : first + n])
+            hull_at[p] = hulls[first]
+    s = shape_index[:, [i for i, _, _ in pairs]]
+    g = plane_index[:, plane] if len(pairs) else np.zeros((batch.count, 0), dtype=int)
+    collider = _collider_parameters(shapes, s, g)
+    if len(pairs):
+        disabled = ~np.stack([allowed for _, _, allowed in pairs], axis=1)
+        collider[..., 17] = np.where(disabled, -_FAR, collider[..., 17])
+    rolling = bool(collider[..., 14:16].any())
+    finite = (shapes.scale[plane_index, :2] > 0).any(axis=(0, 2)).astype(int) if plane_index.size else None
+    number = np.array([POINTS[k] for k in kind], dtype=int)
+    tables = _tables(batch, body, kind, plane, number, hull_at, 6 if rolling else 3, count, finite)
+    hull = np.concatenate(points).ravel() if points else np.zeros(0)
+    tables.parameters = {
+        "collider": collider.reshape(batch.count, -1),
+        "hull": np.broadcast_to(hull, (batch.count, len(hull))),
+        "plane": _plane_parameters(shapes, plane_index).reshape(batch.count, -1),
+    }
+    tables.shapes, tables.planes = s, g
+    return tables
+
+
+def _collider_parameters(shapes: _Shapes, s, g) -> np.ndarray:
+    """``[count, colliders, COLLIDER]``; the two shapes' materials combined."""
+    out = np.zeros((*s.shape, COLLIDER))
+    out[..., 0:3] = shapes.scale[s]
+    out[..., 3:6] = shapes.transform[s, :3]
+    out[..., 6:10] = shapes.transform[s, 3:]
+    mean = {name: 0.5 * (getattr(shapes, name)[s] + getattr(shapes, name)[g]) for name in (
+        "mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")}  # fmt: skip
+    out[..., 10] = mean["mu"]
+    out[..., 11] = mean["restitution"]
+    out[..., 12] = 1.0 / np.maximum(mean["time_constant"] * mean["damping_ratio"], 1.0e-6)
+    out[..., 13] = mean["damping_ratio"]
+    out[..., 14] = mean["mu_torsional"]
+    out[..., 15] = mean["mu_rolling"]
+    out[..., 16] = shapes.margin[s] + shapes.margin[g]
+    out[..., 17] = shapes.gap[s] + shapes.gap[g]
+    out[..., 18] = shapes.radius[s]
+    return out
+
+
+def _plane_parameters(shapes: _Shapes, plane_index) -> np.ndarray:
+    """``[count, planes, PLANE]``"""
+    x = shapes.transform[plane_index]
+    out = np.zeros((*plane_index.shape, PLANE))
+    for i, axis in enumerate(np.eye(3)[[2, 0, 1]]):
+        direction = quat_rotate(x[..., 3:], np.broadcast_to(axis, (*plane_index.shape, 3)))
+        out[..., 3 * i : 3 * i + 3] = direction
+        out[..., 9 + i] = (direction * x[..., :3]).sum(axis=-1)
+    half = 0.5 * shapes.scale[plane_index, :2]
+    out[..., 12:14] = np.where(half > 0, half, _FAR)
+    return out

@@ -1,0 +1,243 @@
+"""Launching batched kernels: lane widths, blocks of worlds, workers and their memory.
+
+On a CPU a batch is cut into blocks of ``width`` articulations; the blocks are shared out to a few Python threads (Warp releases
+the GIL inside a launch), each with memory of its own that stays in its cache. On a GPU there is one articulation a thread and
+memory is laid out so that neighbouring threads read neighbouring words. Results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+import warp as wp
+
+WIDTHS = (1, 8, 16)
+
+
+@cache
+def _cpu_has_avx512() -> bool:
+    try:
+        with open("/proc/cpuinfo") as info:
+            return "avx512f" in info.read()
+    except OSError:
+        return False
+
+
+def lane_width(device=None, dtype=wp.float32, width: int | None = None) -> int:
+    """The number of worlds a kernel advances at once.
+
+    Args:
+        device: 1 on CUDA devices.
+        dtype: ``wp.float32`` or ``wp.float64``.
+        width: 1, 8 or 16 to choose it; otherwise the environment variable ``NEWTON_LIKE_WIDTH``, otherwise what fills one or two
+            vector registers of this processor.
+
+    Raises:
+        ValueError: any other width, or a width other than 1 on a CUDA device.
+    """
+    cuda = wp.get_device(device).is_cuda
+    chosen = width if width is not None else os.environ.get("NEWTON_LIKE_WIDTH")
+    if chosen is None:
+        if cuda or platform.machine().lower() not in ("x86_64", "amd64"):
+            return 1 if cuda else 8
+        return 16 if dtype is wp.float32 and _cpu_has_avx512() else 8
+    if int(chosen) not in WIDTHS:
+        raise ValueError(f"lane width {chosen!r} must be one of {WIDTHS}")
+    if cuda:
+        if width not in (None, 1):
+            raise ValueError(f"lane width {width} on {device}: CUDA kernels advance one world a thread; use 1")
+        return 1
+    return int(chosen)
+
+
+def worker_count(threads: int | None = None) -> int:
+    """How many CPU threads share a launch: `threads`, else the environment variable ``NEWTON_LIKE_THREADS``, else all cores.
+
+    Raises:
+        ValueError: fewer than one.
+    """
+    chosen = threads if threads is not None else os.environ.get("NEWTON_LIKE_THREADS")
+    if chosen is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if int(chosen) < 1:
+        raise ValueError(f"number of threads {chosen!r} must be at least 1")
+    return int(chosen)
+
+
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="newton_like")
+
+
+def run_together(commands) -> None:
+    """Launches recorded commands on as many threads, and returns when all are done."""
+    if len(commands) == 1:
+        commands[0].launch()
+        return
+    futures = [_pool(len(commands) - 1).submit(c.launch) for c in commands[1:]]
+    commands[0].launch()
+    for future in futures:
+        future.result()
+
+
+def flat(array: wp.array, dtype) -> wp.array:
+    """The numbers of an array of scalars, vectors or transforms as one row, in place.
+
+    Raises:
+        ValueError: the array is not contiguous.
+    """
+    if array.dtype is dtype and array.ndim == 1 and array.is_contiguous:
+        return array
+    if not array.is_contiguous:
+        raise ValueError("arrays must be contiguous; pass array.contiguous()")
+    size = array.size * wp.types.type_size_in_bytes(array.dtype) // wp.types.type_size_in_bytes(dtype)
+    gradient = None
+    if array.requires_grad and array.grad is not None:
+        gradient = wp.array(ptr=array.grad.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False)
+    return wp.array(ptr=array.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False, grad=gradient)
+
+
+class Workspace:
+    """A batch, ready for kernels: its tree, parameters and layout as Warp structs, and the workers' memory.
+
+    Attributes:
+        m: the programs' namespace.
+        T, P, L: the structs ``Tree``, ``Params`` and ``Layout``.
+        memory: one array of lanes a worker (CPU), or one for all threads (CUDA).
+        blocks: number of blocks.
+    """
+
+    def __init__(self, m, template, count: int, parameters, contacts, layout: dict[str, int], device, threads: int | None = None):
+        self.m, self.template, self.count, self.device = m, template, count, wp.get_device(device)
+        self.blocks = -(-count // m.width)
+        self.contacts = contacts
+        self.layout = layout
+        self.T = self._tree(parameters)
+        self.L = m.Layout()
+        for name, at in layout.items():
+            setattr(self.L, name, at)
+        self.P = m.Params()
+        self.set_parameters(parameters)
+        if self.device.is_cuda:
+            self.workers = 1
+            self.shares = [(0, self.blocks)]
+            rows = self.blocks
+        else:
+            self.workers = min(worker_count(threads), max(self.blocks, 1))
+            cuts = np.linspace(0, self.blocks, self.workers + 1).astype(int)
+            self.shares = [(int(a), int(b - a)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+            rows = 1
+        self.rows = rows
+        self.memory = [wp.zeros((layout["size"], rows), dtype=m.lane, device=self.device) for _ in self.shares]
+
+    def _ints(self, values) -> wp.array:
+        values = np.asarray(values, dtype=np.int32).ravel()
+        return wp.array(values if values.size else np.zeros(1, np.int32), dtype=wp.int32, device=self.device)
+
+    def _tree(self, parameters):
+        numbers, arrays = tree_numbers(self.template, parameters, self.contacts)
+        T = self.m.Tree()
+        for name, value in numbers.items():
+            setattr(T, name, int(value))
+        for name, values in arrays.items():
+            setattr(T, name, self._ints(values))
+        return T
+
+    def set_parameters(self, parameters) -> None:
+        """Puts new numbers in place of the old ones."""
+        real = np.float32 if self.m.real is wp.float32 else np.float64
+        values = parameters.values.astype(real)
+        same = (values == values[:1]).all(axis=0)
+        self.uniform_values, self.same = values[0], same
+        P, at = self.P, parameters.at
+        ends = dict(zip(at, [*list(at.values())[1:], values.shape[1]], strict=True))
+        varies = {name: bool((~same[at[name] : ends[name]]).any()) for name in at}
+        P.joints_vary = int(varies["joint"] or varies["dof"])
+        P.bodies_vary = int(varies["body"])
+        P.gains_vary = int(varies["gain"])
+        P.colliders_vary = int(varies["collider"] or varies["hull"])
+        P.planes_vary = int(varies["plane"])
+        P.gravity_vary = int(varies["gravity"])
+        for name, start in at.items():
+            setattr(P, f"{name}_at", start)
+        P.uniform = wp.array(values[0], dtype=self.m.real, device=self.device)
+        P.varying = self.lanes(values if any(varies.values()) else values[:1, :0])
+
+    def lanes(self, values: np.ndarray) -> wp.array:
+        """Numbers ``[count, n]`` as lanes ``[blocks, n]``; the last block repeats the last articulation."""
+        n, width = values.shape[1], self.m.width
+        if n == 0:
+            return wp.zeros((0, 0), dtype=self.m.lane, device=self.device)
+        if width == 1:
+            if self.device.is_cuda:
+                # neighbouring threads read neighbouring words
+                columns = wp.array(np.ascontiguousarray(values.T), dtype=self.m.lane, device=self.device)
+                return columns.transpose((1, 0))
+            return wp.array(np.ascontiguousarray(values), dtype=self.m.lane, device=self.device)
+        padded = values[np.minimum(np.arange(self.blocks * width), len(values) - 1)]
+        blocked = np.ascontiguousarray(padded.reshape(self.blocks, width, n).transpose(0, 2, 1))
+        return wp.array(blocked, dtype=self.m.lane, device=self.device)
+
+    def kept(self, n: int) -> wp.array:
+        """Zeros that outlive a step, ``[blocks, n]`` lanes."""
+        if self.device.is_cuda:
+            return wp.zeros((n, self.blocks), dtype=self.m.lane, device=self.device).transpose((1, 0))
+        return wp.zeros((self.blocks, n), dtype=self.m.lane, device=self.device)
+
+    def record(self, kernel, inputs) -> list:
+        """One recorded launch a worker. `inputs` is called with the worker's index and gives what follows (first, workers)."""
+        return [
+            wp.launch(kernel, dim=share, inputs=[first, self.rows, *inputs(i)], device=self.device, record_cmd=True)
+            for i, (first, share) in enumerate(self.shares)
+            if share
+        ]
+
+
+def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[str, np.ndarray]]:
+    """The fields of a ``Tree``: numbers, and arrays of integers."""
+    numbers = dict(
+        bodies=template.bodies,
+        dofs=template.dofs,
+        free_root=template.free_root,
+        reach=int(template.depth.max(initial=0)) + 1,
+        **contacts.numbers,
+    )
+    arrays = {
+        name: getattr(template, name)
+        for name in (
+            "parent", "kind", "q_at", "dof_at", "linear", "angular", "child_at", "child", "leaf", "depth", "row", "chain_at",
+            "chain", "dof_q", "body_slot",
+        )
+    }  # fmt: skip
+    arrays["dof_limits"] = parameters.dof_limits
+    arrays.update(contacts.arrays)
+    return numbers, arrays
+
+
+def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
+    """Where things lie in a worker's memory, in lanes."""
+    n, bodies = template.dofs, template.bodies
+    reach = int(template.depth.max(initial=0)) + 1
+    candidates, rows, couplings = numbers["candidates"], numbers["contact_rows"], numbers["couplings"]
+    sizes = dict(
+        q=template.coords, v=n, force=n, target_q=template.coords, target_v=n, act=n, wrench=6 * bodies,
+        origin=3, quat=4 * (bodies + 1), rot=9 * (bodies + 1), pos=3 * (bodies + 1), com=3 * bodies, subspace=6 * n,
+        twist=6 * (bodies + 1), drift=6 * (bodies + 1), load=6 * bodies, composite=10 * bodies,
+        h=int((template.depth + 1).sum()), root=n, drag=n, push=n, tau=n, z=n,
+        gap=candidates, near=candidates, point=3 * candidates,
+        impulse=rows * candidates, dof_impulse=4 * n, coupling_impulse=couplings,
+        contact=14 * candidates, contact_y=reach * rows * candidates,
+        dof_need=n, dof_fresh=n, dof_row=8 * n, dof_y=reach * n,
+        coupling_row=4 * couplings, coupling_y=n * couplings, go=1,
+        body_q=7 * bodies, body_qd=6 * bodies,
+    )  # fmt: skip
+    layout, at = {}, 0
+    for name, size in sizes.items():
+        layout[name] = at
+        at += size
+    layout["size"] = at + 1
+    return layout

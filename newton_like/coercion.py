@@ -28,7 +28,7 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what} must be a number, not {value!r}") from error
     if math.isnan(number) or (finite and math.isinf(number)):
-        raise ValueError(f"{what} is {number}; give a finite number")
+        raise ValueError(f"{what} is {number}; give a {'finite ' if finite else ''}number")
     return number
 
 

@@ -118,6 +118,8 @@ class JointMethods:
             self.joint_target_q.extend(rest)
             self.joint_rest_q.extend(rest)
 
+        if joint_type in (JointType.FREE, JointType.DISTANCE):
+            self._place_free_joint(index)
         if collision_filter_parent is None:
             collision_filter_parent = parent >= 0 or joint_type == JointType.FIXED
         self.joint_collision_filter_parent.append(bool(collision_filter_parent))
@@ -161,16 +163,23 @@ class JointMethods:
         for name in ("joint_qd", "joint_f", "joint_act"):
             getattr(self, name).append(0.0)
 
-    def _axis_config(self, axis, settings: dict) -> JointDofConfig:
+    def _axis_config(self, axis, settings: dict, label: str | None) -> JointDofConfig:
         """Configuration of a single axis: the one given, or the defaults with the settings that are not None."""
+        what = f"joint {f'joint_{self.joint_count}' if label is None else label!r}"
         settings = {name: value for name, value in settings.items() if value is not None}
         if isinstance(axis, JointDofConfig):
             if settings:
-                raise ValueError(f"give {', '.join(settings)} in the JointDofConfig, or pass the axis as a vector")
+                raise ValueError(f"{what}: give {', '.join(settings)} in its JointDofConfig, or the axis as a vector")
             return axis
         if axis is not None:
             settings["axis"] = axis
-        return self.default_joint_cfg.copy(**settings)
+        return self._default_with(settings, what)
+
+    def _default_with(self, settings: dict, what: str) -> JointDofConfig:
+        try:
+            return self.default_joint_cfg.copy(**settings)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{what}: {error}") from None
 
     def add_joint_revolute(
         self,
@@ -211,7 +220,7 @@ class JointMethods:
             JointType.REVOLUTE,
             parent,
             child,
-            angular_axes=[self._axis_config(axis, settings)],
+            angular_axes=[self._axis_config(axis, settings, label)],
             label=label,
             parent_xform=parent_xform,
             child_xform=child_xform,
@@ -258,7 +267,7 @@ class JointMethods:
             JointType.PRISMATIC,
             parent,
             child,
-            linear_axes=[self._axis_config(axis, settings)],
+            linear_axes=[self._axis_config(axis, settings, label)],
             label=label,
             parent_xform=parent_xform,
             child_xform=child_xform,
@@ -303,7 +312,7 @@ class JointMethods:
         settings = {name: given[name] for name in _BALL_SETTINGS if given[name] is not None}
         speeds = (None,) * 3 if target_qd is None else as_vector(target_qd, 3, "target_qd")
         axes = [
-            self.default_joint_cfg.copy(**_NOT_FOR_BALL, axis=axis, target_qd=speed, **settings)
+            self._default_with({**_NOT_FOR_BALL, "axis": axis, "target_qd": speed, **settings}, f"ball joint {label!r}")
             for axis, speed in zip(XYZ, speeds, strict=True)
         ]
         orientations = {"joint_target_q": target_q, "joint_rest_q": rest_q}
@@ -363,7 +372,7 @@ class JointMethods:
         The initial coordinates put the child where its ``body_q`` says. The dofs are the velocity of the child's centre
         of mass and its angular velocity, in the axes of the parent anchor frame.
         """
-        joint = self.add_joint(
+        return self.add_joint(
             JointType.FREE,
             parent,
             child,
@@ -373,8 +382,6 @@ class JointMethods:
             collision_filter_parent=collision_filter_parent,
             enabled=enabled,
         )
-        self._place_free_joint(joint)
-        return joint
 
     def add_joint_distance(
         self,
@@ -410,7 +417,6 @@ class JointMethods:
         )
         self.joint_min_distance[joint] = low
         self.joint_max_distance[joint] = high
-        self._place_free_joint(joint)
         return joint
 
     def add_joint_d6(

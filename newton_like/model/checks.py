@@ -6,6 +6,7 @@ the first entity that is wrong and says how many more there are.
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -88,7 +89,7 @@ def _read_reals(column, values: list, report: Report) -> np.ndarray:
         array = np.array(values, dtype=np.float64).reshape(shape)
     except (TypeError, ValueError):
         array = np.array([_ENTRY[column.type](v, f"{column.name}[{i}]") for i, v in enumerate(values)]).reshape(shape)
-    flat = array.reshape(len(values), -1)
+    flat = array.reshape(len(values), math.prod(shape[1:]))
     short = column.name.removeprefix(f"{column.kind}_").removeprefix("joint_")
     if column.unlimited:
         report.refuse(column.kind, np.isnan(flat).any(axis=1), lambda i: f"{short} is NaN; give a number")

@@ -13,6 +13,12 @@ import numpy as np
 MAX_HULL_VERTICES = 64
 """Default largest number of vertices of a collision hull."""
 
+LEAST_HULL_VERTICES = 8
+"""Six extremes along the axes, and two more where these lie in a plane."""
+
+MERGE_TOLERANCE = 1.0e-7
+"""Vertices nearer than this part of the mesh's size are one vertex; files hold six to seven digits."""
+
 CLOSED_VOLUME_FRACTION = 1.0e-6
 """A closed surface that encloses less than this part of its convex hull is a doubled sheet, not a solid."""
 
@@ -60,7 +66,7 @@ class Mesh:
             indices: three vertex numbers a triangle, ``[m, 3]`` or flat.
             compute_inertia: compute volume properties now (and warn now) instead of when they are first needed.
             is_solid: whether mass fills the volume or covers the surface.
-            max_hull_vertices: largest number of vertices of :attr:`hull_vertices`, at least 4.
+            max_hull_vertices: largest number of vertices of :attr:`hull_vertices`, at least 8.
             color: red, green, blue from 0 to 1.
             path: file the mesh came from, used to name it in messages.
 
@@ -84,8 +90,8 @@ class Mesh:
         if faces.min() < 0 or faces.max() >= len(points):
             bad = faces[(faces < 0) | (faces >= len(points))][0]
             raise ValueError(f"{self}: index {bad} names no vertex; there are {len(points)}, counted from 0")
-        if max_hull_vertices < 4:
-            raise ValueError(f"{self}: max_hull_vertices is {max_hull_vertices}; a solid hull needs at least 4")
+        if max_hull_vertices < LEAST_HULL_VERTICES:
+            raise ValueError(f"{self}: max_hull_vertices {max_hull_vertices} must be at least {LEAST_HULL_VERTICES}")
         self.vertices = _readonly(points)
         self.indices = _readonly(faces.astype(np.int32))
         self.is_solid = bool(is_solid)
@@ -106,16 +112,20 @@ class Mesh:
 
     @functools.cached_property
     def is_watertight(self) -> bool:
-        """Whether the surface is closed and its triangles agree on what is inside, once coinciding vertices merge."""
-        return self._closed_triangles() is not None
+        """Whether the surface is closed and its triangles agree on what is inside, once coinciding vertices merge.
 
-    def _closed_triangles(self) -> np.ndarray | None:
-        import trimesh
-
-        faces = self.indices.reshape(-1, 3)
-        merged = trimesh.Trimesh(vertices=self.vertices, faces=faces, process=True, validate=True)
-        closed = len(merged.faces) > 0 and merged.is_watertight and merged.is_winding_consistent
-        return np.asarray(merged.triangles) if closed else None
+        The test is the one that volume integrals need: every edge is run through as often one way as the other.
+        """
+        size = np.max(np.ptp(self.vertices, axis=0))
+        if size == 0.0:
+            return False
+        grid = np.round((self.vertices - self.vertices.min(axis=0)) / (MERGE_TOLERANCE * size))
+        _, merged = np.unique(grid, axis=0, return_inverse=True)
+        faces = merged.reshape(-1)[self.indices.reshape(-1, 3)].astype(np.int64)
+        start, end = faces.reshape(-1), np.roll(faces, -1, axis=1).reshape(-1)
+        one_way, edge = np.sign(end - start), np.minimum(start, end) * len(grid) + np.maximum(start, end)
+        _, edge = np.unique(edge, return_inverse=True)
+        return not np.any(np.bincount(edge.reshape(-1), weights=one_way))
 
     @functools.cached_property
     def _volume_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
@@ -126,9 +136,8 @@ class Mesh:
         if hull is None or hull[0] <= 0.0:
             warnings.warn(f"{self} is flat and encloses no volume; its mass is zero", stacklevel=4)
             return 0.0, _readonly(self.vertices.mean(axis=0)), _readonly(np.zeros((3, 3)))
-        triangles = self._closed_triangles()
-        if triangles is not None:
-            solid = _solid_properties(triangles)
+        if self.is_watertight:
+            solid = _solid_properties(self.vertices[self.indices.reshape(-1, 3)])
             if solid[0] >= CLOSED_VOLUME_FRACTION * hull[0]:
                 return solid
             why = "encloses no volume"
@@ -194,7 +203,7 @@ class Mesh:
 
     @property
     def hull_error(self) -> float:
-        """Largest distance [m] by which a vertex of the exact hull stands out of the reduced one."""
+        """How far vertices of the exact hull stand out of the reduced one: largest distance to a face's plane [m]."""
         return self._reduced_hull[1]
 
     @functools.cached_property
@@ -330,11 +339,21 @@ def _solid_properties(triangles) -> tuple[float, np.ndarray, np.ndarray]:
     # Lever arms are taken from a point near the solid: volumes are differences, and lose digits far from the origin.
     triangles = np.asarray(triangles, dtype=np.float64)
     middle = 0.5 * (triangles.min(axis=(0, 1)) + triangles.max(axis=(0, 1)))
-    properties = mass_properties(triangles - middle, density=1.0)
+    # A surface that encloses nothing has no centre; the caller does not use it then.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        properties = mass_properties(triangles - middle, density=1.0)
     sign = 1.0 if properties.mass > 0.0 else -1.0
     inertia = sign * np.asarray(properties.inertia, dtype=np.float64)
     com = middle + np.asarray(properties.center_mass, dtype=np.float64)
     return sign * float(properties.mass), _readonly(com), _readonly(0.5 * (inertia + inertia.T))
+
+
+def _span(points: np.ndarray) -> np.ndarray:
+    """Coordinates ``[n, rank]`` of points in the line, plane or space that they fill."""
+    centred = points - points.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
+    # Coordinates have 16 digits; directions thinner than a billionth of the size are rounding.
+    return centred @ axes[: max(1, int(np.sum(sizes > 1.0e-9 * sizes[0])))].T
 
 
 def _hull_points(points: np.ndarray) -> np.ndarray:
@@ -344,17 +363,11 @@ def _hull_points(points: np.ndarray) -> np.ndarray:
     points = np.unique(points, axis=0)
     if len(points) <= 2:
         return points
-    centred = points - points.mean(axis=0)
-    _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-    # Coordinates have 16 digits; directions thinner than a billionth of the size are rounding.
-    rank = int(np.sum(sizes > 1.0e-9 * sizes[0]))
-    if rank == 1:
-        along = centred @ axes[0]
-        chosen = np.array([np.argmin(along), np.argmax(along)])
-    elif rank == 2:
-        chosen = ConvexHull(centred @ axes[:2].T).vertices
+    span = _span(points)
+    if span.shape[1] == 1:
+        chosen = np.array([np.argmin(span), np.argmax(span)])
     else:
-        chosen = ConvexHull(points).vertices
+        chosen = ConvexHull(points if span.shape[1] == 3 else span).vertices
     return points[np.sort(chosen)]
 
 
@@ -378,30 +391,23 @@ def _hull_triangles(points: np.ndarray) -> np.ndarray | None:
 
 def _reduce_hull(points: np.ndarray, count: int) -> tuple[np.ndarray, float]:
     """At most ``count`` of the hull vertices, sorted as given, and how far the others stand out."""
-    from scipy.spatial import ConvexHull, QhullError
+    from scipy.spatial import ConvexHull
 
     if len(points) <= count:
         return points, 0.0
-    chosen = []
-    for axis in (0, 1, 2):
-        for index in (int(np.argmin(points[:, axis])), int(np.argmax(points[:, axis]))):
-            if index not in chosen:
-                chosen.append(index)
-    # A start that spans space: then farthest from the points chosen so far.
-    while len(chosen) < count:
-        try:
-            hull = ConvexHull(points[chosen])
-        except (QhullError, ValueError):
-            distance = np.min(np.linalg.norm(points[:, None] - points[None, chosen], axis=-1), axis=1)
-            chosen.append(int(np.argmax(distance)))
-            continue
-        break
+    extremes = np.concatenate([points.argmin(axis=0), points.argmax(axis=0)])
+    chosen = list(dict.fromkeys(extremes.tolist()))
+    span = _span(points)
+    while len(chosen) <= span.shape[1] or _span(points[chosen]).shape[1] < span.shape[1]:
+        # The extremes lie in a plane or on a line: go out of it as far as possible.
+        known = span[chosen] - span[chosen[0]]
+        beside = (span - span[chosen[0]]) @ (np.eye(span.shape[1]) - np.linalg.pinv(known) @ known)
+        chosen.append(int(np.argmax(np.linalg.norm(beside, axis=1))))
     while True:
-        hull = ConvexHull(points[chosen])
-        outside = np.max(points @ hull.equations[:, :3].T + hull.equations[:, 3], axis=1)
+        hull = ConvexHull(span[chosen])
+        outside = np.max(span @ hull.equations[:, :-1].T + hull.equations[:, -1], axis=1)
         outside[chosen] = 0.0
         worst = int(np.argmax(outside))
         if len(chosen) >= count or outside[worst] <= 0.0:
-            break
+            return points[np.sort(chosen)], float(max(outside[worst], 0.0))
         chosen.append(worst)
-    return points[np.sort(chosen)], float(max(outside[worst], 0.0))

@@ -16,7 +16,7 @@ FLOORS = {
     1: "model kinematics kernels.joints kernels.kinematics",
     2: "importers exporters",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",
-    4: "solvers kernels.solvers",
+    4: "solvers kernels.solvers kernels.programs",
     5: "articulation multirotor robot ik selection sensors actuators",
     6: "viewer envs cli __main__",
 }

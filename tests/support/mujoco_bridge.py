@@ -92,6 +92,9 @@ class MujocoBridge:
             mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_JOINT, f"joint_{j}_0") for j in range(tree.joint_count)
         ]
         self._qpos_start = [int(self.model.jnt_qposadr[i]) if i >= 0 else -1 for i in first]
+        for j in np.flatnonzero(tree.joint_type == BALL):
+            at = self.model.jnt_qposadr[first[j]]
+            self.model.qpos_spring[at : at + 4] = _wxyz(tree.joint_rest_q[tree.q_of(j)])
         self._qvel_start = [int(self.model.jnt_dofadr[i]) if i >= 0 else -1 for i in first]
 
     def _child_frame(self, body: int) -> np.ndarray:
@@ -123,18 +126,19 @@ class MujocoBridge:
                     axis=tree.joint_axis[d],
                 )
                 self._set_dof(joint, d)
-                joint.springref = tree.joint_rest_q[d]
-                _set_law(joint, "stiffness", tree.joint_stiffness[d])
+                joint.springref = tree.joint_rest_q[tree.q_of(j)][i]
                 if self._options["limits"]:
                     low, high = tree.joint_limit_lower[d], tree.joint_limit_upper[d]
                     joint.limited = bool(low > -_UNLIMITED or high < _UNLIMITED)
                     joint.range = [low, high]
         elif kind == BALL:
             self._check_isotropic(j)
-            self._set_dof(body.add_joint(name=f"joint_{j}_0", type=_JOINT.mjJNT_BALL), dofs.start)
+            joint = body.add_joint(name=f"joint_{j}_0", type=_JOINT.mjJNT_BALL)
+            self._set_dof(joint, dofs.start)
         elif kind in (FREE, DISTANCE):
-            if np.any(tree.joint_armature[dofs]) or np.any(tree.joint_damping[dofs]):
-                raise ValueError(f"joint {j}: MuJoCo has no armature or damping at the centre of mass of a free body")
+            for name in ("armature", "damping", "stiffness"):
+                if np.any(getattr(tree, f"joint_{name}")[dofs]):
+                    raise ValueError(f"joint {j}: MuJoCo has no {name} at the centre of mass of a free body")
             if self._is_free_root(j):
                 body.add_joint(name=f"joint_{j}_0", type=_JOINT.mjJNT_FREE)
             else:
@@ -148,16 +152,15 @@ class MujocoBridge:
     def _set_dof(self, joint, d: int):
         joint.armature = self.tree.joint_armature[d]
         _set_law(joint, "damping", self.tree.joint_damping[d])
+        _set_law(joint, "stiffness", self.tree.joint_stiffness[d])
         if self._options["friction"]:
             joint.frictionloss = self.tree.joint_friction[d]
 
     def _check_isotropic(self, j: int):
         tree, dofs = self.tree, self.tree.qd_of(j)
-        for name in ("armature", "damping", "friction"):
+        for name in ("armature", "damping", "friction", "stiffness"):
             if np.ptp(getattr(tree, f"joint_{name}")[dofs]) > 0.0:
                 raise ValueError(f"joint {j}: a MuJoCo ball joint has one {name} for its three directions")
-        if np.any(tree.joint_stiffness[dofs]):
-            raise ValueError(f"joint {j}: the spring of a ball joint has no translation")
 
     def _add_shapes(self, spec, model, placed, world):
         read = {
@@ -213,7 +216,7 @@ class MujocoBridge:
             getattr(model, f"joint_{n}").numpy().astype(np.float64)[tree.dofs]
             for n in ("target_ke", "target_kd", "effort_limit")
         )
-        self._driven = []
+        self._driven, self._driven_coord = [], []
         for j in range(tree.joint_count):
             dofs = tree.qd_of(j)
             if tree.joint_type[j] not in (PRISMATIC, REVOLUTE, D6):
@@ -231,11 +234,12 @@ class MujocoBridge:
                     forcerange=[-effort[d], effort[d]],
                 )
                 self._driven.append(d)
+                self._driven_coord.append(tree.joint_q_start[j] + i)
 
     def ctrl(self, target_q: np.ndarray, target_qd: np.ndarray, force: np.ndarray) -> np.ndarray:
-        """Controls [nu] of the drives from targets and feed-forward forces, each [dof]."""
+        """Controls [nu] of the drives from targets [coord], their rates [dof] and feed-forward forces [dof]."""
         d = self._driven
-        return self._ke[d] * target_q[d] + self._kd[d] * target_qd[d] + force[d]
+        return self._ke[d] * target_q[self._driven_coord] + self._kd[d] * target_qd[d] + force[d]
 
     def _blocks(self):
         tree = self.tree

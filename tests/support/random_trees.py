@@ -62,8 +62,8 @@ def random_tree(
         floating: True: the root is a FREE joint; False: it is of another type; None: any of `types`.
         builder: Adds to this builder in place of a new one.
         armature, damping, stiffness, friction, limits: Give joints of one axis and D6 joints random values of these;
-            BALL joints get armature, damping and friction, equal in their three directions. Limits hold every
-            coordinate in about +-1.5.
+            BALL joints get the same but limits, equal in their three directions. Limits hold every coordinate in
+            about +-1.5.
         size: Scale of the links and joint offsets [m].
         label: Label of the articulation, and prefix of its links and joints.
     """
@@ -117,7 +117,9 @@ def random_tree(
         elif kind == JointType.REVOLUTE:
             j = builder.add_joint_revolute(parent, links[i], axis=random_unit(rng), **dof(), **frames)
         elif kind == JointType.BALL:
-            values = {k: v for k, v in dof().items() if k in ("armature", "damping", "friction")}
+            values = {k: v for k, v in dof().items() if not k.startswith("limit")}
+            if stiffness:
+                values["rest_q"] = Rotation.random(None, rng).as_quat()
             j = builder.add_joint_ball(parent, links[i], **values, **frames)
         elif kind == JointType.FIXED:
             j = builder.add_joint_fixed(parent, links[i], **frames)

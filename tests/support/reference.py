@@ -24,7 +24,6 @@ PER_DOF = (
     "joint_armature",
     "joint_damping",
     "joint_stiffness",
-    "joint_rest_q",
     "joint_friction",
     "joint_limit_lower",
     "joint_limit_upper",
@@ -77,7 +76,7 @@ class Tree:
         q_start, qd_start = read("joint_q_start"), read("joint_qd_start")
         coords = [np.arange(q_start[j], q_start[j + 1]) for j in joints]
         dofs = [np.arange(qd_start[j], qd_start[j + 1]) for j in joints]
-        all_dofs = _join(dofs)
+        all_coords, all_dofs = _join(coords), _join(dofs)
         local = {-1: -1} | {int(b): i for i, b in enumerate(bodies)}
         return cls(
             body_gravity=read("gravity")[np.maximum(body_world[bodies], 0)],
@@ -86,10 +85,11 @@ class Tree:
             joint_q_start=np.cumsum([0, *map(len, coords)]),
             joint_qd_start=np.cumsum([0, *map(len, dofs)]),
             bodies=bodies,
-            coords=_join(coords),
+            coords=all_coords,
             dofs=all_dofs,
             **{name: read(name)[bodies] for name in PER_BODY},
             **{name: read(name)[joints] for name in PER_JOINT},
+            joint_rest_q=read("joint_rest_q")[all_coords],
             **{name: read(name)[all_dofs] for name in PER_DOF},
         )
 
@@ -274,17 +274,30 @@ def bias_forces(tree: Tree, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
     return inverse_dynamics(tree, q, qd, np.zeros(tree.dof_count))
 
 
-def passive_forces(tree: Tree, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
-    """Damping, and springs about `joint_rest_q` [dof]; springs only on dofs that have a coordinate of their own."""
-    force = -tree.joint_damping * qd
+def spring_offsets(tree: Tree, q: np.ndarray) -> np.ndarray:
+    """Way of each dof from the rest of its spring [dof]; BALL: the rotation vector from rest, in the parent anchor."""
+    offset = np.zeros(tree.dof_count)
     for j in range(tree.joint_count):
-        stiffness = tree.joint_stiffness[tree.qd_of(j)]
-        if tree.joint_type[j] in (BALL, FREE, DISTANCE):
-            if np.any(stiffness):
-                raise ValueError(f"joint {j} has a spring on dofs without coordinates; there is no law for it")
+        s, v = tree.q_of(j), tree.qd_of(j)
+        if tree.joint_type[j] == BALL:
+            rest = Rotation.from_quat(tree.joint_rest_q[s])
+            offset[v] = (Rotation.from_quat(q[s]) * rest.inv()).as_rotvec()
+        elif tree.joint_type[j] in (FREE, DISTANCE):
+            if np.any(tree.joint_stiffness[v]):
+                raise ValueError(f"joint {j} is free and has a spring; there is no law for it")
         else:
-            force[tree.qd_of(j)] -= stiffness * (q[tree.q_of(j)] - tree.joint_rest_q[tree.qd_of(j)])
-    return force
+            offset[v] = q[s] - tree.joint_rest_q[s]
+    return offset
+
+
+def passive_forces(tree: Tree, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+    """Damping, and springs about `joint_rest_q` [dof]."""
+    return -tree.joint_damping * qd - tree.joint_stiffness * spring_offsets(tree, q)
+
+
+def spring_energy(tree: Tree, q: np.ndarray) -> float:
+    """Energy of the springs; of a BALL joint if its three stiffnesses are equal (else it has none)."""
+    return 0.5 * float(tree.joint_stiffness @ spring_offsets(tree, q) ** 2)
 
 
 def generalized_forces(tree: Tree, q: np.ndarray, joint_f: np.ndarray) -> np.ndarray:

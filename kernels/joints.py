@@ -156,13 +156,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return a
 
     @m.func
-    def write_pose(t: int, k: int, L: Layout, mem: m.memory):
-        """The public pose and velocity of body k: link frame in the world; velocity of the centre of mass, angular velocity."""
+    def write_pose(t: int, k: int, slot: int, L: Layout, mem: m.memory):
+        """The public pose and velocity of body k, at place `slot`: link frame in the world; velocity of the centre of mass, angular one."""
         v = m.get6(mem, L.twist + 6 * k, t)
-        m.put3(mem, L.body_q + 7 * k, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin, t)))
-        m.put4(mem, L.body_q + 7 * k + 3, t, m.get4(mem, L.quat + 4 * k, t))
-        m.put3(mem, L.body_qd + 6 * k, t, m.velocity_at(v, m.get3(mem, L.com + 3 * k, t)))
-        m.put3(mem, L.body_qd + 6 * k + 3, t, v.w)
+        m.put3(mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin, t)))
+        m.put4(mem, L.body_q + 7 * slot + 3, t, m.get4(mem, L.quat + 4 * k, t))
+        m.put3(mem, L.body_qd + 6 * slot, t, m.velocity_at(v, m.get3(mem, L.com + 3 * k, t)))
+        m.put3(mem, L.body_qd + 6 * slot + 3, t, v.w)
 
     @m.func
     def integrate_joint(b: int, t: int, k: int, dt: m.lane, T: Tree, P: Params, L: Layout, mem: m.memory):

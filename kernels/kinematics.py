@@ -17,6 +17,6 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def write_bodies(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """Public poses and velocities, from the results of forward_kinematics."""
         for k in range(T.bodies):
-            m.write_pose(t, k, L, mem)
+            m.write_pose(t, k, T.body_slot[k], L, mem)
 
     return types.SimpleNamespace(**vars(m), forward_kinematics=forward_kinematics, write_bodies=write_bodies)

@@ -1,0 +1,23 @@
+"""A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots at once, on CPU and GPU."""
+
+from newton_like.model import Contacts, Control, JointDofConfig, Model, ModelBuilder, ShapeConfig, State
+from newton_like.types import Axis, BodyFlags, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Axis",
+    "BodyFlags",
+    "Contacts",
+    "Control",
+    "GeoType",
+    "JointDofConfig",
+    "JointTargetMode",
+    "JointType",
+    "Model",
+    "ModelBuilder",
+    "ModelFlags",
+    "ShapeConfig",
+    "ShapeFlags",
+    "State",
+]

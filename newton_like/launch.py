@@ -139,7 +139,7 @@ class Workspace:
         return wp.array(values if values.size else np.zeros(1, np.int32), dtype=wp.int32, device=self.device)
 
     def _tree(self, parameters):
-        numbers, arrays = tree_numbers(self.template, parameters, self.contacts)
+        numbers, arrays = self.numbers, self.arrays = tree_numbers(self.template, parameters, self.contacts)
         T = self.m.Tree()
         for name, value in numbers.items():
             setattr(T, name, int(value))
@@ -149,6 +149,7 @@ class Workspace:
 
     def set_parameters(self, parameters) -> None:
         """Puts new numbers in place of the old ones."""
+        self.parameters = parameters
         real = np.float32 if self.m.real is wp.float32 else np.float64
         values = parameters.values.astype(real)
         same = (values == values[:1]).all(axis=0)

@@ -94,8 +94,9 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """tau <- rhs + JT w for the external wrenches (force, torque about the centre of mass) of all bodies, leaves first."""
         for back in range(T.bodies):
             k = T.bodies - 1 - back
-            f = m.get3(mem, L.wrench + 6 * k, t)
-            n = m.add3(m.get3(mem, L.wrench + 6 * k + 3, t), m.cross(m.get3(mem, L.com + 3 * k, t), f))
+            slot = L.wrench + 6 * T.body_slot[k]
+            f = m.get3(mem, slot, t)
+            n = m.add3(m.get3(mem, slot + 3, t), m.cross(m.get3(mem, L.com + 3 * k, t), f))
             total = m.spatial(f, n)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 total = m.add6(total, m.get6(mem, L.load + 6 * T.child[i], t))

@@ -112,9 +112,10 @@ def batch_struct(m: types.SimpleNamespace):
     return Batch
 
 
-def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, module: str = "unique", flags: str | None = None):
+def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str | None = None):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block."""
     real = m.real
+    options = {} if flags is None else {"cpu_compiler_flags": flags}
     smooth, wrenches, predict, recheck, finish = stages.smooth, stages.wrenches, stages.predict, stages.recheck, stages.finish
     contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
     dof_build, dof_sweep = stages.dof_build, stages.dof_sweep
@@ -173,7 +174,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
 
-    @wp.kernel(module=module, enable_backward=False)
+    @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def step(
         first: int,
         workers: int,

@@ -13,6 +13,7 @@ from newton_like.kernels.solvers.step import batch_struct, general_stages, step_
 from newton_like.launch import Workspace, flat, lane_width, make_layout, run_together
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
+from newton_like.specialise import BUDGET, FLAGS, Specialiser
 from newton_like.types import ModelFlags
 
 _RECORDED = 16
@@ -43,9 +44,11 @@ class SolverFeatherstone:
         max_depenetration_speed: float = 1.0,
         width: int | None = None,
         threads: int | None = None,
+        evaluator: str = "auto",
     ):
         self.model = model
         self.iterations = iterations
+        self.evaluator = evaluator
         self.restitution_speed = restitution_speed
         self.max_depenetration_speed = max_depenetration_speed
         self.width = lane_width(model.device, model.dtype, width)
@@ -58,7 +61,15 @@ class SolverFeatherstone:
         parameters = gather_parameters(self.model, batch, tables.parameters)
         layout = make_layout(batch.template, tables.numbers)
         work = Workspace(self.m, batch.template, batch.count, parameters, tables, layout, self.model.device, threads)
-        return _Stepper(self, batch, work)
+        return _Stepper(self, batch, work, self._choose_kernel(work))
+
+    def _choose_kernel(self, work):
+        if self.evaluator == "general":
+            return self._kernel
+        special = Specialiser(work)
+        if self.evaluator == "auto" and special.operations > BUDGET:
+            return self._kernel
+        return step_kernel(self.m, special.stages(), self._batch_struct, FLAGS)
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0):
         arrays = [
@@ -112,8 +123,8 @@ class _Entry:
 class _Stepper:
     """One batch of the model."""
 
-    def __init__(self, solver, batch, work):
-        self.solver, self.batch, self.work = solver, batch, work
+    def __init__(self, solver, batch, work, kernel):
+        self.solver, self.batch, self.work, self.kernel = solver, batch, work, kernel
         numbers = work.contacts.numbers
         self.kept_size = numbers["contact_rows"] * numbers["candidates"] + 4 * batch.template.dofs + numbers["couplings"]
         self.kept = work.kept(self.kept_size)
@@ -130,6 +141,6 @@ class _Stepper:
         B.kept = self.kept_size
         B.has_wrench, B.has_force, B.has_target_q, B.has_target_qd, B.has_act = (int(p) for p in present[2:7])
         return work.record(
-            self.solver._kernel,
+            self.kernel,
             lambda i: [B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, *rows[7:]],
         )

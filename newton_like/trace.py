@@ -1,0 +1,207 @@
+"""A tracer: runs a program in plain Python on symbolic numbers, with one robot's tree and constants known.
+
+What is left is straight-line code for that robot: loops unroll, branches on the tree vanish, and every zero, one and repeated
+subexpression is gone. `newton_like.specialise` turns it into native code.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+
+from newton_like.kernels.programs import assemble
+
+_FOLD = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "neg": lambda a: -a,
+    "rcp": lambda a: 1.0 / a,
+    "sqrt": math.sqrt,
+    "min": lambda a, b: a if a < b else b,
+    "max": lambda a, b: a if a > b else b,
+    "where_lt": lambda a, b, x, y: x if a < b else y,
+    "sin": math.sin,
+    "cos": math.cos,
+    "atan2": math.atan2,
+    "exp": math.exp,
+    "log": math.log,
+}
+"""What each operation does to constants."""
+
+
+class Index:
+    """An integer known only when the code runs, as a constant plus multiples of named integers."""
+
+    __slots__ = ("constant", "terms")
+
+    def __init__(self, constant: int, terms: tuple[tuple[str, int], ...]):
+        self.constant, self.terms = constant, terms
+
+    def __add__(self, other):
+        if isinstance(other, Index):
+            terms = dict(self.terms)
+            for name, k in other.terms:
+                terms[name] = terms.get(name, 0) + k
+            return Index(self.constant + other.constant, tuple(sorted(terms.items())))
+        return Index(self.constant + int(other), self.terms)
+
+    def __mul__(self, k):
+        return Index(self.constant * int(k), tuple((name, n * int(k)) for name, n in self.terms))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __eq__(self, other):
+        return isinstance(other, Index) and (self.constant, self.terms) == (other.constant, other.terms)
+
+    def __hash__(self):
+        return hash((self.constant, self.terms))
+
+    def __str__(self):
+        return " + ".join([str(self.constant), *(f"{k} * {name}" for name, k in self.terms)])
+
+
+class Number:
+    """A constant, or the result of operation `node` of a trace."""
+
+    __slots__ = ("constant", "node")
+
+    def __init__(self, constant: float | None = None, node: int | None = None):
+        self.constant, self.node = constant, node
+
+
+class Trace:
+    """Operations without repetitions, what they read from memory, and what they leave there.
+
+    Attributes:
+        ops: ``(operation, *arguments)``; an argument is the index of an earlier operation or a float constant.
+        loads: memory places read before they were written.
+        memory: the last number written to each place.
+    """
+
+    def __init__(self):
+        self.ops: list[tuple] = []
+        self._seen: dict[tuple, int] = {}
+        self.loads: list = []
+        self.memory: dict = {}
+
+    def emit(self, op: str, *args) -> Number:
+        """The result of an operation, the old one where it was done before."""
+        key = (op, *args)
+        node = self._seen.get(key)
+        if node is None:
+            node = self._seen[key] = len(self.ops)
+            self.ops.append(key)
+        return Number(node=node)
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+
+def _key(a: Number):
+    return a.node if a.constant is None else a.constant
+
+
+def tracing_math(trace: Trace, parameter) -> types.SimpleNamespace:
+    """The namespace ``m`` of symbolic numbers that write themselves into `trace`.
+
+    Args:
+        parameter: called with the place of a parameter (int or Index); a float where it is known, else None.
+    """
+
+    def constant(x) -> Number:
+        return Number(constant=float(x))
+
+    def fill(a) -> Number:
+        return trace.emit("uniform", a) if isinstance(a, str) else constant(a)
+
+    def operation(name):
+        fold = _FOLD[name]
+
+        def op(*args):
+            if all(a.constant is not None for a in args):
+                return constant(fold(*(a.constant for a in args)))
+            return trace.emit(name, *map(_key, args))
+
+        return op
+
+    plain = {name: operation(name) for name in _FOLD}
+
+    def add(a, b):
+        if a.constant == 0.0:
+            return b
+        if b.constant == 0.0:
+            return a
+        if b.constant is None and trace.ops[b.node][0] == "neg":
+            return sub(a, Number(node=trace.ops[b.node][1]))
+        if a.constant is None and b.constant is None and a.node > b.node:
+            a, b = b, a
+        return plain["add"](a, b)
+
+    def sub(a, b):
+        if b.constant == 0.0:
+            return a
+        if a.constant == 0.0:
+            return neg(b)
+        if a.node is not None and a.node == b.node:
+            return constant(0.0)
+        return plain["sub"](a, b)
+
+    def neg(a):
+        if a.constant is None and trace.ops[a.node][0] == "neg":
+            return Number(node=trace.ops[a.node][1])
+        return plain["neg"](a)
+
+    def mul(a, b):
+        for x, y in ((a, b), (b, a)):
+            if x.constant == 0.0:
+                return constant(0.0)
+            if x.constant == 1.0:
+                return y
+            if x.constant == -1.0:
+                return neg(y)
+        if a.constant is None and b.constant is None and a.node > b.node:
+            a, b = b, a
+        return plain["mul"](a, b)
+
+    def fma(a, b, c):
+        return add(mul(a, b), c)
+
+    def fnma(a, b, c):
+        return sub(c, mul(a, b))
+
+    def where_lt(a, b, x, y):
+        if _key(x) == _key(y) and (x.constant is None) == (y.constant is None):
+            return x
+        return plain["where_lt"](a, b, x, y)
+
+    def get(mem, i, t):
+        if i not in trace.memory:
+            trace.loads.append(i)
+            trace.memory[i] = trace.emit("load", i)
+        return trace.memory[i]
+
+    def put(mem, i, t, x):
+        trace.memory[i] = x
+
+    def param(uniform, varying, varies, b, i):
+        known = parameter(i)
+        return trace.emit("param", i) if known is None else constant(known)
+
+    def struct(cls):
+        return type(cls.__name__, (), {"__slots__": tuple(cls.__annotations__)})
+
+    def func(f):
+        return f
+
+    rcp, sqrt, sin, cos, div = (plain[name] for name in ("rcp", "sqrt", "sin", "cos", "div"))
+    atan2, exp, log, smaller, larger = (plain[name] for name in ("atan2", "exp", "log", "min", "max"))
+    real, lane, memory = float, Number, None
+    own = ("trace", "parameter", "operation", "plain")
+    return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
+
+
+def traced_programs(trace: Trace, parameter) -> types.SimpleNamespace:
+    """All programs over symbolic numbers."""
+    return assemble(tracing_math(trace, parameter))

@@ -12,11 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 
 FLOORS = {
-    0: "types coercion geometry launch specialise kernels.lanes kernels.spatial kernels.tree",
+    0: "types coercion geometry launch kernels.lanes kernels.spatial kernels.tree",
     1: "model kinematics kernels.joints kernels.kinematics",
     2: "importers exporters",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",
-    4: "solvers kernels.solvers kernels.programs",
+    4: "solvers specialise trace kernels.solvers kernels.programs",
     5: "articulation multirotor robot ik selection sensors actuators",
     6: "viewer envs cli __main__",
 }

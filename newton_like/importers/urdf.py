@@ -13,7 +13,7 @@ import numpy as np
 
 from newton_like.coercion import as_index, as_number
 from newton_like.geometry import inertia as rigid
-from newton_like.geometry.mesh import MAX_HULL_VERTICES, Mesh
+from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES, Mesh
 from newton_like.geometry.transforms import (
     IDENTITY,
     as_transform,
@@ -104,7 +104,7 @@ def add_urdf(
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
     package_dirs=(),
-    mesh_maxhullvert: int = MAX_HULL_VERTICES,
+    mesh_maxhullvert: int | None = None,
 ) -> UrdfImport:
     """Adds the robot of a URDF file to a builder.
 
@@ -152,7 +152,7 @@ def add_urdf(
             file. Joints at the same link keep the order of the file.
         collapse_fixed_joints: merge links that fixed joints weld together into one body. The base joint stays.
         package_dirs: folders in which ``package://`` and relative URIs are looked up first.
-        mesh_maxhullvert: largest number of vertices of the collision hull of a mesh.
+        mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
 
     Returns:
         Indices by name, and remarks about the file.
@@ -169,6 +169,10 @@ def add_urdf(
         raise ValueError(f"scale {scale:g} must be above 0")
     if density < 0.0:
         raise ValueError(f"massless_link_density {density:g} kg/m^3 must be at least 0")
+    hull_vertices = MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert
+    hull_vertices = int(as_number(hull_vertices, "mesh_maxhullvert"))
+    if hull_vertices < LEAST_HULL_VERTICES:
+        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
     parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
     _check_base(builder, floating, base_joint, parent_body)
     options = _Options(
@@ -180,7 +184,7 @@ def add_urdf(
         massless_density=density,
         collapse=bool(collapse_fixed_joints),
         package_dirs=(package_dirs,) if isinstance(package_dirs, str | Path) else tuple(package_dirs or ()),
-        hull_vertices=MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert,
+        hull_vertices=hull_vertices,
     )
     turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
     root_pose = transform_multiply(as_transform(xform, "xform"), transform(q=turn))

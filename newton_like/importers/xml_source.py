@@ -14,6 +14,10 @@ MAX_DEPTH = 200
 """Deepest nesting of elements. Robot files have about ten levels."""
 
 
+SHOWN_CHARACTERS = 200
+"""Characters of a source that an error repeats."""
+
+
 class ImportFileError(ValueError):
     """A robot file is wrong. The message names the file, the line, the element and the cure."""
 
@@ -172,8 +176,10 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
         return XmlSource(_parse(data, "XML text", "utf-8"), "XML text", None)
     path, tried = find_file(text, None, package_dirs)
     if path is None:
+        shown = text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
+        places = f"; looked at {len(tried)} places" if len(tried) > 1 else ""
         raise FileNotFoundError(
-            f"robot file {text!r} does not exist (looked at: {', '.join(map(str, tried)) or 'none'})"
+            f"robot file {shown!r} does not exist{places}; correct the path, or name folders of packages in package_dirs"
         )
     return XmlSource(_parse(path.read_bytes(), str(path), None), str(path), path.absolute().parent)
 

@@ -1,0 +1,256 @@
+"""Wrong URDF files and wrong arguments: each is refused with the file, the line, the element and the cure."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from newton_like.importers.xml_source import ImportFileError
+from newton_like.model.builder import ModelBuilder
+from newton_like.model.columns import COLUMNS
+from newton_like.types import JointType
+
+LINKS = """<robot name="bot">
+<link name="a"/>
+<link name="b"/>
+"""
+
+
+def link(inside):
+    """A robot of one link; what is inside stands in line 3."""
+    return f'<robot name="bot">\n<link name="a">\n{inside}\n</link></robot>'
+
+
+def hinge(inside, kind="revolute"):
+    """A robot of two links and a joint; what is inside stands in line 7."""
+    return f"""{LINKS}<joint name="knee" type="{kind}">
+<parent link="a"/>
+<child link="b"/>
+{inside}
+</joint></robot>"""
+
+
+def inertial(mass='<mass value="1"/>', inertia='<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'):
+    return link(f"<inertial>\n{mass}\n{inertia}\n</inertial>")
+
+
+def collision(geometry):
+    return link(f"<collision><geometry>{geometry}</geometry></collision>")
+
+
+LIMIT = '<limit lower="-1" upper="1" effort="1" velocity="1"/>'
+
+WRONG_FILES = {
+    "broken": ('<robot name="bot">\n<link name="a">', ["line 2", "broken XML", "no element found"]),
+    "mismatched": ('<robot name="bot">\n<link name="a">\n</robot>', ["line 3", "mismatched tag"]),
+    "no xml": ("<", ["broken XML"]),
+    "other root": ("<sdf/>", ["line 1", "<sdf>", "starts with <robot>"]),
+    "no name": ('<robot><link name="a"/></robot>', ["<robot>", "no attribute 'name'"]),
+    "xacro": (
+        '<robot name="bot" xmlns:xacro="x">\n<xacro:arm/></robot>',
+        ["line 2", "<xacro:arm>", "run 'xacro file.xacro > file.urdf'"],
+    ),
+    "no links": ('<robot name="bot"/>', ["has no <link>"]),
+    "nameless link": ('<robot name="bot">\n<link/></robot>', ["line 2", "<link>", "no attribute 'name'"]),
+    "same link twice": (
+        '<robot name="bot">\n<link name="a"/>\n<link name="a"/></robot>',
+        ["line 3", "<link name='a'>", "in line 2 already; rename"],
+    ),
+    "same joint twice": (
+        hinge("", "fixed").replace("</robot>", "\n<link name='c'/>")
+        + '<joint name="knee" type="fixed"><parent link="a"/><child link="c"/></joint></robot>',
+        ["line 9", "<joint name='knee'>", "in line 4 already"],
+    ),
+    "unknown link": (
+        hinge("", "fixed").replace('<child link="b"/>', '<child link="bb"/>'),
+        ["line 6", "<child>", "'knee'", "unknown link 'bb'", "did you mean 'b'?"],
+    ),
+    "no parent": (hinge("", "fixed").replace('<parent link="a"/>', ""), ["<joint name='knee'>", "has no <parent>"]),
+    "two parents elements": (hinge('<parent link="a"/>', "fixed"), ["line 7", "has 2 <parent> elements; keep one"]),
+    "two roots": ("".join([LINKS, "</robot>"]), ["line 3", "2 root links (a, b)", "connect all but one"]),
+    "own parent": (
+        hinge("", "fixed").replace('<child link="b"/>', '<child link="a"/>'),
+        ["line 4", "link 'a' is its own parent"],
+    ),
+    "two joints to one link": (
+        hinge("", "fixed").replace("</robot>", "")
+        + '\n<joint name="also" type="fixed"><parent link="a"/><child link="b"/></joint></robot>',
+        ["line 9", "<joint name='also'>", "child of joint 'knee' (line 4) already", "tree"],
+    ),
+    "cycle": (
+        LINKS
+        + '<link name="c"/><joint name="x" type="fixed"><parent link="b"/><child link="c"/></joint>'
+        + '\n<joint name="y" type="fixed"><parent link="c"/><child link="b"/></joint></robot>',
+        ["form a cycle: b <- c <- b", "remove one"],
+    ),
+    "no joint type": (hinge("", "").replace(' type=""', ""), ["line 4", "no attribute 'type'"]),
+    "unknown joint type": (hinge("", "hinge"), ["line 4", "type='hinge'", "revolute, continuous"]),
+    "zero axis": (
+        hinge('<axis xyz="0 0 0"/>' + LIMIT),
+        ["line 7", "<axis>", "'knee' has length zero", "xyz='0 0 1'"],
+    ),
+    "short axis": (hinge('<axis xyz="0 1"/>' + LIMIT), ["line 7", "xyz='0 1' must have 3 numbers", "not 2"]),
+    "wordy axis": (hinge('<axis xyz="0 one 0"/>' + LIMIT), ["line 7", "'one' is not a number"]),
+    "nan origin": (hinge('<origin xyz="0 nan 0"/>' + LIMIT), ["line 7", "<origin>", "'nan' is not a finite number"]),
+    "infinite origin": (hinge('<origin rpy="inf 0 0"/>' + LIMIT), ["'inf' is not a finite number"]),
+    "underscored number": (hinge('<origin xyz="1_0 0 0"/>' + LIMIT), ["'1_0' is not a finite number"]),
+    "crossed limits": (
+        hinge('<limit lower="1.2" upper="0.8" effort="1" velocity="1"/>'),
+        ["line 7", "'knee': lower 1.2 is above upper 0.8; swap them"],
+    ),
+    "nan limit": (hinge('<limit lower="nan" upper="1"/>'), ["line 7", "lower='nan'"]),
+    "negative effort": (hinge('<limit effort="-1"/>'), ["line 7", "effort='-1' must be at least 0"]),
+    "negative velocity": (hinge('<limit effort="1" velocity="-1"/>'), ["velocity='-1' must be at least 0"]),
+    "negative damping": (hinge(LIMIT + '<dynamics damping="-1"/>'), ["damping='-1' must be at least 0"]),
+    "negative friction": (hinge(LIMIT + '<dynamics friction="-1"/>'), ["friction='-1' must be at least 0"]),
+    "mimic of nobody": (hinge(LIMIT + '<mimic joint="hip"/>'), ["line 7", "'knee' follows the unknown joint 'hip'"]),
+    "mimic of itself": (hinge(LIMIT + '<mimic joint="knee"/>'), ["in a circle: knee -> knee"]),
+    "mimic without joint": (hinge(LIMIT + "<mimic/>"), ["<mimic>", "no attribute 'joint'"]),
+    "fixed mimic": (hinge('<mimic joint="knee"/>', "fixed"), ["'knee' is fixed and cannot follow"]),
+    "negative mass": (inertial('<mass value="-1"/>'), ["line 4", "<mass>", "link 'a'", "-1 kg"]),
+    "nan mass": (inertial('<mass value="nan"/>'), ["line 4", "value='nan'"]),
+    "no mass": (inertial(""), ["line 3", "<inertial>", "has no <mass>"]),
+    "no inertia": (inertial(inertia=""), ["has no <inertia>"]),
+    "half an inertia": (inertial(inertia='<inertia ixx="1" iyy="1"/>'), ["line 5", "no attribute 'izz'"]),
+    "inertia without mass": (inertial('<mass value="0"/>'), ["line 5", "link 'a' has inertia but no mass"]),
+    "no geometry": (link("<collision/>"), ["line 3", "<collision>", "has no <geometry>"]),
+    "empty geometry": (collision(""), ["line 3", "<geometry>", "must hold one of box", "not nothing"]),
+    "unknown geometry": (collision("<torus/>"), ["line 3", "link 'a'", "not <torus>"]),
+    "two geometries": (collision('<sphere radius="1"/><sphere radius="1"/>'), ["not <sphere>, <sphere>"]),
+    "flat box": (collision('<box size="1 0 1"/>'), ["line 3", "<box>", "sizes must be above 0"]),
+    "negative sphere": (collision('<sphere radius="-1"/>'), ["<sphere>", "sizes must be above 0"]),
+    "no radius": (collision("<sphere/>"), ["no attribute 'radius'"]),
+    "negative visual": (
+        link('<visual><geometry><sphere radius="-1"/></geometry></visual>'),
+        ["in a visual of link 'a'"],
+    ),
+    "no file name": (collision("<mesh/>"), ["<mesh>", "no attribute 'filename'"]),
+    "zero scale": (collision('<mesh filename="m.stl" scale="1 0 1"/>'), ["scale='1 0 1' must not be zero"]),
+    "missing mesh": (
+        collision('<mesh filename="package://arm/m.stl"/>'),
+        ["line 3", "<mesh>", "collision mesh of link 'a'", "'package://arm/m.stl' is not there", "package_dirs"],
+    ),
+    "far mesh": (collision('<mesh filename="https://x.org/m.stl"/>'), ["https: is not supported; download"]),
+    "other machine": (collision('<mesh filename="file://host/m.stl"/>'), ["names the machine 'host'"]),
+    "short colour": (
+        link('<visual><geometry><sphere radius="1"/></geometry><material><color rgba="1 0 0"/></material></visual>'),
+        ["rgba='1 0 0' must have 4 numbers"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG_FILES.values(), ids=WRONG_FILES.keys())
+def test_wrong_files_are_refused_by_name_line_and_cure(tmp_path, text, words):
+    """As text and as a file; and the builder stays as it was."""
+    path = tmp_path / "bot.urdf"
+    path.write_text(text)
+    for source, name in ((text, "XML text, line"), (path, f"{path}, line")):
+        builder = ModelBuilder()
+        builder.add_body(mass=1.0, inertia=np.eye(3))
+        before = {column.name: copy.deepcopy(getattr(builder, column.name)) for column in COLUMNS}
+        with pytest.raises(ImportFileError) as caught:
+            builder.add_urdf(source)
+        message = str(caught.value)
+        assert message.startswith(name)
+        assert [word for word in words if word not in message] == [], message
+        assert {column.name: getattr(builder, column.name) for column in COLUMNS} == before
+
+
+def test_errors_are_value_errors():
+    assert issubclass(ImportFileError, ValueError)
+
+
+def test_unreadable_collision_meshes_are_named(tmp_path):
+    (tmp_path / "m.stl").write_text("solid but not a mesh")
+    path = tmp_path / "bot.urdf"
+    path.write_text(collision('<mesh filename="m.stl"/>'))
+    with pytest.raises(ImportFileError, match=r"line 3: <mesh>: the collision mesh of link 'a' .*m\.stl"):
+        ModelBuilder().add_urdf(path)
+
+
+SECRET = "the-content-of-a-private-file"
+
+ENTITIES = {
+    "bomb": (
+        '<!DOCTYPE robot [<!ENTITY a "aaaaaaaaaa">'
+        + "".join(f'<!ENTITY {x} "{f"&{y};" * 10}">' for x, y in zip("bcdefghij", "abcdefghi", strict=True))
+        + ']><robot name="&j;"/>'
+    ),
+    "external": '<!DOCTYPE robot [<!ENTITY x SYSTEM "file://{path}">]><robot name="bot"><link name="&x;"/></robot>',
+    "parameter": '<!DOCTYPE robot [<!ENTITY % x SYSTEM "file://{path}"> %x;]><robot name="bot"/>',
+    "external doctype": '<!DOCTYPE robot SYSTEM "file://{path}"><robot name="bot"><link name="a"/></robot>',
+    "harmless doctype": '<!DOCTYPE robot><robot name="bot"><link name="a"/></robot>',
+}
+
+
+@pytest.mark.parametrize("text", ENTITIES.values(), ids=ENTITIES.keys())
+def test_entities_and_document_types_are_refused(tmp_path, text):
+    (tmp_path / "secret").write_text(SECRET)
+    with pytest.raises(ImportFileError, match=r"line 1: document types and entities .* are refused.*remove") as caught:
+        ModelBuilder().add_urdf(text.replace("{path}", str(tmp_path / "secret")))
+    assert SECRET not in str(caught.value)
+
+
+def test_undeclared_entities_are_refused():
+    with pytest.raises(ImportFileError, match="undefined entity"):
+        ModelBuilder().add_urdf('<robot name="&x;"><link name="a"/></robot>')
+
+
+def test_characters_written_as_numbers_are_fine():
+    report = ModelBuilder().add_urdf('<robot name="b&#111;t &amp; co"><link name="a"/></robot>')
+    assert report.name == "bot & co"
+
+
+def test_deep_nesting_is_refused():
+    with pytest.raises(ImportFileError, match="nested deeper"):
+        ModelBuilder().add_urdf("<robot>" * 100000)
+
+
+@pytest.mark.parametrize("source", ["nowhere.urdf", "package://nobody/x.urdf", "file:///nowhere.urdf", "", "a" * 5000])
+def test_missing_files_are_named(source):
+    with pytest.raises(FileNotFoundError, match="does not exist.*; correct the path"):
+        ModelBuilder().add_urdf(source)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"scale": 0}, ValueError, "scale 0 must be above 0"),
+        ({"scale": "big"}, TypeError, "scale must be a number"),
+        ({"massless_link_density": -1}, ValueError, "at least 0"),
+        ({"xform": (1, 2)}, TypeError, "xform"),
+        ({"joint_ordering": "sideways"}, ValueError, "'dfs', 'bfs' or None"),
+        ({"up_axis": "w"}, ValueError, "unknown axis"),
+        ({"parent_body": 3}, IndexError, "parent_body 3 is out of range"),
+        (
+            {"floating": True, "base_joint": {"joint_type": JointType.FIXED}},
+            ValueError,
+            "floating or base_joint, not both",
+        ),
+        ({"base_joint": {}}, ValueError, "no 'joint_type'"),
+        ({"base_joint": {"joint_type": JointType.FIXED, "parent": 0}}, ValueError, "must not hold parent"),
+        ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
+    ],
+)
+def test_wrong_arguments(options, error, words):
+    with pytest.raises(error, match=words):
+        ModelBuilder().add_urdf(link(""), **options)
+
+
+@pytest.mark.parametrize("source", [5, None, ["a"]])
+def test_what_is_no_file_is_refused(source):
+    with pytest.raises(TypeError, match="no robot file"):
+        ModelBuilder().add_urdf(source)
+
+
+def test_robots_are_mounted_only_where_joints_stay_together():
+    builder = ModelBuilder()
+    first = builder.add_urdf(link(""))
+    loose = builder.add_link(mass=1.0)
+    with pytest.raises(ValueError, match="is in no articulation; add it to one first"):
+        builder.add_urdf(link(""), parent_body=loose)
+    with pytest.raises(ValueError, match="floating=True frees the robot"):
+        builder.add_urdf(link(""), parent_body=first.links["a"], floating=True)
+    builder.add_urdf(link(""))
+    with pytest.raises(ValueError, match="not in the articulation that was added last"):
+        builder.add_urdf(link(""), parent_body=first.links["a"])

@@ -69,7 +69,7 @@ LIGHT = {"--world-count": "2", "--num-frames": "4", "--device": "cpu"}
 HEAVY = {"--test", "--benchmark"}
 
 
-@pytest.mark.parametrize(("page", "command"), example_commands(), ids=" ".join)
+@pytest.mark.parametrize(("page", "command"), example_commands(), ids=[": ".join(c) for c in example_commands()])
 def test_example_commands_run(page, command, tmp_path):
     module, *words = shlex.split(command)
     known = help_of(module)

@@ -361,8 +361,11 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         return [shape for shape in shapes if before is None or shape < before]
 
     def _joints_of(self, body: int) -> list[int]:
-        """Joints that have a body as parent or child."""
-        return self._neighbours.joints(self).get(body, [])
+        """Joints that have a body as parent or child; of the world's those of the current world."""
+        joints = self._neighbours.joints(self).get(body, [])
+        if body < 0 and self.current_world >= 0:
+            joints = [joint for joint in joints if self.joint_world[joint] == self.current_world]
+        return joints
 
     def _forget_neighbours(self) -> None:
         """To be called after bodies of joints or shapes were renumbered."""

@@ -389,7 +389,7 @@ class ShapeMethods:
         self.shape_collision_filter_pairs.add((a, b))
 
     def _add_sized(self, geo_type, body, xform, sizes, cfg, as_site, color, opacity, label) -> int:
-        what = geo_type.name.lower()
+        what = f"shape {f'shape_{self.shape_count}' if label is None else label!r} ({geo_type.name})"
         values = []
         for name, size in sizes.items():
             size = as_number(size, f"{what}: {name}")

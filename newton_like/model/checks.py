@@ -19,6 +19,8 @@ from newton_like.types import MAXVAL, BodyFlags, GeoType, JointTargetMode, Joint
 AXIS_TOLERANCE = UNIT_TOLERANCE
 """Largest deviation of an axis' length from one that counts as rounding; as for quaternions."""
 
+_QUATERNION_JOINTS = (JointType.BALL, JointType.FREE, JointType.DISTANCE)
+
 _COUNT_OF = {
     "body": ("body_count", "bodies"),
     "joint": ("joint_count", "joints"),
@@ -88,7 +90,9 @@ def _read_reals(column, values: list, report: Report) -> np.ndarray:
     try:
         array = np.array(values, dtype=np.float64).reshape(shape)
     except (TypeError, ValueError):
-        array = np.array([_ENTRY[column.type](v, f"{column.name}[{i}]") for i, v in enumerate(values)]).reshape(shape)
+        read = _ENTRY[column.type]
+        entries = [read(value, f"{report.name(column.kind, i)}: {column.name}") for i, value in enumerate(values)]
+        array = np.array(entries).reshape(shape)
     flat = array.reshape(len(values), math.prod(shape[1:]))
     short = column.name.removeprefix(f"{column.kind}_").removeprefix("joint_")
     if column.unlimited:
@@ -193,7 +197,7 @@ def _check_layout(builder, columns: dict, report: Report) -> None:
         mine = types == joint_type
         for linear, angular in allowed:
             fits |= mine & (dims[:, 0] == linear) & (dims[:, 1] == angular)
-        coords[mine & np.isin(types, (JointType.BALL, JointType.FREE, JointType.DISTANCE))] += 1
+        coords[mine & np.isin(types, _QUATERNION_JOINTS)] += 1
     report.refuse(
         "joint", ~fits, lambda i: f"a {JointType(types[i]).name} joint cannot have dof_dim {dims[i].tolist()}"
     )
@@ -278,6 +282,17 @@ def _check_limits(columns: dict, report: Report) -> None:
     lower, upper = columns["joint_limit_lower"], columns["joint_limit_upper"]
     report.refuse(
         "dof", lower > upper, lambda i: f"limit_lower {lower[i]:g} is above limit_upper {upper[i]:g}; swap them"
+    )
+    report.refuse(
+        "dof", lower >= MAXVAL, lambda i: f"limit_lower {lower[i]:g} leaves no position; use -inf for no limit"
+    )
+    report.refuse(
+        "dof", upper <= -MAXVAL, lambda i: f"limit_upper {upper[i]:g} leaves no position; use inf for no limit"
+    )
+    limited = (lower > -MAXVAL) | (upper < MAXVAL)
+    turning = np.repeat(np.isin(columns["joint_type"], _QUATERNION_JOINTS), columns["joint_dof_dim"].sum(axis=1))
+    report.refuse(
+        "dof", limited & turning, lambda i: "a joint with a quaternion has no position limits; use a D6 joint"
     )
     low, high = columns["joint_min_distance"], columns["joint_max_distance"]
     wrong = (low >= 0.0) & (high >= 0.0) & (low > high)

@@ -12,7 +12,7 @@ from newton_like.model.checks_tree import check_mimics, check_trees, check_world
 from newton_like.model.columns import COLUMNS
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
-from newton_like.types import Axis, GeoType, warp_types
+from newton_like.types import Axis, GeoType, ShapeFlags, warp_types
 
 _HULLS = (GeoType.MESH, GeoType.CONVEX_MESH)
 
@@ -111,13 +111,14 @@ def _shapes(model: Model, layout: _Layout, columns: dict, report: Report) -> Non
     points: list[np.ndarray] = []
     radius, first, count = np.zeros(len(types)), np.zeros(len(types)), np.zeros(len(types))
     size = 0
-    for i, key in enumerate(zip(types, scales, map(id, sources), strict=True)):
+    collides = ((columns["shape_flags"] & int(ShapeFlags.COLLIDE_SHAPES)) != 0).tolist()
+    for i, key in enumerate(zip(types, scales, map(id, sources), collides, strict=True)):
         if key not in radii:
             try:
                 radii[key] = bounding_radius(types[i], scales[i], sources[i])
             except ValueError as error:
                 raise ValueError(f"{report.name('shape', i)}: {error}") from None
-            if types[i] in _HULLS:
+            if types[i] in _HULLS and collides[i]:
                 vertices = sources[i].hull_vertices * np.array(scales[i])
                 points.append(vertices)
                 hulls[key] = (size, len(vertices))

@@ -35,9 +35,10 @@ class Model:
         joint_ancestor: joint whose child is this joint's parent body, -1 for a joint on the world, ``[joint_count]``.
         shape_collision_radius: radius of the bounding sphere about the origin of the shape frame [m],
             ``[shape_count]``.
-        hull_points: vertices of the convex hulls of all meshes, scaled, in the shape frame [m], vec3. Shapes with the
-            same mesh and scale share them.
-        shape_hull_first, shape_hull_count: where a shape's vertices are in ``hull_points``; count 0 for other shapes.
+        hull_points: vertices of the convex hulls of all colliding meshes, scaled, in the shape frame [m], vec3. Shapes
+            with the same mesh and scale share them.
+        shape_hull_first, shape_hull_count: where a shape's vertices are in ``hull_points``; count 0 for shapes that are
+            no meshes or do not collide.
         shape_collision_filter_pairs: pairs of shapes that never touch: a :class:`PairSet`. Shapes of one body, and of
             bodies that a joint connects (unless told otherwise), are in it.
         gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3.

@@ -377,6 +377,19 @@ def test_missing_visual_meshes_are_warned_of_once_and_counted():
     assert builder.shape_count == 0 and len(next(iter(report.remarks.values()))) == 7
 
 
+def test_collisions_are_drawn_where_the_visuals_are_missing():
+    shape = '<collision><geometry><sphere radius="1"/></geometry></collision>'
+    text = robot(link("a", shape + '<visual><geometry><mesh filename="nowhere.stl"/></geometry></visual>'))
+    with pytest.warns(UrdfWarning):
+        builder, _ = load(text)
+    assert builder.shape_flags[0] & ShapeFlags.VISIBLE
+
+
+def test_what_a_free_joint_cannot_have_is_remarked():
+    with pytest.warns(UrdfWarning, match=r"<limit>, which is not used \(1\): j; .*<dynamics>, which is not used"):
+        load(two_links("floating", LIMIT + '<dynamics damping="1"/>'))
+
+
 def test_elements_that_are_not_understood_are_counted():
     text = robot(
         link("a", INERTIAL + "<contact><mu/></contact>"),

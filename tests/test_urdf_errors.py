@@ -1,10 +1,12 @@
 """Wrong URDF files and wrong arguments: each is refused with the file, the line, the element and the cure."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
 
+from newton_like import assets
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
@@ -168,6 +170,54 @@ def test_unreadable_collision_meshes_are_named(tmp_path):
         ModelBuilder().add_urdf(path)
 
 
+@pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
+def test_any_damage_is_refused_or_loads(rng):
+    """Random damage to a good file: lost, doubled and swapped lines, and attributes with nonsense in them."""
+    good = assets.path("quadruped.urdf").read_text().splitlines()
+    nonsense = [
+        "",
+        "nan",
+        "-1",
+        "0 0 0",
+        "1e400",
+        "x",
+        "fl_hip",
+        "trunk",
+        "1 2",
+        "\u2603",
+        "&lt;",
+        "floating",
+        "planar",
+    ]
+    refused = loaded = 0
+    for _ in range(150):
+        lines = list(good)
+        for _ in range(rng.integers(1, 4)):
+            at, other = rng.integers(0, len(lines), 2)
+            damage = rng.integers(0, 5)
+            if damage == 0:
+                del lines[at]
+            elif damage == 1:
+                lines.insert(at, lines[other])
+            elif damage == 2:
+                lines[at], lines[other] = lines[other], lines[at]
+            else:
+                values = re.findall(r'"[^"]*"', lines[at])
+                if values:
+                    lines[at] = lines[at].replace(str(rng.choice(values)), f'"{rng.choice(nonsense)}"', 1)
+        builder = ModelBuilder()
+        try:
+            builder.add_urdf("\n".join(lines))
+        except ImportFileError as error:
+            refused += 1
+            assert str(error).startswith("XML text, line") and builder.body_count == builder.joint_count == 0
+        else:
+            loaded += 1
+            assert np.all(np.isfinite(builder.body_inertia)) and np.all(np.isfinite(builder.joint_q))
+            assert builder.body_count == builder.joint_count
+    assert refused > 20 and loaded > 5  # of 150; both ways were walked
+
+
 SECRET = "the-content-of-a-private-file"
 
 ENTITIES = {
@@ -208,7 +258,7 @@ def test_deep_nesting_is_refused():
 
 @pytest.mark.parametrize("source", ["nowhere.urdf", "package://nobody/x.urdf", "file:///nowhere.urdf", "", "a" * 5000])
 def test_missing_files_are_named(source):
-    with pytest.raises(FileNotFoundError, match="does not exist.*; correct the path"):
+    with pytest.raises(FileNotFoundError, match=r"does not exist.*; correct the path"):
         ModelBuilder().add_urdf(source)
 
 

@@ -312,7 +312,11 @@ def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
                 f"of joint {joint.name!r} has length zero; give a direction such as xyz='0 0 1', or make it fixed"
             )
         joint.axis = vector / length
-    if kind != "fixed":
+    if kind == "floating":
+        for tag in ("limit", "dynamics"):
+            if element.first(tag) is not None:
+                robot.remark(f"floating joints have a <{tag}>, which is not used", joint.name)
+    elif kind != "fixed":
         _read_dynamics(element, joint)
         _read_limits(element, joint, robot)
     mimic = element.first("mimic")
@@ -350,9 +354,9 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
     upper = limit.number("upper", 0.0, infinite=True)
     if lower > upper:
         raise limit.error(f"joint {joint.name!r}: lower {lower:g} is above upper {upper:g}; swap them")
-    if joint.type in ("continuous", "floating"):
+    if joint.type == "continuous":
         if lower != 0.0 or upper != 0.0:
-            robot.remark(f"{joint.type} joints have position limits, which are not used", joint.name)
+            robot.remark("continuous joints have position limits, which are not used", joint.name)
     elif limited and not given:
         robot.remark(
             f"{joint.type} joints have a <limit> without lower and upper and get no position limit", joint.name

@@ -179,7 +179,7 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
         shown = text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
         places = f"; looked at {len(tried)} places" if len(tried) > 1 else ""
         raise FileNotFoundError(
-            f"robot file {shown!r} does not exist{places}; correct the path, or name folders of packages in package_dirs"
+            f"robot file {shown!r} does not exist{places}; correct the path, or name its package folder in package_dirs"
         )
     return XmlSource(_parse(path.read_bytes(), str(path), None), str(path), path.absolute().parent)
 

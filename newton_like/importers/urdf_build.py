@@ -1,0 +1,420 @@
+"""Calls of the model builder that make a parsed URDF robot; the way from records of the file to bodies and joints."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.geometry import inertia as rigid
+from newton_like.geometry.mesh import Mesh
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    as_transform,
+    quat_from_axis_angle,
+    quat_inverse,
+    transform,
+    transform_multiply,
+)
+from newton_like.importers.urdf_parse import Joint, Link, Piece, UrdfRobot
+from newton_like.importers.xml_source import find_file
+from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user of :func:`newton_like.importers.urdf.add_urdf` asks for; its arguments under plainer names."""
+
+    root_pose: np.ndarray
+    floating: bool
+    base_joint: dict | None
+    parent_body: int
+    scale: float
+    ordering: str | None
+    collapse: bool
+    visuals: bool
+    visuals_collide: bool
+    show_colliders: bool
+    self_collisions: bool
+    own_inertia: bool
+    massless_density: float
+    package_dirs: tuple
+    hull_vertices: int
+
+
+@dataclass
+class Body:
+    """Links that become one body: the first gives its frame, the others hang on it by fixed joints."""
+
+    links: list[Link] = field(default_factory=list)
+    frames: list[np.ndarray] = field(default_factory=list)
+
+
+class RobotBuilder:
+    """Makes one robot. All that the file can be wrong in is found by the constructor, which does not touch the builder.
+
+    Attributes:
+        links: body index by link name.
+        frames: ``(body index, pose in the body)`` by link name.
+        joints: joint index by joint name.
+        shapes: shape indices by link name.
+        base_joint: index of the joint that holds or frees the root link.
+        articulation: index of the articulation.
+    """
+
+    def __init__(self, builder, robot: UrdfRobot, options: Options):
+        self.builder, self.robot, self.options = builder, robot, options
+        order = _ordered(robot, options.ordering)
+        self._meshes = _load_meshes(robot, options)
+        self._bodies, self._body_of = _group(robot, order, options)
+        self._kept = [joint for joint in order if joint.child in self._bodies]
+        self.links: dict[str, int] = {}
+        self.frames: dict[str, tuple[int, np.ndarray]] = {}
+        self.joints: dict[str, int] = {}
+        self.shapes: dict[str, list[int]] = {name: [] for name in robot.links}
+
+    def build(self) -> None:
+        """Calls the builder: bodies, joints, shapes, the articulation, forbidden collisions."""
+        start = {joint.name: _start(joint, self.robot) for joint in self._kept}
+        for name, pose in self._poses(start).items():
+            self._add_body(name, pose)
+        self.base_joint = self._add_base()
+        for joint in self._kept:
+            self._add_joint(joint, start[joint.name])
+        for joint in self._kept:
+            self._add_mimic(joint)
+        for name in self._bodies:
+            self._add_shapes(name)
+        joints = [self.base_joint, *self.joints.values()]
+        if self.options.parent_body >= 0:
+            self.articulation = articulation_of(self.builder, self.options.parent_body)
+            self.builder.extend_articulation(self.articulation, joints)
+        else:
+            self.articulation = self.builder.add_articulation(joints, label=self.robot.name)
+        self._filter_collisions()
+        self._remark_massless()
+
+    def _poses(self, start: dict[str, float]) -> dict[str, np.ndarray]:
+        """Initial poses of all bodies in the world, in the order in which they are added."""
+        pose = self.options.root_pose
+        if self.options.parent_body >= 0:
+            pose = transform_multiply(as_transform(self.builder.body_q[self.options.parent_body]), pose)
+        poses = {self.robot.root: pose}
+        for joint in self._kept:
+            placed = transform_multiply(poses[self._carrier(joint.parent)], self._joint_frame(joint))
+            moved = _displacement(joint, start[joint.name] * self._unit(joint))
+            poses[joint.child] = transform_multiply(placed, moved)
+        return poses
+
+    def _label(self, name: str) -> str:
+        return f"{self.robot.name}/{name}"
+
+    def _carrier(self, link: str) -> str:
+        """Name of the first link of the body that a link belongs to."""
+        return self._body_of[link][0]
+
+    def _unit(self, joint: Joint) -> float:
+        """Metres of the model for a metre of the file where the joint slides, 1 where it turns."""
+        return self.options.scale if joint.type == "prismatic" else 1.0
+
+    def _scaled(self, pose: np.ndarray) -> np.ndarray:
+        return transform(self.options.scale * pose[:3], pose[3:])
+
+    def _joint_frame(self, joint: Joint) -> np.ndarray:
+        """Pose of the joint frame in its parent body."""
+        return transform_multiply(self._body_of[joint.parent][1], self._scaled(joint.origin))
+
+    def _add_body(self, name: str, pose: np.ndarray) -> None:
+        body = self._bodies[name]
+        parts = []
+        for link, frame in zip(body.links, body.frames, strict=True):
+            if self.options.own_inertia and link.inertial is not None:
+                mass, com, inertia = link.inertial
+                scale = self.options.scale
+                parts.append(rigid.transform(mass, scale * com, scale**2 * inertia, frame))
+        # A centre of mass without mass says nothing, where other parts have mass.
+        mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
+        if rigid.check(mass, inertia) is not None:
+            possible = rigid.nearest_possible(inertia)
+            change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)
+            self.robot.remark(
+                "links have an inertia that no body has (a moment is negative or above the sum of the others); the "
+                "nearest possible one is used",
+                f"{name} ({100.0 * change:.2g} % away)",
+            )
+            inertia = possible
+        index = self.builder.add_link(xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name))
+        for link, frame in zip(body.links, body.frames, strict=True):
+            self.links[link.name] = index
+            self.frames[link.name] = (index, frame)
+
+    def _add_base(self) -> int:
+        builder, pose, root = self.builder, self.options.root_pose, self.links[self.robot.root]
+        if self.options.base_joint is not None:
+            # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
+            settings = {
+                "label": self._label("base_joint"),
+                "parent_xform": transform(pose[:3]),
+                "child_xform": transform(q=quat_inverse(pose[3:])),
+                **self.options.base_joint,
+            }
+            return builder.add_joint(settings.pop("joint_type"), self.options.parent_body, root, **settings)
+        if self.options.floating:
+            return builder.add_joint_free(root, label=self._label("floating_base"))
+        label = self._label("fixed_base")
+        return builder.add_joint_fixed(self.options.parent_body, root, parent_xform=pose, label=label)
+
+    def _add_joint(self, joint: Joint, start: float) -> None:
+        builder = self.builder
+        ends = (self.links[joint.parent], self.links[joint.child])
+        placed = {"parent_xform": self._joint_frame(joint), "label": self._label(joint.name)}
+        if joint.type == "fixed":
+            index = builder.add_joint_fixed(*ends, **placed)
+        elif joint.type == "floating":
+            index = builder.add_joint_free(ends[1], parent=ends[0], **placed)
+        elif joint.type == "planar":
+            u, v = _plane(joint.axis)
+            turn = self._dof(dataclasses.replace(joint, lower=None, upper=None, effort=None, velocity=None), joint.axis)
+            sliding = [self._dof(joint, axis, sliding=True) for axis in (u, v)]
+            index = builder.add_joint_d6(*ends, linear_axes=sliding, angular_axes=[turn], **placed)
+        else:
+            sliding = joint.type == "prismatic"
+            dof = self._dof(joint, joint.axis, sliding=sliding, start=start * self._unit(joint))
+            add = builder.add_joint_prismatic if sliding else builder.add_joint_revolute
+            index = add(*ends, axis=dof, **placed)
+            builder.joint_q[builder.joint_q_start[index]] = start * self._unit(joint)
+        self.joints[joint.name] = index
+
+    def _dof(self, joint: Joint, axis, sliding: bool = False, start: float = 0.0):
+        """Settings of one axis: those of the file, and the builder's defaults for the rest."""
+        unit = self.options.scale if sliding else 1.0
+        default = self.builder.default_joint_cfg
+        settings = {"axis": tuple(axis.tolist())}
+        if joint.type == "continuous":
+            settings.update(limit_lower=-MAXVAL, limit_upper=MAXVAL)
+        elif joint.lower is not None:
+            settings.update(limit_lower=_limit(unit * joint.lower), limit_upper=_limit(unit * joint.upper))
+        if joint.effort is not None:
+            settings["effort_limit"] = _limit(joint.effort)
+        if joint.velocity is not None:
+            settings["velocity_limit"] = _limit(unit * joint.velocity)
+        for name in ("damping", "friction"):
+            if getattr(joint, name) is not None:
+                settings[name] = getattr(joint, name)
+        if default.actuator_mode is None:
+            settings["actuator_mode"] = JointTargetMode.POSITION
+        if default.target_q is None and start != 0.0:
+            settings["target_q"] = start
+        return default.copy(**settings)
+
+    def _add_mimic(self, joint: Joint) -> None:
+        if joint.mimic is None:
+            return
+        leader, multiplier, offset = joint.mimic
+        unit, leader_unit = self._unit(joint), self._unit(self.robot.joints[leader])
+        self.builder.set_joint_mimic(
+            self.joints[joint.name], self.joints[leader], coeffs=(unit * offset, multiplier * unit / leader_unit)
+        )
+
+    def _add_shapes(self, name: str) -> None:
+        body, options = self._bodies[name], self.options
+        default = self.builder.default_shape_cfg
+        for link, frame in zip(body.links, body.frames, strict=True):
+            density = 0.0
+            if not options.own_inertia:
+                density = default.density
+            elif link.inertial is None:
+                density = options.massless_density
+            colliders = link.visuals if options.visuals_collide else link.collisions
+            visuals = [piece for piece in link.visuals if self._has_geometry(piece)] if options.visuals else []
+            cfg = default.copy(density=density, is_visible=options.show_colliders or not visuals)
+            for number, piece in enumerate(colliders):
+                self._add_shape(link, piece, frame, cfg, piece.name or f"collision_{number}")
+            cfg = default.copy(density=0.0, has_shape_collision=False, has_particle_collision=False, is_visible=True)
+            for number, piece in enumerate(visuals):
+                self._add_shape(link, piece, frame, cfg, piece.name or f"visual_{number}")
+
+    def _has_geometry(self, piece: Piece) -> bool:
+        """Whether it is not a mesh that could not be read."""
+        return piece.geometry.kind != "mesh" or id(piece.geometry) in self._meshes
+
+    def _add_shape(self, link: Link, piece: Piece, frame: np.ndarray, cfg, name: str) -> None:
+        builder, geometry, scale = self.builder, piece.geometry, self.options.scale
+        body = self.links[link.name]
+        size = [scale * number for number in geometry.size]
+        settings = {
+            "xform": transform_multiply(frame, self._scaled(piece.origin)),
+            "cfg": cfg,
+            "label": f"{self._label(link.name)}/{name}",
+            "color": None if piece.rgba is None else piece.rgba[:3],
+            "opacity": None if piece.rgba is None else piece.rgba[3],
+        }
+        if geometry.kind == "box":
+            hx, hy, hz = (0.5 * side for side in size)
+            shape = builder.add_shape_box(body, hx=hx, hy=hy, hz=hz, **settings)
+        elif geometry.kind == "sphere":
+            shape = builder.add_shape_sphere(body, radius=size[0], **settings)
+        elif geometry.kind == "mesh":
+            shape = builder.add_shape_mesh(body, mesh=self._meshes[id(geometry)], scale=tuple(size), **settings)
+        else:
+            add = builder.add_shape_cylinder if geometry.kind == "cylinder" else builder.add_shape_capsule
+            shape = add(body, radius=size[0], half_height=0.5 * size[1], **settings)
+        self.shapes[link.name].append(shape)
+
+    def _filter_collisions(self) -> None:
+        """Forbids pairs of the robot's shapes: all of them, or those of welded and of neighbouring links."""
+        weld = {self._carrier(self.robot.root): self._carrier(self.robot.root)}
+        neighbours = set()
+        self_collisions = self.options.self_collisions
+        for joint in self._kept:
+            parent = weld[self._carrier(joint.parent)]
+            weld[joint.child] = parent if joint.type == "fixed" else joint.child
+            if joint.type != "fixed":
+                neighbours.add((parent, joint.child))
+        groups: dict[str, list[int]] = {}
+        for link, shapes in self.shapes.items():
+            group = weld[self._carrier(link)] if self_collisions else ""
+            colliding = [shape for shape in shapes if self._collides(shape)]
+            groups.setdefault(group, []).extend(colliding)
+        pairs = [(a, b) for group in groups.values() for n, a in enumerate(group) for b in group[n + 1 :]]
+        for parent, child in neighbours if self_collisions else ():
+            pairs += [(a, b) for a in groups.get(parent, ()) for b in groups.get(child, ())]
+        self.builder.shape_collision_filter_pairs.update(pairs)
+
+    def _collides(self, shape: int) -> bool:
+        return bool(self.builder.shape_flags[shape] & ShapeFlags.COLLIDE_SHAPES)
+
+    def _remark_massless(self) -> None:
+        carried = {name: self.builder.body_mass[self.links[name]] for name in self._bodies}
+        for joint in reversed(self._kept):
+            carried[self._carrier(joint.parent)] += carried[joint.child]
+            if carried[joint.child] == 0.0 and joint.type != "fixed":
+                self.robot.remark("joints move links without any mass; give them an <inertial>", joint.name)
+
+
+def articulation_of(builder, body: int) -> int:
+    """Articulation of a body.
+
+    Raises:
+        ValueError: it is in none.
+    """
+    for joint, child in enumerate(builder.joint_child):
+        if child == body and builder.joint_articulation[joint] >= 0:
+            return builder.joint_articulation[joint]
+    raise ValueError(
+        f"parent_body: body {builder.body_label[body]!r} (index {body}) is in no articulation; add it to one first"
+    )
+
+
+def _ordered(robot: UrdfRobot, ordering: str | None) -> list[Joint]:
+    """Joints with every parent before its children."""
+    if ordering is None:
+        placed = {robot.root}
+        for joint in robot.joints.values():
+            if joint.parent not in placed:
+                raise joint.element.error(
+                    f"stands before the joint that moves its parent link {joint.parent!r}; use joint_ordering='dfs'"
+                )
+            placed.add(joint.child)
+        return list(robot.joints.values())
+    below = robot.children()
+    order, waiting = [], deque(below[robot.root])
+    while waiting:
+        joint = waiting.popleft()
+        order.append(joint)
+        if ordering == "dfs":
+            waiting.extendleft(reversed(below[joint.child]))
+        else:
+            waiting.extend(below[joint.child])
+    return order
+
+
+def _load_meshes(robot: UrdfRobot, options: Options) -> dict[int, Mesh]:
+    """Meshes of all pieces that will be used, by the identity of their geometry."""
+    meshes = {}
+    for link in robot.links.values():
+        groups = []
+        if options.visuals or options.visuals_collide:
+            groups.append((link.visuals, options.visuals_collide))
+        if not options.visuals_collide:
+            groups.append((link.collisions, True))
+        for pieces, needed in groups:
+            for piece in pieces:
+                geometry = piece.geometry
+                if geometry.kind != "mesh":
+                    continue
+                try:
+                    meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
+                except (OSError, ValueError) as error:
+                    if needed:
+                        raise geometry.element.error(
+                            f"the collision mesh of link {link.name!r} cannot be used: {error}"
+                        ) from error
+                    robot.remark("visual meshes are missing or unreadable and left out", geometry.filename)
+    return meshes
+
+
+def _load_mesh(robot: UrdfRobot, filename: str, options: Options) -> Mesh:
+    path, tried = find_file(filename, robot.source.folder, options.package_dirs)
+    if path is None:
+        places = ", ".join(str(place) for place in tried[:4]) + (", ..." if len(tried) > 4 else "")
+        raise FileNotFoundError(
+            f"{filename!r} is not there (looked at {places or 'no folder'}); name the folder of its package in "
+            "package_dirs, or correct the file name"
+        )
+    return Mesh.from_file(path, max_hull_vertices=options.hull_vertices)
+
+
+def _group(robot: UrdfRobot, order: list[Joint], options: Options):
+    """Bodies by the name of their first link; and for each link that name and its pose in the body."""
+    body_of = {robot.root: (robot.root, IDENTITY)}
+    bodies = {robot.root: Body([robot.links[robot.root]], [IDENTITY])}
+    for joint in order:
+        link = robot.links[joint.child]
+        if joint.type == "fixed" and options.collapse:
+            carrier, pose = body_of[joint.parent]
+            pose = transform_multiply(pose, transform(options.scale * joint.origin[:3], joint.origin[3:]))
+        else:
+            carrier, pose = link.name, IDENTITY
+        body_of[link.name] = (carrier, pose)
+        body = bodies.setdefault(carrier, Body())
+        body.links.append(link)
+        body.frames.append(pose)
+    return bodies, body_of
+
+
+def _start(joint: Joint, robot: UrdfRobot) -> float:
+    """Initial position of a hinge or slider, in the units of the file."""
+    if joint.mimic is not None:
+        leader, multiplier, offset = joint.mimic
+        return multiplier * _start(robot.joints[leader], robot) + offset
+    if joint.lower is None or joint.type == "planar" or joint.lower <= 0.0 <= joint.upper:
+        return 0.0
+    start = joint.lower if joint.lower > 0.0 else joint.upper
+    robot.remark("joints cannot be at 0 and start at the nearer limit", f"{joint.name} ({start:g})")
+    return start
+
+
+def _displacement(joint: Joint, position: float) -> np.ndarray:
+    if position == 0.0:
+        return IDENTITY
+    if joint.type == "prismatic":
+        return transform(position * joint.axis)
+    return transform(q=quat_from_axis_angle(joint.axis, position))
+
+
+def _plane(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two axes that make a right-handed frame with a normal; x and y for the normal z, and so on around."""
+    main = int(np.argmax(np.abs(normal)))
+    u = np.eye(3)[(main + 1) % 3]
+    u = u - np.dot(u, normal) * normal
+    u /= np.linalg.norm(u)
+    return u, np.cross(normal, u)
+
+
+def _limit(value: float) -> float:
+    """A limit with the numbers that files write for "none" (inf, 1e16) brought to the one that arrays hold."""
+    return math.copysign(min(abs(value), MAXVAL), value)

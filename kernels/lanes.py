@@ -209,6 +209,19 @@ def _scalar_math(real) -> types.SimpleNamespace:
             a[start + b * stride + i] = mem[at + i, t] + real(0.0)
 
     @wp.func
+    def stage_out_where(
+        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int,
+        mask: wp.array[bool], mask_start: int, mask_stride: int,
+    ):  # fmt: skip
+        if mask[mask_start + b * mask_stride]:
+            for i in range(n):
+                a[start + b * stride + i] = mem[at + i, t] + real(0.0)
+
+    @wp.func
+    def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool:
+        return mask[start + b * stride]
+
+    @wp.func
     def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool:
         found = bool(False)
         for i in range(n):
@@ -332,6 +345,23 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
         f" for (int i = 0; i < n; ++i) to[i] = from[i * {width}] + ({_C_NAME[real]})0; }}"
     )
     def stage_out(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int): ...
+
+    @wp.func_native(
+        f"{last} for (int k = 0; k < valid; ++k) {{ if (!mask.data[mask_start + mask_stride * (b * {width} + k)]) continue;"
+        f" {_C_NAME[real]}* to = a.data + start + (size_t)stride * (b * {width} + k);"
+        f" const {_C_NAME[real]}* from = ({_C_NAME[real]}*)(mem.data + at) + k;"
+        f" for (int i = 0; i < n; ++i) to[i] = from[i * {width}] + ({_C_NAME[real]})0; }}"
+    )
+    def stage_out_where(
+        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int,
+        mask: wp.array[bool], mask_start: int, mask_stride: int,
+    ): ...  # fmt: skip
+
+    @wp.func_native(
+        f"{last} bool found = false;"
+        f" for (int k = 0; k < valid; ++k) found |= mask.data[start + stride * (b * {width} + k)]; return found;"
+    )
+    def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool: ...
 
     @wp.func_native(
         f"{last} for (int k = 0; k < valid; ++k) {{ const {_C_NAME[real]}* from = a.data + start + (size_t)stride * (b * {width} + k);"

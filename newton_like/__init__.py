@@ -1,5 +1,6 @@
 """A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots at once, on CPU and GPU."""
 
+from newton_like.kinematics import eval_fk
 from newton_like.model import Contacts, Control, JointDofConfig, Model, ModelBuilder, ShapeConfig, State
 from newton_like.types import Axis, BodyFlags, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
 
@@ -20,4 +21,5 @@ __all__ = [
     "ShapeConfig",
     "ShapeFlags",
     "State",
+    "eval_fk",
 ]

@@ -175,10 +175,10 @@ def find_batches(model) -> list[Batch]:
     for key, members in groups.items():
         index = np.array([a for a, _ in members])
         places = np.stack(
-            [start[index], q_start[start[index]], qd_start[start[index]], [f for _, f in members]], axis=1
+            [start[index], q_start[start[index]], qd_start[start[index]], [f for _, f in members], index], axis=1
         )
         for run in _even_runs(places):
-            batches.append(Batch(templates[key], index[run], *places[run].T, worlds[index[run]]))
+            batches.append(Batch(templates[key], index[run], *places[run, :4].T, worlds[index[run]]))
     return sorted(batches, key=lambda batch: int(batch.articulations[0]))
 
 

@@ -12,7 +12,7 @@ from newton_like.coercion import as_axis, as_index, as_number, as_vector
 from newton_like.model import JointDofConfig, ModelBuilder, ShapeConfig
 from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, warp_types
 from tests.support import reference
-from tests.support.random_trees import random_tree, random_unit
+from tests.support.random_trees import random_transform, random_tree, random_unit
 
 NAN, INF = float("nan"), float("inf")
 UNIT = {"mass": 1.0, "inertia": np.eye(3)}
@@ -344,6 +344,33 @@ def test_massless_bodies_are_refused_where_the_mass_matrix_is_singular(rng):
         assert refused == singular, (smallest, builder.body_mass)
         verdicts.append(refused)
     assert 5 < sum(verdicts) < 55  # both happen
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e-3])
+def test_a_point_mass_on_the_axis_is_nothing_to_turn(rng, offset):
+    """A massless arm on a hinge carries a point through a weld; frames are random, the point is on the axis or off."""
+    builder = ModelBuilder()
+    base, arm, point = (builder.add_link(**unit) for unit in (UNIT, {}, {"mass": 1.0}))
+    frames = [random_transform(rng) for _ in range(3)]
+    axis = random_unit(rng)
+    across = np.cross(axis, random_unit(rng))
+    # In the frame of the hinge, turned by zero, then back through the weld into the frame of the point.
+    place = rng.normal() * axis + offset * across / np.linalg.norm(across)
+    place = np.append(place, 1.0)
+    matrices = [reference.pose_matrix(x) for x in frames]
+    com = np.linalg.inv(matrices[2]) @ matrices[1] @ place
+    builder.body_com[point] = com[:3]
+    joints = [
+        builder.add_joint_free(base, parent_xform=random_transform(rng), child_xform=random_transform(rng)),
+        builder.add_joint_revolute(base, arm, axis=axis, parent_xform=frames[0], child_xform=frames[1], label="hinge"),
+        builder.add_joint_fixed(arm, point, parent_xform=frames[2]),
+    ]
+    builder.add_articulation(joints)
+    if offset:
+        builder.finalize("cpu")
+    else:
+        with pytest.raises(ValueError, match=r"joint 'hinge' .*no inertia about an axis"):
+            builder.finalize("cpu")
 
 
 def test_armature_moves_where_mass_does_not():

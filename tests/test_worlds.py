@@ -108,9 +108,10 @@ def test_a_world_holds_what_its_builder_held(rng):
     assert set(many["body_world"]) == {0, 1, 2, 3}
 
 
-def test_moving_a_scene_moves_everything_rigidly(rng):
-    """FK of the moved copy is the moved FK; kinetic energy and joint forces of the source stay; static shapes move."""
-    source = scene(rng)
+@pytest.mark.parametrize("floating", [True, False])
+def test_moving_a_scene_moves_everything_rigidly(rng, floating):
+    """FK of the moved copy is the moved FK, poses and velocities; static shapes move, those on bodies stay on them."""
+    source = scene(rng, floating=floating)
     for index in range(source.body_count):
         source.body_qd[index] = tuple(rng.normal(size=6))
     model = source.finalize("cpu", dtype=wp.float64)

@@ -410,10 +410,8 @@ class ShapeMethods:
         )
 
     def _add_mass(self, body: int, mass: float, com, moments) -> None:
-        parts = [(self.body_mass[body], self.body_com[body], self.body_inertia[body]), (mass, com, moments)]
-        if parts[0][0] == 0.0 and not np.any(parts[0][2]):
-            parts = parts[1:]  # a centre of mass without mass says nothing
-        mass, com, moments = inertia.combine(parts)
+        present = (self.body_mass[body], self.body_com[body], self.body_inertia[body])
+        mass, com, moments = inertia.combine([present, (mass, com, moments)])
         self.body_mass[body] = mass
         self.body_com[body] = tuple(com.tolist())
         self.body_inertia[body] = tuple(map(tuple, moments.tolist()))

@@ -125,12 +125,10 @@ def _merge_masses(builder, welds, host, pose) -> None:
         if host[body] >= 0:
             parts.setdefault(host[body], []).append(inertia.transform(*part(body), pose[body]))
     for body, merged in parts.items():
-        massive = [p for p in [part(body), *merged] if p[0] != 0.0 or np.any(p[2])]
-        if massive:
-            mass, com, moments = inertia.combine(massive)
-            builder.body_mass[body] = mass
-            builder.body_com[body] = tuple(com.tolist())
-            builder.body_inertia[body] = tuple(map(tuple, moments.tolist()))
+        mass, com, moments = inertia.combine([part(body), *merged])
+        builder.body_mass[body] = mass
+        builder.body_com[body] = tuple(com.tolist())
+        builder.body_inertia[body] = tuple(map(tuple, moments.tolist()))
 
 
 def _move_entities(builder, host, pose) -> None:

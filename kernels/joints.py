@@ -156,6 +156,44 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return a
 
     @m.func
+    def rotation_error(t: int, at: int, goal: Quat, mem: m.memory) -> Vec3:
+        """The rotation vector, in the parent anchor frame, from the orientation at `at` to `goal`."""
+        return m.quat_log(m.quat_multiply(goal, m.quat_conjugate(m.quat_normalize(m.get4(mem, at, t)))))
+
+    @m.func
+    def joint_errors(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """error <- from the coordinates of joint k to their targets, strain <- from their rest values, along each dof."""
+        kind = T.kind[k]
+        dof = T.dof_at[k]
+        at = T.q_at[k]
+        if kind == BALL:
+            rest = m.quat(m.gain(P, b, dof, 3), m.gain(P, b, dof + 1, 3), m.gain(P, b, dof + 2, 3), m.gain(P, b, dof, 14))
+            goal = m.quat_normalize(m.get4(mem, L.target_q + at, t))
+            m.put3(mem, L.error + dof, t, rotation_error(t, L.q + at, goal, mem))
+            m.put3(mem, L.strain + dof, t, m.neg3(rotation_error(t, L.q + at, rest, mem)))
+        elif kind == FREE:
+            for i in range(2):
+                m.put3(mem, L.error + dof + 3 * i, t, m.zero3())
+                m.put3(mem, L.strain + dof + 3 * i, t, m.zero3())
+        else:
+            for i in range(T.linear[k] + T.angular[k]):
+                q = m.get(mem, L.q + at + i, t)
+                m.put(mem, L.error + dof + i, t, m.sub(m.get(mem, L.target_q + at + i, t), q))
+                m.put(mem, L.strain + dof + i, t, m.sub(q, m.gain(P, b, dof + i, 3)))
+
+    @m.func
+    def joint_force(t: int, k: int, T: Tree, L: Layout, mem: m.memory):
+        """Turns the force of a FREE joint, a world wrench at the centre of mass, into the parent anchor frame of its coordinates."""
+        if T.kind[k] == FREE:
+            dof = T.dof_at[k]
+            f = m.get3(mem, L.force + dof, t)
+            n = m.get3(mem, L.force + dof + 3, t)
+            for i in range(3):
+                axis = m.get3(mem, L.subspace + 6 * (dof + i), t)
+                m.put(mem, L.force + dof + i, t, m.dot(axis, f))
+                m.put(mem, L.force + dof + 3 + i, t, m.dot(axis, n))
+
+    @m.func
     def write_pose(t: int, k: int, slot: int, L: Layout, mem: m.memory):
         """The public pose and velocity of body k, at place `slot`: link frame in the world; velocity of the centre of mass, angular one."""
         v = m.get6(mem, L.twist + 6 * k, t)

@@ -95,6 +95,57 @@ def _native(width: int, real, statements: str, *names: str) -> str:
     return f"{simd_types(width, real)}{load} simd out; {statements} {store}"
 
 
+def _transpose(size: int) -> str:
+    """C++ statements that transpose the square matrix with the rows ``r0, r1, ...`` of `size` numbers, in place."""
+    text, half = "", size // 2
+    while half:
+        # in every square of 2 half x 2 half, exchange the two blocks off its diagonal
+        low = ", ".join(str(i if not i & half else size + i - half) for i in range(size))
+        high = ", ".join(str(i + half if not i & half else size + i) for i in range(size))
+        for i in range(size):
+            if not i & half:
+                a, b = f"r{i}", f"r{i + half}"
+                text += f"{{ const simd x = __builtin_shufflevector({a}, {b}, {low});"
+                text += f" {b} = __builtin_shufflevector({a}, {b}, {high}); {a} = x; }}"
+        half //= 2
+    return text
+
+
+def _valid(width: int) -> str:
+    """C++ expression: the number of worlds of block b. The last block may be short."""
+    return f"(count - b * {width} < {width} ? count - b * {width} : {width})"
+
+
+def _staging_code(width: int, real, inward: bool, wanted: str = "true") -> str:
+    """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
+
+    Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Worlds
+    that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
+    """
+    worlds = range(width)
+    place = f"a.data + start + (size_t)stride * (b * {width} + "
+    if inward:
+        rows = f"const real_t* row[{width}]; for (int k = 0; k < {width}; ++k) row[k] = {place}(k < valid ? k : valid - 1));"
+        load = "".join(f"simd r{k}; __builtin_memcpy(&r{k}, row[{k}] + i, sizeof(simd));" for k in worlds)
+        store = "".join(f"__builtin_memcpy(lane + (size_t)(i + {k}) * {width}, &r{k}, sizeof(simd));" for k in worlds)
+        single = f"lane[(size_t)i * {width} + k] = row[k][i];"
+    else:
+        # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
+        rows = f"real_t* row[{width}]; for (int k = 0; k < {width}; ++k) row[k] = k < valid && {wanted} ? {place}k) : nullptr;"
+        load = "".join(
+            f"simd r{k}; __builtin_memcpy(&r{k}, lane + (size_t)(i + {k}) * {width}, sizeof(simd)); r{k} = r{k} + real_t(0);"
+            for k in worlds
+        )
+        store = "".join(f"if (row[{k}]) __builtin_memcpy(row[{k}] + i, &r{k}, sizeof(simd));" for k in worlds)
+        single = f"if (row[k]) row[k][i] = lane[(size_t)i * {width} + k] + real_t(0);"
+    return (
+        f"{simd_types(width, real)} const int valid = {_valid(width)}; {rows} real_t* lane = (real_t*)(mem.data + at);"
+        f" if (n >= {width}) for (int j = 0; j < n; j += {width}) {{"
+        f" const int i = j + {width} <= n ? j : n - {width}; {load} {_transpose(width)} {store} }}"
+        f" else for (int k = 0; k < {width}; ++k) for (int i = 0; i < n; ++i) {{ {single} }}"
+    )
+
+
 @cache
 def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
     """The namespace ``m`` of lanes of `width` worlds and scalar type `real` (``wp.float32`` or ``wp.float64``)."""
@@ -230,14 +281,14 @@ def _scalar_math(real) -> types.SimpleNamespace:
         return found
 
     @wp.func
-    def recall(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int):
+    def recall(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int):
         for i in range(n):
-            mem[at + i, t] = kept[b, i]
+            mem[at + i, t] = kept[b, first + i]
 
     @wp.func
-    def keep(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int):
+    def keep(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int):
         for i in range(n):
-            kept[b, i] = mem[at + i, t]
+            kept[b, first + i] = mem[at + i, t]
 
     return types.SimpleNamespace(**locals())
 
@@ -328,34 +379,25 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     )
     def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
 
-    # The last block may be short: missing worlds read the last one's numbers, and nobody writes them back.
-    last = f"const int valid = count - b * {width} < {width} ? count - b * {width} : {width};"
+    @wp.func_native(_staging_code(width, real, inward=True))
+    def stage_in(
+        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
+    ): ...
 
-    @wp.func_native(
-        f"{last} for (int k = 0; k < {width}; ++k) {{ const {_C_NAME[real]}* from = a.data + start +"
-        f" (size_t)stride * (b * {width} + (k < valid ? k : valid - 1)); {_C_NAME[real]}* to = ({_C_NAME[real]}*)(mem.data + at) + k;"
-        f" for (int i = 0; i < n; ++i) to[i * {width}] = from[i]; }}"
-    )
-    def stage_in(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int): ...
+    @wp.func_native(_staging_code(width, real, inward=False))
+    def stage_out(
+        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
+    ): ...
 
-    # Adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate.
-    @wp.func_native(
-        f"{last} for (int k = 0; k < valid; ++k) {{ {_C_NAME[real]}* to = a.data + start + (size_t)stride * (b * {width} + k);"
-        f" const {_C_NAME[real]}* from = ({_C_NAME[real]}*)(mem.data + at) + k;"
-        f" for (int i = 0; i < n; ++i) to[i] = from[i * {width}] + ({_C_NAME[real]})0; }}"
-    )
-    def stage_out(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int): ...
+    chosen = f"mask.data[mask_start + mask_stride * (b * {width} + k)]"
 
-    @wp.func_native(
-        f"{last} for (int k = 0; k < valid; ++k) {{ if (!mask.data[mask_start + mask_stride * (b * {width} + k)]) continue;"
-        f" {_C_NAME[real]}* to = a.data + start + (size_t)stride * (b * {width} + k);"
-        f" const {_C_NAME[real]}* from = ({_C_NAME[real]}*)(mem.data + at) + k;"
-        f" for (int i = 0; i < n; ++i) to[i] = from[i * {width}] + ({_C_NAME[real]})0; }}"
-    )
+    @wp.func_native(_staging_code(width, real, inward=False, wanted=chosen))
     def stage_out_where(
         mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int,
         mask: wp.array[bool], mask_start: int, mask_stride: int,
     ): ...  # fmt: skip
+
+    last = f"const int valid = {_valid(width)};"
 
     @wp.func_native(
         f"{last} bool found = false;"
@@ -369,10 +411,10 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     )
     def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool: ...
 
-    @wp.func_native("__builtin_memcpy(mem.data + at, kept.data + (size_t)b * kept.shape[1], n * sizeof(*mem.data));")
-    def recall(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
+    @wp.func_native("__builtin_memcpy(mem.data + at, kept.data + (size_t)b * kept.shape[1] + first, n * sizeof(*mem.data));")
+    def recall(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
 
-    @wp.func_native("__builtin_memcpy(kept.data + (size_t)b * kept.shape[1], mem.data + at, n * sizeof(*mem.data));")
-    def keep(mem: wp.array2d[lane], at: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
+    @wp.func_native("__builtin_memcpy(kept.data + (size_t)b * kept.shape[1] + first, mem.data + at, n * sizeof(*mem.data));")
+    def keep(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
 
     return types.SimpleNamespace(**locals())

@@ -130,10 +130,16 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         composite: int
         # generalized inertia and velocity
         h: int
+        error: int
+        strain: int
         root: int
         drag: int
         push: int
+        saturated: int
+        excess: int
+        over: int
         tau: int
+        u: int
         z: int
         # constraints
         gap: int
@@ -150,7 +156,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         coupling_impulse: int
         coupling_row: int
         coupling_y: int
-        go: int
+        stash: int
         # outputs
         body_q: int
         body_qd: int

@@ -228,12 +228,12 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         q=template.coords, v=n, force=n, target_q=template.coords, target_v=n, act=n, wrench=6 * bodies,
         origin=3, quat=4 * (bodies + 1), rot=9 * (bodies + 1), pos=3 * (bodies + 1), com=3 * bodies, subspace=6 * n,
         twist=6 * (bodies + 1), drift=6 * (bodies + 1), load=6 * bodies, composite=10 * bodies,
-        h=int((template.depth + 1).sum()), root=n, drag=n, push=n, tau=n, z=n,
+        error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1, tau=n, u=n, z=n,
         gap=candidates, near=candidates, point=3 * candidates,
-        impulse=rows * candidates, dof_impulse=4 * n, coupling_impulse=couplings,
+        impulse=rows * candidates, coupling_impulse=couplings, dof_impulse=3 * n,
         contact=14 * candidates, contact_y=reach * rows * candidates,
-        dof_need=n, dof_fresh=n, dof_row=8 * n, dof_y=reach * n,
-        coupling_row=4 * couplings, coupling_y=n * couplings, go=1,
+        dof_need=n, dof_fresh=n, dof_row=7 * n, dof_y=reach * n,
+        coupling_row=4 * couplings, coupling_y=n * couplings, stash=1 + 4 * n + rows * candidates + couplings,
         body_q=7 * bodies, body_qd=6 * bodies,
     )  # fmt: skip
     layout, at = {}, 0

@@ -12,6 +12,7 @@ import warp as wp
 
 from newton_like.kernels.lanes import simd_types, sincos_code
 from newton_like.kernels.solvers.step import general_stages
+from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.trace import Index, Trace, traced_programs
 
 BUDGET = 60_000
@@ -61,7 +62,7 @@ class Specialiser:
 
     def _trace_all(self) -> None:
         T = self.T
-        for name in ("smooth", "wrenches", "predict", "recheck", "finish"):
+        for name in ("smooth", "wrenches", "predict", "saturate", "recheck", "finish"):
             self._traces[name] = {0: self._trace(name)}
         a, c, s = (Index(0, ((name, 1),)) for name in "acs")
         pairs = sorted({(T.collider_body[i], T.collider_plane[i]) for i in range(T.colliders)})
@@ -69,7 +70,7 @@ class Specialiser:
         self.planes = planes
         self._traces["contact_build"] = {k * planes + p: self._trace("contact_build", a, c, s, k, p) for k, p in pairs}
         self._traces["contact_sweep"] = {k: self._trace("contact_sweep", a, c, k) for k in sorted({k for k, _ in pairs})}
-        limited = [i for i in range(T.dofs) if T.dof_limits[i]]
+        limited = [i for i in range(T.dofs) if T.dof_limits[i] & (FRICTION | VELOCITY | POSITION)]
         for name in ("dof_build", "dof_sweep"):
             self._traces[name] = {i: self._trace(name, i) for i in limited}
 
@@ -81,12 +82,12 @@ class Specialiser:
     def _live(self) -> tuple[set, set]:
         """Memory that some stage or the kernel reads: single places, and whole arrays by name."""
         T = self.T
-        arrays = {"q", "v", "near", "go", "impulse", "dof_impulse", "coupling_impulse", "dof_need", "dof_fresh", "dof_row",
-                  "body_q", "body_qd", "h", "root", "z"}  # fmt: skip
+        arrays = {"q", "v", "u", "near", "over", "impulse", "dof_impulse", "coupling_impulse", "dof_need", "dof_fresh", "body_q",
+                  "body_qd"}  # fmt: skip
         if T.first_hull < T.colliders:
             arrays |= {"origin", "quat", "rot", "pos", "twist", "gap", "point"}
         if T.couplings:
-            arrays |= {"subspace", "rot", "pos", "push"}
+            arrays |= {"subspace", "rot", "pos", "h", "root", "z"}
         places = set()
         for cases in self._traces.values():
             for trace in cases.values():
@@ -194,8 +195,8 @@ class Specialiser:
         """The stages as Warp functions, in place of `general_stages`."""
         m = self.m
         live = self._live()
-        smooth_code, wrenches_code, predict_code, recheck_code, finish_code = (
-            self._code(name, *live) for name in ("smooth", "wrenches", "predict", "recheck", "finish")
+        smooth_code, wrenches_code, predict_code, saturate_code, recheck_code, finish_code = (
+            self._code(name, *live) for name in ("smooth", "wrenches", "predict", "saturate", "recheck", "finish")
         )
         build_code = self._code("contact_build", *live, f"k * {self.planes} + pl")
         sweep_code = self._code("contact_sweep", *live, "k")
@@ -210,6 +211,9 @@ class Specialiser:
 
         @wp.func_native(predict_code)
         def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+        @wp.func_native(saturate_code)
+        def saturate(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
         @wp.func_native(recheck_code)
         def recheck(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...

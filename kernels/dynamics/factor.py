@@ -33,30 +33,32 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def whiten(t: int, dt: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
         """z <- sqrt(D) L v + dt D^-1/2 L^-T tau: the whitened velocity after the step's smooth forces."""
+        for i in range(T.dofs):
+            m.put(mem, L.u + i, t, m.get(mem, L.tau + i, t))
         for back in range(T.dofs):
             k = T.dofs - 1 - back
             row = L.h + T.row[k]
             at = T.chain_at[k]
-            x = m.get(mem, L.tau + k, t)
+            x = m.get(mem, L.u + k, t)
             w = m.get(mem, L.v + k, t)
             for d in range(T.depth[k]):
                 j = T.chain[at + d]
                 factor = m.get(mem, row + d, t)
                 w = m.fma(factor, m.get(mem, L.v + j, t), w)
-                m.put(mem, L.tau + j, t, m.fnma(factor, x, m.get(mem, L.tau + j, t)))
+                m.put(mem, L.u + j, t, m.fnma(factor, x, m.get(mem, L.u + j, t)))
             root = m.get(mem, L.root + k, t)
             m.put(mem, L.z + k, t, m.fma(m.mul(dt, root), x, m.div(w, root)))
 
     @m.func
     def unwhiten(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """v <- L^-1 D^-1/2 z"""
+        """u <- L^-1 D^-1/2 z"""
         for k in range(T.dofs):
             row = L.h + T.row[k]
             at = T.chain_at[k]
-            v = m.mul(m.get(mem, L.root + k, t), m.get(mem, L.z + k, t))
+            u = m.mul(m.get(mem, L.root + k, t), m.get(mem, L.z + k, t))
             for d in range(T.depth[k]):
-                v = m.fnma(m.get(mem, row + d, t), m.get(mem, L.v + T.chain[at + d], t), v)
-            m.put(mem, L.v + k, t, v)
+                u = m.fnma(m.get(mem, row + d, t), m.get(mem, L.u + T.chain[at + d], t), u)
+            m.put(mem, L.u + k, t, u)
 
     @m.func
     def half_solve(t: int, leaf: int, y: int, T: m.Tree, L: m.Layout, mem: m.memory):

@@ -126,14 +126,14 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
 
     @m.func
-    def disc(t: int, p: int, x: m.lane, y: m.lane, bound: m.lane, go: m.lane, mem: m.memory):
-        """Moves the impulses p, p + 1 to (x, y) shrunk into the disc of radius `bound`, where go is one."""
+    def disc(t: int, p: int, x: m.lane, y: m.lane, bound: m.lane, on: m.lane, mem: m.memory):
+        """Moves the impulses p, p + 1 to (x, y) shrunk into the disc of radius `bound`, where on is one."""
         length = m.sqrt(m.fma(x, x, m.fma(y, y, m.fill(real(1.0e-30)))))
         shrink = m.where_lt(bound, length, m.div(bound, length), m.fill(real(1.0)))
         old = m.get(mem, p, t)
-        m.put(mem, p, t, m.fma(go, m.sub(m.mul(x, shrink), old), old))
+        m.put(mem, p, t, m.fma(on, m.sub(m.mul(x, shrink), old), old))
         old2 = m.get(mem, p + 1, t)
-        m.put(mem, p + 1, t, m.fma(go, m.sub(m.mul(y, shrink), old2), old2))
+        m.put(mem, p + 1, t, m.fma(on, m.sub(m.mul(y, shrink), old2), old2))
 
     @m.func
     def contact_sweep(t: int, a: int, c: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory):
@@ -145,7 +145,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = L.contact + CONTACT * a
         p = L.impulse + T.contact_rows * c
         y = L.contact_y + reach * T.contact_rows * a
-        go = m.mul(m.get(mem, L.go, t), m.get(mem, at + 7, t))
+        on = m.get(mem, at + 7, t)
         un = zero
         u1 = zero
         u2 = zero
@@ -157,7 +157,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         old = m.get(mem, p, t)
         error = m.mul(m.sub(un, m.get(mem, at + 2, t)), m.get(mem, at, t))
         new = m.larger(zero, m.fnma(m.get(mem, at + 1, t), old, m.sub(old, error)))
-        dn = m.mul(go, m.sub(new, old))
+        dn = m.mul(on, m.sub(new, old))
         pn = m.add(old, dn)
         m.put(mem, p, t, pn)
         u1 = m.fma(m.get(mem, at + 3, t), dn, u1)
@@ -165,7 +165,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         step = m.get(mem, at + 5, t)
         o1 = m.get(mem, p + 1, t)
         o2 = m.get(mem, p + 2, t)
-        disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + 6, t), pn), go, mem)
+        disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + 6, t), pn), on, mem)
         d1 = m.sub(m.get(mem, p + 1, t), o1)
         d2 = m.sub(m.get(mem, p + 2, t), o2)
         for d in range(T.depth[leaf] + 1):
@@ -178,7 +178,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             spin = m.get(mem, p + 3, t)
             bound = m.mul(m.get(mem, at + 10, t), pn)
             goal = m.fnma(m.chain_dot(t, leaf, y3, T, L, mem), m.get(mem, at + 8, t), spin)
-            change = m.mul(go, m.sub(m.larger(m.neg(bound), m.smaller(bound, goal)), spin))
+            change = m.mul(on, m.sub(m.larger(m.neg(bound), m.smaller(bound, goal)), spin))
             m.put(mem, p + 3, t, m.add(spin, change))
             m.chain_add(t, leaf, y3, change, T, L, mem)
             y4 = y3 + reach
@@ -188,7 +188,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             o2 = m.get(mem, p + 5, t)
             w1 = m.fnma(m.chain_dot(t, leaf, y4, T, L, mem), step, o1)
             w2 = m.fnma(m.chain_dot(t, leaf, y5, T, L, mem), step, o2)
-            disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + 11, t), pn), go, mem)
+            disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + 11, t), pn), on, mem)
             m.chain_add(t, leaf, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
             m.chain_add(t, leaf, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
 

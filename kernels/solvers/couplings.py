@@ -8,7 +8,8 @@ import types
 
 from newton_like.kernels.tree import JOINT
 
-MIMIC, DISTANCE = range(2)
+# Kinds of couplings.
+FOLLOW, SPAN = range(2)
 COUPLING = 4  # on, 1 / response, target, side
 
 
@@ -94,7 +95,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         y = L.coupling_y + T.dofs * e
         for k in range(T.dofs):
             m.put(mem, y + k, t, zero)
-        if T.coupling_kind[e] == MIMIC:
+        if T.coupling_kind[e] == FOLLOW:
             mimic_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
         else:
             distance_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
@@ -103,7 +104,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         a = m.larger(dense_dot(t, y, y, T, mem), m.fill(real(1.0e-12)))
         m.put(mem, at + 1, t, m.mul(on, m.rcp(a)))
         warm = m.mul(on, m.mul(m.fill(o.dt), m.get(mem, L.coupling_impulse + e, t)))
-        if T.coupling_kind[e] == DISTANCE:
+        if T.coupling_kind[e] == SPAN:
             side = m.get(mem, at + 3, t)
             warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
         m.put(mem, L.coupling_impulse + e, t, warm)
@@ -119,9 +120,9 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         old = m.mul(side, m.get(mem, p, t))
         u = m.mul(side, dense_dot(t, y, L.z, T, mem))
         new = m.fnma(m.sub(u, m.get(mem, at + 2, t)), m.get(mem, at + 1, t), old)
-        if T.coupling_kind[e] == DISTANCE:
+        if T.coupling_kind[e] == SPAN:
             new = m.larger(m.fill(real(0.0)), new)
-        change = m.mul(side, m.mul(m.get(mem, L.go, t), m.sub(new, old)))
+        change = m.mul(side, m.sub(new, old))
         m.put(mem, p, t, m.add(m.get(mem, p, t), change))
         dense_add(t, y, change, T, L, mem)
 

@@ -8,7 +8,7 @@ import types
 
 import warp as wp
 
-from newton_like.kernels.solvers.dof_rows import ROW as DOF_ROW
+from newton_like.kernels.tree import EFFORT, FRICTION, POSITION, VELOCITY
 
 
 def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -16,13 +16,39 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
+    def factor_inertia(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        m.joint_space_inertia(b, t, T, P, L, mem)
+        m.add_diagonal(b, t, dt, T, P, L, mem)
+        m.factorize(t, T, L, mem)
+
+    @m.func
+    def find_excess(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """Which drives exceed their effort limit at the velocity u; over <- whether any does."""
+        over = m.fill(real(0.0))
+        for i in range(T.dofs):
+            if T.dof_limits[i] & EFFORT:
+                x = m.drive_excess(b, t, i, dt, P, L, mem)
+                m.put(mem, L.excess + i, t, x)
+                over = m.larger(over, m.mul(x, x))
+        m.put(mem, L.over, t, over)
+
+    @m.func
+    def free_velocity(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The velocity without constraints, and which limits it asks rows for."""
+        m.whiten(t, dt, T, L, mem)
+        m.unwhiten(t, T, L, mem)
+        find_excess(b, t, dt, T, P, L, mem)
+        for i in range(T.dofs):
+            if T.dof_limits[i] & (FRICTION | VELOCITY | POSITION):
+                m.put(mem, L.dof_need + i, t, m.dof_need(b, t, i, dt, T, P, L, mem))
+
+    @m.func
     def smooth(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """Kinematics, bias forces, drives, joint-space inertia and its factors."""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.bias_forces(b, t, T, P, L, mem)
-        m.joint_space_inertia(b, t, T, P, L, mem)
         m.apply_drives(b, t, m.fill(o.dt), T, P, L, mem)
-        m.factorize(t, T, L, mem)
+        factor_inertia(b, t, m.fill(o.dt), T, P, L, mem)
 
     @m.func
     def wrenches(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -31,16 +57,17 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """The velocity without constraints, which degrees of freedom it would take beyond a limit, and candidate contacts."""
-        dt = m.fill(o.dt)
-        m.whiten(t, dt, T, L, mem)
-        m.unwhiten(t, T, L, mem)
-        for i in range(T.dofs):
-            if T.dof_limits[i] != 0:
-                m.put(mem, L.dof_need + i, t, m.dof_need(b, t, i, dt, T, P, L, mem))
+        """The velocity without constraints and the candidate contacts."""
+        free_velocity(b, t, m.fill(o.dt), T, P, L, mem)
         for s in range(T.first_hull):
-            m.detect(b, t, s, dt, T, P, L, mem)
-        m.put(mem, L.go, t, m.fill(real(1.0)))
+            m.detect(b, t, s, m.fill(o.dt), T, P, L, mem)
+
+    @m.func
+    def saturate(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """Drives beyond their limit give just that, and the velocity without constraints follows anew."""
+        m.saturate(b, t, m.fill(o.dt), T, P, L, mem)
+        factor_inertia(b, t, m.fill(o.dt), T, P, L, mem)
+        free_velocity(b, t, m.fill(o.dt), T, P, L, mem)
 
     @m.func
     def contact_build(
@@ -62,27 +89,29 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def recheck(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """The constrained velocity, and which limits it breaks that no row was set up for: dof_need and go, negative and one there."""
-        m.unwhiten(t, T, L, mem)
+        """The constrained velocity, and which limits it breaks that nothing enforced; over is positive where there are any."""
         dt = m.fill(o.dt)
         zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
-        go = zero
+        m.unwhiten(t, T, L, mem)
+        find_excess(b, t, dt, T, P, L, mem)
+        over = m.get(mem, L.over, t)
         for i in range(T.dofs):
-            if T.dof_limits[i] != 0:
+            if T.dof_limits[i] & (VELOCITY | POSITION):
                 worse = m.dof_violation(b, t, i, dt, T, P, L, mem)
                 m.put(mem, L.dof_fresh + i, t, worse)
-                go = m.where_lt(worse, zero, one, go)
-        m.put(mem, L.go, t, go)
+                over = m.where_lt(worse, zero, m.fill(real(1.0)), over)
+        m.put(mem, L.over, t, over)
 
     @m.func
     def finish(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The new configuration, and the poses and velocities of all bodies in it."""
+        for i in range(T.dofs):
+            m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
         m.integrate(b, t, m.fill(o.dt), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.write_bodies(b, t, T, P, L, mem)
 
-    own = ("m", "real")
+    own = ("m", "real", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
 
@@ -101,7 +130,9 @@ def batch_struct(m: types.SimpleNamespace):
         body_start: int
         body_stride: int
         bodies: int
+        # lanes that outlive a step: contact and coupling forces, then those of limits
         kept: int
+        kept_limits: int
         # which inputs there are
         has_force: int
         has_target_q: int
@@ -116,7 +147,8 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block."""
     real = m.real
     options = {} if flags is None else {"cpu_compiler_flags": flags}
-    smooth, wrenches, predict, recheck, finish = stages.smooth, stages.wrenches, stages.predict, stages.recheck, stages.finish
+    smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
+    recheck, finish = stages.recheck, stages.finish
     contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
     dof_build, dof_sweep = stages.dof_build, stages.dof_sweep
 
@@ -150,21 +182,33 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         return n
 
     @wp.func
-    def find_limits(t: int, at: int, first: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
-        """Lists the degrees of freedom that need a row in some world, from place `first` on."""
+    def find_limits(t: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
+        """Lists, behind the contacts, the degrees of freedom that need a row in some world; the impulses of others are forgotten."""
         zero = m.fill(real(0.0))
         n = int(0)
         for i in range(T.dofs):
-            if T.dof_limits[i] != 0:
-                if m.any_lt(m.get(mem, at + i, t), zero):
-                    active[first + n, t] = i
+            if (T.dof_limits[i] & (FRICTION | VELOCITY | POSITION)) != 0:
+                need = m.get(mem, L.dof_need + i, t)
+                for j in range(3):
+                    at = L.dof_impulse + 3 * i + j
+                    m.put(mem, at, t, m.where_lt(need, zero, m.get(mem, at, t), zero))
+                if m.any_lt(need, zero):
+                    active[T.candidates + n, t] = i
                     n = n + 1
         return n
 
     @wp.func
-    def sweep(b: int, t: int, contacts: int, limits: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
-              active: wp.array2d[int]):  # fmt: skip
-        """Projected Gauss-Seidel over all rows, always in the same order; contacts have the last word."""
+    def constrain(b: int, t: int, contacts: int, limits: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
+                  active: wp.array2d[int]):  # fmt: skip
+        """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
+        for e in range(T.couplings):
+            m.coupling_build(b, t, e, o, T, P, L, mem)
+        for n in range(limits):
+            dof_build(b, t, active[T.candidates + n, t], o, T, P, L, mem)
+        for a in range(contacts):
+            c = active[a, t]
+            s = T.candidate_collider[c]
+            contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
         for _ in range(o.iterations):
             for e in range(T.couplings):
                 m.coupling_sweep(t, e, T, L, mem)
@@ -173,6 +217,39 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
             for a in range(contacts):
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+
+    @wp.func
+    def as_forces(t: int, n: int, o: m.Options, L: m.Layout, mem: m.memory):
+        """The impulses of all rows, as forces."""
+        for i in range(n):
+            m.put(mem, L.impulse + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, L.impulse + i, t)))
+
+    @wp.func
+    def again(b: int, t: int, contacts: int, kept: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
+              active: wp.array2d[int]) -> int:  # fmt: skip
+        """Solves once more with the limits that turned out to be broken. Worlds without a broken one keep what they had."""
+        zero = m.fill(real(0.0))
+        m.put(mem, L.stash, t, m.get(mem, L.over, t))
+        for i in range(T.dofs):
+            m.put(mem, L.stash + 1 + i, t, m.get(mem, L.u + i, t))
+            m.put(mem, L.dof_fresh + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
+        for i in range(kept):
+            m.put(mem, L.stash + 1 + T.dofs + i, t, m.get(mem, L.impulse + i, t))
+        as_forces(t, kept, o, L, mem)
+        saturate(b, t, o, T, P, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.dof_need + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
+        limits = find_limits(t, T, L, mem, active)
+        constrain(b, t, contacts, limits, o, T, P, L, mem, active)
+        recheck(b, t, o, T, P, L, mem)
+        over = m.get(mem, L.stash, t)
+        for i in range(T.dofs):
+            old = m.get(mem, L.stash + 1 + i, t)
+            m.put(mem, L.u + i, t, m.where_lt(zero, over, m.get(mem, L.u + i, t), old))
+        for i in range(kept):
+            old = m.get(mem, L.stash + 1 + T.dofs + i, t)
+            m.put(mem, L.impulse + i, t, m.where_lt(zero, over, m.get(mem, L.impulse + i, t), old))
+        return limits
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def step(
@@ -196,6 +273,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         mem: m.memory,
         active: wp.array2d[int],
         kept: m.memory,
+        kept_limits: wp.array[int],
         # State out:
         joint_q_out: wp.array[real],
         joint_qd_out: wp.array[real],
@@ -211,7 +289,12 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         load(mem, L.target_q, t, target_q, B.has_target_q, B.q_start, B.q_stride, B.qs, b, B.count)
         load(mem, L.target_v, t, target_qd, B.has_target_qd, B.qd_start, B.qd_stride, B.qds, b, B.count)
         load(mem, L.act, t, act, B.has_act, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        m.recall(mem, L.impulse, t, kept, b, B.kept)
+        m.recall(mem, L.impulse, 0, t, kept, b, B.kept)
+        if kept_limits[b] != 0:
+            m.recall(mem, L.dof_impulse, B.kept, t, kept, b, B.kept_limits)
+        else:
+            for i in range(B.kept_limits):
+                m.put(mem, L.dof_impulse + i, t, zero)
 
         smooth(b, t, o, T, P, L, mem)
         if B.has_wrench != 0:
@@ -219,46 +302,23 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                 m.stage_in(mem, L.wrench, t, body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
                 wrenches(b, t, o, T, P, L, mem)
         predict(b, t, o, T, P, L, mem)
-
+        for _ in range(2):
+            if m.any_lt(zero, m.get(mem, L.over, t)):
+                saturate(b, t, o, T, P, L, mem)
         contacts = find_contacts(b, t, o, T, P, L, mem, active)
-        limits = find_limits(t, L.dof_need, T.candidates, T, L, mem, active)
-        for i in range(T.dofs):
-            if T.dof_limits[i] != 0:
-                for j in range(4):
-                    at = L.dof_impulse + 4 * i + j
-                    m.put(mem, at, t, m.where_lt(m.get(mem, L.dof_need + i, t), zero, m.get(mem, at, t), zero))
-        for e in range(T.couplings):
-            m.coupling_build(b, t, e, o, T, P, L, mem)
-        for n in range(limits):
-            dof_build(b, t, active[T.candidates + n, t], o, T, P, L, mem)
-        for a in range(contacts):
-            c = active[a, t]
-            s = T.candidate_collider[c]
-            contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
-        sweep(b, t, contacts, limits, o, T, P, L, mem, active)
-
+        limits = find_limits(t, T, L, mem, active)
+        constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
-        if m.any_lt(zero, m.get(mem, L.go, t)):
-            # some world went beyond a limit nobody foresaw: those worlds alone get the missing rows and sweep again
-            late = find_limits(t, L.dof_fresh, T.candidates + limits, T, L, mem, active)
-            fresh = int(0)
-            for n in range(late):
-                i = active[T.candidates + limits + n, t]
-                if m.any_lt(m.get(mem, L.dof_need + i, t), zero):
-                    # the row is there, for other worlds
-                    at = L.dof_row + DOF_ROW * i
-                    m.put(mem, at, t, m.where_lt(m.get(mem, L.dof_fresh + i, t), zero, m.fill(real(1.0)), m.get(mem, at, t)))
-                else:
-                    m.put(mem, L.dof_need + i, t, m.get(mem, L.dof_fresh + i, t))
-                    dof_build(b, t, i, o, T, P, L, mem)
-                    active[T.candidates + limits + fresh, t] = i
-                    fresh = fresh + 1
-            sweep(b, t, contacts, limits + fresh, o, T, P, L, mem, active)
-            m.unwhiten(t, T, L, mem)
+        if m.any_lt(zero, m.get(mem, L.over, t)):
+            limits = again(b, t, contacts, B.kept + B.kept_limits, o, T, P, L, mem, active)
 
-        for i in range(B.kept):
-            m.put(mem, L.impulse + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, L.impulse + i, t)))
-        m.keep(mem, L.impulse, t, kept, b, B.kept)
+        as_forces(t, B.kept, o, L, mem)
+        m.keep(mem, L.impulse, 0, t, kept, b, B.kept)
+        if limits > 0:
+            for i in range(B.kept_limits):
+                m.put(mem, L.dof_impulse + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, L.dof_impulse + i, t)))
+            m.keep(mem, L.dof_impulse, B.kept, t, kept, b, B.kept_limits)
+        kept_limits[b] = limits
         finish(b, t, o, T, P, L, mem)
         m.stage_out(mem, L.q, t, joint_q_out, B.q_start, B.q_stride, B.qs, b, B.count)
         m.stage_out(mem, L.v, t, joint_qd_out, B.qd_start, B.qd_stride, B.qds, b, B.count)

@@ -466,3 +466,98 @@ def test_formats_that_cannot_be_read_yet_say_so():
         except ModuleNotFoundError:
             with pytest.raises(NotImplementedError, match=name.upper()):
                 getattr(ModelBuilder(), f"add_{name}")("robot.file")
+
+
+# The contract
+
+# Arrays of newton 1.8 that mean something else here.
+DIFFERENT = {
+    "joint_q": "a DISTANCE joint starts where body_q says, as a FREE one",
+    "joint_limit_lower": "distances of a DISTANCE joint have arrays of their own",
+    "joint_limit_upper": "as above",
+    "joint_limit_ke": "as above",
+    "joint_limit_kd": "as above",
+    "joint_target_q": "as above",
+    "shape_material_mu_torsional": "0 by default",
+    "shape_material_mu_rolling": "0 by default",
+    "shape_gap": "smaller by default",
+    "shape_color": "another palette",
+    "shape_collision_radius": "tight for cylinders and cones",
+    "gravity": "no row for world -1",
+}
+
+
+@pytest.mark.filterwarnings("ignore:Inertia validation")
+def test_same_calls_give_the_arrays_of_newton(rng):
+    """One script, this builder and that of newton 1.8: all arrays but a few are equal, name by name."""
+    newton = pytest.importorskip("newton", reason="newton is not installed (extra 'peers')")
+    numbers = rng.uniform(0.2, 1.0, 20).round(3).tolist()
+    poses = [random_transform(rng) for _ in range(8)]
+    axes = [random_unit(rng).tolist() for _ in range(4)]
+
+    def script(Builder, axis_type):
+        pose = [wp.transform(x[:3].tolist(), x[3:].tolist()) for x in poses]
+        dof = Builder.JointDofConfig
+        robot = Builder()
+        robot.default_shape_cfg.density = 500.0
+        robot.default_joint_cfg.armature = 0.125
+        links = [
+            robot.add_link(mass=1.0, inertia=wp.mat33(np.eye(3)), xform=pose[0], com=(0.1, 0.2, 0.3), label=f"link{i}")
+            for i in range(7)
+        ]
+        robot.add_shape_box(links[0], xform=pose[1], hx=numbers[0], hy=numbers[1], hz=numbers[2])
+        robot.add_shape_sphere(
+            links[1], xform=pose[2], radius=numbers[3], cfg=Builder.ShapeConfig(mu=0.25, margin=0.01)
+        )
+        robot.add_shape_capsule(links[2], xform=pose[3], radius=numbers[4], half_height=numbers[5], label="tube")
+        robot.add_shape_cylinder(links[3], xform=pose[4], radius=numbers[6], half_height=numbers[7])
+        robot.add_shape_cone(links[4], radius=numbers[8], half_height=numbers[9])
+        robot.add_shape_ellipsoid(links[5], xform=pose[5], rx=numbers[10], ry=numbers[11], rz=numbers[12])
+        robot.add_site(links[6], xform=pose[6])
+        frames = {"parent_xform": pose[6], "child_xform": pose[7]}
+        joints = [
+            robot.add_joint_free(links[0], **frames),
+            robot.add_joint_revolute(
+                links[0],
+                links[1],
+                axis=axes[0],
+                limit_lower=-1.0,
+                limit_upper=2.0,
+                target_ke=10.0,
+                target_q=0.5,
+                **frames,
+            ),
+            robot.add_joint_prismatic(links[1], links[2], axis=axis_type.Y, friction=0.5, effort_limit=7.0, **frames),
+            robot.add_joint_ball(links[1], links[3], damping=0.5, **frames),
+            robot.add_joint_fixed(links[0], links[4], **frames),
+            robot.add_joint_distance(links[4], links[5], min_distance=0.1, max_distance=0.5, **frames),
+            robot.add_joint_d6(
+                links[4],
+                links[6],
+                linear_axes=[dof(axis=axes[1], limit_ke=5.0)],
+                angular_axes=[dof(axis="x", target_kd=3.0), dof(axis="z", velocity_limit=9.0)],
+                **frames,
+            ),
+        ]
+        robot.add_articulation(joints, label="robot")
+        robot.set_joint_mimic(joints[2], joints[1], coeffs=(0.5, 2.0))
+        robot.add_body(xform=pose[1], mass=2.0, inertia=wp.mat33(np.eye(3)), label="ball")
+        scene = Builder(gravity=wp.vec3(0.0, 0.0, -5.0))
+        scene.add_ground_plane(height=0.25)
+        scene.replicate(robot, 3, spacing=(2.0, 3.0, 0.0))
+        scene.add_world(robot, label_prefix="last", xform=pose[2])
+        return scene.finalize("cpu")
+
+    ours, theirs = script(ModelBuilder, Axis), script(newton.ModelBuilder, newton.Axis)
+    compared = set()
+    for name, array in vars(ours).items():
+        other = getattr(theirs, name, None)
+        if isinstance(array, wp.array) and isinstance(other, wp.array):
+            if name in DIFFERENT:
+                continue
+            compared.add(name)
+            # float32 in another order of operations
+            np.testing.assert_allclose(array.numpy(), other.numpy(), rtol=2e-5, atol=2e-5, err_msg=name)
+    assert len(compared) > 55
+    for name in ("body_label", "articulation_label", "body_count", "joint_dof_count", "max_dofs_per_articulation"):
+        assert getattr(ours, name) == getattr(theirs, name), name

@@ -244,6 +244,17 @@ def test_joint_ancestor_is_the_joint_of_the_parent_body(rng):
             assert model.joint_child.numpy()[ancestor] == parent
 
 
+def test_bodies_know_their_shapes():
+    builder = ModelBuilder()
+    bodies = [builder.add_body() for _ in range(3)]
+    owners = [bodies[1], -1, bodies[0], bodies[1]]
+    for body in owners:
+        builder.add_shape_sphere(body)
+    builder.body_mass, builder.body_inertia = [1.0] * 3, [np.eye(3)] * 3
+    expected = {-1: [1], 0: [2], 1: [0, 3], 2: []}
+    assert builder.body_shapes == builder.finalize("cpu").body_shapes == expected
+
+
 # Filters
 
 

@@ -117,7 +117,7 @@ WRONG = {
     ),
     "too few coordinates": (
         [set_list("joint_q", lambda q: q[:-1])],
-        r"joints have 15 coordinates, not 14|joint_target_q has 15 entries for 14",
+        r"builder.joint_q has 14 entries for 15 coordinates; edit entries, keep their number",
     ),
     "too many masses": ([set_list("body_mass", lambda m: [*m, 1.0])], r"builder.body_mass has 5 entries for 4 bodies"),
     "unknown type": ([set_entry("joint_type", 1, 9)], r"joint 'elbow' \(index 1\): 9 is no JointType; use PRISMATIC"),

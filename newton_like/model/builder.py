@@ -16,7 +16,7 @@ from newton_like.model.collapse import collapse_fixed_joints
 from newton_like.model.columns import BY_NAME, COLUMNS
 from newton_like.model.configs import JointDofConfig, ShapeConfig
 from newton_like.model.finalize import finalize
-from newton_like.model.model import Model
+from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
 from newton_like.types import Axis, AxisType, BodyFlags
 
@@ -139,6 +139,11 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
     def shape_count(self) -> int:
         """Number of shapes."""
         return len(self.shape_label)
+
+    @property
+    def body_shapes(self) -> dict[int, list[int]]:
+        """Shapes of each body; -1 is the world."""
+        return shapes_by_body(self.shape_body, self.body_count)
 
     @property
     def default_site_cfg(self) -> ShapeConfig:

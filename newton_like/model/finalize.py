@@ -24,7 +24,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     types = warp_types(dtype)
     report = Report(builder)
     columns = read_columns(builder, report)
-    check_values(builder, columns, report)
+    check_values(columns, report)
     check_worlds(builder, columns, report)
     ancestor = check_trees(builder, columns, report)
     check_mimics(columns, report)

@@ -75,6 +75,11 @@ class Model:
         """Unit vector of the up axis."""
         return self.up_axis.to_vector()
 
+    @property
+    def body_shapes(self) -> dict[int, list[int]]:
+        """Shapes of each body; -1 is the world."""
+        return shapes_by_body(self.shape_body.numpy().tolist(), self.body_count)
+
     def state(self, requires_grad: bool | None = None) -> State:
         """A new state with the initial coordinates and velocities of the model.
 
@@ -159,6 +164,14 @@ class Model:
         current[rows] = values
         self.gravity.assign(current)
         self.notify_changed(ModelFlags.MODEL_PROPERTIES)
+
+
+def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int]]:
+    """Indices of the shapes of every body and of the world (-1)."""
+    result = {body: [] for body in range(-1, body_count)}
+    for shape, body in enumerate(shape_body):
+        result[body].append(shape)
+    return result
 
 
 def inverse_masses(mass: np.ndarray) -> np.ndarray:

@@ -73,7 +73,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         candidate_collider: wp.array[int]
         candidate_body: wp.array[int]
         plane_finite: wp.array[int]
-        # colliders from this one on are hulls, which are looked at only when they come near
+        # colliders from the first one on are looked at only when they come near; hulls, from the second one on, come last
+        first_guarded: int
         first_hull: int
         # per coupling (a mimic joint or a distance limit)
         couplings: int
@@ -144,6 +145,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # constraints
         gap: int
         near: int
+        clear: int
         point: int
         impulse: int
         contact: int

@@ -229,7 +229,7 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         origin=3, quat=4 * (bodies + 1), rot=9 * (bodies + 1), pos=3 * (bodies + 1), com=3 * bodies, subspace=6 * n,
         twist=6 * (bodies + 1), drift=6 * (bodies + 1), load=6 * bodies, composite=10 * bodies,
         error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1, tau=n, u=n, z=n,
-        gap=candidates, near=candidates, point=3 * candidates,
+        gap=candidates, near=candidates, clear=numbers["colliders"], point=3 * candidates,
         impulse=rows * candidates, coupling_impulse=couplings, dof_impulse=3 * n,
         contact=14 * candidates, contact_y=reach * rows * candidates,
         dof_need=n, dof_fresh=n, dof_row=7 * n, dof_y=reach * n,

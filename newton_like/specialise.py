@@ -70,6 +70,7 @@ class Specialiser:
         self.planes = planes
         self._traces["contact_build"] = {k * planes + p: self._trace("contact_build", a, c, s, k, p) for k, p in pairs}
         self._traces["contact_sweep"] = {k: self._trace("contact_sweep", a, c, k) for k in sorted({k for k, _ in pairs})}
+        self._traces["detect"] = {i: self._trace("detect", i) for i in range(T.first_guarded, T.first_hull)}
         limited = [i for i in range(T.dofs) if T.dof_limits[i] & (FRICTION | VELOCITY | POSITION)]
         for name in ("dof_build", "dof_sweep"):
             self._traces[name] = {i: self._trace(name, i) for i in limited}
@@ -82,7 +83,7 @@ class Specialiser:
     def _live(self) -> tuple[set, set]:
         """Memory that some stage or the kernel reads: single places, and whole arrays by name."""
         T = self.T
-        arrays = {"q", "v", "u", "near", "over", "impulse", "dof_impulse", "coupling_impulse", "dof_need", "dof_fresh", "body_q",
+        arrays = {"q", "v", "u", "near", "clear", "over", "impulse", "dof_impulse", "coupling_impulse", "dof_need", "dof_fresh", "body_q",
                   "body_qd"}  # fmt: skip
         if T.first_hull < T.colliders:
             arrays |= {"origin", "quat", "rot", "pos", "twist", "gap", "point"}
@@ -200,6 +201,7 @@ class Specialiser:
         )
         build_code = self._code("contact_build", *live, f"k * {self.planes} + pl")
         sweep_code = self._code("contact_sweep", *live, "k")
+        detect_code = self._code("detect", *live, "s")
         dof_build_code = self._code("dof_build", *live, "i")
         dof_sweep_code = self._code("dof_sweep", *live, "i")
 
@@ -231,11 +233,28 @@ class Specialiser:
             b: int, t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
         ): ...
 
+        @wp.func_native(detect_code)
+        def detect(b: int, t: int, s: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+        @wp.func_native("")
+        def no_hull(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+        @wp.func_native("")
+        def no_build(b: int, t: int, e: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+
+        @wp.func_native("")
+        def no_sweep(t: int, e: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+        # code that no world of this robot needs is not compiled
+        detect_hull = m.detect if self.T.first_hull < self.T.colliders else no_hull
+        coupling_build = m.coupling_build if self.T.couplings else no_build
+        coupling_sweep = m.coupling_sweep if self.T.couplings else no_sweep
+
         @wp.func_native(dof_build_code)
         def dof_build(b: int, t: int, i: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
         @wp.func_native(dof_sweep_code)
         def dof_sweep(b: int, t: int, i: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
-        own = ("self", "m", "live")
+        own = ("self", "m", "live", "no_hull", "no_build", "no_sweep")
         return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own and not k.endswith("_code")})

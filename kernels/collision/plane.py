@@ -136,20 +136,42 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         put_candidate(b, t, c + 3, s, fourth, zero, dt, T, P, L, mem)
 
     @m.func
-    def hull_clearance(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
-        """Negative where the bounding sphere of collider s is within the detection distance of its plane."""
+    def clearance(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+        """Negative where collider s, or the bounding sphere of a hull, is within the detection distance of its plane."""
         k = T.collider_body[s]
-        pl = T.collider_plane[s]
+        kind = T.collider_kind[s]
         at = COLLIDER * s
-        n = m.plane_vec(P, b, PLANE * pl)
+        n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
         body = m.get9(mem, L.rot + 9 * k, t)
         center = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(body, m.collider_vec(P, b, at + 3)))
-        height = m.sub(m.add(m.dot(n, center), m.dot(n, m.get3(mem, L.origin, t))), m.plane_param(P, b, PLANE * pl + 9))
+        height = m.sub(m.add(m.dot(n, center), m.dot(n, m.get3(mem, L.origin, t))), m.plane_param(P, b, PLANE * T.collider_plane[s] + 9))
         radius = m.collider_param(P, b, at + RADIUS)
+        extent = radius
+        if kind != HULL:
+            # how far the shape reaches along -n: exact for a box, a cylinder and an ellipsoid, a bound for a cone
+            size = m.collider_vec(P, b, at)
+            local = m.quat(
+                m.collider_param(P, b, at + 6),
+                m.collider_param(P, b, at + 7),
+                m.collider_param(P, b, at + 8),
+                m.collider_param(P, b, at + 9),
+            )
+            d = m.apply_t(m.apply_t(n, body), m.quat_to_matrix(local))
+            z = m.larger(d.z, m.neg(d.z))
+            if kind == BOX:
+                x = m.larger(d.x, m.neg(d.x))
+                y = m.larger(d.y, m.neg(d.y))
+                extent = m.fma(x, size.x, m.fma(y, size.y, m.mul(z, size.z)))
+            elif kind == ELLIPSOID:
+                e = m.vec(m.mul(d.x, size.x), m.mul(d.y, size.y), m.mul(d.z, size.z))
+                extent = m.sqrt(m.dot(e, e))
+            else:
+                extent = m.fma(m.sqrt(m.fma(d.x, d.x, m.mul(d.y, d.y))), size.x, m.mul(z, size.y))
         v = m.get6(mem, L.twist + 6 * k, t)
-        speed = m.add(m.sqrt(m.dot(m.velocity_at(v, center), m.velocity_at(v, center))), m.mul(radius, m.sqrt(m.dot(v.w, v.w))))
+        u = m.velocity_at(v, center)
+        speed = m.add(m.sqrt(m.dot(u, u)), m.mul(radius, m.sqrt(m.dot(v.w, v.w))))
         reach = m.add(m.collider_param(P, b, at + GAP), m.collider_param(P, b, at + MARGIN))
-        return m.sub(height, m.add(radius, m.fma(m.mul(m.fill(real(2.0)), dt), speed, reach)))
+        return m.sub(height, m.add(extent, m.fma(m.mul(m.fill(real(2.0)), dt), speed, reach)))
 
     @m.func
     def detect(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):

@@ -59,8 +59,15 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The velocity without constraints and the candidate contacts."""
         free_velocity(b, t, m.fill(o.dt), T, P, L, mem)
-        for s in range(T.first_hull):
+        for s in range(T.first_guarded):
             m.detect(b, t, s, m.fill(o.dt), T, P, L, mem)
+        for s in range(T.first_guarded, T.colliders):
+            m.put(mem, L.clear + s, t, m.clearance(b, t, s, m.fill(o.dt), T, P, L, mem))
+
+    @m.func
+    def detect(b: int, t: int, s: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The candidate contacts of a collider that is near in some world."""
+        m.detect(b, t, s, m.fill(o.dt), T, P, L, mem)
 
     @m.func
     def saturate(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -111,6 +118,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.forward_kinematics(b, t, T, P, L, mem)
         m.write_bodies(b, t, T, P, L, mem)
 
+    coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
     own = ("m", "real", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
@@ -148,7 +156,8 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
     real = m.real
     options = {} if flags is None else {"cpu_compiler_flags": flags}
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
-    recheck, finish = stages.recheck, stages.finish
+    recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
+    coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
     contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
     dof_build, dof_sweep = stages.dof_build, stages.dof_sweep
 
@@ -164,10 +173,13 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
     def find_contacts(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that are near in some world of the block; the impulses of the others are forgotten."""
         zero = m.fill(real(0.0))
-        for s in range(T.first_hull, T.colliders):
+        for s in range(T.first_guarded, T.colliders):
             c = T.collider_candidate[s]
-            if m.any_lt(m.hull_clearance(b, t, s, m.fill(o.dt), T, P, L, mem), zero):
-                m.detect(b, t, s, m.fill(o.dt), T, P, L, mem)
+            if m.any_lt(m.get(mem, L.clear + s, t), zero):
+                if s < T.first_hull:
+                    detect(b, t, s, o, T, P, L, mem)
+                else:
+                    detect_hull(b, t, s, m.fill(o.dt), T, P, L, mem)
             else:
                 for i in range(T.collider_candidate[s + 1] - c):
                     m.put(mem, L.near + c + i, t, m.fill(real(1.0)))
@@ -202,7 +214,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                   active: wp.array2d[int]):  # fmt: skip
         """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
         for e in range(T.couplings):
-            m.coupling_build(b, t, e, o, T, P, L, mem)
+            coupling_build(b, t, e, o, T, P, L, mem)
         for n in range(limits):
             dof_build(b, t, active[T.candidates + n, t], o, T, P, L, mem)
         for a in range(contacts):
@@ -211,7 +223,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
             contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
         for _ in range(o.iterations):
             for e in range(T.couplings):
-                m.coupling_sweep(t, e, T, L, mem)
+                coupling_sweep(t, e, T, L, mem)
             for n in range(limits):
                 dof_sweep(b, t, active[T.candidates + n, t], o, T, P, L, mem)
             for a in range(contacts):

@@ -23,6 +23,9 @@ _KIND = {
     GeoType.CONVEX_MESH: HULL,
 }
 
+CHEAP = (SPHERE, CAPSULE)
+"""Kinds of colliders whose candidates cost less than finding out whether they are near."""
+
 _FAR = 1.0e10
 
 
@@ -66,10 +69,12 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
     couplings = _coupling_arrays(batch)
     starts = np.concatenate([[0], np.cumsum(points)]).astype(np.int32)
     of = np.repeat(np.arange(len(body)), points)
+    guarded = np.flatnonzero(~np.isin(kind, CHEAP))
     hulls = np.flatnonzero(kind == HULL)
     numbers = dict(
         colliders=len(body),
         candidates=int(starts[-1]),
+        first_guarded=int(guarded[0]) if len(guarded) else len(body),
         first_hull=int(hulls[0]) if len(hulls) else len(body),
         contact_rows=rows,
         couplings=len(couplings["coupling_kind"]),
@@ -162,8 +167,8 @@ def find_colliders(model, batch: Batch) -> ContactTables:
                 allowed &= np.array([(min(p), max(p)) not in shapes.filtered for p in zip(*map(np.ndarray.tolist, first), strict=True)])
             if allowed.any():
                 pairs.append((i, j, allowed))
-    # hulls last: they are looked at only when they come near
-    pairs.sort(key=lambda p: _kind(shapes, rows[p[0]][1]) == HULL)
+    # what is looked at only when it comes near goes behind the rest, hulls last
+    pairs.sort(key=lambda p: (_kind(shapes, rows[p[0]][1]) not in CHEAP) + (_kind(shapes, rows[p[0]][1]) == HULL))
     return _collider_tables(batch, shapes, rows, shape_index, plane_index, pairs)
 
 

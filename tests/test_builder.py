@@ -567,8 +567,12 @@ def test_same_calls_give_the_arrays_of_newton(rng):
             if name in DIFFERENT:
                 continue
             compared.add(name)
-            # float32 in another order of operations
-            np.testing.assert_allclose(array.numpy(), other.numpy(), rtol=2e-5, atol=2e-5, err_msg=name)
+            mine, yours, tolerance = array.numpy(), other.numpy(), 2e-5  # newton computes in float32
+            if "inertia" in name:
+                # Inertias are added up in float32 too; what is left of cancelled terms is small beside the largest.
+                size = np.abs(mine).max(axis=(1, 2), keepdims=True)
+                mine, yours, tolerance = mine / size, yours / size, 2e-4
+            np.testing.assert_allclose(mine, yours, rtol=tolerance, atol=tolerance, err_msg=name)
     assert len(compared) > 55
     for name in ("body_label", "articulation_label", "body_count", "joint_dof_count", "max_dofs_per_articulation"):
         assert getattr(ours, name) == getattr(theirs, name), name

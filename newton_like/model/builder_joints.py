@@ -61,7 +61,7 @@ class JointMethods:
         collision_filter_parent: bool | None = None,
         enabled: bool = True,
     ) -> int:
-        """Adds a joint of any type. FREE and DISTANCE joints start where ``body_q`` of their child says, others at rest.
+        """Adds a joint of any type. FREE and DISTANCE joints start where ``body_q`` of their child says, others at 0.
 
         Args:
             joint_type: its type.

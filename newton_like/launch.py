@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-WIDTHS = (1, 8, 16)
+WIDTHS = (1, 8, 16, 32)
 
 
 @cache

@@ -47,6 +47,9 @@ class Index:
             return Index(self.constant + other.constant, tuple(sorted(terms.items())))
         return Index(self.constant + int(other), self.terms)
 
+    def __sub__(self, other: int):
+        return Index(self.constant - int(other), self.terms)
+
     def __mul__(self, k):
         return Index(self.constant * int(k), tuple((name, n * int(k)) for name, n in self.terms))
 

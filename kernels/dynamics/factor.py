@@ -76,12 +76,18 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def chain_dot(t: int, leaf: int, y: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
-        """y . z"""
+        """y . z, in two sums that do not wait for each other."""
         at = T.chain_at[leaf]
-        u = m.fill(real(0.0))
-        for d in range(T.depth[leaf] + 1):
-            u = m.fma(m.get(mem, y + d, t), m.get(mem, L.z + T.chain[at + d], t), u)
-        return u
+        n = T.depth[leaf] + 1
+        even = m.fill(real(0.0))
+        odd = m.fill(real(0.0))
+        for half in range(n // 2):
+            d = 2 * half
+            even = m.fma(m.get(mem, y + d, t), m.get(mem, L.z + T.chain[at + d], t), even)
+            odd = m.fma(m.get(mem, y + d + 1, t), m.get(mem, L.z + T.chain[at + d + 1], t), odd)
+        if n % 2 == 1:
+            even = m.fma(m.get(mem, y + n - 1, t), m.get(mem, L.z + T.chain[at + n - 1], t), even)
+        return m.add(even, odd)
 
     @m.func
     def chain_add(t: int, leaf: int, y: int, p: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):

@@ -146,14 +146,9 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         p = L.impulse + T.contact_rows * c
         y = L.contact_y + reach * T.contact_rows * a
         on = m.get(mem, at + 7, t)
-        un = zero
-        u1 = zero
-        u2 = zero
-        for d in range(T.depth[leaf] + 1):
-            z = m.get(mem, L.z + T.chain[chain + d], t)
-            un = m.fma(m.get(mem, y + d, t), z, un)
-            u1 = m.fma(m.get(mem, y + reach + d, t), z, u1)
-            u2 = m.fma(m.get(mem, y + 2 * reach + d, t), z, u2)
+        un = m.chain_dot(t, leaf, y, T, L, mem)
+        u1 = m.chain_dot(t, leaf, y + reach, T, L, mem)
+        u2 = m.chain_dot(t, leaf, y + 2 * reach, T, L, mem)
         old = m.get(mem, p, t)
         error = m.mul(m.sub(un, m.get(mem, at + 2, t)), m.get(mem, at, t))
         new = m.larger(zero, m.fnma(m.get(mem, at + 1, t), old, m.sub(old, error)))

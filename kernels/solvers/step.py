@@ -138,8 +138,7 @@ def batch_struct(m: types.SimpleNamespace):
         body_start: int
         body_stride: int
         bodies: int
-        # lanes that outlive a step: contact and coupling forces, then those of limits
-        kept: int
+        # how many forces of limits outlive a step
         kept_limits: int
         # which inputs there are
         has_force: int
@@ -171,26 +170,23 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
 
     @wp.func
     def find_contacts(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
-        """Lists the candidates that are near in some world of the block; the impulses of the others are forgotten."""
+        """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
-        for s in range(T.first_guarded, T.colliders):
-            c = T.collider_candidate[s]
-            if m.any_lt(m.get(mem, L.clear + s, t), zero):
-                if s < T.first_hull:
-                    detect(b, t, s, o, T, P, L, mem)
-                else:
-                    detect_hull(b, t, s, m.fill(o.dt), T, P, L, mem)
-            else:
-                for i in range(T.collider_candidate[s + 1] - c):
-                    m.put(mem, L.near + c + i, t, m.fill(real(1.0)))
         n = int(0)
-        for c in range(T.candidates):
-            if m.any_lt(m.get(mem, L.near + c, t), zero):
-                active[n, t] = c
-                n = n + 1
-            else:
-                for j in range(T.contact_rows):
-                    m.put(mem, L.impulse + T.contact_rows * c + j, t, zero)
+        for s in range(T.colliders):
+            near = bool(True)
+            if s >= T.first_guarded:
+                near = m.any_lt(m.get(mem, L.clear + s, t), zero)
+                if near:
+                    if s < T.first_hull:
+                        detect(b, t, s, o, T, P, L, mem)
+                    else:
+                        detect_hull(b, t, s, m.fill(o.dt), T, P, L, mem)
+            if near:
+                for c in range(T.collider_candidate[s], T.collider_candidate[s + 1]):
+                    if m.any_lt(m.get(mem, L.near + c, t), zero):
+                        active[n, t] = c
+                        n = n + 1
         return n
 
     @wp.func
@@ -231,10 +227,16 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
 
     @wp.func
-    def as_forces(t: int, n: int, o: m.Options, L: m.Layout, mem: m.memory):
-        """The impulses of all rows, as forces."""
+    def as_forces(t: int, at: int, n: int, o: m.Options, mem: m.memory):
+        """Impulses become forces."""
         for i in range(n):
-            m.put(mem, L.impulse + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, L.impulse + i, t)))
+            m.put(mem, at + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, at + i, t)))
+
+    @wp.func
+    def forget(t: int, c: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """No force at candidate c."""
+        for j in range(T.contact_rows):
+            m.put(mem, L.impulse + T.contact_rows * c + j, t, m.fill(real(0.0)))
 
     @wp.func
     def again(b: int, t: int, contacts: int, kept: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
@@ -247,7 +249,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
             m.put(mem, L.dof_fresh + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
         for i in range(kept):
             m.put(mem, L.stash + 1 + T.dofs + i, t, m.get(mem, L.impulse + i, t))
-        as_forces(t, kept, o, L, mem)
+        as_forces(t, L.impulse, kept, o, mem)
         saturate(b, t, o, T, P, L, mem)
         for i in range(T.dofs):
             m.put(mem, L.dof_need + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
@@ -285,7 +287,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         mem: m.memory,
         active: wp.array2d[int],
         kept: m.memory,
-        kept_limits: wp.array[int],
+        kept_active: wp.array2d[int],
         # State out:
         joint_q_out: wp.array[real],
         joint_qd_out: wp.array[real],
@@ -295,18 +297,21 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         b = wp.tid() + first
         t = wp.tid() % workers
         zero = m.fill(real(0.0))
+        rows = T.contact_rows
         load(mem, L.q, t, joint_q, 1, B.q_start, B.q_stride, B.qs, b, B.count)
         load(mem, L.v, t, joint_qd, 1, B.qd_start, B.qd_stride, B.qds, b, B.count)
         load(mem, L.force, t, joint_f, B.has_force, B.qd_start, B.qd_stride, B.qds, b, B.count)
         load(mem, L.target_q, t, target_q, B.has_target_q, B.q_start, B.q_stride, B.qs, b, B.count)
         load(mem, L.target_v, t, target_qd, B.has_target_qd, B.qd_start, B.qd_stride, B.qds, b, B.count)
         load(mem, L.act, t, act, B.has_act, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        m.recall(mem, L.impulse, 0, t, kept, b, B.kept)
-        if kept_limits[b] != 0:
-            m.recall(mem, L.dof_impulse, B.kept, t, kept, b, B.kept_limits)
-        else:
-            for i in range(B.kept_limits):
-                m.put(mem, L.dof_impulse + i, t, zero)
+        remembered = kept_active[b, 0]
+        for n in range(remembered):
+            m.recall(mem, L.impulse + rows * kept_active[b, 1 + n], rows * n, t, kept, b, rows)
+        m.recall(mem, L.coupling_impulse, rows * T.candidates, t, kept, b, T.couplings)
+        for i in range(B.kept_limits):
+            m.put(mem, L.dof_impulse + i, t, zero)
+        if kept_active[b, T.candidates + 1] != 0:
+            m.recall(mem, L.dof_impulse, rows * T.candidates + T.couplings, t, kept, b, B.kept_limits)
 
         smooth(b, t, o, T, P, L, mem)
         if B.has_wrench != 0:
@@ -322,15 +327,25 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
         if m.any_lt(zero, m.get(mem, L.over, t)):
-            limits = again(b, t, contacts, B.kept + B.kept_limits, o, T, P, L, mem, active)
+            limits = again(b, t, contacts, rows * T.candidates + T.couplings + B.kept_limits, o, T, P, L, mem, active)
 
-        as_forces(t, B.kept, o, L, mem)
-        m.keep(mem, L.impulse, 0, t, kept, b, B.kept)
+        # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
+        for n in range(contacts):
+            c = active[n, t]
+            as_forces(t, L.impulse + rows * c, rows, o, mem)
+            m.keep(mem, L.impulse + rows * c, rows * n, t, kept, b, rows)
+            forget(t, c, T, L, mem)
+        for n in range(remembered):
+            forget(t, kept_active[b, 1 + n], T, L, mem)
+        for n in range(contacts):
+            kept_active[b, 1 + n] = active[n, t]
+        kept_active[b, 0] = contacts
+        as_forces(t, L.coupling_impulse, T.couplings, o, mem)
+        m.keep(mem, L.coupling_impulse, rows * T.candidates, t, kept, b, T.couplings)
         if limits > 0:
-            for i in range(B.kept_limits):
-                m.put(mem, L.dof_impulse + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, L.dof_impulse + i, t)))
-            m.keep(mem, L.dof_impulse, B.kept, t, kept, b, B.kept_limits)
-        kept_limits[b] = limits
+            as_forces(t, L.dof_impulse, B.kept_limits, o, mem)
+            m.keep(mem, L.dof_impulse, rows * T.candidates + T.couplings, t, kept, b, B.kept_limits)
+        kept_active[b, T.candidates + 1] = limits
         finish(b, t, o, T, P, L, mem)
         m.stage_out(mem, L.q, t, joint_q_out, B.q_start, B.q_stride, B.qs, b, B.count)
         m.stage_out(mem, L.v, t, joint_qd_out, B.qd_start, B.qd_stride, B.qds, b, B.count)

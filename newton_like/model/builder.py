@@ -21,7 +21,7 @@ from newton_like.model.pairs import PairSet
 from newton_like.types import Axis, AxisType, BodyFlags
 
 DEFAULT_GRAVITY = -9.81
-DEFAULT_GAP = 0.02
+DEFAULT_GAP = 0.001
 
 
 class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):

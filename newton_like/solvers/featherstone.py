@@ -130,7 +130,8 @@ class _Stepper:
         self.kept_size = numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"]
         self.kept_limits = 3 * batch.template.dofs if (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any() else 0
         self.kept = work.kept(self.kept_size + self.kept_limits)
-        self.limit_flags = wp.zeros(max(work.blocks, 1), dtype=wp.int32, device=work.device)
+        # per block: how many contacts are remembered, which, and whether limits are
+        self.kept_active = wp.zeros((max(work.blocks, 1), numbers["candidates"] + 2), dtype=wp.int32, device=work.device)
         length = max(numbers["candidates"] + batch.template.dofs, 1)
         self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in work.shares]
 
@@ -141,9 +142,9 @@ class _Stepper:
         B.q_start, B.q_stride, B.qs = int(batch.q_start[0]), batch.stride(batch.q_start), batch.template.coords
         B.qd_start, B.qd_stride, B.qds = int(batch.qd_start[0]), batch.stride(batch.qd_start), batch.template.dofs
         B.body_start, B.body_stride, B.bodies = int(batch.body_start[0]), batch.stride(batch.body_start), batch.template.bodies
-        B.kept, B.kept_limits = self.kept_size, self.kept_limits
+        B.kept_limits = self.kept_limits
         B.has_wrench, B.has_force, B.has_target_q, B.has_target_qd, B.has_act = (int(p) for p in present[2:7])
         return work.record(
             self.kernel,
-            lambda i: [B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.limit_flags, *rows[7:]],
+            lambda i: [B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, *rows[7:]],
         )

@@ -71,9 +71,10 @@ class Specialiser:
         self._traces["contact_build"] = {k * planes + p: self._trace("contact_build", a, c, s, k, p) for k, p in pairs}
         self._traces["contact_sweep"] = {k: self._trace("contact_sweep", a, c, k) for k in sorted({k for k, _ in pairs})}
         self._traces["detect"] = {i: self._trace("detect", i) for i in range(T.first_guarded, T.first_hull)}
-        limited = [i for i in range(T.dofs) if T.dof_limits[i] & (FRICTION | VELOCITY | POSITION)]
+        rows = [2 * i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
+        rows += [2 * i + 1 for i in range(T.dofs) if T.dof_limits[i] & (VELOCITY | POSITION)]
         for name in ("dof_build", "dof_sweep"):
-            self._traces[name] = {i: self._trace(name, i) for i in limited}
+            self._traces[name] = {i: self._trace(name, i // 2, i % 2) for i in rows}
 
     # ------------------------------------------------------------------------------------------------ liveness
 
@@ -202,8 +203,8 @@ class Specialiser:
         build_code = self._code("contact_build", *live, f"k * {self.planes} + pl")
         sweep_code = self._code("contact_sweep", *live, "k")
         detect_code = self._code("detect", *live, "s")
-        dof_build_code = self._code("dof_build", *live, "i")
-        dof_sweep_code = self._code("dof_sweep", *live, "i")
+        dof_build_code = self._code("dof_build", *live, "2 * i + full")
+        dof_sweep_code = self._code("dof_sweep", *live, "2 * i + full")
 
         @wp.func_native(smooth_code)
         def smooth(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
@@ -251,10 +252,10 @@ class Specialiser:
         coupling_sweep = m.coupling_sweep if self.T.couplings else no_sweep
 
         @wp.func_native(dof_build_code)
-        def dof_build(b: int, t: int, i: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+        def dof_build(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
         @wp.func_native(dof_sweep_code)
-        def dof_sweep(b: int, t: int, i: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+        def dof_sweep(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
         own = ("self", "m", "live", "no_hull", "no_build", "no_sweep")
         return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own and not k.endswith("_code")})

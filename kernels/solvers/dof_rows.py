@@ -7,14 +7,15 @@ projected Gauss-Seidel: with u = y.z the velocity of the dof,
     velocity limit   |u| <= limit
     position limit   one-sided; beyond the limit an implicit spring-damper pushes back, apart from it gap + dt u >= 0
 
-A dof's row acts in a world only where that world needs it, whatever its neighbours in the block do.
+Velocity and position limits (the *hard* ones) act in a world only where that world needs them, whatever its neighbours in the
+block do; a row without them is shorter.
 """
 
 import types
 
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 
-ROW = 7  # on, response, on / response, side of the position limit, its mass, softness and target
+ROW = 7  # hard, response, 1 / response, side of the position limit, its mass, softness and target
 
 
 def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -36,12 +37,10 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def dof_need(b: int, t: int, i: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
-        """Negative where dof i needs its row, judged by the velocity u."""
+        """Negative where dof i needs its hard limits, judged by the velocity u."""
         limits = T.dof_limits[i]
         u = absolute(m.get(mem, L.u + i, t))
         need = m.fill(real(1.0))
-        if limits & FRICTION:
-            need = m.smaller(need, m.neg(m.gain(P, b, i, 9)))
         if limits & VELOCITY:
             need = m.smaller(need, m.sub(m.gain(P, b, i, 8), u))
         if limits & POSITION:
@@ -64,86 +63,89 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.where_lt(m.get(mem, L.dof_need + i, t), zero, zero, need)
 
     @m.func
-    def dof_build(b: int, t: int, i: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """The row of dof i in the worlds whose dof_need is negative, warm-started."""
+    def dof_build(b: int, t: int, i: int, full: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The row of dof i, warm-started; with hard limits, where dof_need is negative, if `full`."""
         limits = T.dof_limits[i]
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         at = L.dof_row + ROW * i
         y = L.dof_y + T.reach * i
         p = L.dof_impulse + 3 * i
-        on = m.where_lt(m.get(mem, L.dof_need + i, t), zero, one, zero)
         depth = T.depth[i]
         for d in range(depth):
             m.put(mem, y + d, t, zero)
         m.put(mem, y + depth, t, one)
         m.half_solve(t, i, y, T, L, mem)
         a = m.row_product(t, i, y, y, T, mem)
-        m.put(mem, at, t, on)
+        inverse = m.rcp(a)
         m.put(mem, at + 1, t, a)
-        m.put(mem, at + 2, t, m.mul(on, m.rcp(a)))
-        total = zero
-        for j in range(2):
-            warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
-            m.put(mem, p + j, t, warm)
+        m.put(mem, at + 2, t, inverse)
+        total = m.mul(dt, m.get(mem, p, t))
+        m.put(mem, p, t, total)
+        if full != 0:
+            hard = m.where_lt(m.get(mem, L.dof_need + i, t), zero, one, zero)
+            m.put(mem, at, t, hard)
+            warm = m.mul(hard, m.mul(dt, m.get(mem, p + 1, t)))
+            m.put(mem, p + 1, t, warm)
             total = m.add(total, warm)
-        if limits & POSITION:
-            q = m.get(mem, L.q + T.dof_q[i], t)
-            low = m.sub(q, m.gain(P, b, i, 10))
-            high = m.sub(m.gain(P, b, i, 11), q)
-            side = m.where_lt(high, low, m.fill(real(-1.0)), one)
-            gap = m.smaller(low, high)
-            # as for contacts: an implicit spring-damper per unit of effective mass
-            omega = m.mul(dt, m.gain(P, b, i, 12))
-            a1 = m.fma(m.fill(real(2.0)), m.gain(P, b, i, 13), omega)
-            a2 = m.mul(omega, a1)
-            a3 = m.rcp(m.add(one, a2))
-            push = m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1)))
-            m.put(mem, at + 3, t, side)
-            m.put(mem, at + 4, t, m.mul(on, m.mul(m.where_lt(gap, zero, m.mul(a2, a3), one), m.rcp(a))))
-            m.put(mem, at + 5, t, m.where_lt(gap, zero, a3, zero))
-            m.put(mem, at + 6, t, m.where_lt(gap, zero, push, m.neg(m.div(gap, dt))))
-            # an impulse remembered from the other limit is none of this one's
-            warm = m.mul(on, m.mul(dt, m.get(mem, p + 2, t)))
-            warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
-            m.put(mem, p + 2, t, warm)
-            total = m.add(total, warm)
+            if limits & POSITION:
+                q = m.get(mem, L.q + T.dof_q[i], t)
+                low = m.sub(q, m.gain(P, b, i, 10))
+                high = m.sub(m.gain(P, b, i, 11), q)
+                side = m.where_lt(high, low, m.fill(real(-1.0)), one)
+                gap = m.smaller(low, high)
+                # as for contacts: an implicit spring-damper per unit of effective mass
+                omega = m.mul(dt, m.gain(P, b, i, 12))
+                a1 = m.fma(m.fill(real(2.0)), m.gain(P, b, i, 13), omega)
+                a2 = m.mul(omega, a1)
+                a3 = m.rcp(m.add(one, a2))
+                push = m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1)))
+                m.put(mem, at + 3, t, side)
+                m.put(mem, at + 4, t, m.mul(hard, m.mul(m.where_lt(gap, zero, m.mul(a2, a3), one), inverse)))
+                m.put(mem, at + 5, t, m.where_lt(gap, zero, a3, zero))
+                m.put(mem, at + 6, t, m.where_lt(gap, zero, push, m.neg(m.div(gap, dt))))
+                # an impulse remembered from the other limit is none of this one's
+                warm = m.mul(hard, m.mul(dt, m.get(mem, p + 2, t)))
+                warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
+                m.put(mem, p + 2, t, warm)
+                total = m.add(total, warm)
         m.chain_add(t, i, y, total, T, L, mem)
 
     @m.func
-    def dof_sweep(b: int, t: int, i: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def dof_sweep(b: int, t: int, i: int, full: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """One Gauss-Seidel visit of dof i."""
         limits = T.dof_limits[i]
         zero = m.fill(real(0.0))
         at = L.dof_row + ROW * i
         y = L.dof_y + T.reach * i
         p = L.dof_impulse + 3 * i
-        on = m.get(mem, at, t)
         a = m.get(mem, at + 1, t)
         inverse = m.get(mem, at + 2, t)
         u = m.chain_dot(t, i, y, T, L, mem)
         total = zero
         if limits & FRICTION:
             old = m.get(mem, p, t)
-            change = m.mul(on, m.sub(clamp(m.fnma(u, inverse, old), m.mul(dt, m.gain(P, b, i, 9))), old))
-            m.put(mem, p, t, m.add(old, change))
-            total = m.add(total, change)
-            u = m.fma(a, change, u)
-        if limits & VELOCITY:
-            old = m.get(mem, p + 1, t)
-            free = m.fnma(a, old, u)
-            change = m.mul(on, m.sub(m.mul(m.sub(clamp(free, m.gain(P, b, i, 8)), free), inverse), old))
-            m.put(mem, p + 1, t, m.add(old, change))
-            total = m.add(total, change)
-            u = m.fma(a, change, u)
-        if limits & POSITION:
-            side = m.get(mem, at + 3, t)
-            old = m.mul(side, m.get(mem, p + 2, t))
-            error = m.mul(m.sub(m.mul(side, u), m.get(mem, at + 6, t)), m.get(mem, at + 4, t))
-            new = m.larger(zero, m.fnma(m.get(mem, at + 5, t), old, m.sub(old, error)))
-            change = m.mul(side, m.mul(on, m.sub(new, old)))
-            m.put(mem, p + 2, t, m.add(m.get(mem, p + 2, t), change))
-            total = m.add(total, change)
+            new = clamp(m.fnma(u, inverse, old), m.mul(dt, m.gain(P, b, i, 9)))
+            total = m.sub(new, old)
+            m.put(mem, p, t, new)
+            u = m.fma(a, total, u)
+        if full != 0:
+            hard = m.get(mem, at, t)
+            if limits & VELOCITY:
+                old = m.get(mem, p + 1, t)
+                free = m.fnma(a, old, u)
+                change = m.mul(hard, m.sub(m.mul(m.sub(clamp(free, m.gain(P, b, i, 8)), free), inverse), old))
+                m.put(mem, p + 1, t, m.add(old, change))
+                total = m.add(total, change)
+                u = m.fma(a, change, u)
+            if limits & POSITION:
+                side = m.get(mem, at + 3, t)
+                old = m.mul(side, m.get(mem, p + 2, t))
+                error = m.mul(m.sub(m.mul(side, u), m.get(mem, at + 6, t)), m.get(mem, at + 4, t))
+                new = m.larger(zero, m.fnma(m.get(mem, at + 5, t), old, m.sub(old, error)))
+                change = m.mul(side, m.mul(hard, m.sub(new, old)))
+                m.put(mem, p + 2, t, m.add(m.get(mem, p + 2, t), change))
+                total = m.add(total, change)
         m.chain_add(t, i, y, total, T, L, mem)
 
     own = ("m", "real")

@@ -39,7 +39,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.unwhiten(t, T, L, mem)
         find_excess(b, t, dt, T, P, L, mem)
         for i in range(T.dofs):
-            if T.dof_limits[i] & (FRICTION | VELOCITY | POSITION):
+            if T.dof_limits[i] & (VELOCITY | POSITION):
                 m.put(mem, L.dof_need + i, t, m.dof_need(b, t, i, dt, T, P, L, mem))
 
     @m.func
@@ -87,12 +87,12 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.contact_sweep(t, a, c, k, T, L, mem)
 
     @m.func
-    def dof_build(b: int, t: int, i: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        m.dof_build(b, t, i, m.fill(o.dt), T, P, L, mem)
+    def dof_build(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        m.dof_build(b, t, i, full, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def dof_sweep(b: int, t: int, i: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        m.dof_sweep(b, t, i, m.fill(o.dt), T, P, L, mem)
+    def dof_sweep(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        m.dof_sweep(b, t, i, full, m.fill(o.dt), T, P, L, mem)
 
     @m.func
     def recheck(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -191,18 +191,22 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
 
     @wp.func
     def find_limits(t: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
-        """Lists, behind the contacts, the degrees of freedom that need a row in some world; the impulses of others are forgotten."""
+        """Lists, behind the contacts, the degrees of freedom that need a row in some world, as 2 i or, with hard limits, 2 i + 1."""
         zero = m.fill(real(0.0))
         n = int(0)
         for i in range(T.dofs):
-            if (T.dof_limits[i] & (FRICTION | VELOCITY | POSITION)) != 0:
+            limits = T.dof_limits[i]
+            full = int(0)
+            if (limits & (VELOCITY | POSITION)) != 0:
                 need = m.get(mem, L.dof_need + i, t)
-                for j in range(3):
+                for j in range(1, 3):
                     at = L.dof_impulse + 3 * i + j
                     m.put(mem, at, t, m.where_lt(need, zero, m.get(mem, at, t), zero))
                 if m.any_lt(need, zero):
-                    active[T.candidates + n, t] = i
-                    n = n + 1
+                    full = 1
+            if full + (limits & FRICTION) != 0:
+                active[T.candidates + n, t] = 2 * i + full
+                n = n + 1
         return n
 
     @wp.func
@@ -212,7 +216,8 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
         for n in range(limits):
-            dof_build(b, t, active[T.candidates + n, t], o, T, P, L, mem)
+            i = active[T.candidates + n, t]
+            dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
             c = active[a, t]
             s = T.candidate_collider[c]
@@ -221,7 +226,8 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
             for n in range(limits):
-                dof_sweep(b, t, active[T.candidates + n, t], o, T, P, L, mem)
+                i = active[T.candidates + n, t]
+                dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
             for a in range(contacts):
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)

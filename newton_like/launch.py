@@ -168,6 +168,10 @@ class Workspace:
         P.uniform = wp.array(values[0], dtype=self.m.real, device=self.device)
         P.varying = self.lanes(values if any(varies.values()) else values[:1, :0])
 
+    def signature(self) -> bytes:
+        """Of the numbers that specialised code holds as constants."""
+        return self.same.tobytes() + np.where(self.same, self.uniform_values, 0).tobytes()
+
     def lanes(self, values: np.ndarray) -> wp.array:
         """Numbers ``[count, n]`` as lanes ``[blocks, n]``; the last block repeats the last articulation."""
         n, width = values.shape[1], self.m.width

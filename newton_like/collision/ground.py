@@ -114,7 +114,8 @@ class _Shapes:
         for name in ("mu", "restitution", "mu_torsional", "mu_rolling", "time_constant", "damping_ratio"):
             setattr(self, name, getattr(model, f"shape_material_{name}").numpy().astype(np.float64))
         self.collides = (self.flags & ShapeFlags.COLLIDE_SHAPES) != 0
-        self.filtered = set(map(tuple, model.shape_collision_filter_pairs.to_array().tolist()))
+        pairs = model.shape_collision_filter_pairs.to_array().astype(np.int64).reshape(-1, 2)
+        self.filter_codes = (pairs[:, 0] << 32) | pairs[:, 1]
 
 
 def _shapes_by_body(shapes: _Shapes, bodies: int) -> tuple[np.ndarray, np.ndarray]:
@@ -163,8 +164,8 @@ def find_colliders(model, batch: Batch) -> ContactTables:
         for j in range(len(planes)):
             first = (shape_index[:, i], plane_index[:, j])
             allowed = may_collide(shapes.group[first[0]], shapes.group[first[1]])
-            if shapes.filtered:
-                allowed &= np.array([(min(p), max(p)) not in shapes.filtered for p in zip(*map(np.ndarray.tolist, first), strict=True)])
+            codes = (np.minimum(*first).astype(np.int64) << 32) | np.maximum(*first)
+            allowed &= ~np.isin(codes, shapes.filter_codes)
             if allowed.any():
                 pairs.append((i, j, allowed))
     # what is looked at only when it comes near goes behind the rest, hulls last
@@ -242,3 +243,48 @@ def _plane_parameters(shapes: _Shapes, plane_index) -> np.ndarray:
     half = 0.5 * shapes.scale[plane_index, :2]
     out[..., 12:14] = np.where(half > 0, half, _FAR)
     return out
+
+
+def unsupported_pairs(model) -> np.ndarray:
+    """Pairs of shapes that may touch although no program here resolves it: all but moving shapes with planes, ``[n, 2]``.
+
+    Worlds are taken to be alike where they have the same shapes on bodies of the same order: one of each kind is looked at.
+    """
+    shapes = _Shapes(model)
+    moving = _moving_shapes(model, shapes)
+    candidates = shapes.collides & (shapes.type != GeoType.NONE)
+    shared = np.flatnonzero(candidates & (shapes.world < 0))
+    starts = np.searchsorted(shapes.world[shapes.world >= 0], np.arange(model.world_count + 1)) if (shapes.world >= 0).any() else None
+    own = np.flatnonzero(shapes.world >= 0)
+    seen, found = set(), []
+    for w in range(model.world_count):
+        local = own[starts[w] : starts[w + 1]] if starts is not None else own
+        local = local[candidates[local]]
+        first = local[0] if len(local) else 0
+        key = (shapes.type[local].tobytes(), shapes.group[local].tobytes(), moving[local].tobytes(), (local - first).tobytes())
+        if key in seen:
+            continue
+        seen.add(key)
+        index = np.concatenate([shared, local])
+        a, b = np.triu_indices(len(index), 1)
+        a, b = index[a], index[b]
+        plane = (shapes.type[a] == GeoType.PLANE) | (shapes.type[b] == GeoType.PLANE)
+        plane_is_static = ~((shapes.type[a] == GeoType.PLANE) & moving[a]) & ~((shapes.type[b] == GeoType.PLANE) & moving[b])
+        keep = (moving[a] | moving[b]) & ~(plane & plane_is_static) & may_collide(shapes.group[a], shapes.group[b])
+        pairs = np.stack([a[keep], b[keep]], axis=1)
+        if len(pairs):
+            codes = (pairs.min(axis=1).astype(np.int64) << 32) | pairs.max(axis=1)
+            filtered = shapes.filter_codes
+            pairs = pairs[~np.isin(codes, filtered)]
+            found.append(pairs)
+    return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
+
+
+def _moving_shapes(model, shapes: _Shapes) -> np.ndarray:
+    """Which shapes are on bodies that some degree of freedom moves."""
+    body_moves = np.zeros(model.body_count + 1, dtype=bool)
+    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    moves = np.diff(model.joint_qd_start.numpy()) > 0
+    for p, c, own in zip(parent.tolist(), child.tolist(), moves.tolist(), strict=True):
+        body_moves[c] = own or (p >= 0 and body_moves[p])
+    return (shapes.body >= 0) & body_moves[shapes.body]

@@ -2,98 +2,203 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
+from functools import cache
 
 import numpy as np
 import warp as wp
 
-from newton_like.collision.ground import find_colliders
+from newton_like.collision.ground import find_colliders, unsupported_pairs
 from newton_like.kernels.programs import programs
-from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
+from newton_like.kernels.solvers.health import forget_kernel, health_kernels
 from newton_like.kernels.solvers.step import batch_struct, general_stages, step_kernel
+from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
+from newton_like.kinematics import eval_fk
 from newton_like.launch import Workspace, flat, lane_width, make_layout, run_together
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
 from newton_like.specialise import BUDGET, FLAGS, Specialiser
-from newton_like.types import ModelFlags
+from newton_like.types import BodyFlags, ModelFlags
+
+log = logging.getLogger("newton_like")
 
 _RECORDED = 16
+EVALUATORS = ("auto", "general", "specialised")
 
 
-class _Kernels:
-    """The general kernels, made once for each width and scalar type."""
-
-    made: dict = {}
-
-    @classmethod
-    def general(cls, width: int, real):
-        key = (width, real)
-        if key not in cls.made:
-            m = programs(width, real)
-            batch = batch_struct(m)
-            cls.made[key] = (m, batch, step_kernel(m, general_stages(m), batch))
-        return cls.made[key]
+@cache
+def _general(width: int, real):
+    """The programs, the batch struct and the general kernel of one width and scalar type."""
+    m = programs(width, real)
+    batch = batch_struct(m)
+    return m, batch, step_kernel(m, general_stages(m), batch)
 
 
 class SolverFeatherstone:
+    """Steps articulated bodies in generalized coordinates.
+
+    A step, for every world: kinematics; bias forces (recursive Newton-Euler); joint-space inertia (composite rigid bodies) with
+    armature and the implicit terms of damping, springs and drives; its sparse LTDL factors; contacts of shapes with planes;
+    one constraint row for every contact direction, limit, friction loss and coupling; block projected Gauss-Seidel with warm start
+    in a fixed order; semi-implicit integration on the joints' manifolds. ``state_out`` gets joint coordinates and velocities, and
+    the body poses and velocities that go with them.
+
+    The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
+
+    Resting contacts sink by ``g (time_constant * damping_ratio)^2``: 0.25 mm with the default softness. Contacts of moving shapes with
+    anything but planes are not resolved: a model that has such pairs is refused, unless ``unsupported_contacts="ignore"``.
+
+    Args:
+        model: the model.
+        iterations: sweeps over all constraint rows in a step.
+        evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the
+            model, two to three times as fast, compiled for some seconds when first used and cached on disk; ``"auto"``:
+            specialised where a robot's program stays within ``newton_like.specialise.BUDGET`` operations. Numbers of the two differ by
+            rounding.
+        restitution_speed: impacts slower than this do not bounce [m/s].
+        max_depenetration_speed: shapes that overlap are pushed apart no faster than this [m/s].
+        unsupported_contacts: ``"error"`` or ``"ignore"``.
+        width: worlds per kernel thread, see :func:`newton_like.launch.lane_width`.
+        threads: CPU threads, see :func:`newton_like.launch.worker_count`.
+
+    Raises:
+        ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled
+            joints, kinematic bodies, colliding pairs other than shape and plane.
+    """
+
     def __init__(
         self,
         model,
         *,
         iterations: int = 8,
+        evaluator: str = "auto",
         restitution_speed: float = 0.2,
         max_depenetration_speed: float = 1.0,
+        unsupported_contacts: str = "error",
         width: int | None = None,
         threads: int | None = None,
-        evaluator: str = "auto",
     ):
+        if evaluator not in EVALUATORS:
+            raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
+        if unsupported_contacts not in ("error", "ignore"):
+            raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
+        if not int(iterations) >= 1:
+            raise ValueError(f"iterations {iterations!r} must be at least 1")
+        for name, value in (("restitution_speed", restitution_speed), ("max_depenetration_speed", max_depenetration_speed)):
+            if not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
         self.model = model
-        self.iterations = iterations
+        self.iterations = int(iterations)
         self.evaluator = evaluator
-        self.restitution_speed = restitution_speed
-        self.max_depenetration_speed = max_depenetration_speed
+        self.restitution_speed = float(restitution_speed)
+        self.max_depenetration_speed = float(max_depenetration_speed)
+        self.unsupported_contacts = unsupported_contacts
         self.width = lane_width(model.device, model.dtype, width)
-        self.m, self._batch_struct, self._kernel = _Kernels.general(self.width, model.dtype)
-        self._steppers = [self._stepper(batch, threads) for batch in find_batches(model)]
+        self.threads = threads
+        self._check_model()
+        self.m, self._batch_struct, self._general_kernel = _general(self.width, model.dtype)
         self._recorded: OrderedDict = OrderedDict()
+        self._make_steppers()
 
-    def _stepper(self, batch, threads):
-        tables = find_colliders(self.model, batch)
-        parameters = gather_parameters(self.model, batch, tables.parameters)
-        layout = make_layout(batch.template, tables.numbers)
-        work = Workspace(self.m, batch.template, batch.count, parameters, tables, layout, self.model.device, threads)
-        return _Stepper(self, batch, work, self._choose_kernel(work))
+    # ------------------------------------------------------------------------------------------------ set-up
 
-    def _choose_kernel(self, work):
-        if self.evaluator == "general":
-            return self._kernel
-        special = Specialiser(work)
-        if self.evaluator == "auto" and special.operations > BUDGET:
-            return self._kernel
-        return step_kernel(self.m, special.stages(), self._batch_struct, FLAGS)
+    def _check_model(self) -> None:
+        model = self.model
+        loops = np.flatnonzero(model.joint_articulation.numpy() < 0)
+        if len(loops):
+            j = int(loops[0])
+            raise ValueError(
+                f"joint '{model.joint_label[j]}' (index {j}) is in no articulation and closes a loop; SolverFeatherstone does not "
+                "solve loop joints: remove it, or add it to an articulation"
+            )
+        disabled = np.flatnonzero(~model.joint_enabled.numpy().astype(bool))
+        if len(disabled):
+            j = int(disabled[0])
+            raise ValueError(f"joint '{model.joint_label[j]}' (index {j}) is disabled; SolverFeatherstone keeps all joints of a tree: remove it")
+        kinematic = np.flatnonzero(model.body_flags.numpy() & BodyFlags.KINEMATIC)
+        if len(kinematic):
+            b = int(kinematic[0])
+            raise ValueError(f"body '{model.body_label[b]}' (index {b}) is kinematic, which SolverFeatherstone does not do; fix it to the world")
+        if self.unsupported_contacts == "error":
+            pairs = unsupported_pairs(model)
+            if len(pairs):
+                a, b = (int(s) for s in pairs[0])
+                raise ValueError(
+                    f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
+                    f" ({len(pairs)} such pairs), but SolverFeatherstone resolves contacts of moving shapes with planes only; filter"
+                    " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
+                )
 
-    def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0):
-        arrays = [
+    def _make_steppers(self) -> None:
+        self._steppers = [_Stepper(self, batch) for batch in find_batches(self.model)]
+        self._recorded.clear()
+        self._version = self.model.version
+
+    def notify_model_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
+        """Takes over edited model arrays. Contact forces are remembered.
+
+        Specialised robots are compiled again where a number that all worlds shared has changed; numbers that differ between worlds
+        may change freely.
+
+        Args:
+            flags: which groups of arrays were edited.
+        """
+        self.model.notify_changed(flags)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        for stepper in self._steppers:
+            stepper.refresh()
+        self._recorded.clear()
+        self._version = self.model.version
+
+    # ------------------------------------------------------------------------------------------------ stepping
+
+    def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
+        """Advances all worlds by one step.
+
+        Args:
+            state_in: the state now; its ``body_f`` acts during the step. Only ``joint_q`` and ``joint_qd`` are read beside it.
+            state_out: the state afterwards; may be ``state_in``.
+            control: forces and targets; None: those of the model's initial control.
+            contacts: None: the solver finds the contacts.
+            dt: time step [s].
+
+        Raises:
+            ValueError: ``dt`` is not positive, or an array belongs to another model.
+        """
+        if self._version != self.model.version:
+            self._refresh()
+        if control is None:
+            control = self._default_control()
+        arrays = (
             state_in.joint_q, state_in.joint_qd, state_in.body_f,
-            None if control is None else control.joint_f,
-            None if control is None else control.joint_target_q,
-            None if control is None else control.joint_target_qd,
-            None if control is None else control.joint_act,
+            control.joint_f, control.joint_target_q, control.joint_target_qd, control.joint_act,
             state_out.joint_q, state_out.joint_qd, state_out.body_q, state_out.body_qd,
-        ]  # fmt: skip
-        key = tuple(0 if a is None else a.ptr for a in arrays)
+        )  # fmt: skip
+        if contacts is not None:
+            raise ValueError("contacts: not yet")
+        key = tuple([0 if a is None else a.ptr for a in arrays])
         entry = self._recorded.get(key)
         if entry is None:
-            entry = self._record(arrays, dt)
+            entry = self._record(arrays, float(dt))
             self._recorded[key] = entry
             if len(self._recorded) > _RECORDED:
                 self._recorded.popitem(last=False)
         if entry.dt != dt:
-            entry.set_dt(self, dt)
+            entry.set_options(self._options(dt), float(dt))
         for commands in entry.commands:
             run_together(commands)
 
+    def _default_control(self):
+        if getattr(self, "_control", None) is None:
+            self._control = self.model.control()
+        return self._control
+
     def _options(self, dt: float):
+        if not (np.isfinite(dt) and dt > 0):
+            raise ValueError(f"dt {dt!r} must be a positive number of seconds")
         o = self.m.Options()
         o.dt = dt
         o.inverse_dt = 1.0 / dt
@@ -103,48 +208,179 @@ class SolverFeatherstone:
         return o
 
     def _record(self, arrays, dt: float):
-        real = self.model.dtype
-        rows = [wp.empty(0, dtype=real, device=self.model.device) if a is None else flat(a, real) for a in arrays]
+        model = self.model
+        real = model.dtype
+        coords, dofs, bodies = model.joint_coord_count, model.joint_dof_count, model.body_count
+        sizes = (coords, dofs, 6 * bodies, dofs, coords, dofs, dofs, coords, dofs, 7 * bodies, 6 * bodies)
+        names = ("state_in.joint_q", "state_in.joint_qd", "state_in.body_f", "control.joint_f", "control.joint_target_q",
+                 "control.joint_target_qd", "control.joint_act", "state_out.joint_q", "state_out.joint_qd", "state_out.body_q",
+                 "state_out.body_qd")  # fmt: skip
+        rows = []
+        for name, size, array in zip(names, sizes, arrays, strict=True):
+            if array is None:
+                if name.startswith("state") and name != "state_in.body_f":
+                    raise ValueError(f"{name} is None; states come from model.state()")
+                rows.append(wp.empty(0, dtype=real, device=model.device))
+                continue
+            row = flat(array, real)
+            if row.size != size or array.device != model.device:
+                raise ValueError(
+                    f"{name} has {row.size} numbers on {array.device}, the model needs {size} on {model.device}; "
+                    "states and controls come from model.state() and model.control()"
+                )
+            rows.append(row)
         options = self._options(dt)
-        return _Entry([s.record(rows, [a is not None for a in arrays], options) for s in self._steppers], dt, rows)
+        return _Recording([s.record(rows, [a is not None for a in arrays], options) for s in self._steppers], dt, (rows, arrays))
+
+    # ------------------------------------------------------------------------------------------------ health
+
+    def check(self, state, highest_speed: float = 1.0e4) -> np.ndarray:
+        """Which worlds are healthy: all joint coordinates finite, all joint velocities below a bound.
+
+        Args:
+            state: the state to look at.
+            highest_speed: the bound [m/s or rad/s].
+
+        Returns:
+            ``[world_count]`` bool.
+        """
+        model = self.model
+        healthy = wp.full(model.world_count, True, dtype=wp.bool, device=model.device)
+        examine, _ = health_kernels(model.dtype)
+        wp.launch(
+            examine,
+            dim=model.articulation_count,
+            inputs=[
+                model.articulation_start, model.articulation_world, model.joint_q_start, model.joint_qd_start,
+                model.dtype(highest_speed), state.joint_q, state.joint_qd,
+            ],  # fmt: skip
+            outputs=[healthy],
+            device=model.device,
+        )
+        return healthy.numpy()
+
+    def reset(self, state, world_mask=None) -> None:
+        """Puts worlds back to the model's initial state, and forgets their contact forces. Other worlds keep every bit.
+
+        Args:
+            state: the state to change.
+            world_mask: ``[world_count]`` bool, which worlds; None: all.
+
+        Raises:
+            ValueError: the mask has another length.
+        """
+        model = self.model
+        mask = np.ones(model.world_count, bool) if world_mask is None else world_mask
+        mask = np.asarray(mask.numpy() if isinstance(mask, wp.array) else mask).astype(bool).ravel()
+        if mask.size != model.world_count:
+            raise ValueError(f"world_mask has {mask.size} entries, the model has {model.world_count} worlds")
+        device_mask = wp.array(mask, dtype=wp.bool, device=model.device)
+        chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
+        _, restore = health_kernels(model.dtype)
+        wp.launch(
+            restore,
+            dim=model.articulation_count,
+            inputs=[
+                device_mask, model.articulation_start, model.articulation_world, model.joint_q_start, model.joint_qd_start,
+                model.joint_q, model.joint_qd,
+            ],  # fmt: skip
+            outputs=[state.joint_q, state.joint_qd, chosen],
+            device=model.device,
+        )
+        for stepper in self._steppers:
+            stepper.forget(device_mask)
+        if state.body_f is not None:
+            forces = state.body_f.numpy()
+            forces[mask[np.maximum(model.body_world.numpy(), 0)]] = 0.0
+            state.body_f.assign(forces)
+        eval_fk(model, state.joint_q, state.joint_qd, state, mask=chosen)
 
 
-class _Entry:
-    def __init__(self, commands, dt, rows):
-        self.commands, self.dt, self.rows = commands, dt, rows
+class _Recording:
+    """Launches recorded for one set of arrays, which it keeps alive."""
 
-    def set_dt(self, solver, dt):
-        options = solver._options(dt)
+    def __init__(self, commands, dt: float, arrays):
+        self.commands, self.dt, self.arrays = commands, dt, arrays
+
+    def set_options(self, options, dt: float) -> None:
         for commands in self.commands:
-            for c in commands:
-                c.set_param_by_name("o", options)
+            for command in commands:
+                command.set_param_by_name("o", options)
         self.dt = dt
 
 
 class _Stepper:
-    """One batch of the model."""
+    """One batch of the model, with its kernel and what it remembers from step to step."""
 
-    def __init__(self, solver, batch, work, kernel):
-        self.solver, self.batch, self.work, self.kernel = solver, batch, work, kernel
-        numbers = work.contacts.numbers
-        self.kept_size = numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"]
-        self.kept_limits = 3 * batch.template.dofs if (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any() else 0
-        self.kept = work.kept(self.kept_size + self.kept_limits)
+    def __init__(self, solver: SolverFeatherstone, batch):
+        self.solver, self.batch = solver, batch
+        model = solver.model
+        tables = find_colliders(model, batch)
+        parameters = gather_parameters(model, batch, tables.parameters)
+        layout = make_layout(batch.template, tables.numbers)
+        self.work = work = Workspace(
+            solver.m, batch.template, batch.count, parameters, tables, layout, model.device, solver.threads
+        )
+        self.kernel = self._choose_kernel()
+        numbers, dofs = tables.numbers, batch.template.dofs
+        self.kept_limits = 3 * dofs if (parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any() else 0
+        self.kept = work.kept(numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"] + self.kept_limits)
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = wp.zeros((max(work.blocks, 1), numbers["candidates"] + 2), dtype=wp.int32, device=work.device)
-        length = max(numbers["candidates"] + batch.template.dofs, 1)
+        length = max(numbers["candidates"] + dofs, 1)
         self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in work.shares]
 
-    def record(self, rows, present, options):
-        batch, work = self.batch, self.work
+    def _choose_kernel(self):
+        solver = self.solver
+        if solver.evaluator == "general" or not self.batch.template.dofs:
+            return solver._general_kernel
+        special = Specialiser(self.work)
+        self.operations = special.operations
+        if solver.evaluator == "auto" and special.operations > BUDGET:
+            log.info("a robot of %d operations is not specialised", special.operations)
+            return solver._general_kernel
+        log.info("specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations)
+        return step_kernel(solver.m, special.stages(), solver._batch_struct, FLAGS)
+
+    def refresh(self) -> None:
+        """New numbers from the model."""
+        model = self.solver.model
+        tables = find_colliders(model, self.batch)
+        parameters = gather_parameters(model, self.batch, tables.parameters)
+        before = self.work.signature()
+        if tables.numbers != self.work.contacts.numbers or (parameters.dof_limits != self.work.parameters.dof_limits).any():
+            # the tables themselves changed: start anew
+            self.__init__(self.solver, self.batch)
+            return
+        self.work.set_parameters(parameters)
+        if self.work.signature() != before:
+            self.kernel = self._choose_kernel()
+
+    def record(self, rows, present, options) -> list:
+        batch, work, template = self.batch, self.work, self.batch.template
         B = self.solver._batch_struct()
         B.count = batch.count
-        B.q_start, B.q_stride, B.qs = int(batch.q_start[0]), batch.stride(batch.q_start), batch.template.coords
-        B.qd_start, B.qd_stride, B.qds = int(batch.qd_start[0]), batch.stride(batch.qd_start), batch.template.dofs
-        B.body_start, B.body_stride, B.bodies = int(batch.body_start[0]), batch.stride(batch.body_start), batch.template.bodies
+        B.q_start, B.q_stride, B.qs = int(batch.q_start[0]), batch.stride(batch.q_start), template.coords
+        B.qd_start, B.qd_stride, B.qds = int(batch.qd_start[0]), batch.stride(batch.qd_start), template.dofs
+        B.body_start, B.body_stride, B.bodies = int(batch.body_start[0]), batch.stride(batch.body_start), template.bodies
         B.kept_limits = self.kept_limits
         B.has_wrench, B.has_force, B.has_target_q, B.has_target_qd, B.has_act = (int(p) for p in present[2:7])
         return work.record(
             self.kernel,
-            lambda i: [B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, *rows[7:]],
+            lambda i: [
+                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, *rows[7:],
+            ],
+        )  # fmt: skip
+
+    def forget(self, mask: wp.array) -> None:
+        """Forgets the forces of the chosen worlds."""
+        if not self.kept.size:
+            return
+        model, width = self.solver.model, self.solver.width
+        world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
+        kept = self.kept
+        size = wp.types.type_size_in_bytes(model.dtype)
+        lanes = wp.array(
+            ptr=kept.ptr, dtype=model.dtype, shape=(*kept.shape, width), strides=(*kept.strides, size), device=kept.device, copy=False
         )
+        wp.launch(forget_kernel(model.dtype, width), dim=self.batch.count, inputs=[mask, world, width, lanes], device=kept.device)

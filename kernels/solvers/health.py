@@ -1,0 +1,79 @@
+"""Which worlds are still sane, and bringing back those that are not."""
+
+from functools import cache
+
+import warp as wp
+
+
+@cache
+def health_kernels(real):
+    """Kernels over articulations for the scalar type `real`: ``(examine, restore)``."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def examine(
+        # Model:
+        articulation_start: wp.array[int],
+        articulation_world: wp.array[int],
+        joint_q_start: wp.array[int],
+        joint_qd_start: wp.array[int],
+        highest_speed: real,
+        # State:
+        joint_q: wp.array[real],
+        joint_qd: wp.array[real],
+        # out:
+        healthy: wp.array[wp.bool],
+    ):
+        a = wp.tid()
+        first = articulation_start[a]
+        end = articulation_start[a + 1]
+        good = bool(True)
+        for i in range(joint_q_start[first], joint_q_start[end]):
+            if not wp.isfinite(joint_q[i]):
+                good = False
+        for i in range(joint_qd_start[first], joint_qd_start[end]):
+            if not wp.abs(joint_qd[i]) < highest_speed:
+                good = False
+        if not good:
+            # every writer writes the same value
+            healthy[wp.max(articulation_world[a], 0)] = False
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def restore(
+        mask: wp.array[wp.bool],
+        articulation_start: wp.array[int],
+        articulation_world: wp.array[int],
+        joint_q_start: wp.array[int],
+        joint_qd_start: wp.array[int],
+        initial_q: wp.array[real],
+        initial_qd: wp.array[real],
+        # out:
+        joint_q: wp.array[real],
+        joint_qd: wp.array[real],
+        chosen: wp.array[wp.bool],
+    ):
+        a = wp.tid()
+        chosen[a] = mask[wp.max(articulation_world[a], 0)]
+        if chosen[a]:
+            first = articulation_start[a]
+            end = articulation_start[a + 1]
+            for i in range(joint_q_start[first], joint_q_start[end]):
+                joint_q[i] = initial_q[i]
+            for i in range(joint_qd_start[first], joint_qd_start[end]):
+                joint_qd[i] = initial_qd[i]
+
+    return examine, restore
+
+
+@cache
+def forget_kernel(real, width: int):
+    """Kernel over the articulations of a batch: forgets the remembered forces of the chosen ones."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def forget(mask: wp.array[wp.bool], world: wp.array[int], width: int, kept: wp.array3d[real]):
+        """kept is [block, place, lane]"""
+        a = wp.tid()
+        if mask[wp.max(world[a], 0)]:
+            for i in range(kept.shape[1]):
+                kept[a // width, i, a % width] = real(0.0)
+
+    return forget

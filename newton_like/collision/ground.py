@@ -115,7 +115,14 @@ class _Shapes:
             setattr(self, name, getattr(model, f"shape_material_{name}").numpy().astype(np.float64))
         self.collides = (self.flags & ShapeFlags.COLLIDE_SHAPES) != 0
         pairs = model.shape_collision_filter_pairs.to_array().astype(np.int64).reshape(-1, 2)
-        self.filter_codes = (pairs[:, 0] << 32) | pairs[:, 1]
+        self.filter_codes = (pairs[:, 0] << 32) | pairs[:, 1]  # ascending
+
+    def is_filtered(self, codes: np.ndarray) -> np.ndarray:
+        """Which pairs, coded ``smaller << 32 | larger``, the model's filter names."""
+        if not len(self.filter_codes):
+            return np.zeros(len(codes), dtype=bool)
+        at = np.minimum(np.searchsorted(self.filter_codes, codes), len(self.filter_codes) - 1)
+        return self.filter_codes[at] == codes
 
 
 def _shapes_by_body(shapes: _Shapes, bodies: int) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +172,7 @@ def find_colliders(model, batch: Batch) -> ContactTables:
             first = (shape_index[:, i], plane_index[:, j])
             allowed = may_collide(shapes.group[first[0]], shapes.group[first[1]])
             codes = (np.minimum(*first).astype(np.int64) << 32) | np.maximum(*first)
-            allowed &= ~np.isin(codes, shapes.filter_codes)
+            allowed &= ~shapes.is_filtered(codes)
             if allowed.any():
                 pairs.append((i, j, allowed))
     # what is looked at only when it comes near goes behind the rest, hulls last
@@ -274,8 +281,7 @@ def unsupported_pairs(model) -> np.ndarray:
         pairs = np.stack([a[keep], b[keep]], axis=1)
         if len(pairs):
             codes = (pairs.min(axis=1).astype(np.int64) << 32) | pairs.max(axis=1)
-            filtered = shapes.filter_codes
-            pairs = pairs[~np.isin(codes, filtered)]
+            pairs = pairs[~shapes.is_filtered(codes)]
             found.append(pairs)
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
 

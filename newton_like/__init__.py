@@ -2,11 +2,13 @@
 
 from newton_like.kinematics import eval_fk
 from newton_like.model import Contacts, Control, JointDofConfig, Model, ModelBuilder, ShapeConfig, State
-from newton_like.types import Axis, BodyFlags, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
+from newton_like.kinematics import eval_fk
+from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "MAXVAL",
     "Axis",
     "BodyFlags",
     "Contacts",

@@ -11,9 +11,6 @@ from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
 
 
-OPTIONS = {}
-
-
 def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``forward_kinematics`` and ``write_bodies``."""
 
@@ -107,7 +104,7 @@ def fk_kernel(m: types.SimpleNamespace, backward: bool):
     """The kernel of ``eval_fk``: block ``first + tid``."""
     real = m.real
 
-    @wp.kernel(module="unique", enable_backward=backward, module_options=OPTIONS)
+    @wp.kernel(module="unique", enable_backward=backward)
     def eval_fk(
         first: int,
         workers: int,

@@ -52,6 +52,10 @@ _SINCOS = {
 }
 
 
+# products and sums of one expression become one instruction where the processor has it
+_FUSE = "\n#pragma clang fp contract(on)\n"
+
+
 def simd_types(width: int, real) -> str:
     """C++ typedefs ``simd`` and ``simdi`` of one register of `width` numbers and of as many integers."""
     attribute = f"__attribute__((ext_vector_type({width}), aligned({4 if real is wp.float32 else 8})))"
@@ -70,7 +74,7 @@ def sincos_code(width: int, real, argument: str, sine: str, cosine: str) -> str:
 
     p0, p1, p2 = k["parts"]
     return f"""{{
-const simd x = {argument};
+{_FUSE}const simd x = {argument};
 const simd n = (x * real_t(0.63661977236758134308) + {k["magic"]}) - {k["magic"]};
 const simd r = ((x - n * {p0}) - n * {p1}) - n * {p2};
 const simd z = r * r;
@@ -83,7 +87,7 @@ __builtin_memcpy(&si, &s, sizeof(simd)); __builtin_memcpy(&ci, &c, sizeof(simd))
 const simdi so = ((odd & ci) | (~odd & si)) ^ ((q & 2) << {k["top"] - 1});
 const simdi co = ((odd & si) | (~odd & ci)) ^ (((q + 1) & 2) << {k["top"] - 1});
 __builtin_memcpy(&{sine}, &so, sizeof(simd)); __builtin_memcpy(&{cosine}, &co, sizeof(simd));
-for (int i = 0; i < {width}; ++i)
+if (__builtin_reduce_or((simdi)!(__builtin_elementwise_abs(x) <= real_t(8192)))) for (int i = 0; i < {width}; ++i)
     if (!((x[i] < 0 ? -x[i] : x[i]) <= real_t(8192))) {{ {sine}[i] = wp::sin(x[i]); {cosine}[i] = wp::cos(x[i]); }}
 }}"""
 
@@ -92,28 +96,47 @@ def _native(width: int, real, statements: str, *names: str) -> str:
     """C++ body that loads the lanes `names` into registers, runs `statements` and returns the register ``out``."""
     load = "".join(f"simd {n}; __builtin_memcpy(&{n}, &{n}_, sizeof(simd));" for n in names)
     store = f"decltype({names[0]}_) lane_out; __builtin_memcpy(&lane_out, &out, sizeof(simd)); return lane_out;"
-    return f"{simd_types(width, real)}{load} simd out; {statements} {store}"
+    return f"{_FUSE}{simd_types(width, real)}{load} simd out; {statements} {store}"
 
 
-def _transpose(size: int) -> str:
-    """C++ statements that transpose the square matrix with the rows ``r0, r1, ...`` of `size` numbers, in place."""
-    text, half = "", size // 2
-    while half:
-        # in every square of 2 half x 2 half, exchange the two blocks off its diagonal
-        low = ", ".join(str(i if not i & half else size + i - half) for i in range(size))
-        high = ", ".join(str(i + half if not i & half else size + i) for i in range(size))
-        for i in range(size):
-            if not i & half:
-                a, b = f"r{i}", f"r{i + half}"
-                text += f"{{ const simd x = __builtin_shufflevector({a}, {b}, {low});"
-                text += f" {b} = __builtin_shufflevector({a}, {b}, {high}); {a} = x; }}"
-        half //= 2
-    return text
+def _transpose(size: int, lane: int) -> tuple[str, list[str]]:
+    """C++ statements that transpose the square matrix with the rows ``r0, r1, ...``, and the names of the rows of the result.
 
+    Registers are made of pieces of 16 bytes, `lane` numbers; first numbers move within them, then whole pieces move.
+    """
+    text: list[str] = []
 
-def _valid(width: int) -> str:
-    """C++ expression: the number of worlds of block b. The last block may be short."""
-    return f"(count - b * {width} < {width} ? count - b * {width} : {width})"
+    def shuffle(a: str, b: str, order: list[int]) -> str:
+        text.append(f"const simd s{len(text)} = __builtin_shufflevector({a}, {b}, {', '.join(map(str, order))});")
+        return f"s{len(text) - 1}"
+
+    def within(rows: list[str], grain: int) -> list[str]:
+        if len(rows) == 1:
+            return rows
+        halves = []
+        for half in (0, lane // 2):
+            order = [
+                source + piece + half + at + i
+                for piece in range(0, size, lane)
+                for at in range(0, lane // 2, grain)
+                for source in (0, size)
+                for i in range(grain)
+            ]
+            halves += within([shuffle(a, b, order) for a, b in zip(rows[::2], rows[1::2], strict=True)], 2 * grain)
+        return halves
+
+    def across(rows: list[str]) -> list[str]:
+        if len(rows) == 1:
+            return rows
+        halves = []
+        for odd in (0, lane):
+            order = [s + at + i for s in (0, size) for at in range(odd, size, 2 * lane) for i in range(lane)]
+            halves.append(across([shuffle(a, b, order) for a, b in zip(rows[::2], rows[1::2], strict=True)]))
+        return [row for pair in zip(*halves, strict=True) for row in pair]
+
+    parts = [within([f"r{k + i}" for i in range(lane)], 1) for k in range(0, size, lane)]
+    columns = [across([part[i] for part in parts]) for i in range(lane)]
+    return "".join(text), [columns[k % lane][k // lane] for k in range(size)]
 
 
 def _staging_code(width: int, real, inward: bool, wanted: str = "true") -> str:
@@ -122,28 +145,32 @@ def _staging_code(width: int, real, inward: bool, wanted: str = "true") -> str:
     Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Worlds
     that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
     """
-    worlds = range(width)
-    place = f"a.data + start + (size_t)stride * (b * {width} + "
+    shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
+    # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
+    world, lane, zero = "row + (size_t)stride * {k} + i", f"lane + (size_t)(i + {{k}}) * {width}", "" if inward else " + real_t(0)"
+    load, store = (world, lane) if inward else (lane, world)
+    square = "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {load.format(k=k)}, sizeof(simd));" for k in range(width))
+    square += "".join(f"r{k} = r{k} + real_t(0);" for k in range(width) if not inward) + shuffles
+    square += "".join(f"__builtin_memcpy({store.format(k=k)}, &{result[k]}, sizeof(simd));" for k in range(width))
     if inward:
-        rows = f"const real_t* row[{width}]; for (int k = 0; k < {width}; ++k) row[k] = {place}(k < valid ? k : valid - 1));"
-        load = "".join(f"simd r{k}; __builtin_memcpy(&r{k}, row[{k}] + i, sizeof(simd));" for k in worlds)
-        store = "".join(f"__builtin_memcpy(lane + (size_t)(i + {k}) * {width}, &r{k}, sizeof(simd));" for k in worlds)
-        single = f"lane[(size_t)i * {width} + k] = row[k][i];"
+        single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + (size_t)stride * (k < valid ? k : valid - 1);"
+        single += f" for (int i = 0; i < n; ++i) lane[(size_t)i * {width} + k] = one[i]; }}"
     else:
-        # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
-        rows = f"real_t* row[{width}]; for (int k = 0; k < {width}; ++k) row[k] = k < valid && {wanted} ? {place}k) : nullptr;"
-        load = "".join(
-            f"simd r{k}; __builtin_memcpy(&r{k}, lane + (size_t)(i + {k}) * {width}, sizeof(simd)); r{k} = r{k} + real_t(0);"
-            for k in worlds
-        )
-        store = "".join(f"if (row[{k}]) __builtin_memcpy(row[{k}] + i, &r{k}, sizeof(simd));" for k in worlds)
-        single = f"if (row[k]) row[k][i] = lane[(size_t)i * {width} + k] + real_t(0);"
+        single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
+        single += f" for (int i = 0; i < n; ++i) one[i] = lane[(size_t)i * {width} + k] + real_t(0); }}"
+    whole = "true" if wanted == "true" else f"[&] {{ for (int k = 0; k < {width}; ++k) if (!({wanted})) return false; return true; }}()"
     return (
-        f"{simd_types(width, real)} const int valid = {_valid(width)}; {rows} real_t* lane = (real_t*)(mem.data + at);"
-        f" if (n >= {width}) for (int j = 0; j < n; j += {width}) {{"
-        f" const int i = j + {width} <= n ? j : n - {width}; {load} {_transpose(width)} {store} }}"
-        f" else for (int k = 0; k < {width}; ++k) for (int i = 0; i < n; ++i) {{ {single} }}"
+        f"{simd_types(width, real)} const int valid = {_valid(width)};"
+        f" real_t* row = a.data + start + (size_t)stride * (b * {width}); real_t* lane = (real_t*)(mem.data + at);"
+        f" if (n >= {width} && valid == {width} && {whole}) for (int j = 0; j < n; j += {width}) {{"
+        f" const int i = j + {width} <= n ? j : n - {width}; {square} }}"
+        f" else {single}"
     )
+
+
+def _valid(width: int) -> str:
+    """C++ expression: the number of worlds of block b. The last block may be short."""
+    return f"(count - b * {width} < {width} ? count - b * {width} : {width})"
 
 
 @cache
@@ -298,15 +325,18 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     memory = wp.array2d[lane]
     func, struct = wp.func, wp.struct
 
+    vector = f"wp::vec_t<{width}, {_C_NAME[real]}>"
+
     def code(statements: str, *names: str) -> str:
         return _native(width, real, statements, *names)
 
     def each(function: str) -> str:
         return f"for (int i = 0; i < {width}; ++i) out[i] = {function};"
 
-    @wp.func
-    def fill(a: real) -> lane:
-        return lane(a)
+    @wp.func_native(
+        f"{simd_types(width, real)} const simd out = simd(a); {vector} r; __builtin_memcpy(&r, &out, sizeof(simd)); return r;"
+    )
+    def fill(a: real) -> lane: ...
 
     @wp.func_native(code("out = a + b;", "a", "b"))
     def add(a_: lane, b_: lane) -> lane: ...
@@ -375,7 +405,8 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     def put(mem: wp.array2d[lane], i: int, t: int, x: lane): ...
 
     @wp.func_native(
-        f"if (varies) return varying.data[(size_t)b * varying.shape[1] + i]; return wp::vec_t<{width}, {_C_NAME[real]}>(uniform.data[i]);"
+        f"if (varies) return varying.data[(size_t)b * varying.shape[1] + i]; {simd_types(width, real)}"
+        f" const simd out = simd(uniform.data[i]); {vector} r; __builtin_memcpy(&r, &out, sizeof(simd)); return r;"
     )
     def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
 

@@ -150,6 +150,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         impulse: int
         contact: int
         contact_y: int
+        material: int
+        given: int
         dof_need: int
         dof_fresh: int
         dof_impulse: int

@@ -235,7 +235,7 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1, tau=n, u=n, z=n,
         gap=candidates, near=candidates, clear=numbers["colliders"], point=3 * candidates,
         impulse=rows * candidates, coupling_impulse=couplings, dof_impulse=3 * n,
-        contact=14 * candidates, contact_y=reach * rows * candidates,
+        contact=12 * candidates, contact_y=reach * rows * candidates, material=6, given=numbers.get("given", 0),
         dof_need=n, dof_fresh=n, dof_row=7 * n, dof_y=reach * n,
         coupling_row=4 * couplings, coupling_y=n * couplings, stash=1 + 4 * n + rows * candidates + couplings,
         body_q=7 * bodies, body_qd=6 * bodies,

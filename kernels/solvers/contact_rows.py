@@ -11,10 +11,11 @@ block projected Gauss-Seidel:
 
 import types
 
-from newton_like.kernels.collision.plane import DAMPING_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA, RESTITUTION
+from newton_like.kernels.collision.plane import MU
 from newton_like.kernels.tree import COLLIDER, PLANE
 
-CONTACT = 14  # mass, softness, target, A_n1, A_n2, tangent step, mu, on, spin mass, roll step, mu_torsional, mu_rolling
+GIVEN = 18  # there, point on the body (3, link frame), point on the other shape (3, world), normal (3), margins (2), material (6)
+CONTACT = 12  # mass, softness, target, A_n1, A_n2, tangent step, mu, on, spin mass, roll step, mu_torsional, mu_rolling
 
 
 def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -49,17 +50,15 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.rcp(m.add(mean, m.sqrt(m.fma(d, d, m.fma(a12, a12, m.fill(real(1.0e-24)))))))
 
     @m.func
-    def contact_build(
-        b: int, t: int, a: int, c: int, s: int, k: int, pl: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
-    ):
-        """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
+    def build_rows(
+        t: int, a: int, c: int, k: int, material: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3,
+        o: m.Options, T: m.Tree, L: m.Layout, mem: m.memory,
+    ):  # fmt: skip
+        """The rows of candidate c of body k as active contact a, along (n, u1, u2), with the material at `material` in memory."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         dt = m.fill(o.dt)
         leaf = T.leaf[k]
-        n = m.plane_vec(P, b, PLANE * pl)
-        u1 = m.plane_vec(P, b, PLANE * pl + 3)
-        u2 = m.plane_vec(P, b, PLANE * pl + 6)
         x = m.get3(mem, L.point + 3 * c, t)
         gap = m.get(mem, L.gap + c, t)
         on = m.where_lt(m.get(mem, L.near + c, t), zero, one, zero)
@@ -72,16 +71,15 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         tiny = m.fill(real(1.0e-12))
         ann = m.larger(m.row_product(t, leaf, y, y, T, mem), tiny)
         # softness: the spring-damper's coefficients over one implicit step
-        omega = m.mul(dt, m.collider_param(P, b, COLLIDER * s + OMEGA))
-        zeta = m.collider_param(P, b, COLLIDER * s + DAMPING_RATIO)
-        a1 = m.fma(m.fill(real(2.0)), zeta, omega)
+        omega = m.mul(dt, m.get(mem, material + 2, t))
+        a1 = m.fma(m.fill(real(2.0)), m.get(mem, material + 3, t), omega)
         a2 = m.mul(omega, a1)
         a3 = m.rcp(m.add(one, a2))
         # the penetration is pushed out at no more than push_speed
         push = m.smaller(m.fill(o.push_speed), m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1))))
         target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
         before = m.dot(n, m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x))
-        bounce = m.neg(m.mul(m.collider_param(P, b, COLLIDER * s + RESTITUTION), before))
+        bounce = m.neg(m.mul(m.get(mem, material + 1, t), before))
         # an impact: fast enough, and reached within this step
         slow = m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed)))
         target = m.where_lt(slow, zero, m.larger(target, bounce), target)
@@ -97,20 +95,15 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.row_product(t, leaf, y2, y2, T, mem),
         )
         m.put(mem, at + 5, t, m.mul(on, step))
-        m.put(mem, at + 6, t, m.collider_param(P, b, COLLIDER * s + MU))
+        m.put(mem, at + 6, t, m.get(mem, material, t))
         m.put(mem, at + 7, t, on)
-        p = L.impulse + T.contact_rows * c
-        for j in range(3):
-            warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
-            m.put(mem, p + j, t, warm)
-            m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
         if T.contact_rows == 6:
-            angular_row(t, k, y2 + T.reach, n, T, L, mem)
-            angular_row(t, k, y2 + 2 * T.reach, u1, T, L, mem)
-            angular_row(t, k, y2 + 3 * T.reach, u2, T, L, mem)
             y3 = y2 + T.reach
             y4 = y3 + T.reach
             y5 = y4 + T.reach
+            angular_row(t, k, y3, n, T, L, mem)
+            angular_row(t, k, y4, u1, T, L, mem)
+            angular_row(t, k, y5, u2, T, L, mem)
             m.put(mem, at + 8, t, m.mul(on, m.rcp(m.larger(m.row_product(t, leaf, y3, y3, T, mem), tiny))))
             roll = gradient_step(
                 m.row_product(t, leaf, y4, y4, T, mem),
@@ -118,12 +111,25 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.row_product(t, leaf, y5, y5, T, mem),
             )
             m.put(mem, at + 9, t, m.mul(on, roll))
-            m.put(mem, at + 10, t, m.collider_param(P, b, COLLIDER * s + MU_TORSIONAL))
-            m.put(mem, at + 11, t, m.collider_param(P, b, COLLIDER * s + MU_ROLLING))
-            for j in range(3, 6):
-                warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
-                m.put(mem, p + j, t, warm)
-                m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
+            m.put(mem, at + 10, t, m.get(mem, material + 4, t))
+            m.put(mem, at + 11, t, m.get(mem, material + 5, t))
+        p = L.impulse + T.contact_rows * c
+        for j in range(T.contact_rows):
+            warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
+            m.put(mem, p + j, t, warm)
+            m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
+
+    @m.func
+    def contact_build(
+        b: int, t: int, a: int, c: int, s: int, k: int, pl: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+    ):
+        """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
+        for i in range(6):
+            m.put(mem, L.material + i, t, m.collider_param(P, b, COLLIDER * s + MU + i))
+        n = m.plane_vec(P, b, PLANE * pl)
+        u1 = m.plane_vec(P, b, PLANE * pl + 3)
+        u2 = m.plane_vec(P, b, PLANE * pl + 6)
+        build_rows(t, a, c, k, L.material, n, u1, u2, o, T, L, mem)
 
     @m.func
     def disc(t: int, p: int, x: m.lane, y: m.lane, bound: m.lane, on: m.lane, mem: m.memory):
@@ -186,6 +192,34 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + 11, t), pn), on, mem)
             m.chain_add(t, leaf, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
             m.chain_add(t, leaf, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
+
+    @m.func
+    def given_candidate(b: int, t: int, c: int, k: int, dt: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
+        """A contact that was handed over, at GIVEN * c in memory, as candidate c of body k: where it is now."""
+        at = L.given + GIVEN * c
+        half = m.fill(real(0.5))
+        rot = m.get9(mem, L.rot + 9 * k, t)
+        x = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(rot, m.get3(mem, at + 1, t)))
+        other = m.sub3(m.get3(mem, at + 4, t), m.get3(mem, L.origin, t))
+        n = m.get3(mem, at + 7, t)
+        gap = m.sub(m.dot(n, m.sub3(x, other)), m.add(m.get(mem, at + 10, t), m.get(mem, at + 11, t)))
+        m.put(mem, L.gap + c, t, gap)
+        m.put(mem, L.near + c, t, m.neg(m.get(mem, at, t)))
+        m.put3(mem, L.point + 3 * c, t, m.fnma3(n, m.fma(half, gap, m.get(mem, at + 10, t)), x))
+
+    @m.func
+    def given_build(t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, L: m.Layout, mem: m.memory):
+        """The rows of a contact that was handed over; its tangents by Duff et al., Building an Orthonormal Basis, Revisited (2017)."""
+        at = L.given + GIVEN * c
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        n = m.get3(mem, at + 7, t)
+        sign = m.where_lt(n.z, zero, m.neg(one), one)
+        f = m.neg(m.rcp(m.add(sign, n.z)))
+        g = m.mul(n.x, m.mul(n.y, f))
+        u1 = m.vec(m.fma(sign, m.mul(n.x, m.mul(n.x, f)), one), m.mul(sign, g), m.neg(m.mul(sign, n.x)))
+        u2 = m.vec(g, m.fma(n.y, m.mul(n.y, f), sign), m.neg(n.y))
+        build_rows(t, a, c, k, at + 12, n, u1, u2, o, T, L, mem)
 
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -8,6 +8,7 @@ import types
 
 import warp as wp
 
+from newton_like.kernels.solvers.contact_rows import GIVEN
 from newton_like.kernels.tree import EFFORT, FRICTION, POSITION, VELOCITY
 
 
@@ -150,8 +151,11 @@ def batch_struct(m: types.SimpleNamespace):
     return Batch
 
 
-def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str | None = None):
-    """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block."""
+def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str | None = None, given: bool = False):
+    """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
+
+    With `given`, contacts are handed over in ``contacts_in`` and not looked for.
+    """
     real = m.real
     options = {} if flags is None else {"cpu_compiler_flags": flags}
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
@@ -169,7 +173,8 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                 m.put(mem, at + i, t, m.fill(real(0.0)))
 
     @wp.func
-    def find_contacts(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
+    def find_contacts(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, contacts_in: m.memory,
+                      active: wp.array2d[int]) -> int:  # fmt: skip
         """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -188,6 +193,34 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                         active[n, t] = c
                         n = n + 1
         return n
+
+    @wp.func
+    def take_contacts(
+        b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, contacts_in: m.memory, active: wp.array2d[int]
+    ) -> int:
+        """Lists the candidates that some world of the block was handed."""
+        zero = m.fill(real(0.0))
+        n = int(0)
+        for c in range(T.candidates):
+            m.recall(mem, L.given + GIVEN * c, GIVEN * c, t, contacts_in, b, 1)
+            if m.any_lt(zero, m.get(mem, L.given + GIVEN * c, t)):
+                m.recall(mem, L.given + GIVEN * c, GIVEN * c, t, contacts_in, b, GIVEN)
+                m.given_candidate(b, t, c, T.candidate_body[c], m.fill(o.dt), T, L, mem)
+                active[n, t] = c
+                n = n + 1
+        return n
+
+    @wp.func
+    def build_found(b: int, t: int, a: int, c: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        s = T.candidate_collider[c]
+        contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+
+    @wp.func
+    def build_given(b: int, t: int, a: int, c: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        m.given_build(t, a, c, T.candidate_body[c], o, T, L, mem)
+
+    list_contacts = take_contacts if given else find_contacts
+    build_contact = build_given if given else build_found
 
     @wp.func
     def find_limits(t: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
@@ -219,9 +252,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
             i = active[T.candidates + n, t]
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
-            c = active[a, t]
-            s = T.candidate_collider[c]
-            contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+            build_contact(b, t, a, active[a, t], o, T, P, L, mem)
         for _ in range(o.iterations):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
@@ -294,6 +325,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         active: wp.array2d[int],
         kept: m.memory,
         kept_active: wp.array2d[int],
+        contacts_in: m.memory,
         # State out:
         joint_q_out: wp.array[real],
         joint_qd_out: wp.array[real],
@@ -328,7 +360,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
         for _ in range(2):
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
-        contacts = find_contacts(b, t, o, T, P, L, mem, active)
+        contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)

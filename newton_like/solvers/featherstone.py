@@ -327,6 +327,7 @@ class _Stepper:
         self.kept = work.kept(numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"] + self.kept_limits)
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = wp.zeros((max(work.blocks, 1), numbers["candidates"] + 2), dtype=wp.int32, device=work.device)
+        self.contacts_in = work.kept(0)
         length = max(numbers["candidates"] + dofs, 1)
         self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in work.shares]
 
@@ -368,7 +369,7 @@ class _Stepper:
         return work.record(
             self.kernel,
             lambda i: [
-                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, *rows[7:],
+                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, self.contacts_in, *rows[7:],
             ],
         )  # fmt: skip
 

@@ -101,6 +101,14 @@ def flat(array: wp.array, dtype) -> wp.array:
     return wp.array(ptr=array.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False, grad=gradient)
 
 
+def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
+    """An array ``[blocks, n]`` of lanes as numbers ``[blocks, n, width]``, in place."""
+    size = wp.types.type_size_in_bytes(dtype)
+    return wp.array(
+        ptr=lanes.ptr, dtype=dtype, shape=(*lanes.shape, width), strides=(*lanes.strides, size), device=lanes.device, copy=False
+    )
+
+
 class Workspace:
     """A batch, ready for kernels: its tree, parameters and layout as Warp structs, and the workers' memory.
 
@@ -209,7 +217,7 @@ def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[s
         dofs=template.dofs,
         free_root=template.free_root,
         reach=int(template.depth.max(initial=0)) + 1,
-        **contacts.numbers,
+        **{name: n for name, n in contacts.numbers.items() if name != "given"},
     )
     arrays = {
         name: getattr(template, name)

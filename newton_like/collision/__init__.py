@@ -1,1 +1,5 @@
 """Which shapes may touch, and the contacts of a state."""
+
+from newton_like.collision.pipeline import collide
+
+__all__ = ["collide"]

@@ -52,7 +52,8 @@ class ContactTables:
     planes: np.ndarray | None = None
 
 
-def _coupling_arrays(batch: Batch):
+def couplings_of(batch: Batch) -> dict[str, np.ndarray]:
+    """Mimic joints and distance limits, as fields of the kernels' ``Tree``."""
     template = batch.template
     follows = [(0, k, int(template.mimic[k])) for k in range(template.bodies) if template.mimic[k] >= 0]
     spans = [(1, k, 0) for k in range(template.bodies) if template.joint_type[k] == JointType.DISTANCE]
@@ -66,7 +67,7 @@ def no_contacts(batch: Batch) -> ContactTables:
 
 
 def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, finite=None) -> ContactTables:
-    couplings = _coupling_arrays(batch)
+    couplings = couplings_of(batch)
     starts = np.concatenate([[0], np.cumsum(points)]).astype(np.int32)
     of = np.repeat(np.arange(len(body)), points)
     guarded = np.flatnonzero(~np.isin(kind, CHEAP))
@@ -258,7 +259,7 @@ def unsupported_pairs(model) -> np.ndarray:
     Worlds are taken to be alike where they have the same shapes on bodies of the same order: one of each kind is looked at.
     """
     shapes = _Shapes(model)
-    moving = _moving_shapes(model, shapes)
+    moving = moving_shapes(model)
     candidates = shapes.collides & (shapes.type != GeoType.NONE)
     shared = np.flatnonzero(candidates & (shapes.world < 0))
     starts = np.searchsorted(shapes.world[shapes.world >= 0], np.arange(model.world_count + 1)) if (shapes.world >= 0).any() else None
@@ -286,11 +287,12 @@ def unsupported_pairs(model) -> np.ndarray:
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
 
 
-def _moving_shapes(model, shapes: _Shapes) -> np.ndarray:
-    """Which shapes are on bodies that some degree of freedom moves."""
+def moving_shapes(model) -> np.ndarray:
+    """Which shapes are on bodies that some degree of freedom moves, ``[shape_count]`` bool."""
     body_moves = np.zeros(model.body_count + 1, dtype=bool)
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
     moves = np.diff(model.joint_qd_start.numpy()) > 0
     for p, c, own in zip(parent.tolist(), child.tolist(), moves.tolist(), strict=True):
         body_moves[c] = own or (p >= 0 and body_moves[p])
-    return (shapes.body >= 0) & body_moves[shapes.body]
+    body = model.shape_body.numpy()
+    return (body >= 0) & body_moves[body]

@@ -10,16 +10,18 @@ import numpy as np
 import warp as wp
 
 from newton_like.collision.ground import find_colliders, unsupported_pairs
+from newton_like.collision.pipeline import HandOver, given_tables
+from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.programs import programs
 from newton_like.kernels.solvers.health import forget_kernel, health_kernels
 from newton_like.kernels.solvers.step import batch_struct, general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.kinematics import eval_fk
-from newton_like.launch import Workspace, flat, lane_width, make_layout, run_together
+from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_together
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
 from newton_like.specialise import BUDGET, FLAGS, Specialiser
-from newton_like.types import BodyFlags, ModelFlags
+from newton_like.types import BodyFlags, ModelFlags, warp_types
 
 log = logging.getLogger("newton_like")
 
@@ -28,11 +30,17 @@ EVALUATORS = ("auto", "general", "specialised")
 
 
 @cache
-def _general(width: int, real):
-    """The programs, the batch struct and the general kernel of one width and scalar type."""
+def _structs(width: int, real):
+    """The programs and the batch struct of one width and scalar type."""
     m = programs(width, real)
-    batch = batch_struct(m)
-    return m, batch, step_kernel(m, general_stages(m), batch)
+    return m, batch_struct(m)
+
+
+@cache
+def _general(width: int, real, given: bool = False):
+    """The programs, the batch struct and the general kernel of one width and scalar type; for contacts that are handed over, if `given`."""
+    m, batch = _structs(width, real)
+    return m, batch, step_kernel(m, general_stages(m), batch, given=given)
 
 
 class SolverFeatherstone:
@@ -99,6 +107,8 @@ class SolverFeatherstone:
         self._check_model()
         self.m, self._batch_struct, self._general_kernel = _general(self.width, model.dtype)
         self._recorded: OrderedDict = OrderedDict()
+        self._vec3 = warp_types(model.dtype).vec3
+        self._handed = None
         self._make_steppers()
 
     # ------------------------------------------------------------------------------------------------ set-up
@@ -132,6 +142,8 @@ class SolverFeatherstone:
 
     def _make_steppers(self) -> None:
         self._steppers = [_Stepper(self, batch) for batch in find_batches(self.model)]
+        self._given = None
+        self._last = self._steppers
         self._recorded.clear()
         self._version = self.model.version
 
@@ -150,6 +162,7 @@ class SolverFeatherstone:
     def _refresh(self) -> None:
         for stepper in self._steppers:
             stepper.refresh()
+        self._given = None
         self._recorded.clear()
         self._version = self.model.version
 
@@ -162,7 +175,9 @@ class SolverFeatherstone:
             state_in: the state now; its ``body_f`` acts during the step. Only ``joint_q`` and ``joint_qd`` are read beside it.
             state_out: the state afterwards; may be ``state_in``.
             control: forces and targets; None: those of the model's initial control.
-            contacts: None: the solver finds the contacts.
+            contacts: None: the solver finds the contacts of shapes with planes. Otherwise a list from ``model.collide(state_in)``, or one
+                of the user's, of contacts of moving shapes with fixed ones of any kind; it is used as it is, by the general kernel. See
+                :meth:`unused_contacts`.
             dt: time step [s].
 
         Raises:
@@ -177,19 +192,61 @@ class SolverFeatherstone:
             control.joint_f, control.joint_target_q, control.joint_target_qd, control.joint_act,
             state_out.joint_q, state_out.joint_qd, state_out.body_q, state_out.body_qd,
         )  # fmt: skip
-        if contacts is not None:
-            raise ValueError("contacts: not yet")
-        key = tuple([0 if a is None else a.ptr for a in arrays])
+        key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
         entry = self._recorded.get(key)
         if entry is None:
-            entry = self._record(arrays, float(dt))
+            entry = self._record(self._choose_steppers(contacts), arrays, float(dt))
             self._recorded[key] = entry
             if len(self._recorded) > _RECORDED:
                 self._recorded.popitem(last=False)
         if entry.dt != dt:
             entry.set_options(self._options(dt), float(dt))
+        if contacts is not None:
+            self._hand_over(contacts)
+        self._last = self._steppers if contacts is None else self._given
         for commands in entry.commands:
             run_together(commands)
+
+    def _choose_steppers(self, contacts):
+        if contacts is None:
+            return self._steppers
+        if self._given is None:
+            self._given = [_Stepper(self, batch, given=True) for batch in find_batches(self.model)]
+        return self._given
+
+    def _hand_over(self, contacts) -> None:
+        if contacts.rigid_contact_normal.dtype is not self._vec3 or contacts.device != self.model.device:
+            raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
+        self._used = wp.zeros(max(contacts.rigid_contact_max, 1), dtype=wp.int32, device=self.model.device)
+        self._handed = contacts
+        for stepper in self._given:
+            stepper.hand_over.place(contacts, self._used)
+
+    def unused_contacts(self) -> int:
+        """How many contacts of the list that the last step was handed were not used.
+
+        Not used are contacts between two moving or two fixed shapes, contacts of shapes that do not exist, more than
+        ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
+        """
+        if self._handed is None:
+            return 0
+        return int(self._handed.rigid_contact_count.numpy()[0]) - int(self._used.numpy().sum())
+
+    def contact_forces(self) -> wp.array:
+        """The force that contacts exerted on each shape in the last step.
+
+        Returns:
+            ``[shape_count]`` vec3, world axes [N].
+
+        Raises:
+            ValueError: the last step was handed its contacts, whose directions this solver does not keep.
+        """
+        if self._last is self._given and self._given is not None:
+            raise ValueError("contact_forces: the last step was handed its contacts; call step with contacts=None")
+        force = wp.zeros(self.model.shape_count, dtype=self._vec3, device=self.model.device)
+        for stepper in self._steppers:
+            stepper.add_forces(force)
+        return force
 
     def _default_control(self):
         if getattr(self, "_control", None) is None:
@@ -207,7 +264,7 @@ class SolverFeatherstone:
         o.push_speed = self.max_depenetration_speed
         return o
 
-    def _record(self, arrays, dt: float):
+    def _record(self, steppers, arrays, dt: float):
         model = self.model
         real = model.dtype
         coords, dofs, bodies = model.joint_coord_count, model.joint_dof_count, model.body_count
@@ -230,7 +287,7 @@ class SolverFeatherstone:
                 )
             rows.append(row)
         options = self._options(dt)
-        return _Recording([s.record(rows, [a is not None for a in arrays], options) for s in self._steppers], dt, (rows, arrays))
+        return _Recording([s.record(rows, [a is not None for a in arrays], options) for s in steppers], dt, (rows, arrays))
 
     # ------------------------------------------------------------------------------------------------ health
 
@@ -287,7 +344,7 @@ class SolverFeatherstone:
             outputs=[state.joint_q, state.joint_qd, chosen],
             device=model.device,
         )
-        for stepper in self._steppers:
+        for stepper in (*self._steppers, *(self._given or ())):
             stepper.forget(device_mask)
         if state.body_f is not None:
             forces = state.body_f.numpy()
@@ -312,10 +369,10 @@ class _Recording:
 class _Stepper:
     """One batch of the model, with its kernel and what it remembers from step to step."""
 
-    def __init__(self, solver: SolverFeatherstone, batch):
-        self.solver, self.batch = solver, batch
+    def __init__(self, solver: SolverFeatherstone, batch, given: bool = False):
+        self.solver, self.batch, self.given = solver, batch, given
         model = solver.model
-        tables = find_colliders(model, batch)
+        self.tables = tables = given_tables(model, batch) if given else find_colliders(model, batch)
         parameters = gather_parameters(model, batch, tables.parameters)
         layout = make_layout(batch.template, tables.numbers)
         self.work = work = Workspace(
@@ -327,12 +384,15 @@ class _Stepper:
         self.kept = work.kept(numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"] + self.kept_limits)
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = wp.zeros((max(work.blocks, 1), numbers["candidates"] + 2), dtype=wp.int32, device=work.device)
-        self.contacts_in = work.kept(0)
+        self.hand_over = HandOver(model, tables, work) if given else None
+        self.contacts_in = self.hand_over.lanes if given else work.kept(0)
         length = max(numbers["candidates"] + dofs, 1)
         self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in work.shares]
 
     def _choose_kernel(self):
         solver = self.solver
+        if self.given:
+            return _general(solver.width, solver.model.dtype, given=True)[2]
         if solver.evaluator == "general" or not self.batch.template.dofs:
             return solver._general_kernel
         special = Specialiser(self.work)
@@ -346,10 +406,11 @@ class _Stepper:
     def refresh(self) -> None:
         """New numbers from the model."""
         model = self.solver.model
-        tables = find_colliders(model, self.batch)
+        self.tables = tables = find_colliders(model, self.batch)
         parameters = gather_parameters(model, self.batch, tables.parameters)
         before = self.work.signature()
-        if tables.numbers != self.work.contacts.numbers or (parameters.dof_limits != self.work.parameters.dof_limits).any():
+        same = all(np.array_equal(x, self.work.contacts.arrays[name]) for name, x in tables.arrays.items())
+        if tables.numbers != self.work.contacts.numbers or not same or (parameters.dof_limits != self.work.parameters.dof_limits).any():
             # the tables themselves changed: start anew
             self.__init__(self.solver, self.batch)
             return
@@ -379,9 +440,22 @@ class _Stepper:
             return
         model, width = self.solver.model, self.solver.width
         world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
-        kept = self.kept
-        size = wp.types.type_size_in_bytes(model.dtype)
-        lanes = wp.array(
-            ptr=kept.ptr, dtype=model.dtype, shape=(*kept.shape, width), strides=(*kept.strides, size), device=kept.device, copy=False
-        )
-        wp.launch(forget_kernel(model.dtype, width), dim=self.batch.count, inputs=[mask, world, width, lanes], device=kept.device)
+        lanes = as_numbers(self.kept, model.dtype, width)
+        wp.launch(forget_kernel(model.dtype, width), dim=self.batch.count, inputs=[mask, world, width, lanes], device=model.device)
+
+    def add_forces(self, force: wp.array) -> None:
+        """Adds the contact forces of the last step to those of the shapes they act on."""
+        model, work = self.solver.model, self.work
+        if not work.numbers["candidates"]:
+            return
+        index = [wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device) for x in (self.tables.shapes, self.tables.planes)]
+        wp.launch(
+            force_kernel(model.dtype),
+            dim=self.batch.count,
+            inputs=[
+                work.numbers["contact_rows"], work.T.candidate_collider, *index, model.shape_transform, self.kept_active,
+                as_numbers(self.kept, model.dtype, self.solver.width),
+            ],
+            outputs=[force],
+            device=model.device,
+        )  # fmt: skip

@@ -1,0 +1,258 @@
+"""From candidates to a list of contacts, and from a list of contacts to the candidates of the solver.
+
+Lists are ordered by articulation and candidate, whatever the device does first.
+"""
+
+from functools import cache
+
+import warp as wp
+
+from newton_like.kernels.programs import programs
+from newton_like.kernels.solvers.contact_rows import GIVEN
+
+FOUND = 5  # near, gap, point (3, world)
+
+
+@cache
+def detect_kernel(width: int, real):
+    """Kernel over blocks: the candidates of all colliders at the given body poses; ``found`` gets FOUND lanes of each."""
+    m = programs(width, real)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def detect(
+        first: int,
+        workers: int,
+        count: int,
+        body_start: int,
+        body_stride: int,
+        lookahead: real,
+        T: m.Tree,
+        P: m.Params,
+        L: m.Layout,
+        body_q: wp.array[real],
+        body_qd: wp.array[real],
+        mem: m.memory,
+        found: m.memory,
+    ):
+        b = wp.tid() + first
+        t = wp.tid() % workers
+        m.put3(mem, L.origin, t, m.zero3())
+        for k in range(T.bodies):
+            body = body_start + T.body_slot[k]
+            m.stage_in(mem, L.body_q, t, body_q, 7 * body, 7 * body_stride, 7, b, count)
+            m.stage_in(mem, L.body_qd, t, body_qd, 6 * body, 6 * body_stride, 6, b, count)
+            q = m.quat_normalize(m.get4(mem, L.body_q + 3, t))
+            r = m.quat_to_matrix(q)
+            x = m.get3(mem, L.body_q, t)
+            w = m.get3(mem, L.body_qd + 3, t)
+            com = m.add3(x, m.apply(r, m.body_com(P, b, k)))
+            m.put4(mem, L.quat + 4 * k, t, q)
+            m.put9(mem, L.rot + 9 * k, t, r)
+            m.put3(mem, L.pos + 3 * k, t, x)
+            m.put6(mem, L.twist + 6 * k, t, m.spatial(m.sub3(m.get3(mem, L.body_qd, t), m.cross(w, com)), w))
+        for s in range(T.colliders):
+            m.detect(b, t, s, m.fill(lookahead), T, P, L, mem)
+        for c in range(T.candidates):
+            m.keep(mem, L.near + c, FOUND * c, t, found, b, 1)
+            m.keep(mem, L.gap + c, FOUND * c + 1, t, found, b, 1)
+            m.keep(mem, L.point + 3 * c, FOUND * c + 2, t, found, b, 3)
+
+    return detect
+
+
+@cache
+def collect_kernels(real):
+    """Kernels over articulations: ``(count, write)`` the contacts among the candidates that were found."""
+    vec3 = wp.types.vector(3, real)
+    transform = wp.types.transformation(real)
+
+    @wp.func
+    def is_near(found: wp.array3d[real], a: int, c: int) -> bool:
+        width = found.shape[2]
+        return found[a // width, FOUND * c, a % width] < real(0.0)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def count(first: int, candidates: int, found: wp.array3d[real], counts: wp.array[int]):
+        a = wp.tid()
+        n = int(0)
+        for c in range(candidates):
+            if is_near(found, a, c):
+                n += 1
+        counts[first + a] = n
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def write(
+        first: int,
+        candidates: int,
+        found: wp.array3d[real],
+        candidate_collider: wp.array[int],
+        shapes: wp.array2d[int],
+        planes: wp.array2d[int],
+        starts: wp.array[int],
+        # Model:
+        shape_body: wp.array[int],
+        shape_transform: wp.array[transform],
+        shape_margin: wp.array[real],
+        body_q: wp.array[transform],
+        # out:
+        shape0: wp.array[int],
+        shape1: wp.array[int],
+        point0: wp.array[vec3],
+        point1: wp.array[vec3],
+        normal: wp.array[vec3],
+        margin0: wp.array[real],
+        margin1: wp.array[real],
+    ):
+        a = wp.tid()
+        width = found.shape[2]
+        n = starts[first + a]
+        for c in range(candidates):
+            if is_near(found, a, c) and n < shape0.shape[0]:
+                s = shapes[a, candidate_collider[c]]
+                p = planes[a, candidate_collider[c]]
+                gap = found[a // width, FOUND * c + 1, a % width]
+                x = vec3(
+                    found[a // width, FOUND * c + 2, a % width],
+                    found[a // width, FOUND * c + 3, a % width],
+                    found[a // width, FOUND * c + 4, a % width],
+                )
+                up = wp.quat_rotate(wp.transform_get_rotation(shape_transform[p]), vec3(real(0.0), real(0.0), real(1.0)))
+                half = real(0.5) * (gap + shape_margin[s] + shape_margin[p])
+                shape0[n] = p
+                shape1[n] = s
+                point0[n] = x - up * half
+                point1[n] = wp.transform_point(wp.transform_inverse(body_q[shape_body[s]]), x + up * half)
+                normal[n] = up
+                margin0[n] = shape_margin[p]
+                margin1[n] = shape_margin[s]
+                n += 1
+
+    return count, write
+
+
+@cache
+def hand_over_kernels(real):
+    """Kernels ``(keys, place)`` that bring a list of contacts, in any order, to the solver's candidates."""
+    vec3 = wp.types.vector(3, real)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def keys(
+        count: wp.array[int], shape0: wp.array[int], shape1: wp.array[int], moving: wp.array[wp.bool], key: wp.array[int], value: wp.array[int]
+    ):
+        """key <- the moving shape of each contact, or a large number; value <- the contact."""
+        i = wp.tid()
+        value[i] = i
+        key[i] = 2147483647
+        if i < count[0] and i < shape0.shape[0]:
+            a = shape0[i]
+            b = shape1[i]
+            if a >= 0 and a < moving.shape[0] and b >= 0 and b < moving.shape[0]:
+                if moving[a] and not moving[b]:
+                    key[i] = a
+                if moving[b] and not moving[a]:
+                    key[i] = b
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def place(
+        key: wp.array[int],
+        value: wp.array[int],
+        slots: int,
+        # where each shape's candidates are: articulation of the batch and first candidate, or -1
+        articulation: wp.array[int],
+        candidate: wp.array[int],
+        shape0: wp.array[int],
+        shape1: wp.array[int],
+        point0: wp.array[vec3],
+        point1: wp.array[vec3],
+        normal: wp.array[vec3],
+        margin0: wp.array[real],
+        margin1: wp.array[real],
+        material: wp.array2d[real],
+        given: wp.array3d[real],
+        used: wp.array[int],
+    ):
+        """The n-th contact of a shape becomes its n-th candidate; used <- 1 for each contact that found a place."""
+        n = wp.tid()
+        s = key[n]
+        if s == 2147483647:
+            return
+        a = articulation[s]
+        if a < 0:
+            return
+        rank = int(0)
+        while rank < slots and n - rank - 1 >= 0:
+            if key[n - rank - 1] != s:
+                break
+            rank += 1
+        if rank >= slots:
+            return
+        i = value[n]
+        width = given.shape[2]
+        at = GIVEN * (candidate[s] + rank)
+        b = a // width
+        lane = a % width
+        other = shape0[i]
+        mine = point1[i]
+        theirs = point0[i]
+        up = normal[i]
+        near = margin1[i]
+        far = margin0[i]
+        if shape0[i] == s:
+            other = shape1[i]
+            mine = point0[i]
+            theirs = point1[i]
+            up = -normal[i]
+            near = margin0[i]
+            far = margin1[i]
+        given[b, at, lane] = real(1.0)
+        for j in range(3):
+            given[b, at + 1 + j, lane] = mine[j]
+            given[b, at + 4 + j, lane] = theirs[j]
+            given[b, at + 7 + j, lane] = up[j]
+        given[b, at + 10, lane] = near
+        given[b, at + 11, lane] = far
+        # material rows: mu, restitution, time constant, damping ratio, torsional and rolling friction; means of both shapes
+        half = real(0.5)
+        ratio = half * (material[s, 3] + material[other, 3])
+        tau = half * (material[s, 2] + material[other, 2])
+        given[b, at + 12, lane] = half * (material[s, 0] + material[other, 0])
+        given[b, at + 13, lane] = half * (material[s, 1] + material[other, 1])
+        given[b, at + 14, lane] = real(1.0) / wp.max(tau * ratio, real(1.0e-6))
+        given[b, at + 15, lane] = ratio
+        given[b, at + 16, lane] = half * (material[s, 4] + material[other, 4])
+        given[b, at + 17, lane] = half * (material[s, 5] + material[other, 5])
+        used[i] = 1
+
+    return keys, place
+
+
+@cache
+def force_kernel(real):
+    """Kernel over articulations: the contact force on each shape, from the forces a step remembers."""
+    vec3 = wp.types.vector(3, real)
+    transform = wp.types.transformation(real)
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def gather_forces(
+        rows: int,
+        candidate_collider: wp.array[int],
+        shapes: wp.array2d[int],
+        planes: wp.array2d[int],
+        shape_transform: wp.array[transform],
+        kept_active: wp.array2d[int],
+        kept: wp.array3d[real],
+        # out:
+        force: wp.array[vec3],
+    ):
+        a = wp.tid()
+        width = kept.shape[2]
+        b = a // width
+        lane = a % width
+        for n in range(kept_active[b, 0]):
+            s = candidate_collider[kept_active[b, 1 + n]]
+            q = wp.transform_get_rotation(shape_transform[planes[a, s]])
+            f = vec3(kept[b, rows * n + 1, lane], kept[b, rows * n + 2, lane], kept[b, rows * n, lane])
+            shape = shapes[a, s]
+            force[shape] = force[shape] + wp.quat_rotate(q, f)
+
+    return gather_forces

@@ -5,7 +5,7 @@ from functools import cache
 
 import warp as wp
 
-from newton_like.kernels.joints import joint_dispatch
+from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
@@ -39,10 +39,11 @@ def kinematics_kernels(width: int, real, backward: bool) -> types.SimpleNamespac
         real: scalar type.
         backward: whether the kernels can be differentiated (width 1).
     """
-    m = kinematics_program(joint_dispatch(tree_structs(spatial_algebra(lane_math(width, real)))))
+    m = joint_dispatch(tree_structs(spatial_algebra(lane_math(width, real))))
+    m = kinematics_program(inverse_joint_dispatch(m))
     m.Places = places_struct(m)
     m.store = store_program(m)
-    return types.SimpleNamespace(**vars(m), eval_fk=fk_kernel(m, backward))
+    return types.SimpleNamespace(**vars(m), eval_fk=fk_kernel(m, backward), eval_ik=ik_kernel(m, backward))
 
 
 def places_struct(m: types.SimpleNamespace):
@@ -148,3 +149,51 @@ def fk_kernel(m: types.SimpleNamespace, backward: bool):
                 m.store(mem, L.body_qd, t, body_qd, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B, mask)
 
     return eval_fk
+
+
+def ik_kernel(m: types.SimpleNamespace, backward: bool):
+    """The kernel of ``eval_ik``: block ``first + tid``."""
+    real = m.real
+
+    @wp.kernel(module="unique", enable_backward=backward)
+    def eval_ik(
+        first: int,
+        workers: int,
+        B: m.Places,
+        T: m.Tree,
+        P: m.Params,
+        L: m.Layout,
+        mask: wp.array[bool],
+        mem: m.memory,
+        # State in:
+        body_q: wp.array[real],
+        body_qd: wp.array[real],
+        # State out:
+        joint_q: wp.array[real],
+        joint_qd: wp.array[real],
+    ):
+        b = wp.tid() + first
+        t = wp.tid() % workers
+        wanted = bool(True)
+        if B.masked != 0:
+            wanted = m.any_selected(mask, B.start, B.stride, b, B.count)
+        if wanted:
+            if B.dense != 0:
+                m.stage_in(mem, L.body_q, t, body_q, 7 * B.body_start, 7 * B.body_stride, 7 * B.bodies, b, B.count)
+                m.stage_in(mem, L.body_qd, t, body_qd, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
+            m.open_world(t, T, L, mem)
+            for k in range(T.bodies):
+                slot = T.body_slot[k]
+                if B.dense != 0:
+                    m.open_body(b, t, k, slot, P, L, mem)
+                else:
+                    start = B.body_start + slot
+                    m.stage_in(mem, L.body_q + 7 * k, t, body_q, 7 * start, 7 * B.body_stride, 7, b, B.count)
+                    m.stage_in(mem, L.body_qd + 6 * k, t, body_qd, 6 * start, 6 * B.body_stride, 6, b, B.count)
+                    m.open_body(b, t, k, k, P, L, mem)
+            for k in range(T.bodies):
+                m.read_joint(b, t, k, T, P, L, mem)
+            m.store(mem, L.q, t, joint_q, B.q_start, B.q_stride, B.qs, b, B, mask)
+            m.store(mem, L.v, t, joint_qd, B.qd_start, B.qd_stride, B.qds, b, B, mask)
+
+    return eval_ik

@@ -16,6 +16,7 @@ def _rows(model, template, backward: bool) -> dict[str, int]:
 
 
 _FK = Program(kinematics_kernels, "eval_fk", _rows)
+_IK = Program(kinematics_kernels, "eval_ik", _rows)
 
 
 def _joint_arrays(model, joint_q, joint_qd):
@@ -37,3 +38,9 @@ def eval_fk(model, joint_q, joint_qd, state, mask=None, indices=None) -> None:
     """Forward kinematics: poses and velocities of all bodies from joint coordinates and velocities."""
     arrays = [*_joint_arrays(model, joint_q, joint_qd), *_body_arrays(model, state)]
     run(model, _FK, arrays, selection(model, mask, indices))
+
+
+def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None) -> None:
+    """Inverse kinematics."""
+    arrays = [*_body_arrays(model, state), *_joint_arrays(model, joint_q, joint_qd)]
+    run(model, _IK, arrays, selection(model, mask, indices))

@@ -55,6 +55,23 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.subspace + 6 * (dof + i), t, s)
 
     @m.func
+    def slide(b: int, t: int, dof: int, qi: int, axes: Mat33, anchor: Vec3, P: Params, L: Layout, mem: m.memory) -> Vec3:
+        """The place of `anchor` after the slide of one linear dof of a compound joint, whose subspace is stored."""
+        axis = m.apply(axes, m.dof_vec(P, b, DOF * dof))
+        m.put6(mem, L.subspace + 6 * dof, t, m.spatial(axis, m.zero3()))
+        return m.fma3(axis, m.get(mem, qi, t), anchor)
+
+    @m.func
+    def turn_about(
+        b: int, t: int, dof: int, qi: int, frame: Quat, pivot: Vec3, P: Params, L: Layout, mem: m.memory
+    ) -> Quat:
+        """The orientation `frame` after the turn of one angular dof of a compound joint, whose subspace is stored."""
+        local = m.dof_vec(P, b, DOF * dof)
+        axis = m.apply(m.quat_to_matrix(frame), local)
+        m.put6(mem, L.subspace + 6 * dof, t, m.spatial(m.cross(pivot, axis), axis))
+        return m.quat_multiply(frame, m.quat_about(local, m.mul(m.fill(real(0.5)), m.get(mem, qi, t))))
+
+    @m.func
     def place_body(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
         """Pose, centre of mass, motion subspace and twist of body k, from those of its parent."""
         p = T.parent[k]
@@ -112,15 +129,20 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if kind == COMPOUND:
             turned = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
             axes = m.quat_to_matrix(turned)
-            for i in range(T.linear[k]):
-                axis = m.apply(axes, m.dof_vec(P, b, DOF * (dof + i)))
-                m.put6(mem, L.subspace + 6 * (dof + i), t, m.spatial(axis, m.zero3()))
-                anchor = m.fma3(axis, m.get(mem, qi + i, t), anchor)
-            for i in range(T.linear[k], T.linear[k] + T.angular[k]):
-                local = m.dof_vec(P, b, DOF * (dof + i))
-                axis = m.apply(m.quat_to_matrix(turned), local)
-                m.put6(mem, L.subspace + 6 * (dof + i), t, m.spatial(m.cross(anchor, axis), axis))
-                turned = m.quat_multiply(turned, m.quat_about(local, m.mul(m.fill(real(0.5)), m.get(mem, qi + i, t))))
+            # written out: Warp's adjoint of a function skips its loops when it goes forward again
+            if T.linear[k] > 0:
+                anchor = slide(b, t, dof, qi, axes, anchor, P, L, mem)
+            if T.linear[k] > 1:
+                anchor = slide(b, t, dof + 1, qi + 1, axes, anchor, P, L, mem)
+            if T.linear[k] > 2:
+                anchor = slide(b, t, dof + 2, qi + 2, axes, anchor, P, L, mem)
+            at = T.linear[k]
+            if T.angular[k] > 0:
+                turned = turn_about(b, t, dof + at, qi + at, turned, anchor, P, L, mem)
+            if T.angular[k] > 1:
+                turned = turn_about(b, t, dof + at + 1, qi + at + 1, turned, anchor, P, L, mem)
+            if T.angular[k] > 2:
+                turned = turn_about(b, t, dof + at + 2, qi + at + 2, turned, anchor, P, L, mem)
             put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
         v = m.get6(mem, L.twist + 6 * p, t)
         for i in range(T.linear[k] + T.angular[k]):

@@ -77,6 +77,12 @@ class _Workspaces:
                     self.m, batch.template, batch.count, parameters, _NOTHING_TOUCHES, layout, model.device, threads
                 )
             )
+            if backward:
+                # the tape looks for gradients in every array of a struct
+                T = self.works[-1].T
+                for field in self.m.Tree.vars:
+                    if getattr(T, field) is None:
+                        setattr(T, field, wp.zeros(1, dtype=wp.int32, device=model.device))
             self.places.append(self._places(model, batch, backward))
 
     def _places(self, model, batch, backward: bool):

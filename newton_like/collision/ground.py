@@ -162,9 +162,7 @@ def find_colliders(model, batch: Batch) -> ContactTables:
             (k, shapes.type[s], shapes.hull_first[s]) for k, s in other_rows
         ]
         if not same or len(other_planes) != len(planes):
-            raise ValueError(
-                "articulations of one robot differ in their collision shapes between worlds; give each variant a robot of its own"
-            )
+            raise ValueError("the articulations of a batch differ in their collision shapes; batches come from find_batches(model, shape_kinds(model))")
     shape_index = np.array([[s for _, s in r] for r, _ in per_articulation], dtype=int).reshape(batch.count, len(rows))
     plane_index = np.array([p for _, p in per_articulation], dtype=int).reshape(batch.count, len(planes))
     pairs = []
@@ -179,6 +177,29 @@ def find_colliders(model, batch: Batch) -> ContactTables:
     # what is looked at only when it comes near goes behind the rest, hulls last
     pairs.sort(key=lambda p: (_kind(shapes, rows[p[0]][1]) not in CHEAP) + (_kind(shapes, rows[p[0]][1]) == HULL))
     return _collider_tables(batch, shapes, rows, shape_index, plane_index, pairs)
+
+
+def shape_kinds(model) -> list[bytes]:
+    """What the collision shapes of each articulation have in common with those of others that can share a batch with it."""
+    shapes = _Shapes(model)
+    owner = np.full(model.body_count + 1, -1)
+    first = np.zeros(model.body_count + 1, dtype=int)
+    child, articulation = model.joint_child.numpy(), model.joint_articulation.numpy()
+    lowest = np.full(model.articulation_count + 1, model.body_count)
+    np.minimum.at(lowest, articulation, child)
+    owner[child], first[child] = articulation, lowest[articulation]
+    used = np.flatnonzero(shapes.collides & (shapes.body >= 0))
+    body = shapes.body[used]
+    rows = np.stack([body - first[body], shapes.type[used], shapes.hull_first[used]], axis=1).astype(np.int32)
+    order = np.lexsort((used, owner[body]))
+    cuts = np.searchsorted(owner[body][order], np.arange(model.articulation_count + 1))
+    planes = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
+    own = np.bincount(shapes.world[planes & (shapes.world >= 0)], minlength=model.world_count)
+    world = np.maximum(model.articulation_world.numpy(), 0)
+    rows = rows[order]
+    return [
+        rows[cuts[a] : cuts[a + 1]].tobytes() + int(own[world[a]]).to_bytes(4, "little") for a in range(model.articulation_count)
+    ]
 
 
 def _kind(shapes: _Shapes, s: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.collision.ground import ContactTables, couplings_of, find_colliders, moving_shapes
+from newton_like.collision.ground import ContactTables, couplings_of, find_colliders, moving_shapes, shape_kinds
 from newton_like.kernels.collision.collect import FOUND, collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.programs import programs
 from newton_like.kernels.solvers.contact_rows import GIVEN
@@ -27,7 +27,7 @@ class _Finder:
         self.version = model.version
         self.width = lane_width(model.device, model.dtype)
         self.parts = []
-        for batch in find_batches(model):
+        for batch in find_batches(model, shape_kinds(model)):
             tables = find_colliders(model, batch)
             if not tables.numbers["candidates"]:
                 continue
@@ -111,8 +111,6 @@ def given_tables(model, batch) -> ContactTables:
     for k in range(template.bodies):
         at = batch.body_start + template.body_slot[k]
         lists = [order[starts[x] : starts[x + 1]] for x in at.tolist()]
-        if len({len(x) for x in lists}) > 1:
-            raise ValueError("articulations of one robot differ in their numbers of shapes between worlds; give each variant a robot of its own")
         bodies += [k] * len(lists[0])
         for a, x in enumerate(lists):
             shapes[a] += x.tolist()

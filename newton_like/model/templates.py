@@ -138,8 +138,12 @@ class Batch:
         return int(starts[1] - starts[0]) if self.count > 1 else 0
 
 
-def find_batches(model) -> list[Batch]:
+def find_batches(model, kinds: list[bytes] | None = None) -> list[Batch]:
     """The batches of a model, in the order of their first articulations.
+
+    Args:
+        model: the model.
+        kinds: something of each articulation that must be equal in a batch too.
 
     Raises:
         ValueError: a joint comes before the joint of its parent body.
@@ -155,7 +159,7 @@ def find_batches(model) -> list[Batch]:
     mimic = model.joint_mimic_joint.numpy()
     worlds = model.articulation_world.numpy()
     templates: dict[bytes, Template] = {}
-    groups: dict[bytes, list[tuple[int, int]]] = {}
+    groups: dict[tuple[bytes, bytes], list[tuple[int, int]]] = {}
     for a in range(model.articulation_count):
         s, e = int(start[a]), int(end[a])
         if e <= s:
@@ -170,9 +174,9 @@ def find_batches(model) -> list[Batch]:
         key = b"|".join(np.ascontiguousarray(p, dtype=np.int32).tobytes() for p in parts)
         if key not in templates:
             templates[key] = _template(model, s, *parts)
-        groups.setdefault(key, []).append((a, first))
+        groups.setdefault((key, kinds[a] if kinds else b""), []).append((a, first))
     batches = []
-    for key, members in groups.items():
+    for (key, _), members in groups.items():
         index = np.array([a for a, _ in members])
         places = np.stack(
             [start[index], q_start[start[index]], qd_start[start[index]], [f for _, f in members], index], axis=1

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-from newton_like.collision.ground import find_colliders, unsupported_pairs
+from newton_like.collision.ground import find_colliders, shape_kinds, unsupported_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.programs import programs
@@ -141,7 +141,7 @@ class SolverFeatherstone:
                 )
 
     def _make_steppers(self) -> None:
-        self._steppers = [_Stepper(self, batch) for batch in find_batches(self.model)]
+        self._steppers = [_Stepper(self, batch) for batch in find_batches(self.model, shape_kinds(self.model))]
         self._given = None
         self._last = self._steppers
         self._recorded.clear()
@@ -211,7 +211,7 @@ class SolverFeatherstone:
         if contacts is None:
             return self._steppers
         if self._given is None:
-            self._given = [_Stepper(self, batch, given=True) for batch in find_batches(self.model)]
+            self._given = [_Stepper(self, batch, given=True) for batch in find_batches(self.model, shape_kinds(self.model))]
         return self._given
 
     def _hand_over(self, contacts) -> None:

@@ -27,27 +27,42 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for k in range(T.bodies):
             m.write_pose(t, k, T.body_slot[k], L, mem)
 
-    return types.SimpleNamespace(**vars(m), forward_kinematics=forward_kinematics, write_bodies=write_bodies)
+    @m.func
+    def jacobian_column(t: int, k: int, dof: int, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The velocity of the centre of mass of body k and its angular velocity, for a unit velocity of dof."""
+        s = m.get6(mem, L.subspace + 6 * dof, t)
+        return m.spatial(m.velocity_at(s, m.get3(mem, L.com + 3 * k, t)), s.w)
+
+    own = ("m",)
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+
+
+@cache
+def kinematics_programs(width: int, real) -> types.SimpleNamespace:
+    """The programs of kinematics over lanes of `width` worlds, with the struct ``Places`` and the function ``store``."""
+    m = joint_dispatch(tree_structs(spatial_algebra(lane_math(width, real))))
+    m = kinematics_program(inverse_joint_dispatch(m))
+    m.Places = places_struct()
+    m.store = store_program(m)
+    return m
 
 
 @cache
 def kinematics_kernels(width: int, real, backward: bool) -> types.SimpleNamespace:
-    """The programs' namespace over lanes of `width` worlds, with the struct ``Places`` and the kernels of this file.
+    """The programs of kinematics and the kernels of this file.
 
     Args:
         width: worlds a thread.
         real: scalar type.
         backward: whether the kernels can be differentiated (width 1).
     """
-    m = joint_dispatch(tree_structs(spatial_algebra(lane_math(width, real))))
-    m = kinematics_program(inverse_joint_dispatch(m))
-    m.Places = places_struct(m)
-    m.store = store_program(m)
-    return types.SimpleNamespace(**vars(m), eval_fk=fk_kernel(m, backward), eval_ik=ik_kernel(m, backward))
+    m = kinematics_programs(width, real)
+    kernels = {kernel.__name__: kernel(m, backward) for kernel in (eval_fk, eval_ik, eval_jacobian)}
+    return types.SimpleNamespace(**vars(m), **kernels)
 
 
-def places_struct(m: types.SimpleNamespace):
-    """Where the articulations of a batch lie in the flat public arrays: first entry of the first one, and stride to the next."""
+def places_struct():
+    """Where a batch lies in the flat public arrays: first entry of its first articulation, and stride to the next."""
 
     @wp.struct
     class Places:
@@ -101,12 +116,12 @@ def store_program(m: types.SimpleNamespace):
     return store
 
 
-def fk_kernel(m: types.SimpleNamespace, backward: bool):
+def eval_fk(m: types.SimpleNamespace, backward: bool):
     """The kernel of ``eval_fk``: block ``first + tid``."""
     real = m.real
 
     @wp.kernel(module="unique", enable_backward=backward)
-    def eval_fk(
+    def kernel(
         first: int,
         workers: int,
         B: m.Places,
@@ -148,15 +163,15 @@ def fk_kernel(m: types.SimpleNamespace, backward: bool):
                 m.store(mem, L.body_q, t, body_q, 7 * B.body_start, 7 * B.body_stride, 7 * B.bodies, b, B, mask)
                 m.store(mem, L.body_qd, t, body_qd, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B, mask)
 
-    return eval_fk
+    return kernel
 
 
-def ik_kernel(m: types.SimpleNamespace, backward: bool):
+def eval_ik(m: types.SimpleNamespace, backward: bool):
     """The kernel of ``eval_ik``: block ``first + tid``."""
     real = m.real
 
     @wp.kernel(module="unique", enable_backward=backward)
-    def eval_ik(
+    def kernel(
         first: int,
         workers: int,
         B: m.Places,
@@ -196,4 +211,58 @@ def ik_kernel(m: types.SimpleNamespace, backward: bool):
             m.store(mem, L.q, t, joint_q, B.q_start, B.q_stride, B.qs, b, B, mask)
             m.store(mem, L.v, t, joint_qd, B.qd_start, B.qd_stride, B.qds, b, B, mask)
 
-    return eval_ik
+    return kernel
+
+
+def eval_jacobian(m: types.SimpleNamespace, backward: bool):
+    """The kernel of ``eval_jacobian``: block ``first + tid``."""
+    real = m.real
+
+    @wp.kernel(module="unique", enable_backward=backward)
+    def kernel(
+        first: int,
+        workers: int,
+        B: m.Places,
+        T: m.Tree,
+        P: m.Params,
+        L: m.Layout,
+        mask: wp.array[bool],
+        mem: m.memory,
+        # State in:
+        joint_q: wp.array[real],
+        # Out:
+        J: wp.array[real],
+    ):
+        b = wp.tid() + first
+        t = wp.tid() % workers
+        zero = m.fill(real(0.0))
+        wanted = bool(True)
+        if B.masked != 0:
+            wanted = m.any_selected(mask, B.start, B.stride, b, B.count)
+        if wanted:
+            m.stage_in(mem, L.q, t, joint_q, B.q_start, B.q_stride, B.qs, b, B.count)
+            for i in range(T.dofs):
+                m.put(mem, L.v + i, t, zero)
+            m.forward_kinematics(b, t, T, P, L, mem)
+            # six rows of a link at a time; links that an articulation lacks have zeros
+            size = 6 * B.dofs
+            for k in range(B.links):
+                at = L.matrix + k * B.apart * size
+                for i in range(size):
+                    m.put(mem, at + i, t, zero)
+                if k < T.bodies:
+                    leaf = T.leaf[k]
+                    if leaf >= 0:
+                        for d in range(T.depth[leaf] + 1):
+                            dof = T.chain[T.chain_at[leaf] + d]
+                            s = m.jacobian_column(t, k, dof, L, mem)
+                            m.put(mem, at + dof, t, s.v.x)
+                            m.put(mem, at + B.dofs + dof, t, s.v.y)
+                            m.put(mem, at + 2 * B.dofs + dof, t, s.v.z)
+                            m.put(mem, at + 3 * B.dofs + dof, t, s.w.x)
+                            m.put(mem, at + 4 * B.dofs + dof, t, s.w.y)
+                            m.put(mem, at + 5 * B.dofs + dof, t, s.w.z)
+                start = (B.start * B.links + k) * size
+                m.store(mem, at, t, J, start, B.stride * B.links * size, size, b, B, mask)
+
+    return kernel

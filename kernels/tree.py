@@ -164,6 +164,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # outputs
         body_q: int
         body_qd: int
+        matrix: int
 
     @m.struct
     class Options:

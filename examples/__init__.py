@@ -1,0 +1,1 @@
+"""Scenes to run: ``python -m examples.quadruped``."""

@@ -1,0 +1,261 @@
+"""Many quadrupeds trot over level ground, each with a slightly different start: ``python -m examples.quadruped``.
+
+The gait is open loop (``examples.gait``): the joints' drives follow foot paths that depend on time alone. Nothing holds the
+trunk level but the feet on the ground.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import warp as wp
+
+import newton_like as nl
+from examples import common
+from examples.gait import LEGS, PHASE, Trot, trot_targets
+from newton_like import assets
+from newton_like.solvers import SolverFeatherstone
+
+FRAME = 1.0 / 60.0
+FOOT_RADIUS = 0.02
+TOUCHING = 1.0e-3
+"""A foot counts as on the ground when it is less than this above it [m]."""
+ARMATURE = 0.005
+STIFFNESS, DAMPING = 400.0, 6.0
+"""Gains of the drives [N m/rad], [N m s/rad]: near critical for a leg of about 0.02 kg m^2 seen from its hip."""
+TEST_TIME, TEST_DISTANCE, TEST_TILT = 5.0, 0.5, 30.0
+
+
+class Walk:
+    """The scene, the solver, and what is remembered of the walk.
+
+    Attributes:
+        position: of the trunks, ``[frames, worlds, 3]`` [m].
+        tilt: angle between the trunks' and the world's up, ``[frames, worlds]`` [rad].
+        touching: which feet are on the ground, ``[frames, worlds, 4]``.
+        leg_q, leg_target: joint angles of the front left leg of world 0, and their targets half a frame earlier,
+            ``[frames, 3]`` [rad].
+    """
+
+    def __init__(self, worlds: int, dt: float, device: str, seed: int, gait: Trot | None = None):
+        self.worlds, self.dt, self.gait = worlds, dt, gait or Trot()
+        self.substeps = max(1, round(FRAME / dt))
+        self.frame_time = self.substeps * dt
+        self.time = 0.0
+
+        robot = nl.ModelBuilder()
+        robot.default_joint_cfg.armature = ARMATURE
+        robot.default_joint_cfg.target_ke = STIFFNESS
+        robot.default_joint_cfg.target_kd = DAMPING
+        robot.default_joint_cfg.actuator_mode = nl.JointTargetMode.POSITION_VELOCITY
+        height = self.gait.height + FOOT_RADIUS
+        self.robot = robot.add_urdf(
+            assets.path("quadruped.urdf"), xform=(0, 0, height, 0, 0, 0, 1), floating=True, collapse_fixed_joints=True
+        )
+        robot.joint_q[7:] = np.tile(self.gait.standing(), len(LEGS))
+        scene = nl.ModelBuilder()
+        scene.add_ground_plane()
+        scene.replicate(robot, worlds)
+        scene.joint_q = different_starts(np.reshape(scene.joint_q, (worlds, -1)), seed).ravel()
+        self.model = scene.finalize(device)
+
+        self.state, self.control = self.model.state(), self.model.control()
+        self.solver = SolverFeatherstone(self.model)
+        self.solver.reset(self.state)
+        on_device = {"device": self.model.device}
+        self.hips = wp.array([self.robot.joints[f"{leg}_hip"] for leg in LEGS], dtype=int, **on_device)
+        self.phases = wp.array(PHASE, dtype=float, **on_device)
+        self.feet = [self.robot.frames[f"{leg}_foot"] for leg in LEGS]
+        self.position, self.tilt, self.touching, self.leg_q, self.leg_target = [], [], [], [], []
+        self.observe()
+
+    def warm_up(self) -> float:
+        """Steps a copy of the state. What is not in the kernel cache yet is compiled here; returns the wall time [s]."""
+        begin = time.perf_counter()
+        self.set_targets()
+        copy = self.state.clone()
+        self.solver.step(copy, copy, self.control, None, self.dt)
+        self.solver.reset(copy)
+        wp.synchronize_device(self.model.device)
+        return time.perf_counter() - begin
+
+    def set_targets(self) -> None:
+        """Targets of the middle of the frame that comes."""
+        model = self.model
+        wp.launch(
+            trot_targets,
+            dim=(self.worlds, len(LEGS)),
+            inputs=[
+                self.time + 0.5 * self.frame_time, self.gait.struct(),
+                model.joint_count // self.worlds, self.hips, self.phases, model.joint_q_start, model.joint_qd_start,
+            ],
+            outputs=[self.control.joint_target_q, self.control.joint_target_qd],
+            device=model.device,
+        )  # fmt: skip
+
+    def advance(self) -> None:
+        """One frame: targets are held for all its steps."""
+        self.set_targets()
+        for _ in range(self.substeps):
+            self.solver.step(self.state, self.state, self.control, None, self.dt)
+        self.time += self.frame_time
+
+    def observe(self) -> None:
+        """Remembers where the trunks and feet are."""
+        body_q = self.state.body_q.numpy().reshape(self.worlds, -1, 7)
+        trunk = body_q[:, self.robot.links["trunk"]]
+        self.position.append(trunk[:, :3].copy())
+        self.tilt.append(np.arccos(np.clip(1.0 - 2.0 * (trunk[:, 3] ** 2 + trunk[:, 4] ** 2), -1.0, 1.0)))
+        heights = np.stack([height_of(body_q[:, body], frame[:3]) for body, frame in self.feet], axis=1)
+        self.touching.append(heights - FOOT_RADIUS < TOUCHING)
+        joint_q, target_q = self.state.joint_q.numpy(), self.control.joint_target_q.numpy()
+        self.leg_q.append(joint_q[7:10].copy())
+        self.leg_target.append(target_q[7:10].copy())
+
+    def travelled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ways forward (where the trunk looked at the start) and to the left, ``[frames, worlds]`` [m]."""
+        x, y, z, w = self.model.joint_q.numpy().reshape(self.worlds, -1)[:, 3:7].T
+        yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+        way = np.array(self.position)[..., :2] - self.position[0][:, :2]
+        ahead = np.stack([np.cos(yaw), np.sin(yaw)], axis=1)
+        left = np.stack([-np.sin(yaw), np.cos(yaw)], axis=1)
+        return np.sum(way * ahead, axis=2), np.sum(way * left, axis=2)
+
+
+def different_starts(joint_q: np.ndarray, seed: int) -> np.ndarray:
+    """Coordinates ``[worlds, 7 + 12]``, each world a little higher, tilted, turned and with its joints a little off."""
+    rng = np.random.default_rng(seed)
+    joint_q = joint_q.copy()
+    worlds = len(joint_q)
+    joint_q[:, 2] += rng.uniform(0.0, 0.02, worlds)
+    half = 0.5 * rng.normal(0.0, 0.03, (worlds, 3))
+    joint_q[:, 3:7] = np.hstack([half, np.ones((worlds, 1))])
+    joint_q[:, 3:7] /= np.linalg.norm(joint_q[:, 3:7], axis=1, keepdims=True)
+    joint_q[:, 7:] += rng.normal(0.0, 0.03, (worlds, joint_q.shape[1] - 7))
+    return joint_q
+
+
+def height_of(pose: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """World z of a point in the frames of poses ``[..., 7]``."""
+    x, y, z, w = np.moveaxis(pose[..., 3:], -1, 0)
+    third = np.stack([2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)], axis=-1)
+    return pose[..., 2] + third @ point
+
+
+def simulate(walk: Walk, frames: int, quiet: bool) -> tuple[float, float]:
+    """Runs and observes the walk.
+
+    Returns:
+        Wall time of the first step, which compiles what is not in the kernel cache yet, and of all frames, without what
+        observing takes [s].
+    """
+    first, busy = walk.warm_up(), 0.0
+    for _ in common.progress(frames, quiet, "trot"):
+        begin = time.perf_counter()
+        walk.advance()
+        wp.synchronize_device(walk.model.device)
+        busy += time.perf_counter() - begin
+        walk.observe()
+    return first, busy
+
+
+def report(walk: Walk, first: float, busy: float) -> None:
+    """Prints the summary."""
+    ahead, left = walk.travelled()
+    tilt, seconds = np.degrees(walk.tilt), walk.time
+    steps = walk.worlds * (len(ahead) - 1) * walk.substeps
+    duty = 100.0 * np.mean(walk.touching[1:], axis=(0, 1))
+    healthy = walk.solver.check(walk.state)
+    upright = healthy & (tilt.max(axis=0) < TEST_TILT)
+    end = ahead[-1]
+    common.summary(
+        f"Quadruped trot: {walk.worlds} worlds, {seconds:.2f} s, time step 1/{1.0 / walk.dt:.0f} s, {walk.model.device}",
+        [
+            ("distance walked", f"{end.mean():.2f} m, spread {end.std():.3f} m, {end.min():.2f} to {end.max():.2f} m"),
+            ("drift to the left", f"{left[-1].mean():.2f} m, spread {left[-1].std():.3f} m"),
+            (
+                "upright",
+                f"{upright.sum()} of {walk.worlds} worlds; tilt {tilt.mean():.1f} deg, at most {tilt.max():.1f} deg",
+            ),
+            ("feet on the ground", "  ".join(f"{leg} {share:.0f} %" for leg, share in zip(LEGS, duty, strict=True))),
+            ("first step", f"{first:.1f} s, compiling included"),
+            ("then", f"{steps / busy:,.0f} world-steps/s"),
+            ("real-time factor", f"{walk.worlds * seconds / busy:,.0f}, {seconds / busy:.2f} for each world"),
+        ],
+    )
+
+
+def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> None:
+    """Prints the throughput of the walk once it is steady, targets included."""
+    device = walk.model.device
+    first = walk.warm_up()
+
+    def burst(frames: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(frames):
+            walk.advance()
+        wp.synchronize_device(device)
+        return time.perf_counter() - begin
+
+    warm = round(1.0 / walk.frame_time)
+    frames = max(1, int(np.ceil(least / max(burst(warm) / warm, 1.0e-9))))
+    rates = [walk.worlds * frames * walk.substeps / burst(frames) for _ in common.progress(bursts, quiet, "bursts")]
+    if not walk.solver.check(walk.state).all():
+        raise SystemExit("benchmark: not all worlds are healthy, the rates mean nothing")
+    common.summary(
+        f"Quadruped trot: {walk.worlds} worlds, time step 1/{1.0 / walk.dt:.0f} s, {device}, "
+        f"{bursts} bursts of {frames} frames",
+        [
+            ("first step", f"{first:.1f} s, compiling included"),
+            ("median", f"{np.median(rates):,.0f} world-steps/s"),
+            ("slowest, fastest", f"{min(rates):,.0f}, {max(rates):,.0f} world-steps/s"),
+            ("real-time factor", f"{np.median(rates) * walk.dt:,.0f}"),
+        ],
+    )
+
+
+def check(walk: Walk) -> None:
+    """Raises AssertionError unless all worlds stayed upright, and had walked 0.5 m after 5 s."""
+    ahead, _ = walk.travelled()
+    tilt = np.degrees(np.max(walk.tilt, axis=0))
+    fallen = np.flatnonzero(~(walk.solver.check(walk.state) & (tilt < TEST_TILT)))
+    assert not len(fallen), f"{len(fallen)} of {walk.worlds} worlds fell, the first is world {fallen[0]}"
+    way = ahead[round(TEST_TIME / walk.frame_time)]
+    assert way.min() >= TEST_DISTANCE, f"world {way.argmin()} walked only {way.min():.2f} m in {TEST_TIME:.0f} s"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the example.
+
+    Args:
+        arguments: command line; None: that of the process.
+    """
+    options = common.parser("Quadrupeds trot over level ground.", world_count=1024, num_frames=300)
+    options.add_argument(
+        "--test", action="store_true", help="fail unless all worlds stay upright and walk 0.5 m in 5 s"
+    )
+    options.add_argument(
+        "--benchmark", action="store_true", help="print steady throughput instead of walking --num-frames"
+    )
+    args = options.parse_args(arguments)
+    common.start_warp(options, args.device)
+    walk = Walk(args.world_count, args.dt, args.device, args.seed)
+    if args.test and args.num_frames * walk.frame_time < TEST_TIME - 0.5 * walk.frame_time:
+        options.error(
+            f"--test looks at {TEST_TIME:.0f} s: give --num-frames {round(TEST_TIME / walk.frame_time)} or more"
+        )
+    if args.benchmark:
+        benchmark(walk, args.quiet)
+        return
+    first, busy = simulate(walk, args.num_frames, args.quiet)
+    report(walk, first, busy)
+    if args.viewer == "plot":
+        print(f"  plot in {plot(walk, args)}")
+    if args.test:
+        check(walk)
+        print("  test passed")
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,7 @@ from newton_like.kernels.tree import tree_structs
 def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``forward_kinematics`` and ``write_bodies``."""
 
-    @m.func
+    @m.shared
     def forward_kinematics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """Poses, motion subspaces and twists of all bodies, from the q and v of the layout."""
         m.set_origin(b, t, T, P, L, mem)
@@ -39,12 +39,10 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
 @cache
 def kinematics_programs(width: int, real) -> types.SimpleNamespace:
-    """The programs of kinematics over lanes of `width` worlds, with the struct ``Places`` and the function ``store``."""
+    """The programs of kinematics over lanes of `width` worlds, and the struct ``Places``."""
     m = joint_dispatch(tree_structs(spatial_algebra(lane_math(width, real))))
     m = kinematics_program(inverse_joint_dispatch(m))
-    m.Places = places_struct()
-    m.store = store_program(m)
-    return m
+    return selection_program(types.SimpleNamespace(**vars(m), Places=places_struct()))
 
 
 @cache
@@ -91,29 +89,29 @@ def places_struct():
     return Places
 
 
-def store_program(m: types.SimpleNamespace):
-    """The function that writes rows of memory back, of the selected articulations of a block."""
+def selection_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``wanted`` and ``store``, which look at the mask of articulations if there is one."""
     real = m.real
 
     @wp.func
+    def wanted(b: int, B: m.Places, mask: wp.array[bool]) -> bool:
+        """Whether any articulation of block b is selected."""
+        if B.masked == 0:
+            return True
+        return m.any_selected(mask, B.start, B.stride, b, B.count)
+
+    @wp.func
     def store(
-        mem: m.memory,
-        at: int,
-        t: int,
-        a: wp.array[real],
-        start: int,
-        stride: int,
-        n: int,
-        b: int,
-        B: m.Places,
+        mem: m.memory, at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, B: m.Places,
         mask: wp.array[bool],
-    ):
+    ):  # fmt: skip
+        """Writes rows of memory back, of the selected articulations of block b."""
         if B.masked != 0:
             m.stage_out_where(mem, at, t, a, start, stride, n, b, B.count, mask, B.start, B.stride)
         else:
             m.stage_out(mem, at, t, a, start, stride, n, b, B.count)
 
-    return store
+    return types.SimpleNamespace(**vars(m), wanted=wanted, store=store)
 
 
 def eval_fk(m: types.SimpleNamespace, backward: bool):
@@ -139,10 +137,7 @@ def eval_fk(m: types.SimpleNamespace, backward: bool):
     ):
         b = wp.tid() + first
         t = wp.tid() % workers
-        wanted = bool(True)
-        if B.masked != 0:
-            wanted = m.any_selected(mask, B.start, B.stride, b, B.count)
-        if wanted:
+        if m.wanted(b, B, mask):
             m.stage_in(mem, L.q, t, joint_q, B.q_start, B.q_stride, B.qs, b, B.count)
             m.stage_in(mem, L.v, t, joint_qd, B.qd_start, B.qd_stride, B.qds, b, B.count)
             m.set_origin(b, t, T, P, L, mem)
@@ -189,10 +184,7 @@ def eval_ik(m: types.SimpleNamespace, backward: bool):
     ):
         b = wp.tid() + first
         t = wp.tid() % workers
-        wanted = bool(True)
-        if B.masked != 0:
-            wanted = m.any_selected(mask, B.start, B.stride, b, B.count)
-        if wanted:
+        if m.wanted(b, B, mask):
             if B.dense != 0:
                 m.stage_in(mem, L.body_q, t, body_q, 7 * B.body_start, 7 * B.body_stride, 7 * B.bodies, b, B.count)
                 m.stage_in(mem, L.body_qd, t, body_qd, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
@@ -236,10 +228,7 @@ def eval_jacobian(m: types.SimpleNamespace, backward: bool):
         b = wp.tid() + first
         t = wp.tid() % workers
         zero = m.fill(real(0.0))
-        wanted = bool(True)
-        if B.masked != 0:
-            wanted = m.any_selected(mask, B.start, B.stride, b, B.count)
-        if wanted:
+        if m.wanted(b, B, mask):
             m.stage_in(mem, L.q, t, joint_q, B.q_start, B.q_stride, B.qs, b, B.count)
             for i in range(T.dofs):
                 m.put(mem, L.v + i, t, zero)

@@ -184,6 +184,7 @@ def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
 def _scalar_math(real) -> types.SimpleNamespace:
     lane, memory = real, wp.array2d[real]
     func, struct, width = wp.func, wp.struct, 1
+    shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
 
     @wp.func
     def fill(a: real) -> lane:
@@ -324,6 +325,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     lane = wp.types.vector(width, real)
     memory = wp.array2d[lane]
     func, struct = wp.func, wp.struct
+    shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
 
     vector = f"wp::vec_t<{width}, {_C_NAME[real]}>"
 

@@ -198,6 +198,7 @@ def tracing_math(trace: Trace, parameter) -> types.SimpleNamespace:
     def func(f):
         return f
 
+    shared = func
     rcp, sqrt, sin, cos, div = (plain[name] for name in ("rcp", "sqrt", "sin", "cos", "div"))
     atan2, exp, log, smaller, larger = (plain[name] for name in ("atan2", "exp", "log", "min", "max"))
     real, lane, memory = float, Number, None

@@ -173,7 +173,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         reach = m.add(m.collider_param(P, b, at + GAP), m.collider_param(P, b, at + MARGIN))
         return m.sub(height, m.add(extent, m.fma(m.mul(m.fill(real(2.0)), dt), speed, reach)))
 
-    @m.func
+    @m.shared
     def detect(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """Fills the candidates of collider s."""
         k = T.collider_body[s]

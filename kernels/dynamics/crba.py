@@ -21,7 +21,7 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             total = m.inertia_add(total, m.get10(mem, L.composite + 10 * T.child[i], t))
         return total
 
-    @m.func
+    @m.shared
     def joint_space_inertia(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """h <- the packed rows of the joint-space inertia, without armature."""
         for back in range(T.bodies):

@@ -12,7 +12,7 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``factorize``, ``whiten``, ``unwhiten`` and ``half_solve``."""
     real = m.real
 
-    @m.func
+    @m.shared
     def factorize(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """Rows of h <- L (unit diagonal left out), root <- D^-1/2."""
         for back in range(T.dofs):
@@ -30,7 +30,7 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put(mem, above + e, t, m.fnma(ratio, m.get(mem, row + e, t), m.get(mem, above + e, t)))
                 m.put(mem, row + d, t, ratio)
 
-    @m.func
+    @m.shared
     def whiten(t: int, dt: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
         """z <- sqrt(D) L v + dt D^-1/2 L^-T tau: the whitened velocity after the step's smooth forces."""
         for i in range(T.dofs):
@@ -49,7 +49,7 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             root = m.get(mem, L.root + k, t)
             m.put(mem, L.z + k, t, m.fma(m.mul(dt, root), x, m.div(w, root)))
 
-    @m.func
+    @m.shared
     def unwhiten(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """u <- L^-1 D^-1/2 z"""
         for k in range(T.dofs):

@@ -44,10 +44,7 @@ def eval_mass_matrix(m: types.SimpleNamespace, backward: bool):
         b = wp.tid() + first
         t = wp.tid() % workers
         zero = m.fill(real(0.0))
-        wanted = bool(True)
-        if B.masked != 0:
-            wanted = m.any_selected(mask, B.start, B.stride, b, B.count)
-        if wanted:
+        if m.wanted(b, B, mask):
             m.stage_in(mem, L.q, t, joint_q, B.q_start, B.q_stride, B.qs, b, B.count)
             for i in range(T.dofs):
                 m.put(mem, L.v + i, t, zero)

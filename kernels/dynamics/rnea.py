@@ -31,7 +31,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         n = m.add3(m.sym_apply(i, a.w), m.cross(v.w, m.sym_apply(i, v.w)))
         return m.spatial(f, m.add3(n, m.cross(c, f)))
 
-    @m.func
+    @m.shared
     def bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """tau <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) on the other side of the equation of motion."""
         bias_accelerations(b, t, T, P, L, mem)

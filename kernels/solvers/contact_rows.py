@@ -49,7 +49,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         d = m.mul(half, m.sub(a11, a22))
         return m.rcp(m.add(mean, m.sqrt(m.fma(d, d, m.fma(a12, a12, m.fill(real(1.0e-24)))))))
 
-    @m.func
+    @m.shared
     def build_rows(
         t: int, a: int, c: int, k: int, material: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3,
         o: m.Options, T: m.Tree, L: m.Layout, mem: m.memory,

@@ -1,11 +1,12 @@
 """Joint kinds: how a joint's coordinates move its body. The one place that knows them.
 
-Pose: X_wc = X_wp X_p X_j(q) inverse(X_c). The motion subspace S (columns, world axes about the articulation's origin) gives the
-joint's twist S qd; its apparent derivative gives the bias acceleration (Featherstone 2008, sections 3.5 and 4.4):
+Pose: X_wc = X_wp X_p X_j(q) inverse(X_c). The motion subspace S (columns, world axes about the articulation's origin)
+gives the joint's twist S qd; its apparent derivative gives the bias acceleration (Featherstone 2008, sections 3.5 and
+4.4):
 
 * axes fixed in the parent (revolute, prismatic, ball, each link of a compound chain): v_parent x S qd
-* FREE, whose linear coordinates are the velocity u of the centre of mass: v_parent x S qd + (u x w, 0), because the point the
-  angular columns turn about moves with u
+* FREE, whose linear coordinates are the velocity u of the centre of mass: v_parent x S qd + (u x w, 0), because the
+  point the angular columns turn about moves with u
 """
 
 import types
@@ -20,7 +21,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def set_origin(b: int, t: int, T: Tree, P: Params, L: Layout, mem: m.memory):
-        """The reference point: the root's anchor, which a floating base carries along. Also places the world, body T.bodies."""
+        """The reference point: the root's anchor, which a floating base carries along; and the world, body T.bodies."""
         zero = m.zero3()
         o = m.joint_vec(P, b, 4)
         if T.free_root != 0:
@@ -55,7 +56,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.subspace + 6 * (dof + i), t, s)
 
     @m.func
-    def slide(b: int, t: int, dof: int, qi: int, axes: Mat33, anchor: Vec3, P: Params, L: Layout, mem: m.memory) -> Vec3:
+    def slide(
+        b: int, t: int, dof: int, qi: int, axes: Mat33, anchor: Vec3, P: Params, L: Layout, mem: m.memory
+    ) -> Vec3:
         """The place of `anchor` after the slide of one linear dof of a compound joint, whose subspace is stored."""
         axis = m.apply(axes, m.dof_vec(P, b, DOF * dof))
         m.put6(mem, L.subspace + 6 * dof, t, m.spatial(axis, m.zero3()))
@@ -159,7 +162,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def joint_drift(t: int, k: int, T: Tree, L: Layout, mem: m.memory) -> Spatial:
-        """The bias acceleration of joint k: what its body accelerates by, beyond its parent, while qd stays constant."""
+        """The bias acceleration of joint k: what its body accelerates by, beyond its parent, while qd is constant."""
         kind = T.kind[k]
         dof = T.dof_at[k]
         v = m.get6(mem, L.twist + 6 * T.parent[k], t)
@@ -184,12 +187,14 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def joint_errors(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
-        """error <- from the coordinates of joint k to their targets, strain <- from their rest values, along each dof."""
+        """error <- from the coordinates of joint k to their targets, strain <- from their rest values, by dof."""
         kind = T.kind[k]
         dof = T.dof_at[k]
         at = T.q_at[k]
         if kind == BALL:
-            rest = m.quat(m.gain(P, b, dof, 3), m.gain(P, b, dof + 1, 3), m.gain(P, b, dof + 2, 3), m.gain(P, b, dof, 14))
+            rest = m.quat(
+                m.gain(P, b, dof, 3), m.gain(P, b, dof + 1, 3), m.gain(P, b, dof + 2, 3), m.gain(P, b, dof, 14)
+            )
             goal = m.quat_normalize(m.get4(mem, L.target_q + at, t))
             m.put3(mem, L.error + dof, t, rotation_error(t, L.q + at, goal, mem))
             m.put3(mem, L.strain + dof, t, m.neg3(rotation_error(t, L.q + at, rest, mem)))
@@ -205,7 +210,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def joint_force(t: int, k: int, T: Tree, L: Layout, mem: m.memory):
-        """Turns the force of a FREE joint, a world wrench at the centre of mass, into the parent anchor frame of its coordinates."""
+        """Turns the force of a FREE joint, a world wrench at the centre of mass, into its parent anchor frame."""
         if T.kind[k] == FREE:
             dof = T.dof_at[k]
             f = m.get3(mem, L.force + dof, t)
@@ -217,7 +222,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def write_pose(t: int, k: int, slot: int, L: Layout, mem: m.memory):
-        """The public pose and velocity of body k, at place `slot`: link frame in the world; velocity of the centre of mass, angular one."""
+        """The public pose of body k (link frame) and velocity (of its centre of mass, and angular), at place `slot`."""
         v = m.get6(mem, L.twist + 6 * k, t)
         m.put3(mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin, t)))
         m.put4(mem, L.body_q + 7 * slot + 3, t, m.get4(mem, L.quat + 4 * k, t))
@@ -255,11 +260,11 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
 
 def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``open_world``, ``open_body`` and ``read_joint``: a joint's coordinates from the motion of its bodies.
+    """The namespace `m` with ``open_world``, ``open_body`` and ``read_joint``: a joint's coordinates from its bodies.
 
-    Here ``pos`` is the place of the link frame in the world, ``com`` the centre of mass relative to it, and ``twist`` the public
-    velocity: of the centre of mass, and angular. Differences of positions are taken first, so that nothing is lost far from the
-    world's origin but what ``body_q`` itself lacks.
+    Here ``pos`` is the place of the link frame in the world, ``com`` the centre of mass relative to it, and ``twist``
+    the public velocity: of the centre of mass, and angular. Differences of positions are taken first, so that nothing
+    is lost far from the world's origin but what ``body_q`` itself lacks.
     """
     real = m.real
     Vec3, Quat, Mat33, Tree, Params, Layout = m.Vec3, m.Quat, m.Mat33, m.Tree, m.Params, m.Layout
@@ -331,7 +336,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def read_two_turns(b: int, t: int, dof: int, qi: int, q: Quat, w: Vec3, P: Params, L: Layout, mem: m.memory):
-        """Angles of q = turn about a0, then about the turned a1, both in (-pi, pi]: atan2 of entries of the rotation matrix."""
+        """Angles in (-pi, pi] of q = turn about a0, then the turned a1: atan2 of entries of the rotation matrix."""
         two = m.fill(real(2.0))
         a0 = m.dof_vec(P, b, DOF * dof)
         a1 = m.dof_vec(P, b, DOF * (dof + 1))
@@ -353,8 +358,9 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def read_three_turns(b: int, t: int, dof: int, qi: int, q: Quat, w: Vec3, P: Params, L: Layout, mem: m.memory):
         """Angles of q = turns about a0, the turned a1, the turned a2, the middle one in [-pi/2, pi/2].
 
-        Half sum and half difference of the outer angles are angles in two planes of the quaternion (Bernardes and Viollet 2022).
-        Where the middle angle is +-pi/2 only one of them matters; the other is taken as zero, and the pose is met all the same.
+        Half sum and half difference of the outer angles are angles in two planes of the quaternion (Bernardes and
+        Viollet 2022). Where the middle angle is +-pi/2 only one of them matters; the other is taken as zero, and the
+        pose is met all the same.
         """
         one = m.fill(real(1.0))
         a0 = m.dof_vec(P, b, DOF * dof)

@@ -1,8 +1,8 @@
 """A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots at once, on CPU and GPU."""
 
-from newton_like.kinematics import eval_fk
+from newton_like.dynamics.mass_matrix import eval_mass_matrix
+from newton_like.kinematics import eval_fk, eval_ik, eval_jacobian
 from newton_like.model import Contacts, Control, JointDofConfig, Model, ModelBuilder, ShapeConfig, State
-from newton_like.kinematics import eval_fk
 from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
 
 __version__ = "0.1.0"
@@ -24,4 +24,7 @@ __all__ = [
     "ShapeFlags",
     "State",
     "eval_fk",
+    "eval_ik",
+    "eval_jacobian",
+    "eval_mass_matrix",
 ]

@@ -1,4 +1,12 @@
-"""Kinematics of all articulations of a model: from joint coordinates to bodies and back, and the Jacobian between them."""
+"""Kinematics of the articulations of a model: from joint coordinates to bodies and back, and the Jacobian between them.
+
+Articulations of one shape are advanced together, in SIMD lanes on all cores of a CPU and one a thread on a GPU, by the
+programs of `newton_like.kernels`. Numbers that come from the model (anchors, axes, centres of mass, masses, armature)
+are read once and kept: after editing model arrays call :meth:`Model.notify_changed`.
+
+All functions can be differentiated: where an array that goes in or out requires gradients, they run at width 1 and
+Warp's tape records them. Gradients reach joint coordinates, velocities, poses and twists, not the arrays of the model.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +19,11 @@ from newton_like.types import warp_types
 
 def _rows(model, template, backward: bool) -> dict[str, int]:
     n, dofs = template.bodies, template.dofs
+    links = model.max_joints_per_articulation if backward else 1
     return dict(
         q=template.coords, v=dofs, origin=3, quat=4 * (n + 1), rot=9 * (n + 1), pos=3 * (n + 1), com=3 * (n + 1),
         subspace=6 * dofs, twist=6 * (n + 1), body_q=7 * n, body_qd=6 * n,
-        matrix=6 * model.max_dofs_per_articulation * (model.max_joints_per_articulation if backward else 1),
+        matrix=links * 6 * model.max_dofs_per_articulation,
     )  # fmt: skip
 
 
@@ -23,14 +32,14 @@ _IK = Program(kinematics_kernels, "eval_ik", _rows)
 _JACOBIAN = Program(kinematics_kernels, "eval_jacobian", _rows)
 
 
-def _joint_arrays(model, joint_q, joint_qd):
+def _joint_arrays(model, joint_q, joint_qd) -> list[wp.array]:
     return [
         check_array(model, joint_q, "joint_q", model.dtype, (model.joint_coord_count,)),
         check_array(model, joint_qd, "joint_qd", model.dtype, (model.joint_dof_count,)),
     ]
 
 
-def _body_arrays(model, state):
+def _body_arrays(model, state) -> list[wp.array]:
     kinds = warp_types(model.dtype)
     return [
         check_array(model, state.body_q, "state.body_q", kinds.transform, (model.body_count,)),
@@ -39,26 +48,96 @@ def _body_arrays(model, state):
 
 
 def eval_fk(model, joint_q, joint_qd, state, mask=None, indices=None) -> None:
-    """Forward kinematics: poses and velocities of all bodies from joint coordinates and velocities."""
+    """Forward kinematics: poses and velocities of bodies from coordinates and velocities of joints.
+
+    Down every tree, ``X_wc = X_wp X_p X_j(q) inverse(X_c)`` and ``V_c = V_p + S qd`` with the joint's motion subspace S
+    (Featherstone 2008, sections 4.4 and 5.3). Quaternions among the coordinates are normalised on the way. Joints
+    outside of articulations (which close loops) play no role, and bodies outside of articulations keep their values.
+
+    Args:
+        model: the :class:`Model`.
+        joint_q: coordinates [m, rad or quaternion x y z w], ``[joint_coord_count]``.
+        joint_qd: velocities [m/s or rad/s], ``[joint_dof_count]``.
+        state: the :class:`State` (or anything with the two arrays) whose ``body_q`` and ``body_qd`` are written: poses
+            of the link frames in the world; velocities of the centres of mass and angular velocities in world axes.
+        mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. Bodies of the
+            others keep their values.
+        indices: the same as a list of articulations.
+
+    Raises:
+        ValueError: both ``mask`` and ``indices``; an array of the wrong shape or device, or with gaps.
+        TypeError: an array of the wrong scalar type.
+        IndexError: an articulation in ``indices`` does not exist.
+    """
     arrays = [*_joint_arrays(model, joint_q, joint_qd), *_body_arrays(model, state)]
     run(model, _FK, arrays, selection(model, mask, indices))
 
 
 def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None) -> None:
-    """Inverse kinematics."""
+    """Inverse kinematics: coordinates and velocities of joints from poses and velocities of bodies.
+
+    Every joint is read off the pose of its child relative to its parent, so that errors do not add up along a chain. A
+    pose that a joint cannot take is projected: the offset onto its sliding axes, the rotation onto the nearest turn
+    about its axis (two or three axes: as Euler angles). Angles come out in (-pi, pi], the middle one of three in
+    [-pi/2, pi/2]; turns are not counted. Where the middle one is +-pi/2 (gimbal lock) the first and the last angle are
+    made equal in size. Quaternions are unit, of either sign. ``eval_ik(eval_fk(q)) = q`` but for these ranges. Joints
+    outside of articulations keep their values.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` (or anything with the two arrays) with ``body_q`` and ``body_qd``.
+        joint_q: written: coordinates [m, rad or quaternion x y z w], ``[joint_coord_count]``.
+        joint_qd: written: velocities [m/s or rad/s], ``[joint_dof_count]``.
+        mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. Joints of the
+            others keep their values.
+        indices: the same as a list of articulations.
+
+    Raises:
+        ValueError: both ``mask`` and ``indices``; an array of the wrong shape or device, or with gaps.
+        TypeError: an array of the wrong scalar type.
+        IndexError: an articulation in ``indices`` does not exist.
+    """
     arrays = [*_body_arrays(model, state), *_joint_arrays(model, joint_q, joint_qd)]
     run(model, _IK, arrays, selection(model, mask, indices))
 
 
 def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.array | None:
-    """Jacobians."""
-    if model.articulation_count == 0:
-        return None
-    shape = (model.articulation_count, 6 * model.max_joints_per_articulation, model.max_dofs_per_articulation)
+    """Jacobians of all links: ``J qd == body_qd``.
+
+    Rows ``6 i .. 6 i + 5`` belong to the child of the articulation's i-th joint: velocity of its centre of mass, then
+    angular velocity, in world axes. Columns are the articulation's dofs. Rows and columns that an articulation lacks
+    are zero.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
+        J: written, ``[articulation_count, max_joints_per_articulation * 6, max_dofs_per_articulation]``; a new array of
+            zeros by default.
+        mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices
+            of the others keep their values.
+
+    Returns:
+        ``J``, or None for a model without articulations.
+
+    Raises:
+        ValueError: an array of the wrong shape or device, or with gaps.
+        TypeError: an array of the wrong scalar type.
+    """
+    rows = 6 * model.max_joints_per_articulation
+    return eval_matrix(model, _JACOBIAN, state, J, "J", (rows, model.max_dofs_per_articulation), mask)
+
+
+def eval_matrix(model, program: Program, state, out, name: str, shape: tuple[int, int], mask) -> wp.array | None:
+    """Writes one matrix for every articulation, from ``state.joint_q``."""
     joint_q = check_array(model, state.joint_q, "state.joint_q", model.dtype, (model.joint_coord_count,))
     chosen = selection(model, mask)
-    if J is None:
-        J = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=joint_q.requires_grad)
-    check_array(model, J, "J", model.dtype, shape)
-    run(model, _JACOBIAN, [joint_q, J], chosen)
-    return J
+    shape = (model.articulation_count, *shape)
+    if out is not None:
+        check_array(model, out, name, model.dtype, shape)
+    if model.articulation_count == 0:
+        return None
+    if out is None:
+        out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=joint_q.requires_grad)
+    if out.size:
+        run(model, program, [joint_q, out], chosen)
+    return out

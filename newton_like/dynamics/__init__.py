@@ -1,0 +1,1 @@
+"""Dynamics of the articulations of a model, one algorithm a file."""

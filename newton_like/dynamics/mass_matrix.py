@@ -1,11 +1,12 @@
-"""The joint-space inertia of all articulations of a model."""
+"""The joint-space inertia of the articulations of a model."""
 
 from __future__ import annotations
 
 import warp as wp
 
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_kernels
-from newton_like.model.batched import Program, check_array, run, selection
+from newton_like.kinematics import eval_matrix
+from newton_like.model.batched import Program
 
 
 def _rows(model, template, backward: bool) -> dict[str, int]:
@@ -21,15 +22,26 @@ _MASS_MATRIX = Program(mass_matrix_kernels, "eval_mass_matrix", _rows)
 
 
 def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.array | None:
-    """Joint-space inertia of every articulation."""
-    if model.articulation_count == 0:
-        return None
+    """Joint-space inertia: ``qdT H qd / 2`` is the kinetic energy of an articulation.
+
+    By the composite-rigid-body algorithm (Featherstone 2008, table 6.2), with ``joint_armature`` on the diagonal. Rows
+    and columns that an articulation lacks are zero. After editing masses, inertias, centres of mass or armature call
+    :meth:`Model.notify_changed`.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
+        H: written [kg, kg m or kg m^2], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``;
+            a new array of zeros by default.
+        mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices
+            of the others keep their values.
+
+    Returns:
+        ``H``, or None for a model without articulations.
+
+    Raises:
+        ValueError: an array of the wrong shape or device, or with gaps.
+        TypeError: an array of the wrong scalar type.
+    """
     dofs = model.max_dofs_per_articulation
-    shape = (model.articulation_count, dofs, dofs)
-    joint_q = check_array(model, state.joint_q, "state.joint_q", model.dtype, (model.joint_coord_count,))
-    chosen = selection(model, mask)
-    if H is None:
-        H = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=joint_q.requires_grad)
-    check_array(model, H, "H", model.dtype, shape)
-    run(model, _MASS_MATRIX, [joint_q, H], chosen)
-    return H
+    return eval_matrix(model, _MASS_MATRIX, state, H, "H", (dofs, dofs), mask)

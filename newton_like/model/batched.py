@@ -24,8 +24,8 @@ class Program:
     """What runs over every articulation.
 
     Attributes:
-        kernels: ``kernels(width, real, backward)`` gives the namespace of the programs, its kernels among them. Programs with
-            the same function share their memory.
+        kernels: ``kernels(width, real, backward)`` gives the namespace of the programs, its kernels among them.
+            Programs with the same function share their memory.
         name: which of the kernels.
         rows: ``rows(model, template, backward)`` gives the sizes of the named rows of memory. In kernels that are
             differentiated every row is written once.
@@ -40,13 +40,21 @@ class _Numbers:
     """Batches of a model and their parameters, as of one version of it, with what was made from them."""
 
     def __init__(self, model):
-        self.version = model.version
         self.batches = find_batches(model)
-        self.parameters = [gather_parameters(model, batch) for batch in self.batches]
         self.workspaces: dict = {}
-        self.recorded: OrderedDict = OrderedDict()
+        # one buffer for all masks that are not taken as they are, so that recorded launches are used again
         self.mask = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
+        self.read(model)
+
+    def read(self, model) -> None:
+        """Gathers the parameters anew."""
+        self.version = model.version
+        self.parameters = [gather_parameters(model, batch) for batch in self.batches]
+        self.recorded: OrderedDict = OrderedDict()
+        for spaces in self.workspaces.values():
+            for work, parameters in zip(spaces.works, self.parameters, strict=True):
+                work.set_parameters(parameters)
 
 
 _numbers: WeakKeyDictionary = WeakKeyDictionary()
@@ -54,8 +62,10 @@ _numbers: WeakKeyDictionary = WeakKeyDictionary()
 
 def _numbers_of(model) -> _Numbers:
     numbers = _numbers.get(model)
-    if numbers is None or numbers.version != model.version:
+    if numbers is None:
         numbers = _numbers[model] = _Numbers(model)
+    elif numbers.version != model.version:
+        numbers.read(model)
     return numbers
 
 
@@ -142,9 +152,8 @@ def _record(model, numbers, spaces, program, arrays, mask):
     for work, B in zip(spaces.works, spaces.places, strict=True):
         B.masked = int(mask is not None)
         chosen = numbers.nothing if mask is None else mask
-        commands.append(
-            work.record(kernel, lambda i, work=work, B=B: [B, work.T, work.P, work.L, chosen, work.memory[i], *rows])
-        )
+        shared = [B, work.T, work.P, work.L, chosen]
+        commands.append(work.record(kernel, lambda i, s=shared, w=work: [*s, w.memory[i], *rows]))
     return commands
 
 
@@ -212,7 +221,6 @@ def selection(model, mask=None, indices=None) -> wp.array | None:
             raise IndexError(f"indices: articulation {wrong[0]} does not exist; the model has {count}")
         chosen = np.zeros(count, dtype=bool)
         chosen[values] = True
-    # one buffer, so that recorded launches are used again
     buffer = _numbers_of(model).mask
     if count:
         buffer.assign(chosen)

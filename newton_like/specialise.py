@@ -8,6 +8,7 @@ and of limits are traced once for each body or degree of freedom they can act on
 import types
 from bisect import bisect_right
 
+import numpy as np
 import warp as wp
 
 from newton_like.kernels.lanes import simd_types, sincos_code
@@ -18,8 +19,8 @@ from newton_like.trace import Index, Trace, traced_programs
 BUDGET = 60_000
 """Operations of all stages of a robot beyond which it is not specialised."""
 
-FLAGS = "-march=native -ffp-contract=fast -fno-slp-vectorize -fno-vectorize"
-"""How specialised code is compiled on a CPU: it is vector code already, and products and sums may fuse."""
+FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
+"""How specialised code is compiled on a CPU: it is vector code already, and fuses what the programs say and nothing else."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
@@ -56,7 +57,7 @@ class Specialiser:
 
     def _trace(self, name: str, *args) -> Trace:
         trace = Trace()
-        stages = general_stages(traced_programs(trace, self._parameter))
+        stages = general_stages(traced_programs(trace, self._parameter, np.float32 if self.m.real is wp.float32 else np.float64))
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
 
@@ -146,6 +147,10 @@ class Specialiser:
             return self._load_parameter(args[0])
         if name in _INFIX:
             return f"{self._ref(args[0])} {_INFIX[name]} {self._ref(args[1])}"
+        if name in ("fma", "fnma"):
+            a, b, c = map(self._ref, args)
+            minus = "-" if name == "fnma" else ""
+            return f"__builtin_elementwise_fma({minus}{a}, {b}, {c})" if width > 1 else f"{c} {minus or '+'} {a} * {b}"
         if name == "neg":
             return f"-{self._ref(args[0])}"
         if name == "rcp":

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 import types
+from fractions import Fraction
+
+import numpy as np
 
 from newton_like.kernels.programs import assemble
 
@@ -91,11 +94,12 @@ class Trace:
 
     def emit(self, op: str, *args) -> Number:
         """The result of an operation, the old one where it was done before."""
-        key = (op, *args)
+        # types are part of the key: operation 1 is not the constant 1.0
+        key = (op, *((type(a), a) for a in args))
         node = self._seen.get(key)
         if node is None:
             node = self._seen[key] = len(self.ops)
-            self.ops.append(key)
+            self.ops.append((op, *args))
         return Number(node=node)
 
     def __len__(self) -> int:
@@ -106,15 +110,28 @@ def _key(a: Number):
     return a.node if a.constant is None else a.constant
 
 
-def tracing_math(trace: Trace, parameter) -> types.SimpleNamespace:
+def _exact_fma(a: float, b: float, c: float) -> float:
+    """a b + c in double, rounded to odd, so that rounding once more to single gives what one rounding would."""
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    x = float(exact)
+    if Fraction(x) != exact and np.float64(x).view(np.int64) % 2 == 0:
+        x = float(np.nextafter(x, np.inf if exact > Fraction(x) else -np.inf))
+    return x
+
+
+def tracing_math(trace: Trace, parameter, real=np.float32) -> types.SimpleNamespace:
     """The namespace ``m`` of symbolic numbers that write themselves into `trace`.
+
+    Constants are folded in the working precision, operation by operation, and a fused multiply-add stays one operation: a
+    specialised program does what the general one does, bit by bit.
 
     Args:
         parameter: called with the place of a parameter (int or Index); a float where it is known, else None.
+        real: the working precision, ``np.float32`` or ``np.float64``.
     """
 
     def constant(x) -> Number:
-        return Number(constant=float(x))
+        return Number(constant=float(real(x)))
 
     def fill(a) -> Number:
         return trace.emit("uniform", a) if isinstance(a, str) else constant(a)
@@ -168,11 +185,21 @@ def tracing_math(trace: Trace, parameter) -> types.SimpleNamespace:
             a, b = b, a
         return plain["mul"](a, b)
 
+    def fused(name, a, b, c):
+        sign = 1.0 if name == "fma" else -1.0
+        if c.constant == 0.0 or any(x.constant in (0.0, 1.0, -1.0) for x in (a, b)):
+            return (add if sign > 0 else lambda p, q: sub(q, p))(mul(a, b), c)
+        if a.constant is not None and b.constant is not None and c.constant is not None:
+            return constant(_exact_fma(sign * a.constant, b.constant, c.constant))
+        if a.constant is None and b.constant is None and a.node > b.node:
+            a, b = b, a
+        return trace.emit(name, _key(a), _key(b), _key(c))
+
     def fma(a, b, c):
-        return add(mul(a, b), c)
+        return fused("fma", a, b, c)
 
     def fnma(a, b, c):
-        return sub(c, mul(a, b))
+        return fused("fnma", a, b, c)
 
     def where_lt(a, b, x, y):
         if _key(x) == _key(y) and (x.constant is None) == (y.constant is None):
@@ -201,11 +228,11 @@ def tracing_math(trace: Trace, parameter) -> types.SimpleNamespace:
     shared = func
     rcp, sqrt, sin, cos, div = (plain[name] for name in ("rcp", "sqrt", "sin", "cos", "div"))
     atan2, exp, log, smaller, larger = (plain[name] for name in ("atan2", "exp", "log", "min", "max"))
-    real, lane, memory = float, Number, None
-    own = ("trace", "parameter", "operation", "plain")
+    lane, memory = Number, None
+    own = ("trace", "parameter", "operation", "plain", "fused")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
 
-def traced_programs(trace: Trace, parameter) -> types.SimpleNamespace:
+def traced_programs(trace: Trace, parameter, real=np.float32) -> types.SimpleNamespace:
     """All programs over symbolic numbers."""
-    return assemble(tracing_math(trace, parameter))
+    return assemble(tracing_math(trace, parameter, real))

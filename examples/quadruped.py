@@ -1,30 +1,54 @@
 """Many quadrupeds trot over level ground, each with a slightly different start: ``python -m examples.quadruped``.
 
-The gait is open loop (``examples.gait``): the joints' drives follow foot paths that depend on time alone. Nothing holds the
-trunk level but the feet on the ground.
+The gait is open loop (``examples.gait``): the joints' drives follow foot paths that depend on time alone. Nothing holds
+the trunk level but the feet on the ground.
 """
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import warp as wp
 
 import newton_like as nl
 from examples import common
-from examples.gait import LEGS, PHASE, Trot, trot_targets
+from examples.gait import LEGS, Trot
 from newton_like import assets
 from newton_like.solvers import SolverFeatherstone
 
-FRAME = 1.0 / 60.0
+CONTROL = 1.0 / 120.0
+"""The drives get new targets at these intervals, whatever the time step [s]."""
+FRAME = 2
+"""Control intervals in a frame."""
 FOOT_RADIUS = 0.02
 TOUCHING = 1.0e-3
 """A foot counts as on the ground when it is less than this above it [m]."""
 ARMATURE = 0.005
-STIFFNESS, DAMPING = 400.0, 6.0
-"""Gains of the drives [N m/rad], [N m s/rad]: near critical for a leg of about 0.02 kg m^2 seen from its hip."""
+STIFFNESS, DAMPING = 200.0, 4.0
+"""Gains of the drives [N m/rad], [N m s/rad]: critical for a leg of 0.02 kg m^2 seen from its hip, and soft enough to
+give when a foot touches down. Twice as stiff, the trunk bounces from foot to foot."""
 TEST_TIME, TEST_DISTANCE, TEST_TILT = 5.0, 0.5, 30.0
+
+Targets = wp.types.vector(12, float)
+
+
+@wp.kernel(enable_backward=False)
+def set_targets(
+    q: Targets,
+    qd: Targets,
+    coords: int,
+    dofs: int,
+    # Control out:
+    joint_target_q: wp.array[float],
+    joint_target_qd: wp.array[float],
+):
+    """The same targets for the last twelve joints of every world."""
+    world = wp.tid()
+    for i in range(12):
+        joint_target_q[world * coords + coords - 12 + i] = q[i]
+        joint_target_qd[world * dofs + dofs - 12 + i] = qd[i]
 
 
 class Walk:
@@ -34,14 +58,14 @@ class Walk:
         position: of the trunks, ``[frames, worlds, 3]`` [m].
         tilt: angle between the trunks' and the world's up, ``[frames, worlds]`` [rad].
         touching: which feet are on the ground, ``[frames, worlds, 4]``.
-        leg_q, leg_target: joint angles of the front left leg of world 0, and their targets half a frame earlier,
-            ``[frames, 3]`` [rad].
+        leg_q, leg_target: joint angles (hip, thigh, calf) of the front left leg of world 0, and their targets half a
+            control interval earlier, ``[frames, 3]`` [rad].
     """
 
     def __init__(self, worlds: int, dt: float, device: str, seed: int, gait: Trot | None = None):
         self.worlds, self.dt, self.gait = worlds, dt, gait or Trot()
-        self.substeps = max(1, round(FRAME / dt))
-        self.frame_time = self.substeps * dt
+        self.substeps = max(1, round(CONTROL / dt))
+        self.frame_time = FRAME * self.substeps * dt
         self.time = 0.0
 
         robot = nl.ModelBuilder()
@@ -53,7 +77,7 @@ class Walk:
         self.robot = robot.add_urdf(
             assets.path("quadruped.urdf"), xform=(0, 0, height, 0, 0, 0, 1), floating=True, collapse_fixed_joints=True
         )
-        robot.joint_q[7:] = np.tile(self.gait.standing(), len(LEGS))
+        robot.joint_q[7:] = self.gait.standing()
         scene = nl.ModelBuilder()
         scene.add_ground_plane()
         scene.replicate(robot, worlds)
@@ -63,15 +87,12 @@ class Walk:
         self.state, self.control = self.model.state(), self.model.control()
         self.solver = SolverFeatherstone(self.model)
         self.solver.reset(self.state)
-        on_device = {"device": self.model.device}
-        self.hips = wp.array([self.robot.joints[f"{leg}_hip"] for leg in LEGS], dtype=int, **on_device)
-        self.phases = wp.array(PHASE, dtype=float, **on_device)
         self.feet = [self.robot.frames[f"{leg}_foot"] for leg in LEGS]
         self.position, self.tilt, self.touching, self.leg_q, self.leg_target = [], [], [], [], []
         self.observe()
 
     def warm_up(self) -> float:
-        """Steps a copy of the state. What is not in the kernel cache yet is compiled here; returns the wall time [s]."""
+        """Steps a copy of the state, which compiles what is not in the kernel cache yet; returns the wall time [s]."""
         begin = time.perf_counter()
         self.set_targets()
         copy = self.state.clone()
@@ -81,25 +102,24 @@ class Walk:
         return time.perf_counter() - begin
 
     def set_targets(self) -> None:
-        """Targets of the middle of the frame that comes."""
-        model = self.model
+        """Targets of the middle of the control interval that comes."""
+        q, qd = self.gait.targets(self.time + 0.5 * self.substeps * self.dt)
+        coords, dofs = self.model.joint_coord_count // self.worlds, self.model.joint_dof_count // self.worlds
         wp.launch(
-            trot_targets,
-            dim=(self.worlds, len(LEGS)),
-            inputs=[
-                self.time + 0.5 * self.frame_time, self.gait.struct(),
-                model.joint_count // self.worlds, self.hips, self.phases, model.joint_q_start, model.joint_qd_start,
-            ],
+            set_targets,
+            dim=self.worlds,
+            inputs=[Targets(*q), Targets(*qd), coords, dofs],
             outputs=[self.control.joint_target_q, self.control.joint_target_qd],
-            device=model.device,
-        )  # fmt: skip
+            device=self.model.device,
+        )
 
     def advance(self) -> None:
-        """One frame: targets are held for all its steps."""
-        self.set_targets()
-        for _ in range(self.substeps):
-            self.solver.step(self.state, self.state, self.control, None, self.dt)
-        self.time += self.frame_time
+        """One frame."""
+        for _ in range(FRAME):
+            self.set_targets()
+            for _ in range(self.substeps):
+                self.solver.step(self.state, self.state, self.control, None, self.dt)
+            self.time += self.substeps * self.dt
 
     def observe(self) -> None:
         """Remembers where the trunks and feet are."""
@@ -129,7 +149,7 @@ def different_starts(joint_q: np.ndarray, seed: int) -> np.ndarray:
     joint_q = joint_q.copy()
     worlds = len(joint_q)
     joint_q[:, 2] += rng.uniform(0.0, 0.02, worlds)
-    half = 0.5 * rng.normal(0.0, 0.03, (worlds, 3))
+    half = 0.5 * rng.normal(0.0, 0.02, (worlds, 3))
     joint_q[:, 3:7] = np.hstack([half, np.ones((worlds, 1))])
     joint_q[:, 3:7] /= np.linalg.norm(joint_q[:, 3:7], axis=1, keepdims=True)
     joint_q[:, 7:] += rng.normal(0.0, 0.03, (worlds, joint_q.shape[1] - 7))
@@ -164,13 +184,13 @@ def report(walk: Walk, first: float, busy: float) -> None:
     """Prints the summary."""
     ahead, left = walk.travelled()
     tilt, seconds = np.degrees(walk.tilt), walk.time
-    steps = walk.worlds * (len(ahead) - 1) * walk.substeps
+    steps = walk.worlds * (len(ahead) - 1) * FRAME * walk.substeps
     duty = 100.0 * np.mean(walk.touching[1:], axis=(0, 1))
     healthy = walk.solver.check(walk.state)
     upright = healthy & (tilt.max(axis=0) < TEST_TILT)
     end = ahead[-1]
     common.summary(
-        f"Quadruped trot: {walk.worlds} worlds, {seconds:.2f} s, time step 1/{1.0 / walk.dt:.0f} s, {walk.model.device}",
+        f"Trot of {walk.worlds} quadrupeds, {seconds:.2f} s, time step 1/{1.0 / walk.dt:.0f} s, {walk.model.device}",
         [
             ("distance walked", f"{end.mean():.2f} m, spread {end.std():.3f} m, {end.min():.2f} to {end.max():.2f} m"),
             ("drift to the left", f"{left[-1].mean():.2f} m, spread {left[-1].std():.3f} m"),
@@ -200,11 +220,13 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> N
 
     warm = round(1.0 / walk.frame_time)
     frames = max(1, int(np.ceil(least / max(burst(warm) / warm, 1.0e-9))))
-    rates = [walk.worlds * frames * walk.substeps / burst(frames) for _ in common.progress(bursts, quiet, "bursts")]
+    rates = [
+        walk.worlds * frames * FRAME * walk.substeps / burst(frames) for _ in common.progress(bursts, quiet, "bursts")
+    ]
     if not walk.solver.check(walk.state).all():
         raise SystemExit("benchmark: not all worlds are healthy, the rates mean nothing")
     common.summary(
-        f"Quadruped trot: {walk.worlds} worlds, time step 1/{1.0 / walk.dt:.0f} s, {device}, "
+        f"Trot of {walk.worlds} quadrupeds, time step 1/{1.0 / walk.dt:.0f} s, {device}, "
         f"{bursts} bursts of {frames} frames",
         [
             ("first step", f"{first:.1f} s, compiling included"),
@@ -225,13 +247,76 @@ def check(walk: Walk) -> None:
     assert way.min() >= TEST_DISTANCE, f"world {way.argmin()} walked only {way.min():.2f} m in {TEST_TIME:.0f} s"
 
 
+def plot(walk: Walk, folder: Path) -> Path:
+    """Draws the walk; returns the path of the PNG."""
+    figure, axes = common.new_figure(
+        [["way", "height"], ["tracks", "feet"], ["thigh", "calf"]],
+        figsize=(11, 9),
+        height_ratios=(1.0, 0.8, 1.0),
+    )
+    ahead, left = walk.travelled()
+    seconds = walk.frame_time * np.arange(len(ahead))
+    figure.suptitle(
+        f"Open-loop trot of {walk.worlds} quadrupeds, time step 1/{1.0 / walk.dt:.0f} s", fontsize=13, fontweight="bold"
+    )
+
+    common.band(axes["way"], seconds, ahead, "C0")
+    ramp = np.minimum(seconds, walk.gait.ramp)
+    asked = walk.gait.speed * (seconds - ramp + 0.5 * ramp**2 / walk.gait.ramp)
+    axes["way"].plot(seconds, asked, color="0.4", lw=1.0, ls="--", label=f"asked for: {walk.gait.speed:g} m/s")
+    axes["way"].set(title="Distance walked", ylabel="m")
+    common.band(axes["height"], seconds, np.array(walk.position)[..., 2], "C2")
+    axes["height"].set(title="Height of the trunk", ylabel="m")
+    for name in ("way", "height"):
+        axes[name].set(xlabel="s", xlim=(0.0, seconds[-1]))
+        axes[name].legend(loc="best")
+
+    shown = np.unique(np.linspace(0, walk.worlds - 1, min(walk.worlds, 60)).astype(int))
+    axes["tracks"].plot(ahead[:, shown], left[:, shown], lw=0.6, alpha=0.5, color="C0")
+    axes["tracks"].plot(ahead[-1], left[-1], ".", ms=2.5, color="C3", alpha=0.6)
+    reach = max(0.3, 1.2 * np.abs(left).max())
+    axes["tracks"].set(
+        title=f"Tracks from above ({len(shown)} worlds, all ends)",
+        xlabel="m ahead", ylabel="m to the left", ylim=(-reach, reach),
+    )  # fmt: skip
+
+    window = seconds >= seconds[-1] - 2.0
+    start, end = seconds[window][0], seconds[-1]
+    touching = np.array(walk.touching)[window, 0]
+    for row, color in enumerate(("C0", "C1", "C1", "C0")):
+        axes["feet"].broken_barh(runs(touching[:, row], start, walk.frame_time), (3.1 - row, 0.8), color=color)
+    duty = 100.0 * np.mean(walk.touching[1:], axis=(0, 1))
+    axes["feet"].set_yticks([3.5, 2.5, 1.5, 0.5], [f"{leg}  {d:.0f} %" for leg, d in zip(LEGS, duty, strict=True)])
+    axes["feet"].set(title="Feet on the ground (world 0; share of time in all worlds)", xlabel="s", ylim=(0, 4))
+    axes["feet"].grid(axis="y", visible=False)
+
+    for joint, name in ((1, "thigh"), (2, "calf")):
+        target = np.degrees(np.array(walk.leg_target)[window, joint])
+        angle = np.degrees(np.array(walk.leg_q)[window, joint])
+        held = seconds[window] - 0.5 * walk.substeps * walk.dt
+        axes[name].plot(held, target, color="0.4", lw=1.0, ls="--", label="target")
+        axes[name].plot(seconds[window], angle, color="C1", lw=1.6, label="joint")
+        axes[name].set(title=f"Front left {name} (world 0)", xlabel="s", ylabel="deg")
+        axes[name].margins(y=0.15)
+        axes[name].legend(loc="lower right", ncols=2)
+    for name in ("feet", "thigh", "calf"):
+        axes[name].set_xlim(start, end)
+    return common.save_figure(figure, folder, "quadruped.png")
+
+
+def runs(flags: np.ndarray, start: float, interval: float) -> list[tuple[float, float]]:
+    """Beginnings and lengths of the stretches of true flags, one flag an interval."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
+    return [(start + interval * a, interval * (b - a)) for a, b in edges.reshape(-1, 2)]
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Runs the example.
 
     Args:
         arguments: command line; None: that of the process.
     """
-    options = common.parser("Quadrupeds trot over level ground.", world_count=1024, num_frames=300)
+    options = common.parser("Quadrupeds trot over level ground.", world_count=4096, num_frames=300)
     options.add_argument(
         "--test", action="store_true", help="fail unless all worlds stay upright and walk 0.5 m in 5 s"
     )
@@ -251,7 +336,7 @@ def main(arguments: list[str] | None = None) -> None:
     first, busy = simulate(walk, args.num_frames, args.quiet)
     report(walk, first, busy)
     if args.viewer == "plot":
-        print(f"  plot in {plot(walk, args)}")
+        print(f"  plot in {plot(walk, args.output_path)}")
     if args.test:
         check(walk)
         print("  test passed")

@@ -153,15 +153,21 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put6(mem, L.twist + 6 * k, t, v)
 
     @m.func
-    def joint_twist(t: int, first: int, n: int, L: Layout, mem: m.memory) -> Spatial:
-        """S qd of the dofs first .. first + n - 1."""
+    def joint_twist(t: int, first: int, n: int, vel: int, L: Layout, mem: m.memory) -> Spatial:
+        """S qd of the dofs first .. first + n - 1, with the velocities at `vel`."""
         v = m.spatial(m.zero3(), m.zero3())
         for i in range(n):
-            v = m.fma6(m.get6(mem, L.subspace + 6 * (first + i), t), m.get(mem, L.v + first + i, t), v)
+            v = m.fma6(m.get6(mem, L.subspace + 6 * (first + i), t), m.get(mem, vel + first + i, t), v)
         return v
 
     @m.func
-    def joint_drift(t: int, k: int, T: Tree, L: Layout, mem: m.memory) -> Spatial:
+    def move_body(t: int, k: int, vel: int, T: Tree, L: Layout, mem: m.memory):
+        """The twist of body k, placed before, with the velocities at `vel`."""
+        v = joint_twist(t, T.dof_at[k], T.linear[k] + T.angular[k], vel, L, mem)
+        m.put6(mem, L.twist + 6 * k, t, m.add6(m.get6(mem, L.twist + 6 * T.parent[k], t), v))
+
+    @m.func
+    def joint_drift(t: int, k: int, vel: int, T: Tree, L: Layout, mem: m.memory) -> Spatial:
         """The bias acceleration of joint k: what its body accelerates by, beyond its parent, while qd is constant."""
         kind = T.kind[k]
         dof = T.dof_at[k]
@@ -169,14 +175,14 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         a = m.spatial(m.zero3(), m.zero3())
         if kind == COMPOUND:
             for i in range(T.linear[k] + T.angular[k]):
-                move = joint_twist(t, dof + i, 1, L, mem)
+                move = joint_twist(t, dof + i, 1, vel, L, mem)
                 a = m.add6(a, m.cross_motion(v, move))
                 v = m.add6(v, move)
         else:
-            move = joint_twist(t, dof, T.linear[k] + T.angular[k], L, mem)
+            move = joint_twist(t, dof, T.linear[k] + T.angular[k], vel, L, mem)
             a = m.cross_motion(v, move)
             if kind == FREE:
-                u = joint_twist(t, dof, 3, L, mem)
+                u = joint_twist(t, dof, 3, vel, L, mem)
                 a = m.spatial(m.add3(a.v, m.cross(u.v, move.w)), a.w)
         return a
 

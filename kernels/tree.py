@@ -139,6 +139,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         saturated: int
         excess: int
         over: int
+        bias: int
+        middle: int
         tau: int
         u: int
         z: int

@@ -240,7 +240,7 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         q=template.coords, v=n, force=n, target_q=template.coords, target_v=n, act=n, wrench=6 * bodies,
         origin=3, quat=4 * (bodies + 1), rot=9 * (bodies + 1), pos=3 * (bodies + 1), com=3 * bodies, subspace=6 * n,
         twist=6 * (bodies + 1), drift=6 * (bodies + 1), load=6 * bodies, composite=10 * bodies,
-        error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1, tau=n, u=n, z=n,
+        error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1, bias=n, middle=2 * n, tau=n, u=n, z=n,
         gap=candidates, near=candidates, clear=numbers["colliders"], point=3 * candidates,
         impulse=rows * candidates, coupling_impulse=couplings, dof_impulse=3 * n,
         contact=12 * candidates, contact_y=reach * rows * candidates, material=6, given=numbers.get("given", 0),

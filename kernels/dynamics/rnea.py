@@ -12,11 +12,11 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``bias_forces``."""
 
     @m.func
-    def bias_accelerations(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def bias_accelerations(b: int, t: int, vel: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The acceleration of every body while all qdd are zero, gravity included."""
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
         for k in range(T.bodies):
-            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, T, L, mem))
+            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, vel, T, L, mem))
             m.put6(mem, L.drift + 6 * k, t, a)
 
     @m.func
@@ -32,9 +32,10 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.spatial(f, m.add3(n, m.cross(c, f)))
 
     @m.shared
-    def bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """tau <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) on the other side of the equation of motion."""
-        bias_accelerations(b, t, T, P, L, mem)
+    def bias_forces(b: int, t: int, vel: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """out <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`, on the other side of the equation
+        of motion. The bodies' twists must be those of `vel`."""
+        bias_accelerations(b, t, vel, T, P, L, mem)
         for back in range(T.bodies):
             k = T.bodies - 1 - back
             f = body_load(b, t, k, P, L, mem)
@@ -42,6 +43,6 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))
             m.put6(mem, L.load + 6 * k, t, f)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
-                m.put(mem, L.tau + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
+                m.put(mem, out + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
 
     return types.SimpleNamespace(**vars(m), bias_accelerations=bias_accelerations, body_load=body_load, bias_forces=bias_forces)

@@ -45,9 +45,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def smooth(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """Kinematics, bias forces, drives, joint-space inertia and its factors."""
+        """Half a step of drift; kinematics, bias forces, drives, joint-space inertia and its factors there."""
+        m.integrate(b, t, m.mul(m.fill(real(0.5)), m.fill(o.dt)), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
-        m.bias_forces(b, t, T, P, L, mem)
+        m.bias_forces(b, t, L.v, L.bias, T, P, L, mem)
         m.apply_drives(b, t, m.fill(o.dt), T, P, L, mem)
         factor_inertia(b, t, m.fill(o.dt), T, P, L, mem)
 
@@ -59,6 +60,9 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The velocity without constraints and the candidate contacts."""
+        m.whiten(t, m.fill(o.dt), T, L, mem)
+        m.unwhiten(t, T, L, mem)
+        m.centre_bias(b, t, T, P, L, mem)
         free_velocity(b, t, m.fill(o.dt), T, P, L, mem)
         for s in range(T.first_guarded):
             m.detect(b, t, s, m.fill(o.dt), T, P, L, mem)
@@ -112,10 +116,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def finish(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """The new configuration, and the poses and velocities of all bodies in it."""
+        """The other half of the drift, and the poses and velocities of all bodies there."""
         for i in range(T.dofs):
             m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
-        m.integrate(b, t, m.fill(o.dt), T, P, L, mem)
+        m.integrate(b, t, m.mul(m.fill(real(0.5)), m.fill(o.dt)), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.write_bodies(b, t, T, P, L, mem)
 

@@ -46,11 +46,12 @@ def _general(width: int, real, given: bool = False):
 class SolverFeatherstone:
     """Steps articulated bodies in generalized coordinates.
 
-    A step, for every world: kinematics; bias forces (recursive Newton-Euler); joint-space inertia (composite rigid bodies) with
-    armature and the implicit terms of damping, springs and drives; its sparse LTDL factors; contacts of shapes with planes;
-    one constraint row for every contact direction, limit, friction loss and coupling; block projected Gauss-Seidel with warm start
-    in a fixed order; semi-implicit integration on the joints' manifolds. ``state_out`` gets joint coordinates and velocities, and
-    the body poses and velocities that go with them.
+    A step, for every world: half a step of drift with the old velocity; kinematics; bias forces (recursive Newton-Euler) at the
+    middle of the old and the new velocity; joint-space inertia (composite rigid bodies) with armature and the implicit terms of
+    damping, springs and drives; its sparse LTDL factors; contacts of shapes with planes; one constraint row for every contact
+    direction, limit, friction loss and coupling; block projected Gauss-Seidel with warm start in a fixed order; half a step of
+    drift with the new velocity. ``state_out`` gets joint coordinates and velocities, and the body poses and velocities that go with
+    them. Smooth motion is second order in ``dt`` without drift of energy; friction, limits and contacts are first order.
 
     The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
 

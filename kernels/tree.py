@@ -173,6 +173,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         dt: m.real
         inverse_dt: m.real
         iterations: int
+        drive_passes: int
         restitution_speed: m.real
         push_speed: m.real
 

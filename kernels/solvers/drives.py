@@ -4,7 +4,9 @@
         - stiffness (q + dt v+ - rest) - damping v+                                      (passive)
 
 The terms in v+ go to the diagonal of the joint-space inertia: M + dt (kd + damping) + dt^2 (ke + stiffness). A drive that would
-exceed its limit is *saturated*: it gives its limit, whatever v+, and leaves the diagonal.
+exceed its limit is *saturated*: it gives its limit, whatever v+, and leaves the diagonal. Which drives are saturated is found by a few
+passes of a primal-dual active-set method (Hintermueller, Ito and Kunisch 2003) on the velocity without constraints, and one more after
+the constraints.
 """
 
 import types
@@ -53,24 +55,26 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def drive_excess(b: int, t: int, i: int, dt: m.lane, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
-        """Positive by how much, relative to its limit, the drive of dof i exceeds it at the velocity u; signed, zero if saturated."""
+        """By how much the saturation of dof i (-1, 0 or 1) has to change for its drive to be within its limit at the velocity u."""
         effort = m.fnma(drive_slope(b, i, dt, P), m.get(mem, L.u + i, t), m.get(mem, L.push + i, t))
         limit = m.mul(m.fill(real(1.0001)), m.gain(P, b, i, 7))
         zero = m.fill(real(0.0))
-        over = m.where_lt(limit, effort, m.fill(real(1.0)), m.where_lt(effort, m.neg(limit), m.fill(real(-1.0)), zero))
-        s = m.get(mem, L.saturated + i, t)
-        return m.fnma(m.mul(s, s), over, over)
+        wanted = m.where_lt(limit, effort, m.fill(real(1.0)), m.where_lt(effort, m.neg(limit), m.fill(real(-1.0)), zero))
+        return m.sub(wanted, m.get(mem, L.saturated + i, t))
 
     @m.func
     def saturate(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """Saturates the drives whose excess is not zero: tau changes from the drive's law to its limit."""
+        """Changes the saturation of drives by their excess: tau changes from the drive's law to its limit, or back."""
         for i in range(T.dofs):
             if T.dof_limits[i] & EFFORT:
-                over = m.get(mem, L.excess + i, t)
                 drive = m.fnma(drive_slope(b, i, dt, P), m.get(mem, L.v + i, t), m.get(mem, L.push + i, t))
-                change = m.fnma(m.mul(over, over), drive, m.mul(over, m.gain(P, b, i, 7)))
+                old = m.get(mem, L.saturated + i, t)
+                new = m.add(old, m.get(mem, L.excess + i, t))
+                # a drive gives (1 - s^2) drive + s limit
+                change = m.mul(m.fnma(new, new, m.mul(old, old)), drive)
+                change = m.fma(m.sub(new, old), m.gain(P, b, i, 7), change)
                 m.put(mem, L.tau + i, t, m.add(m.get(mem, L.tau + i, t), change))
-                m.put(mem, L.saturated + i, t, m.add(m.get(mem, L.saturated + i, t), over))
+                m.put(mem, L.saturated + i, t, new)
 
     @m.func
     def apply_wrenches(t: int, T: m.Tree, L: m.Layout, mem: m.memory):

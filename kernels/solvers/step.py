@@ -361,7 +361,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                 m.stage_in(mem, L.wrench, t, body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
                 wrenches(b, t, o, T, P, L, mem)
         predict(b, t, o, T, P, L, mem)
-        for _ in range(2):
+        for _ in range(o.drive_passes):
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
         contacts = list_contacts(b, t, o, T, P, L, mem, contacts_in, active)

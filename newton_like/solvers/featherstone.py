@@ -26,6 +26,9 @@ from newton_like.types import BodyFlags, ModelFlags, warp_types
 log = logging.getLogger("newton_like")
 
 _RECORDED = 16
+DRIVE_PASSES = 4
+"""Passes of the search for saturated drives; most steps need none."""
+
 EVALUATORS = ("auto", "general", "specialised")
 
 
@@ -261,6 +264,7 @@ class SolverFeatherstone:
         o.dt = dt
         o.inverse_dt = 1.0 / dt
         o.iterations = self.iterations
+        o.drive_passes = DRIVE_PASSES
         o.restitution_speed = self.restitution_speed
         o.push_speed = self.max_depenetration_speed
         return o

@@ -1,10 +1,11 @@
 """What a step does to the velocity, against dense reference dynamics, MuJoCo and pinocchio: random trees, and robots.
 
-Without constraints a step solves, for the new velocity v+,
+Without constraints a step drifts for dt / 2 to the configuration q, where it solves for the new velocity v+
 
-    M (v+ - v) / dt + bias = tau + passive forces at (q + dt v+, v+) + drives at (q + dt v+, v+), clipped to limits
+    M (v+ - v) / dt + bias(w) = tau + passive forces at (q + dt v+, v+) + drives at (q + dt v+, v+), clipped to limits
 
-where springs move on along dt v+ linearly. Small steps give accelerations; the residual of this law vanishes in any.
+where springs move on along dt v+ linearly and w = (v + u) / 2, with u the solution that w = v has; then it drifts for
+another dt / 2. Small steps give accelerations; the residual of this law vanishes in any.
 """
 
 import dataclasses
@@ -78,38 +79,63 @@ def randomize(simulation, rng, speed=1.0):
     return {**read, "body_f": simulation.state.body_f.numpy().astype(np.float64)}
 
 
-def drive_forces(model, tree, drawn, q, qd, dt, new_qd):
-    """Forces of drives at (q + dt v+, v+), and forces that no limit binds [dof]; the law of `JointTargetMode`."""
-    at = {
-        name: getattr(model, f"joint_{name}").numpy().astype(np.float64)[tree.dofs]
-        for name in ("target_ke", "target_kd", "effort_limit")
-    }
-    mode = model.joint_target_mode.numpy()[tree.dofs]
-    goal = dataclasses.replace(
-        tree, joint_rest_q=drawn["joint_target_q"][tree.coords], joint_stiffness=np.zeros(tree.dof_count)
-    )
-    follows_q = np.isin(mode, (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY))
-    follows_qd = np.isin(mode, (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY))
-    gain, damp = np.where(follows_q, at["target_ke"], 0.0), np.where(follows_q | follows_qd, at["target_kd"], 0.0)
-    offset = reference.spring_offsets(goal, q) + dt * new_qd
-    force = -gain * offset - damp * new_qd + np.where(follows_qd, damp * drawn["joint_target_qd"][tree.dofs], 0.0)
-    joint_f = reference.generalized_forces(tree, q, drawn["joint_f"][tree.dofs])
-    by_effort = mode == JointTargetMode.EFFORT
-    drive = force + drawn["joint_act"][tree.dofs] + np.where(by_effort, joint_f, 0.0)
-    return np.clip(drive, -at["effort_limit"], at["effort_limit"]), np.where(by_effort, 0.0, joint_f)
+class Law:
+    """The equation that a step of one tree solves for the new velocity, from forces and targets that were drawn."""
+
+    def __init__(self, simulation, tree, drawn, q, qd):
+        model, self.tree, self.dt = simulation.model, tree, simulation.dt
+        self.qd = qd[tree.dofs]
+        self.q = q = reference.displace(tree, q[tree.coords], self.qd, 0.5 * self.dt)
+        self.body_f = drawn["body_f"][tree.bodies]
+        dofs = {n: getattr(model, f"joint_{n}").numpy()[tree.dofs] for n in ("target_ke", "target_kd", "effort_limit")}
+        mode = model.joint_target_mode.numpy()[tree.dofs]
+        follows_q = np.isin(mode, (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY))
+        follows_qd = np.isin(mode, (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY))
+        by_effort = mode == JointTargetMode.EFFORT
+        goal = dataclasses.replace(
+            tree, joint_rest_q=drawn["joint_target_q"][tree.coords], joint_stiffness=np.zeros(tree.dof_count)
+        )
+        joint_f = reference.generalized_forces(tree, q, drawn["joint_f"][tree.dofs])
+        self.limit = np.where(mode != int(JointTargetMode.NONE), dofs["effort_limit"], np.inf)
+        self.gain = np.where(follows_q, dofs["target_ke"], 0.0)
+        self.damp = np.where(follows_q | follows_qd, dofs["target_kd"], 0.0)
+        self.push = -self.gain * reference.spring_offsets(goal, q) + drawn["joint_act"][tree.dofs]
+        self.push += np.where(follows_qd, self.damp * drawn["joint_target_qd"][tree.dofs], 0.0)
+        self.push += np.where(by_effort, joint_f, 0.0)
+        self.free = np.where(by_effort, 0.0, joint_f)
+        self.spring = -tree.joint_stiffness * reference.spring_offsets(tree, q)
+
+    def middle_velocity(self, mass, bias) -> np.ndarray:
+        """w, with the forces of drives not clipped."""
+        tree, dt = self.tree, self.dt
+        slope = tree.joint_damping + self.damp + dt * (tree.joint_stiffness + self.gain)
+        force = self.free + self.push + self.spring - slope * self.qd - bias
+        return self.qd + 0.5 * dt * np.linalg.solve(mass + dt * np.diag(slope), force)
+
+    def residual(self, new, mass=reference.mass_matrix, bias=None):
+        """What drives gave in a step to the velocity `new`, what their law asks for, and the largest force at all.
+
+        `mass` and `bias` are functions of (tree, q) and (tree, q, qd).
+        """
+        if bias is None:
+            zero = np.zeros(self.tree.dof_count)
+
+            def bias(tree, q, qd):
+                return reference.inverse_dynamics(tree, q, qd, zero, self.body_f)
+
+        tree, dt, M = self.tree, self.dt, mass(self.tree, self.q)
+        h = bias(tree, self.q, self.middle_velocity(M, bias(tree, self.q, self.qd)))
+        inertial = M @ (new - self.qd) / dt
+        passive = self.spring - (tree.joint_damping + dt * tree.joint_stiffness) * new
+        drive = np.clip(self.push - (self.damp + dt * self.gain) * new, -self.limit, self.limit)
+        largest = max(np.abs(f).max(initial=1e-300) for f in (inertial, h, drive, self.free, passive))
+        return inertial + h - self.free - passive, drive, largest
 
 
 def driving_forces(simulation, drawn, q, qd, new_qd):
     """For every world: forces of drives that the step amounts to, those of their law, the largest force at all."""
-    model, dt = simulation.model, simulation.dt
     for tree in every_tree(simulation):
-        x, v, new = q[tree.coords], qd[tree.dofs], new_qd[tree.dofs]
-        inertial = reference.mass_matrix(tree, x) @ (new - v) / dt
-        bias = reference.inverse_dynamics(tree, x, v, np.zeros(tree.dof_count), drawn["body_f"][tree.bodies])
-        drive, free = drive_forces(model, tree, drawn, x, v, dt, new)
-        passive = reference.passive_forces(tree, x, new) - tree.joint_stiffness * dt * new
-        largest = max(np.abs(f).max(initial=1e-300) for f in (inertial, bias, drive, free, passive))
-        yield inertial + bias - free - passive, drive, largest
+        yield Law(simulation, tree, drawn, q, qd).residual(new_qd[tree.dofs])
 
 
 def step_once(simulation, rng, speed=1.0):
@@ -174,10 +200,11 @@ def test_small_steps_give_the_accelerations_of_the_reference(rng):
 
 def test_a_step_moves_coordinates_along_their_manifold(rng):
     simulation = Simulation(random_worlds(rng), dtype=wp.float64)
-    _, q, _, new = step_once(simulation, rng, speed=3.0)
+    _, q, qd, new = step_once(simulation, rng, speed=3.0)
     moved, poses, velocities = (getattr(simulation.state, n).numpy() for n in ("joint_q", "body_q", "body_qd"))
     for tree in every_tree(simulation):
-        expected = reference.displace(tree, q[tree.coords], new[tree.dofs], simulation.dt)
+        middle = reference.displace(tree, q[tree.coords], qd[tree.dofs], 0.5 * simulation.dt)
+        expected = reference.displace(tree, middle, new[tree.dofs], 0.5 * simulation.dt)
         # A few dozen roundings of metres; long chains add up those of their links.
         np.testing.assert_allclose(moved[tree.coords], expected, atol=1e-12)
         X = reference.body_poses(tree, expected)
@@ -309,10 +336,10 @@ def test_robots_accelerate_as_in_other_engines(rng, path, floating):
     # The law of a step with the matrices of the other engine. Not the accelerations: those of finger tips that weigh a
     # gram and are damped change within nanoseconds.
     simulation = Simulation(robot_worlds(path, 2, floating), dtype=wp.float64, edit=add_a_gram)
-    model, dt = simulation.model, simulation.dt
+    model = simulation.model
     q, qd = inside_limits(model, rng)
     simulation.set_state(q, qd)
-    simulation.run(dt)
+    simulation.run(simulation.dt)
     new = simulation.state.joint_qd.numpy()
     others = [MujocoBridge(model)]
     try:
@@ -321,11 +348,15 @@ def test_robots_accelerate_as_in_other_engines(rng, path, floating):
         others.append(PinocchioBridge(model))
     except ImportError:
         pass
+    nothing = {
+        n: np.zeros(size) for n, size in (("joint_f", qd.size), ("joint_act", qd.size), ("joint_target_qd", qd.size))
+    }
+    nothing |= {"joint_target_q": q, "body_f": np.zeros((model.body_count, 6))}
     for tree in every_tree(simulation):
-        x, v, u = q[tree.coords], qd[tree.dofs], new[tree.dofs]
+        law = Law(simulation, tree, nothing, q, qd)
         for other in others:
-            inertial, bias = other.mass_matrix(x) @ (u - v) / dt, other.bias_forces(x, v)
-            passive = tree.joint_damping * u + tree.joint_stiffness * (reference.spring_offsets(tree, x) + dt * u)
-            forces = np.stack([inertial, bias, passive])
+            drives, none, largest = law.residual(
+                new[tree.dofs], lambda _, q, o=other: o.mass_matrix(q), lambda _, q, qd, o=other: o.bias_forces(q, qd)
+            )
             # Rounding of two engines over 100 links: a few thousand roundings of the largest force.
-            assert np.abs(forces.sum(axis=0)).max(initial=0.0) < 1e-11 * np.abs(forces).max(initial=1.0)
+            assert np.abs(drives - none).max(initial=0.0) < 1e-11 * max(1.0, largest)

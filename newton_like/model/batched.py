@@ -41,7 +41,7 @@ class _Numbers:
 
     def __init__(self, model):
         self.batches = find_batches(model)
-        self.workspaces: dict = {}
+        self.workspaces: dict = {}  # by kernels, width, threads and whether they are differentiated
         # one buffer for all masks that are not taken as they are, so that recorded launches are used again
         self.mask = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
@@ -52,6 +52,8 @@ class _Numbers:
         self.version = model.version
         self.parameters = [gather_parameters(model, batch) for batch in self.batches]
         self.recorded: OrderedDict = OrderedDict()
+        # a tape may still read the old numbers
+        self.workspaces = {key: spaces for key, spaces in self.workspaces.items() if not spaces.backward}
         for spaces in self.workspaces.values():
             for work, parameters in zip(spaces.works, self.parameters, strict=True):
                 work.set_parameters(parameters)
@@ -74,42 +76,43 @@ class _Workspaces:
 
     def __init__(self, model, numbers: _Numbers, program: Program, width: int, threads: int, backward: bool):
         self.m = program.kernels(width, model.dtype, backward)
-        self.works = []
-        self.places = []
-        for batch, parameters in zip(numbers.batches, numbers.parameters, strict=True):
-            layout, at = {}, 0
-            for name, size in program.rows(model, batch.template, backward).items():
-                layout[name] = at
-                at += size
-            layout["size"] = at + 1
-            self.works.append(
-                Workspace(
-                    self.m, batch.template, batch.count, parameters, _NOTHING_TOUCHES, layout, model.device, threads
-                )
-            )
-            if backward:
-                # the tape looks for gradients in every array of a struct
-                T = self.works[-1].T
-                for field in self.m.Tree.vars:
-                    if getattr(T, field) is None:
-                        setattr(T, field, wp.zeros(1, dtype=wp.int32, device=model.device))
-            self.places.append(self._places(model, batch, backward))
+        self.batches = numbers.batches
+        self.backward = backward
+        self.works = [
+            self._workspace(model, batch, parameters, program, threads)
+            for batch, parameters in zip(numbers.batches, numbers.parameters, strict=True)
+        ]
 
-    def _places(self, model, batch, backward: bool):
+    def _workspace(self, model, batch, parameters, program: Program, threads: int) -> Workspace:
+        layout, at = {}, 0
+        for name, size in program.rows(model, batch.template, self.backward).items():
+            layout[name] = at
+            at += size
+        layout["size"] = at + 1
+        work = Workspace(
+            self.m, batch.template, batch.count, parameters, _NOTHING_TOUCHES, layout, model.device, threads
+        )
+        if self.backward:
+            # the tape looks for gradients in every array of a struct
+            for field in self.m.Tree.vars:
+                if getattr(work.T, field) is None:
+                    setattr(work.T, field, wp.zeros(1, dtype=wp.int32, device=model.device))
+        return work
+
+    def places(self, model, batch, masked: bool):
+        """Where a batch lies in the arrays of the model, as a struct of its own: a tape may read it later."""
         template = batch.template
         B = self.m.Places()
         B.count = batch.count
         B.q_start, B.q_stride, B.qs = int(batch.q_start[0]), batch.stride(batch.q_start), template.coords
         B.qd_start, B.qd_stride, B.qds = int(batch.qd_start[0]), batch.stride(batch.qd_start), template.dofs
-        B.body_start, B.body_stride, B.bodies = (
-            int(batch.body_start[0]),
-            batch.stride(batch.body_start),
-            template.bodies,
-        )
+        B.body_start, B.body_stride = int(batch.body_start[0]), batch.stride(batch.body_start)
+        B.bodies = template.bodies
         B.dense = int(template.body_slot.max(initial=-1) == template.bodies - 1)
+        B.masked = int(masked)
         B.start, B.stride = int(batch.articulations[0]), batch.stride(batch.articulations)
         B.links, B.dofs = model.max_joints_per_articulation, model.max_dofs_per_articulation
-        B.apart = int(backward)
+        B.apart = int(self.backward)
         return B
 
 
@@ -149,8 +152,8 @@ def _record(model, numbers, spaces, program, arrays, mask):
     rows = [flat(a, model.dtype) for a in arrays]
     kernel = getattr(spaces.m, program.name)
     commands = []
-    for work, B in zip(spaces.works, spaces.places, strict=True):
-        B.masked = int(mask is not None)
+    for work, batch in zip(spaces.works, spaces.batches, strict=True):
+        B = spaces.places(model, batch, mask is not None)
         chosen = numbers.nothing if mask is None else mask
         shared = [B, work.T, work.P, work.L, chosen]
         commands.append(work.record(kernel, lambda i, s=shared, w=work: [*s, w.memory[i], *rows]))
@@ -162,10 +165,11 @@ def _run_on_tape(model, numbers, program, arrays, mask) -> None:
     spaces = _workspaces(model, numbers, program, 1, 1, True)
     rows = [flat(a, model.dtype) for a in arrays]
     for row, array in zip(rows, arrays, strict=True):
-        # the view does not own its memory, and the tape may outlive the caller's array
-        row._owner = array
-    for work, B in zip(spaces.works, spaces.places, strict=True):
-        B.masked = int(mask is not None)
+        if row is not array:
+            # the view does not own its memory, and the tape may outlive the caller's array
+            row._owner = array
+    for work, batch in zip(spaces.works, spaces.batches, strict=True):
+        B = spaces.places(model, batch, mask is not None)
         chosen = numbers.nothing if mask is None else wp.clone(mask)
         memory = wp.zeros((work.layout["size"], work.count), dtype=model.dtype, device=model.device, requires_grad=True)
         wp.launch(

@@ -64,8 +64,7 @@ class Walk:
 
     def __init__(self, worlds: int, dt: float, device: str, seed: int, gait: Trot | None = None):
         self.worlds, self.dt, self.gait = worlds, dt, gait or Trot()
-        self.substeps = max(1, round(CONTROL / dt))
-        self.frame_time = FRAME * self.substeps * dt
+        self.substeps, self.frame_time = timing(dt)
         self.time = 0.0
 
         robot = nl.ModelBuilder()
@@ -141,6 +140,12 @@ class Walk:
         ahead = np.stack([np.cos(yaw), np.sin(yaw)], axis=1)
         left = np.stack([-np.sin(yaw), np.cos(yaw)], axis=1)
         return np.sum(way * ahead, axis=2), np.sum(way * left, axis=2)
+
+
+def timing(dt: float) -> tuple[int, float]:
+    """Steps in a control interval, and the length of a frame [s]: 1/60 s where the time step divides it."""
+    substeps = max(1, round(CONTROL / dt))
+    return substeps, FRAME * substeps * dt
 
 
 def different_starts(joint_q: np.ndarray, seed: int) -> np.ndarray:
@@ -325,11 +330,10 @@ def main(arguments: list[str] | None = None) -> None:
     )
     args = options.parse_args(arguments)
     common.start_warp(options, args.device)
+    needed = round(TEST_TIME / timing(args.dt)[1])
+    if args.test and args.num_frames < needed:
+        options.error(f"--test looks at {TEST_TIME:.0f} s: give --num-frames {needed} or more")
     walk = Walk(args.world_count, args.dt, args.device, args.seed)
-    if args.test and args.num_frames * walk.frame_time < TEST_TIME - 0.5 * walk.frame_time:
-        options.error(
-            f"--test looks at {TEST_TIME:.0f} s: give --num-frames {round(TEST_TIME / walk.frame_time)} or more"
-        )
     if args.benchmark:
         benchmark(walk, args.quiet)
         return

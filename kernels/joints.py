@@ -121,10 +121,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
             axes = m.quat_to_matrix(frame)
             anchor = m.add3(anchor, m.apply(axes, m.get3(mem, qi, t)))
-            if k == 0:
-                if T.free_root != 0:
-                    # the origin travels with this very anchor: exactly zero, without the rounding of a difference
-                    anchor = m.zero3()
+            if k == 0 and T.free_root != 0:
+                # the origin travels with this very anchor: exactly zero, without the rounding of a difference
+                anchor = m.zero3()
             turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi + 3, t)))
             put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
             put_columns(b, t, dof, 3, axes, anchor, 0, L, mem)

@@ -4,7 +4,6 @@ import types
 from functools import cache
 
 import warp as wp
-
 from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.spatial import spatial_algebra

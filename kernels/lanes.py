@@ -59,7 +59,8 @@ _FUSE = "\n#pragma clang fp contract(on)\n"
 def simd_types(width: int, real) -> str:
     """C++ typedefs ``simd`` and ``simdi`` of one register of `width` numbers and of as many integers."""
     attribute = f"__attribute__((ext_vector_type({width}), aligned({4 if real is wp.float32 else 8})))"
-    return f"typedef {_C_NAME[real]} real_t; typedef {_C_NAME[real]} simd {attribute}; typedef {_SINCOS[real]['integer']} simdi {attribute};"
+    typedefs = f"typedef {_C_NAME[real]} real_t; typedef {_C_NAME[real]} simd {attribute};"
+    return f"{typedefs} typedef {_SINCOS[real]['integer']} simdi {attribute};"
 
 
 def sincos_code(width: int, real, argument: str, sine: str, cosine: str) -> str:
@@ -146,10 +147,10 @@ def _staging_code(width: int, real, inward: bool, wanted: str = "true") -> str:
     that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
     """
     shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
-    # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
-    world, lane, zero = "row + (size_t)stride * {k} + i", f"lane + (size_t)(i + {{k}}) * {width}", "" if inward else " + real_t(0)"
+    world, lane = "row + (size_t)stride * {k} + i", f"lane + (size_t)(i + {{k}}) * {width}"
     load, store = (world, lane) if inward else (lane, world)
     square = "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {load.format(k=k)}, sizeof(simd));" for k in range(width))
+    # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
     square += "".join(f"r{k} = r{k} + real_t(0);" for k in range(width) if not inward) + shuffles
     square += "".join(f"__builtin_memcpy({store.format(k=k)}, &{result[k]}, sizeof(simd));" for k in range(width))
     if inward:
@@ -158,7 +159,11 @@ def _staging_code(width: int, real, inward: bool, wanted: str = "true") -> str:
     else:
         single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
         single += f" for (int i = 0; i < n; ++i) one[i] = lane[(size_t)i * {width} + k] + real_t(0); }}"
-    whole = "true" if wanted == "true" else f"[&] {{ for (int k = 0; k < {width}; ++k) if (!({wanted})) return false; return true; }}()"
+    whole = (
+        "true"
+        if wanted == "true"
+        else f"[&] {{ for (int k = 0; k < {width}; ++k) if (!({wanted})) return false; return true; }}()"
+    )
     return (
         f"{simd_types(width, real)} const int valid = {_valid(width)};"
         f" real_t* row = a.data + start + (size_t)stride * (b * {width}); real_t* lane = (real_t*)(mem.data + at);"
@@ -277,12 +282,16 @@ def _scalar_math(real) -> types.SimpleNamespace:
         return uniform[i]
 
     @wp.func
-    def stage_in(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int):
+    def stage_in(
+        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
+    ):
         for i in range(n):
             mem[at + i, t] = a[start + b * stride + i]
 
     @wp.func
-    def stage_out(mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int):
+    def stage_out(
+        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
+    ):
         for i in range(n):
             # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
             a[start + b * stride + i] = mem[at + i, t] + real(0.0)
@@ -302,7 +311,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
 
     @wp.func
     def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool:
-        found = bool(False)
+        found = False
         for i in range(n):
             if a[start + b * stride + i] != real(0.0):
                 found = True
@@ -444,10 +453,14 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     )
     def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool: ...
 
-    @wp.func_native("__builtin_memcpy(mem.data + at, kept.data + (size_t)b * kept.shape[1] + first, n * sizeof(*mem.data));")
+    @wp.func_native(
+        "__builtin_memcpy(mem.data + at, kept.data + (size_t)b * kept.shape[1] + first, n * sizeof(*mem.data));"
+    )
     def recall(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
 
-    @wp.func_native("__builtin_memcpy(kept.data + (size_t)b * kept.shape[1] + first, mem.data + at, n * sizeof(*mem.data));")
+    @wp.func_native(
+        "__builtin_memcpy(kept.data + (size_t)b * kept.shape[1] + first, mem.data + at, n * sizeof(*mem.data));"
+    )
     def keep(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int): ...
 
     return types.SimpleNamespace(**locals())

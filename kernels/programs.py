@@ -4,7 +4,6 @@ import types
 from functools import cache
 
 import warp as wp
-
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program

@@ -31,6 +31,8 @@ GAINS = (
 )  # fmt: skip
 COLLIDER = 20  # size (3), position (3), rotation quat (4), then MATERIAL (8), bounding radius, spare
 MATERIAL = ("mu", "restitution", "omega", "damping_ratio", "mu_torsional", "mu_rolling", "margin", "gap")
+GIVEN = 18  # a contact that is handed over: there, point on the body (3, link frame), point on the other shape (3, world), normal (3),
+# margins (2), material (6)
 PLANE = 14  # normal (3), first tangent (3), second tangent (3), offsets along these (3, normal first), half length, half width
 
 
@@ -187,7 +189,9 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def joint_quat(P: Params, b: int, i: int) -> m.Quat:
-        return m.quat(joint_param(P, b, i), joint_param(P, b, i + 1), joint_param(P, b, i + 2), joint_param(P, b, i + 3))
+        return m.quat(
+            joint_param(P, b, i), joint_param(P, b, i + 1), joint_param(P, b, i + 2), joint_param(P, b, i + 3)
+        )
 
     @m.func
     def dof_param(P: Params, b: int, i: int) -> m.lane:

@@ -11,6 +11,7 @@ import os
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import warp as wp
@@ -105,7 +106,12 @@ def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
     """An array ``[blocks, n]`` of lanes as numbers ``[blocks, n, width]``, in place."""
     size = wp.types.type_size_in_bytes(dtype)
     return wp.array(
-        ptr=lanes.ptr, dtype=dtype, shape=(*lanes.shape, width), strides=(*lanes.strides, size), device=lanes.device, copy=False
+        ptr=lanes.ptr,
+        dtype=dtype,
+        shape=(*lanes.shape, width),
+        strides=(*lanes.strides, size),
+        device=lanes.device,
+        copy=False,
     )
 
 
@@ -119,7 +125,9 @@ class Workspace:
         blocks: number of blocks.
     """
 
-    def __init__(self, m, template, count: int, parameters, contacts, layout: dict[str, int], device, threads: int | None = None):
+    def __init__(
+        self, m, template, count: int, parameters, contacts, layout: dict[str, int], device, threads: int | None = None
+    ):
         self.m, self.template, self.count, self.device = m, template, count, wp.get_device(device)
         self.blocks = -(-count // m.width)
         self.contacts = contacts
@@ -137,7 +145,7 @@ class Workspace:
         else:
             self.workers = min(worker_count(threads), max(self.blocks, 1))
             cuts = np.linspace(0, self.blocks, self.workers + 1).astype(int)
-            self.shares = [(int(a), int(b - a)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+            self.shares = [(int(a), int(b - a)) for a, b in pairwise(cuts)]
             rows = 1
         self.rows = rows
         self.memory = [wp.zeros((layout["size"], rows), dtype=m.lane, device=self.device) for _ in self.shares]
@@ -240,7 +248,8 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         q=template.coords, v=n, force=n, target_q=template.coords, target_v=n, act=n, wrench=6 * bodies,
         origin=3, quat=4 * (bodies + 1), rot=9 * (bodies + 1), pos=3 * (bodies + 1), com=3 * bodies, subspace=6 * n,
         twist=6 * (bodies + 1), drift=6 * (bodies + 1), load=6 * bodies, composite=10 * bodies,
-        error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1, bias=n, middle=2 * n, tau=n, u=n, z=n,
+        error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1,
+        bias=n, middle=2 * n, tau=n, u=n, z=n,
         gap=candidates, near=candidates, clear=numbers["colliders"], point=3 * candidates,
         impulse=rows * candidates, coupling_impulse=couplings, dof_impulse=3 * n,
         contact=12 * candidates, contact_y=reach * rows * candidates, material=6, given=numbers.get("given", 0),

@@ -38,7 +38,9 @@ class Specialiser:
         layout = workspace.layout
         self._names = sorted(layout, key=layout.get)
         self._starts = [layout[name] for name in self._names]
-        self.T = types.SimpleNamespace(**workspace.numbers, **{k: [int(x) for x in v] for k, v in workspace.arrays.items()})
+        self.T = types.SimpleNamespace(
+            **workspace.numbers, **{k: [int(x) for x in v] for k, v in workspace.arrays.items()}
+        )
         at = workspace.parameters.at
         self.P = types.SimpleNamespace(
             uniform=None, varying=None, **{f"{name}_at": at[name] for name in at},
@@ -57,7 +59,9 @@ class Specialiser:
 
     def _trace(self, name: str, *args) -> Trace:
         trace = Trace()
-        stages = general_stages(traced_programs(trace, self._parameter, np.float32 if self.m.real is wp.float32 else np.float64))
+        stages = general_stages(
+            traced_programs(trace, self._parameter, np.float32 if self.m.real is wp.float32 else np.float64)
+        )
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
 
@@ -70,7 +74,9 @@ class Specialiser:
         planes = 1 + max((p for _, p in pairs), default=0)
         self.planes = planes
         self._traces["contact_build"] = {k * planes + p: self._trace("contact_build", a, c, s, k, p) for k, p in pairs}
-        self._traces["contact_sweep"] = {k: self._trace("contact_sweep", a, c, k) for k in sorted({k for k, _ in pairs})}
+        self._traces["contact_sweep"] = {
+            k: self._trace("contact_sweep", a, c, k) for k in sorted({k for k, _ in pairs})
+        }
         self._traces["detect"] = {i: self._trace("detect", i) for i in range(T.first_guarded, T.first_hull)}
         rows = [2 * i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
         rows += [2 * i + 1 for i in range(T.dofs) if T.dof_limits[i] & (VELOCITY | POSITION)]
@@ -120,7 +126,8 @@ class Specialiser:
         stores = [
             (place, x)
             for place, x in trace.memory.items()
-            if (place in places or self._name(place) in arrays) and not (x.node is not None and trace.ops[x.node] == ("load", place))
+            if (place in places or self._name(place) in arrays)
+            and not (x.node is not None and trace.ops[x.node] == ("load", place))
         ]
         need, stack = set(), [x.node for _, x in stores if x.node is not None]
         while stack:
@@ -133,7 +140,9 @@ class Specialiser:
         turned: set[int] = set()
         for n in sorted(need):
             text.append(f"const V t{n} = {self._value(trace.ops[n], text, turned)};")
-        text += [f"{self._place(place)} = {self._ref(x.node if x.constant is None else x.constant)};" for place, x in stores]
+        text += [
+            f"{self._place(place)} = {self._ref(x.node if x.constant is None else x.constant)};" for place, x in stores
+        ]
         return "\n".join(text)
 
     def _value(self, op, text: list[str], turned: set) -> str:
@@ -162,7 +171,9 @@ class Specialiser:
             a, b, x, y = map(self._ref, args)
             return f"{a} < {b} ? {x} : {y}"
         if name == "sqrt":
-            return f"__builtin_elementwise_sqrt({self._ref(args[0])})" if width > 1 else f"wp::sqrt({self._ref(args[0])})"
+            return (
+                f"__builtin_elementwise_sqrt({self._ref(args[0])})" if width > 1 else f"wp::sqrt({self._ref(args[0])})"
+            )
         if name in ("sin", "cos"):
             x = args[0]
             if width == 1:
@@ -231,7 +242,18 @@ class Specialiser:
 
         @wp.func_native(build_code)
         def contact_build(
-            b: int, t: int, a: int, c: int, s: int, k: int, pl: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+            b: int,
+            t: int,
+            a: int,
+            c: int,
+            s: int,
+            k: int,
+            pl: int,
+            o: m.Options,
+            T: m.Tree,
+            P: m.Params,
+            L: m.Layout,
+            mem: m.memory,
         ): ...
 
         @wp.func_native(sweep_code)
@@ -257,10 +279,14 @@ class Specialiser:
         coupling_sweep = m.coupling_sweep if self.T.couplings else no_sweep
 
         @wp.func_native(dof_build_code)
-        def dof_build(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+        def dof_build(
+            b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+        ): ...
 
         @wp.func_native(dof_sweep_code)
-        def dof_sweep(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+        def dof_sweep(
+            b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+        ): ...
 
         own = ("self", "m", "live", "no_hull", "no_build", "no_sweep")
         return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own and not k.endswith("_code")})

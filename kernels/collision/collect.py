@@ -6,17 +6,23 @@ Lists are ordered by articulation and candidate, whatever the device does first.
 from functools import cache
 
 import warp as wp
-
-from newton_like.kernels.programs import programs
-from newton_like.kernels.solvers.contact_rows import GIVEN
+from newton_like.kernels.collision.plane import plane_collision
+from newton_like.kernels.kinematics import kinematics_programs
+from newton_like.kernels.tree import GIVEN
 
 FOUND = 5  # near, gap, point (3, world)
 
 
 @cache
+def detection_programs(width: int, real):
+    """The programs of kinematics and of contact detection."""
+    return plane_collision(kinematics_programs(width, real))
+
+
+@cache
 def detect_kernel(width: int, real):
     """Kernel over blocks: the candidates of all colliders at the given body poses; ``found`` gets FOUND lanes of each."""
-    m = programs(width, real)
+    m = detection_programs(width, real)
 
     @wp.kernel(module="unique", enable_backward=False)
     def detect(
@@ -74,7 +80,7 @@ def collect_kernels(real):
     @wp.kernel(module="unique", enable_backward=False)
     def count(first: int, candidates: int, found: wp.array3d[real], counts: wp.array[int]):
         a = wp.tid()
-        n = int(0)
+        n = 0
         for c in range(candidates):
             if is_near(found, a, c):
                 n += 1
@@ -116,7 +122,9 @@ def collect_kernels(real):
                     found[a // width, FOUND * c + 3, a % width],
                     found[a // width, FOUND * c + 4, a % width],
                 )
-                up = wp.quat_rotate(wp.transform_get_rotation(shape_transform[p]), vec3(real(0.0), real(0.0), real(1.0)))
+                up = wp.quat_rotate(
+                    wp.transform_get_rotation(shape_transform[p]), vec3(real(0.0), real(0.0), real(1.0))
+                )
                 half = real(0.5) * (gap + shape_margin[s] + shape_margin[p])
                 shape0[n] = p
                 shape1[n] = s
@@ -137,7 +145,12 @@ def hand_over_kernels(real):
 
     @wp.kernel(module="unique", enable_backward=False)
     def keys(
-        count: wp.array[int], shape0: wp.array[int], shape1: wp.array[int], moving: wp.array[wp.bool], key: wp.array[int], value: wp.array[int]
+        count: wp.array[int],
+        shape0: wp.array[int],
+        shape1: wp.array[int],
+        moving: wp.array[wp.bool],
+        key: wp.array[int],
+        value: wp.array[int],
     ):
         """key <- the moving shape of each contact, or a large number; value <- the contact."""
         i = wp.tid()
@@ -179,7 +192,7 @@ def hand_over_kernels(real):
         a = articulation[s]
         if a < 0:
             return
-        rank = int(0)
+        rank = 0
         while rank < slots and n - rank - 1 >= 0:
             if key[n - rank - 1] != s:
                 break

@@ -27,7 +27,17 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def put_candidate(
-        b: int, t: int, c: int, s: int, x: m.Vec3, radius: m.lane, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+        b: int,
+        t: int,
+        c: int,
+        s: int,
+        x: m.Vec3,
+        radius: m.lane,
+        dt: m.lane,
+        T: m.Tree,
+        P: m.Params,
+        L: m.Layout,
+        mem: m.memory,
     ):
         """Stores candidate c: its gap, how much closer than the detection distance it is, and its place (relative to the origin)."""
         pl = T.collider_plane[s]
@@ -91,7 +101,9 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def choose(better: m.lane, best: m.lane, x: m.Vec3, old: m.Vec3) -> m.Vec3:
         """x where better > best, else old"""
         return m.vec(
-            m.where_lt(best, better, x.x, old.x), m.where_lt(best, better, x.y, old.y), m.where_lt(best, better, x.z, old.z)
+            m.where_lt(best, better, x.x, old.x),
+            m.where_lt(best, better, x.y, old.y),
+            m.where_lt(best, better, x.z, old.z),
         )
 
     @m.func
@@ -144,7 +156,10 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
         body = m.get9(mem, L.rot + 9 * k, t)
         center = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(body, m.collider_vec(P, b, at + 3)))
-        height = m.sub(m.add(m.dot(n, center), m.dot(n, m.get3(mem, L.origin, t))), m.plane_param(P, b, PLANE * T.collider_plane[s] + 9))
+        height = m.sub(
+            m.add(m.dot(n, center), m.dot(n, m.get3(mem, L.origin, t))),
+            m.plane_param(P, b, PLANE * T.collider_plane[s] + 9),
+        )
         radius = m.collider_param(P, b, at + RADIUS)
         extent = radius
         if kind != HULL:

@@ -36,4 +36,6 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     j = T.chain[at + d]
                     m.put(mem, row + d, t, m.dot6(m.get6(mem, L.subspace + 6 * j, t), f))
 
-    return types.SimpleNamespace(**vars(m), composite_inertia=composite_inertia, joint_space_inertia=joint_space_inertia)
+    return types.SimpleNamespace(
+        **vars(m), composite_inertia=composite_inertia, joint_space_inertia=joint_space_inertia
+    )

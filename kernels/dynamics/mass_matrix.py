@@ -4,7 +4,6 @@ import types
 from functools import cache
 
 import warp as wp
-
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.kinematics import kinematics_programs
 

@@ -33,8 +33,8 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.shared
     def bias_forces(b: int, t: int, vel: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """out <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`, on the other side of the equation
-        of motion. The bodies' twists must be those of `vel`."""
+        """out <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`, on the other side of the
+        equation of motion. The bodies' twists must be those of `vel`."""
         bias_accelerations(b, t, vel, T, P, L, mem)
         for back in range(T.bodies):
             k = T.bodies - 1 - back
@@ -45,4 +45,6 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 m.put(mem, out + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
 
-    return types.SimpleNamespace(**vars(m), bias_accelerations=bias_accelerations, body_load=body_load, bias_forces=bias_forces)
+    return types.SimpleNamespace(
+        **vars(m), bias_accelerations=bias_accelerations, body_load=body_load, bias_forces=bias_forces
+    )

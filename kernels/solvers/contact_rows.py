@@ -12,9 +12,8 @@ block projected Gauss-Seidel:
 import types
 
 from newton_like.kernels.collision.plane import MU
-from newton_like.kernels.tree import COLLIDER, PLANE
+from newton_like.kernels.tree import COLLIDER, GIVEN, PLANE
 
-GIVEN = 18  # there, point on the body (3, link frame), point on the other shape (3, world), normal (3), margins (2), material (6)
 CONTACT = 12  # mass, softness, target, A_n1, A_n2, tangent step, mu, on, spin mass, roll step, mu_torsional, mu_rolling
 
 
@@ -121,7 +120,18 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def contact_build(
-        b: int, t: int, a: int, c: int, s: int, k: int, pl: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+        b: int,
+        t: int,
+        a: int,
+        c: int,
+        s: int,
+        k: int,
+        pl: int,
+        o: m.Options,
+        T: m.Tree,
+        P: m.Params,
+        L: m.Layout,
+        mem: m.memory,
     ):
         """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
         for i in range(6):

@@ -44,7 +44,9 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
 
     @m.func
-    def mimic_row(b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def mimic_row(
+        b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+    ):
         k = T.coupling_body[e]
         other = T.coupling_other[e]
         dof = T.dof_at[k]
@@ -58,7 +60,9 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, at + 3, t, m.fill(real(1.0)))
 
     @m.func
-    def distance_row(b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def distance_row(
+        b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+    ):
         """The anchors' distance changes by d . (velocity of the child's anchor relative to the parent's)."""
         k = T.coupling_body[e]
         zero = m.fill(real(0.0))

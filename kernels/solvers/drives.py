@@ -59,7 +59,9 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         effort = m.fnma(drive_slope(b, i, dt, P), m.get(mem, L.u + i, t), m.get(mem, L.push + i, t))
         limit = m.mul(m.fill(real(1.0001)), m.gain(P, b, i, 7))
         zero = m.fill(real(0.0))
-        wanted = m.where_lt(limit, effort, m.fill(real(1.0)), m.where_lt(effort, m.neg(limit), m.fill(real(-1.0)), zero))
+        wanted = m.where_lt(
+            limit, effort, m.fill(real(1.0)), m.where_lt(effort, m.neg(limit), m.fill(real(-1.0)), zero)
+        )
         return m.sub(wanted, m.get(mem, L.saturated + i, t))
 
     @m.func

@@ -7,9 +7,7 @@ together, and decides which constraint rows some world of the block needs, is wr
 import types
 
 import warp as wp
-
-from newton_like.kernels.solvers.contact_rows import GIVEN
-from newton_like.kernels.tree import EFFORT, FRICTION, POSITION, VELOCITY
+from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, POSITION, VELOCITY
 
 
 def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -83,12 +81,25 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def contact_build(
-        b: int, t: int, a: int, c: int, s: int, k: int, pl: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+        b: int,
+        t: int,
+        a: int,
+        c: int,
+        s: int,
+        k: int,
+        pl: int,
+        o: m.Options,
+        T: m.Tree,
+        P: m.Params,
+        L: m.Layout,
+        mem: m.memory,
     ):
         m.contact_build(b, t, a, c, s, k, pl, o, T, P, L, mem)
 
     @m.func
-    def contact_sweep(b: int, t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def contact_sweep(
+        b: int, t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+    ):
         m.contact_sweep(t, a, c, k, T, L, mem)
 
     @m.func
@@ -155,7 +166,9 @@ def batch_struct(m: types.SimpleNamespace):
     return Batch
 
 
-def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str | None = None, given: bool = False):
+def step_kernel(
+    m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str | None = None, given: bool = False
+):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for.
@@ -169,7 +182,18 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
     dof_build, dof_sweep = stages.dof_build, stages.dof_sweep
 
     @wp.func
-    def load(mem: m.memory, at: int, t: int, a: wp.array[real], present: int, start: int, stride: int, n: int, b: int, count: int):
+    def load(
+        mem: m.memory,
+        at: int,
+        t: int,
+        a: wp.array[real],
+        present: int,
+        start: int,
+        stride: int,
+        n: int,
+        b: int,
+        count: int,
+    ):
         if present != 0:
             m.stage_in(mem, at, t, a, start, stride, n, b, count)
         else:
@@ -181,9 +205,9 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
                       active: wp.array2d[int]) -> int:  # fmt: skip
         """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
-        n = int(0)
+        n = 0
         for s in range(T.colliders):
-            near = bool(True)
+            near = True
             if s >= T.first_guarded:
                 near = m.any_lt(m.get(mem, L.clear + s, t), zero)
                 if near:
@@ -200,11 +224,19 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
 
     @wp.func
     def take_contacts(
-        b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, contacts_in: m.memory, active: wp.array2d[int]
+        b: int,
+        t: int,
+        o: m.Options,
+        T: m.Tree,
+        P: m.Params,
+        L: m.Layout,
+        mem: m.memory,
+        contacts_in: m.memory,
+        active: wp.array2d[int],
     ) -> int:
         """Lists the candidates that some world of the block was handed."""
         zero = m.fill(real(0.0))
-        n = int(0)
+        n = 0
         for c in range(T.candidates):
             m.recall(mem, L.given + GIVEN * c, GIVEN * c, t, contacts_in, b, 1)
             if m.any_lt(zero, m.get(mem, L.given + GIVEN * c, t)):
@@ -230,10 +262,10 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
     def find_limits(t: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
         """Lists, behind the contacts, the degrees of freedom that need a row in some world, as 2 i or, with hard limits, 2 i + 1."""
         zero = m.fill(real(0.0))
-        n = int(0)
+        n = 0
         for i in range(T.dofs):
             limits = T.dof_limits[i]
-            full = int(0)
+            full = 0
             if (limits & (VELOCITY | POSITION)) != 0:
                 need = m.get(mem, L.dof_need + i, t)
                 for j in range(1, 3):
@@ -356,7 +388,7 @@ def step_kernel(m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, 
             m.recall(mem, L.dof_impulse, rows * T.candidates + T.couplings, t, kept, b, B.kept_limits)
 
         smooth(b, t, o, T, P, L, mem)
-        if B.has_wrench != 0:
+        if B.has_wrench != 0:  # noqa: SIM102  (Warp evaluates both sides of an `and`)
             if m.any_nonzero(body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count):
                 m.stage_in(mem, L.wrench, t, body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
                 wrenches(b, t, o, T, P, L, mem)

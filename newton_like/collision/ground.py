@@ -144,7 +144,10 @@ def find_colliders(model, batch: Batch) -> ContactTables:
     per_articulation = []
     is_plane = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
     shared_planes = np.flatnonzero(is_plane & (shapes.world < 0))
-    own_planes = {int(w): np.flatnonzero(is_plane & (shapes.world == w)) for w in np.unique(shapes.world[is_plane & (shapes.world >= 0)])}
+    own_planes = {
+        int(w): np.flatnonzero(is_plane & (shapes.world == w))
+        for w in np.unique(shapes.world[is_plane & (shapes.world >= 0)])
+    }
     for a in range(batch.count):
         rows = []
         for k in range(template.bodies):
@@ -162,7 +165,9 @@ def find_colliders(model, batch: Batch) -> ContactTables:
             (k, shapes.type[s], shapes.hull_first[s]) for k, s in other_rows
         ]
         if not same or len(other_planes) != len(planes):
-            raise ValueError("the articulations of a batch differ in their collision shapes; batches come from find_batches(model, shape_kinds(model))")
+            raise ValueError(
+                "the articulations of a batch differ in their collision shapes; batches come from shape_kinds"
+            )
     shape_index = np.array([[s for _, s in r] for r, _ in per_articulation], dtype=int).reshape(batch.count, len(rows))
     plane_index = np.array([p for _, p in per_articulation], dtype=int).reshape(batch.count, len(planes))
     pairs = []
@@ -198,7 +203,8 @@ def shape_kinds(model) -> list[bytes]:
     world = np.maximum(model.articulation_world.numpy(), 0)
     rows = rows[order]
     return [
-        rows[cuts[a] : cuts[a + 1]].tobytes() + int(own[world[a]]).to_bytes(4, "little") for a in range(model.articulation_count)
+        rows[cuts[a] : cuts[a + 1]].tobytes() + int(own[world[a]]).to_bytes(4, "little")
+        for a in range(model.articulation_count)
     ]
 
 
@@ -283,14 +289,23 @@ def unsupported_pairs(model) -> np.ndarray:
     moving = moving_shapes(model)
     candidates = shapes.collides & (shapes.type != GeoType.NONE)
     shared = np.flatnonzero(candidates & (shapes.world < 0))
-    starts = np.searchsorted(shapes.world[shapes.world >= 0], np.arange(model.world_count + 1)) if (shapes.world >= 0).any() else None
+    starts = (
+        np.searchsorted(shapes.world[shapes.world >= 0], np.arange(model.world_count + 1))
+        if (shapes.world >= 0).any()
+        else None
+    )
     own = np.flatnonzero(shapes.world >= 0)
     seen, found = set(), []
     for w in range(model.world_count):
         local = own[starts[w] : starts[w + 1]] if starts is not None else own
         local = local[candidates[local]]
         first = local[0] if len(local) else 0
-        key = (shapes.type[local].tobytes(), shapes.group[local].tobytes(), moving[local].tobytes(), (local - first).tobytes())
+        key = (
+            shapes.type[local].tobytes(),
+            shapes.group[local].tobytes(),
+            moving[local].tobytes(),
+            (local - first).tobytes(),
+        )
         if key in seen:
             continue
         seen.add(key)
@@ -298,7 +313,9 @@ def unsupported_pairs(model) -> np.ndarray:
         a, b = np.triu_indices(len(index), 1)
         a, b = index[a], index[b]
         plane = (shapes.type[a] == GeoType.PLANE) | (shapes.type[b] == GeoType.PLANE)
-        plane_is_static = ~((shapes.type[a] == GeoType.PLANE) & moving[a]) & ~((shapes.type[b] == GeoType.PLANE) & moving[b])
+        plane_is_static = ~((shapes.type[a] == GeoType.PLANE) & moving[a]) & ~(
+            (shapes.type[b] == GeoType.PLANE) & moving[b]
+        )
         keep = (moving[a] | moving[b]) & ~(plane & plane_is_static) & may_collide(shapes.group[a], shapes.group[b])
         pairs = np.stack([a[keep], b[keep]], axis=1)
         if len(pairs):

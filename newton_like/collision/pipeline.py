@@ -6,9 +6,14 @@ import numpy as np
 import warp as wp
 
 from newton_like.collision.ground import ContactTables, couplings_of, find_colliders, moving_shapes, shape_kinds
-from newton_like.kernels.collision.collect import FOUND, collect_kernels, detect_kernel, hand_over_kernels
-from newton_like.kernels.programs import programs
-from newton_like.kernels.solvers.contact_rows import GIVEN
+from newton_like.kernels.collision.collect import (
+    FOUND,
+    collect_kernels,
+    detect_kernel,
+    detection_programs,
+    hand_over_kernels,
+)
+from newton_like.kernels.tree import GIVEN
 from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_together
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
@@ -33,9 +38,20 @@ class _Finder:
                 continue
             parameters = gather_parameters(model, batch, tables.parameters)
             layout = make_layout(batch.template, tables.numbers)
-            work = Workspace(programs(self.width, model.dtype), batch.template, batch.count, parameters, tables, layout, model.device)
+            work = Workspace(
+                detection_programs(self.width, model.dtype),
+                batch.template,
+                batch.count,
+                parameters,
+                tables,
+                layout,
+                model.device,
+            )
             found = work.kept(FOUND * tables.numbers["candidates"])
-            index = [wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device) for x in (tables.shapes, tables.planes)]
+            index = [
+                wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device)
+                for x in (tables.shapes, tables.planes)
+            ]
             self.parts.append((batch, work, found, *index))
 
 
@@ -61,7 +77,9 @@ def collide(model, state, contacts) -> None:
         ValueError: ``state`` belongs to another model.
     """
     if state.body_q.shape[0] != model.body_count:
-        raise ValueError(f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()")
+        raise ValueError(
+            f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()"
+        )
     finder = _finder(model)
     device, real = model.device, model.dtype
     count, write = collect_kernels(real)
@@ -74,7 +92,9 @@ def collide(model, state, contacts) -> None:
     for batch, work, found, _, _ in finder.parts:
         place = [batch.count, int(batch.body_start[0]), batch.stride(batch.body_start), real(LOOKAHEAD)]
         run_together(
-            work.record(detect, lambda i, w=work, p=place, f=found: [*p, w.T, w.P, w.L, body_q, body_qd, w.memory[i], f])
+            work.record(
+                detect, lambda i, w=work, p=place, f=found: [*p, w.T, w.P, w.L, body_q, body_qd, w.memory[i], f]
+            )
         )
         inputs = [first, work.numbers["candidates"], as_numbers(found, real, finder.width), counts]
         wp.launch(count, dim=batch.count, inputs=inputs, device=device)

@@ -173,4 +173,3 @@ def _limits(batch: Batch, gains: np.ndarray) -> np.ndarray:
 
 def _gravity(model, batch: Batch) -> np.ndarray:
     return model.gravity.numpy()[np.maximum(batch.world, 0)].astype(np.float64)
-

@@ -97,7 +97,10 @@ class SolverFeatherstone:
             raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
         if not int(iterations) >= 1:
             raise ValueError(f"iterations {iterations!r} must be at least 1")
-        for name, value in (("restitution_speed", restitution_speed), ("max_depenetration_speed", max_depenetration_speed)):
+        for name, value in (
+            ("restitution_speed", restitution_speed),
+            ("max_depenetration_speed", max_depenetration_speed),
+        ):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
         self.model = model
@@ -129,11 +132,15 @@ class SolverFeatherstone:
         disabled = np.flatnonzero(~model.joint_enabled.numpy().astype(bool))
         if len(disabled):
             j = int(disabled[0])
-            raise ValueError(f"joint '{model.joint_label[j]}' (index {j}) is disabled; SolverFeatherstone keeps all joints of a tree: remove it")
+            raise ValueError(
+                f"joint '{model.joint_label[j]}' (index {j}) is disabled; SolverFeatherstone keeps all tree joints: remove it"
+            )
         kinematic = np.flatnonzero(model.body_flags.numpy() & BodyFlags.KINEMATIC)
         if len(kinematic):
             b = int(kinematic[0])
-            raise ValueError(f"body '{model.body_label[b]}' (index {b}) is kinematic, which SolverFeatherstone does not do; fix it to the world")
+            raise ValueError(
+                f"body '{model.body_label[b]}' (index {b}) is kinematic, which SolverFeatherstone does not do: fix it"
+            )
         if self.unsupported_contacts == "error":
             pairs = unsupported_pairs(model)
             if len(pairs):
@@ -215,12 +222,16 @@ class SolverFeatherstone:
         if contacts is None:
             return self._steppers
         if self._given is None:
-            self._given = [_Stepper(self, batch, given=True) for batch in find_batches(self.model, shape_kinds(self.model))]
+            self._given = [
+                _Stepper(self, batch, given=True) for batch in find_batches(self.model, shape_kinds(self.model))
+            ]
         return self._given
 
     def _hand_over(self, contacts) -> None:
         if contacts.rigid_contact_normal.dtype is not self._vec3 or contacts.device != self.model.device:
-            raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
+            raise ValueError(
+                "contacts belong to another model (device or scalar type); they come from model.contacts()"
+            )
         self._used = wp.zeros(max(contacts.rigid_contact_max, 1), dtype=wp.int32, device=self.model.device)
         self._handed = contacts
         for stepper in self._given:
@@ -292,7 +303,9 @@ class SolverFeatherstone:
                 )
             rows.append(row)
         options = self._options(dt)
-        return _Recording([s.record(rows, [a is not None for a in arrays], options) for s in steppers], dt, (rows, arrays))
+        return _Recording(
+            [s.record(rows, [a is not None for a in arrays], options) for s in steppers], dt, (rows, arrays)
+        )
 
     # ------------------------------------------------------------------------------------------------ health
 
@@ -313,9 +326,14 @@ class SolverFeatherstone:
             examine,
             dim=model.articulation_count,
             inputs=[
-                model.articulation_start, model.articulation_world, model.joint_q_start, model.joint_qd_start,
-                model.dtype(highest_speed), state.joint_q, state.joint_qd,
-            ],  # fmt: skip
+                model.articulation_start,
+                model.articulation_world,
+                model.joint_q_start,
+                model.joint_qd_start,
+                model.dtype(highest_speed),
+                state.joint_q,
+                state.joint_qd,
+            ],
             outputs=[healthy],
             device=model.device,
         )
@@ -343,9 +361,14 @@ class SolverFeatherstone:
             restore,
             dim=model.articulation_count,
             inputs=[
-                device_mask, model.articulation_start, model.articulation_world, model.joint_q_start, model.joint_qd_start,
-                model.joint_q, model.joint_qd,
-            ],  # fmt: skip
+                device_mask,
+                model.articulation_start,
+                model.articulation_world,
+                model.joint_q_start,
+                model.joint_qd_start,
+                model.joint_q,
+                model.joint_qd,
+            ],
             outputs=[state.joint_q, state.joint_qd, chosen],
             device=model.device,
         )
@@ -388,7 +411,9 @@ class _Stepper:
         self.kept_limits = 3 * dofs if (parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any() else 0
         self.kept = work.kept(numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"] + self.kept_limits)
         # per block: how many contacts are remembered, which, and whether limits are
-        self.kept_active = wp.zeros((max(work.blocks, 1), numbers["candidates"] + 2), dtype=wp.int32, device=work.device)
+        self.kept_active = wp.zeros(
+            (max(work.blocks, 1), numbers["candidates"] + 2), dtype=wp.int32, device=work.device
+        )
         self.hand_over = HandOver(model, tables, work) if given else None
         self.contacts_in = self.hand_over.lanes if given else work.kept(0)
         length = max(numbers["candidates"] + dofs, 1)
@@ -405,7 +430,9 @@ class _Stepper:
         if solver.evaluator == "auto" and special.operations > BUDGET:
             log.info("a robot of %d operations is not specialised", special.operations)
             return solver._general_kernel
-        log.info("specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations)
+        log.info(
+            "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
+        )
         return step_kernel(solver.m, special.stages(), solver._batch_struct, FLAGS)
 
     def refresh(self) -> None:
@@ -415,7 +442,11 @@ class _Stepper:
         parameters = gather_parameters(model, self.batch, tables.parameters)
         before = self.work.signature()
         same = all(np.array_equal(x, self.work.contacts.arrays[name]) for name, x in tables.arrays.items())
-        if tables.numbers != self.work.contacts.numbers or not same or (parameters.dof_limits != self.work.parameters.dof_limits).any():
+        if (
+            tables.numbers != self.work.contacts.numbers
+            or not same
+            or (parameters.dof_limits != self.work.parameters.dof_limits).any()
+        ):
             # the tables themselves changed: start anew
             self.__init__(self.solver, self.batch)
             return
@@ -429,13 +460,18 @@ class _Stepper:
         B.count = batch.count
         B.q_start, B.q_stride, B.qs = int(batch.q_start[0]), batch.stride(batch.q_start), template.coords
         B.qd_start, B.qd_stride, B.qds = int(batch.qd_start[0]), batch.stride(batch.qd_start), template.dofs
-        B.body_start, B.body_stride, B.bodies = int(batch.body_start[0]), batch.stride(batch.body_start), template.bodies
+        B.body_start, B.body_stride, B.bodies = (
+            int(batch.body_start[0]),
+            batch.stride(batch.body_start),
+            template.bodies,
+        )
         B.kept_limits = self.kept_limits
         B.has_wrench, B.has_force, B.has_target_q, B.has_target_qd, B.has_act = (int(p) for p in present[2:7])
         return work.record(
             self.kernel,
             lambda i: [
-                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, self.contacts_in, *rows[7:],
+                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, self.contacts_in,
+                *rows[7:],
             ],
         )  # fmt: skip
 
@@ -446,14 +482,22 @@ class _Stepper:
         model, width = self.solver.model, self.solver.width
         world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
         lanes = as_numbers(self.kept, model.dtype, width)
-        wp.launch(forget_kernel(model.dtype, width), dim=self.batch.count, inputs=[mask, world, width, lanes], device=model.device)
+        wp.launch(
+            forget_kernel(model.dtype, width),
+            dim=self.batch.count,
+            inputs=[mask, world, width, lanes],
+            device=model.device,
+        )
 
     def add_forces(self, force: wp.array) -> None:
         """Adds the contact forces of the last step to those of the shapes they act on."""
         model, work = self.solver.model, self.work
         if not work.numbers["candidates"]:
             return
-        index = [wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device) for x in (self.tables.shapes, self.tables.planes)]
+        index = [
+            wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device)
+            for x in (self.tables.shapes, self.tables.planes)
+        ]
         wp.launch(
             force_kernel(model.dtype),
             dim=self.batch.count,

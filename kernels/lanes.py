@@ -311,7 +311,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
 
     @wp.func
     def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool:
-        found = False
+        found = bool(False)
         for i in range(n):
             if a[start + b * stride + i] != real(0.0):
                 found = True

@@ -80,7 +80,7 @@ def collect_kernels(real):
     @wp.kernel(module="unique", enable_backward=False)
     def count(first: int, candidates: int, found: wp.array3d[real], counts: wp.array[int]):
         a = wp.tid()
-        n = 0
+        n = int(0)
         for c in range(candidates):
             if is_near(found, a, c):
                 n += 1
@@ -192,7 +192,7 @@ def hand_over_kernels(real):
         a = articulation[s]
         if a < 0:
             return
-        rank = 0
+        rank = int(0)
         while rank < slots and n - rank - 1 >= 0:
             if key[n - rank - 1] != s:
                 break

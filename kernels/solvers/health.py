@@ -26,7 +26,7 @@ def health_kernels(real):
         a = wp.tid()
         first = articulation_start[a]
         end = articulation_start[a + 1]
-        good = True
+        good = bool(True)
         for i in range(joint_q_start[first], joint_q_start[end]):
             if not wp.isfinite(joint_q[i]):
                 good = False

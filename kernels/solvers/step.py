@@ -205,9 +205,9 @@ def step_kernel(
                       active: wp.array2d[int]) -> int:  # fmt: skip
         """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
-        n = 0
+        n = int(0)
         for s in range(T.colliders):
-            near = True
+            near = bool(True)
             if s >= T.first_guarded:
                 near = m.any_lt(m.get(mem, L.clear + s, t), zero)
                 if near:
@@ -236,7 +236,7 @@ def step_kernel(
     ) -> int:
         """Lists the candidates that some world of the block was handed."""
         zero = m.fill(real(0.0))
-        n = 0
+        n = int(0)
         for c in range(T.candidates):
             m.recall(mem, L.given + GIVEN * c, GIVEN * c, t, contacts_in, b, 1)
             if m.any_lt(zero, m.get(mem, L.given + GIVEN * c, t)):
@@ -262,10 +262,10 @@ def step_kernel(
     def find_limits(t: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
         """Lists, behind the contacts, the degrees of freedom that need a row in some world, as 2 i or, with hard limits, 2 i + 1."""
         zero = m.fill(real(0.0))
-        n = 0
+        n = int(0)
         for i in range(T.dofs):
             limits = T.dof_limits[i]
-            full = 0
+            full = int(0)
             if (limits & (VELOCITY | POSITION)) != 0:
                 need = m.get(mem, L.dof_need + i, t)
                 for j in range(1, 3):

@@ -79,7 +79,7 @@ def test_coordinates_come_back_a_kilometre_away(rng, dtype):
     q, qd = random_state(model, rng, far=1000.0)
     again, rate = joints_at(model, *bodies_at(model, q, qd))
     error = np.abs(same_sign(model, again, q) - q)
-    # `body_q` at 1 km is rounded to 3e-5 m (5.7e-14 m), and an offset between two bodies has four such roundings, with a
+    # `body_q` at 1 km is rounded to 3e-5 m (5.7e-14 m); an offset between two bodies has four such roundings, with a
     # component along each axis. Angles do not suffer; velocities do where they act on an offset, at some 3 rad/s.
     rounding = {wp.float32: 3.1e-5, wp.float64: 5.7e-14}[dtype]
     base = (model.joint_q_start.numpy()[model.articulation_start.numpy()[:-1], None] + np.arange(3)).ravel()

@@ -3,8 +3,8 @@
 Each point has a normal and two tangents (and, where asked, a spin about the normal and two rolling directions), swept together by
 block projected Gauss-Seidel:
 
-    normal      p_n >= 0;  apart: gap + dt u_n >= 0;  touching: an implicit spring-damper of natural frequency omega and damping
-                ratio zeta per unit of effective mass (Catto, Soft Constraints, GDC 2011); an impact at speed -u leaves at e u
+    normal      p_n >= 0;  an implicit spring-damper of natural frequency omega and damping ratio zeta per unit of effective mass
+                (Catto, Soft Constraints, GDC 2011) aims at gap + dt u_n = 0 while apart; an impact at speed -u leaves at e u
     friction    (p_1, p_2) in the disc of radius mu p_n, by a projected gradient step of length 1 / largest eigenvalue
     torsion     |p_spin| <= mu_torsional p_n,   rolling  |p_roll| <= mu_rolling p_n
 """
@@ -22,14 +22,22 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def linear_row(t: int, k: int, y: int, n: m.Vec3, arm: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory):
-        """y <- the whitened row of n . (velocity of the point) with arm = point x n, along the chain of body k."""
+    def linear_row(t: int, k: int, y: int, n: m.Vec3, arm: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+        """y <- the whitened row of n . (velocity of the point) with arm = point x n, along the chain of body k.
+
+        Returns the row times v: that velocity before the step.
+        """
         leaf = T.leaf[k]
         at = T.chain_at[leaf]
+        speed = m.fill(real(0.0))
         for d in range(T.depth[leaf] + 1):
-            s = m.get6(mem, L.subspace + 6 * T.chain[at + d], t)
-            m.put(mem, y + d, t, m.add(m.dot(s.v, n), m.dot(s.w, arm)))
+            i = T.chain[at + d]
+            s = m.get6(mem, L.subspace + 6 * i, t)
+            j = m.add(m.dot(s.v, n), m.dot(s.w, arm))
+            m.put(mem, y + d, t, j)
+            speed = m.fma(j, m.get(mem, L.v + i, t), speed)
         m.half_solve(t, leaf, y, T, L, mem)
+        return speed
 
     @m.func
     def angular_row(t: int, k: int, y: int, n: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory):
@@ -64,7 +72,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         y = L.contact_y + T.reach * T.contact_rows * a
         y1 = y + T.reach
         y2 = y1 + T.reach
-        linear_row(t, k, y, n, m.cross(x, n), T, L, mem)
+        before = linear_row(t, k, y, n, m.cross(x, n), T, L, mem)
         linear_row(t, k, y1, u1, m.cross(x, u1), T, L, mem)
         linear_row(t, k, y2, u2, m.cross(x, u2), T, L, mem)
         tiny = m.fill(real(1.0e-12))
@@ -77,15 +85,13 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # the penetration is pushed out at no more than push_speed
         push = m.smaller(m.fill(o.push_speed), m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1))))
         target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
-        before = m.dot(n, m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x))
+        # an impact bounces: rigidly, if it is fast enough and reached within this step
         bounce = m.neg(m.mul(m.get(mem, material + 1, t), before))
-        # an impact: fast enough, and reached within this step
-        slow = m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed)))
-        target = m.where_lt(slow, zero, m.larger(target, bounce), target)
+        calm = m.larger(m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed))), m.neg(bounce))
         at = L.contact + CONTACT * a
-        m.put(mem, at, t, m.mul(on, m.mul(m.where_lt(gap, zero, m.mul(a2, a3), one), m.rcp(ann))))
-        m.put(mem, at + 1, t, m.where_lt(gap, zero, a3, zero))
-        m.put(mem, at + 2, t, target)
+        m.put(mem, at, t, m.mul(on, m.mul(m.where_lt(calm, zero, one, m.mul(a2, a3)), m.rcp(ann))))
+        m.put(mem, at + 1, t, m.where_lt(calm, zero, zero, a3))
+        m.put(mem, at + 2, t, m.where_lt(calm, zero, bounce, target))
         m.put(mem, at + 3, t, m.row_product(t, leaf, y, y1, T, mem))
         m.put(mem, at + 4, t, m.row_product(t, leaf, y, y2, T, mem))
         step = gradient_step(

@@ -5,7 +5,7 @@ projected Gauss-Seidel: with u = y.z the velocity of the dof,
 
     friction loss    |p| <= friction dt,  p drives u to zero
     velocity limit   |u| <= limit
-    position limit   one-sided; beyond the limit an implicit spring-damper pushes back, apart from it gap + dt u >= 0
+    position limit   one-sided: an implicit spring-damper, as for contacts, aims at gap + dt u = 0 while apart
 
 Velocity and position limits (the *hard* ones) act in a world only where that world needs them, whatever its neighbours in the
 block do; a row without them is shorter.
@@ -101,8 +101,8 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 a3 = m.rcp(m.add(one, a2))
                 push = m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1)))
                 m.put(mem, at + 3, t, side)
-                m.put(mem, at + 4, t, m.mul(hard, m.mul(m.where_lt(gap, zero, m.mul(a2, a3), one), inverse)))
-                m.put(mem, at + 5, t, m.where_lt(gap, zero, a3, zero))
+                m.put(mem, at + 4, t, m.mul(hard, m.mul(m.mul(a2, a3), inverse)))
+                m.put(mem, at + 5, t, a3)
                 m.put(mem, at + 6, t, m.where_lt(gap, zero, push, m.neg(m.div(gap, dt))))
                 # an impulse remembered from the other limit is none of this one's
                 warm = m.mul(hard, m.mul(dt, m.get(mem, p + 2, t)))

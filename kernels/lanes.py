@@ -1,13 +1,14 @@
 """Lanes: one number per world of a block, and the few operations every program is written with.
 
-On a CPU a lane is ``wp.types.vector(width, real)`` and each operation is one SIMD instruction (a native snippet over clang's
-``ext_vector_type``). At width 1 (a GPU thread, or a CPU kernel under Warp's tape) a lane is a plain scalar and each operation is an
-ordinary, differentiable Warp function. No other file knows the width.
+On a CPU a lane is ``wp.types.vector(width, real)`` and each operation is one SIMD instruction (a native snippet over
+clang's ``ext_vector_type``). At width 1 (a GPU thread, or a CPU kernel under Warp's tape) a lane is a plain scalar and
+each operation is an ordinary, differentiable Warp function. No other file knows the width.
 
-Accuracy (against float64, in units in the last place of the result, or absolute where the result crosses zero):
-``add .. sqrt`` are correctly rounded (``fma`` may or may not be fused); ``sin``, ``cos`` absolute error below 1.2e-7 (float32) and
-3e-16 (float64) for every finite argument, with the Cephes polynomials (S. Moshier) after a three-term Cody-Waite reduction up to
-|x| = 8192 and the scalar library beyond; ``atan2 exp log`` are the scalar library's, lane by lane.
+Accuracy: ``add`` to ``sqrt`` are correctly rounded; ``fma`` and ``fnma`` round once where the processor can, else twice.
+``sin`` and ``cos`` have an absolute error below 1.2e-7 (float32) and 3e-16 (float64) for every finite angle, by the
+Cephes polynomials (S. Moshier) after a three-term Cody-Waite reduction up to |x| = 8192 and the scalar library beyond.
+``atan2``, ``exp`` and ``log`` are the scalar library's, lane by lane, within two units in the last place. The sign of a
+zero means nothing.
 """
 
 import types
@@ -28,7 +29,7 @@ _SINCOS = {
         cos=("2.443315711809948e-5f", "-1.388731625493765e-3f", "4.166664568298827e-2f"),
     ),
     wp.float64: dict(
-        integer="long",
+        integer="long long",
         top=63,
         magic="6755399441055744.0",
         parts=("1.570796251296997", "7.549789415861596e-8", "5.390302858158119e-15"),
@@ -386,8 +387,8 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     def where_lt(a_: lane, b_: lane, x_: lane, y_: lane) -> lane: ...
 
     @wp.func_native(
-        f"{simd_types(width, real)} simd a, b; __builtin_memcpy(&a, &a_, sizeof(simd)); __builtin_memcpy(&b, &b_, sizeof(simd));"
-        f" simdi k = a < b; {_SINCOS[real]['integer']} r = 0; for (int i = 0; i < {width}; ++i) r |= k[i]; return r != 0;"
+        f"{simd_types(width, real)} simd a, b; __builtin_memcpy(&a, &a_, sizeof(simd));"
+        f" __builtin_memcpy(&b, &b_, sizeof(simd)); return __builtin_reduce_or((simdi)(a < b)) != 0;"
     )
     def any_lt(a_: lane, b_: lane) -> bool: ...
 

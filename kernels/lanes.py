@@ -83,7 +83,7 @@ const simd z = r * r;
 const simd s = r + r * (z * {horner(k["sin"])});
 const simd c = real_t(1) + z * (real_t(-0.5) + z * {horner(k["cos"])});
 const simdi q = __builtin_convertvector(n, simdi);
-const simdi odd = (q & 1) != 0;
+const simdi odd = (simdi)((q & 1) != 0);
 simdi si, ci;
 __builtin_memcpy(&si, &s, sizeof(simd)); __builtin_memcpy(&ci, &c, sizeof(simd));
 const simdi so = ((odd & ci) | (~odd & si)) ^ ((q & 2) << {k["top"] - 1});

@@ -1,0 +1,1 @@
+"""Measurements against other engines: ``python -m tests.benchmarks.run``."""

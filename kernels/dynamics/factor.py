@@ -31,10 +31,10 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, row + d, t, ratio)
 
     @m.shared
-    def whiten(t: int, dt: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
-        """z <- sqrt(D) L v + dt D^-1/2 L^-T tau: the whitened velocity after the step's smooth forces."""
+    def whiten(t: int, dt: m.lane, force: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """z <- sqrt(D) L v + dt D^-1/2 L^-T f: the whitened velocity after a step under the generalized forces f at `force`."""
         for i in range(T.dofs):
-            m.put(mem, L.u + i, t, m.get(mem, L.tau + i, t))
+            m.put(mem, L.u + i, t, m.get(mem, force + i, t))
         for back in range(T.dofs):
             k = T.dofs - 1 - back
             row = L.h + T.row[k]

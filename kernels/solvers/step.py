@@ -34,7 +34,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def free_velocity(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The velocity without constraints, and which limits it asks rows for."""
-        m.whiten(t, dt, T, L, mem)
+        m.whiten(t, dt, L.tau, T, L, mem)
         m.unwhiten(t, T, L, mem)
         find_excess(b, t, dt, T, P, L, mem)
         for i in range(T.dofs):
@@ -57,8 +57,8 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """The velocity without constraints and the candidate contacts."""
-        m.whiten(t, m.fill(o.dt), T, L, mem)
+        """The velocity without constraints, with centred bias forces, and the candidate contacts."""
+        m.whiten(t, m.fill(o.dt), L.bias, T, L, mem)
         m.unwhiten(t, T, L, mem)
         m.centre_bias(b, t, T, P, L, mem)
         free_velocity(b, t, m.fill(o.dt), T, P, L, mem)

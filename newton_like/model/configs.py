@@ -111,7 +111,7 @@ class ShapeConfig:
     """Friction torque about the normal over the normal force [m]."""
     mu_rolling: float = 0.0
     """Friction torque about the tangents over the normal force [m]."""
-    time_constant: float = 0.005
+    time_constant: float = 0.002
     """Softness of the contact [s]: a penetration is corrected like a spring-damper of natural frequency
     ``1 / (time_constant * damping_ratio)`` [rad/s], solved implicitly."""
     damping_ratio: float = 1.0

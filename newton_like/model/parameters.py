@@ -25,7 +25,7 @@ from newton_like.kernels.tree import (
 from newton_like.model.templates import Batch
 from newton_like.types import MAXVAL, JointTargetMode
 
-LIMIT_TIME_CONSTANT = 0.005
+LIMIT_TIME_CONSTANT = 0.002
 """Joint limits are corrected like a critically damped spring of this time constant [s]."""
 
 GROUPS = ("joint", "dof", "body", "gain", "collider", "hull", "plane", "gravity")

@@ -23,8 +23,8 @@ CONTROL = 1.0 / 120.0
 FRAME = 2
 """Control intervals in a frame."""
 FOOT_RADIUS = 0.02
-TOUCHING = 1.0e-3
-"""A foot counts as on the ground when it is less than this above it [m]."""
+TOUCHING = 1.0
+"""A foot counts as on the ground when it carries more than this [N]."""
 ARMATURE = 0.005
 STIFFNESS, DAMPING = 200.0, 4.0
 """Gains of the drives [N m/rad], [N m s/rad]: critical for a leg of 0.02 kg m^2 seen from its hip, and soft enough to
@@ -57,7 +57,7 @@ class Walk:
     Attributes:
         position: of the trunks, ``[frames, worlds, 3]`` [m].
         tilt: angle between the trunks' and the world's up, ``[frames, worlds]`` [rad].
-        touching: which feet are on the ground, ``[frames, worlds, 4]``.
+        load: what the ground carries through each foot, ``[frames, worlds, 4]`` [N].
         leg_q, leg_target: joint angles (hip, thigh, calf) of the front left leg of world 0, and their targets half a
             control interval earlier, ``[frames, 3]`` [rad].
     """
@@ -86,8 +86,9 @@ class Walk:
         self.state, self.control = self.model.state(), self.model.control()
         self.solver = SolverFeatherstone(self.model)
         self.solver.reset(self.state)
-        self.feet = [self.robot.frames[f"{leg}_foot"] for leg in LEGS]
-        self.position, self.tilt, self.touching, self.leg_q, self.leg_target = [], [], [], [], []
+        start = self.model.shape_world_start.numpy()[:worlds, None]
+        self.feet = start + [self.robot.shapes[f"{leg}_foot"][0] for leg in LEGS]
+        self.position, self.tilt, self.load, self.leg_q, self.leg_target = [], [], [], [], []
         self.observe()
 
     def warm_up(self) -> float:
@@ -126,11 +127,15 @@ class Walk:
         trunk = body_q[:, self.robot.links["trunk"]]
         self.position.append(trunk[:, :3].copy())
         self.tilt.append(np.arccos(np.clip(1.0 - 2.0 * (trunk[:, 3] ** 2 + trunk[:, 4] ** 2), -1.0, 1.0)))
-        heights = np.stack([height_of(body_q[:, body], frame[:3]) for body, frame in self.feet], axis=1)
-        self.touching.append(heights - FOOT_RADIUS < TOUCHING)
+        self.load.append(self.solver.contact_forces().numpy()[self.feet, 2])
         joint_q, target_q = self.state.joint_q.numpy(), self.control.joint_target_q.numpy()
         self.leg_q.append(joint_q[7:10].copy())
         self.leg_target.append(target_q[7:10].copy())
+
+    @property
+    def touching(self) -> np.ndarray:
+        """Which feet are on the ground, ``[frames, worlds, 4]``."""
+        return np.array(self.load) > TOUCHING
 
     def travelled(self) -> tuple[np.ndarray, np.ndarray]:
         """Ways forward (where the trunk looked at the start) and to the left, ``[frames, worlds]`` [m]."""
@@ -161,13 +166,6 @@ def different_starts(joint_q: np.ndarray, seed: int) -> np.ndarray:
     return joint_q
 
 
-def height_of(pose: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """World z of a point in the frames of poses ``[..., 7]``."""
-    x, y, z, w = np.moveaxis(pose[..., 3:], -1, 0)
-    third = np.stack([2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)], axis=-1)
-    return pose[..., 2] + third @ point
-
-
 def simulate(walk: Walk, frames: int, quiet: bool) -> tuple[float, float]:
     """Runs and observes the walk.
 
@@ -190,7 +188,7 @@ def report(walk: Walk, first: float, busy: float) -> None:
     ahead, left = walk.travelled()
     tilt, seconds = np.degrees(walk.tilt), walk.time
     steps = walk.worlds * (len(ahead) - 1) * FRAME * walk.substeps
-    duty = 100.0 * np.mean(walk.touching[1:], axis=(0, 1))
+    duty = 100.0 * np.mean(walk.touching, axis=(0, 1))
     healthy = walk.solver.check(walk.state)
     upright = healthy & (tilt.max(axis=0) < TEST_TILT)
     end = ahead[-1]
@@ -287,10 +285,10 @@ def plot(walk: Walk, folder: Path) -> Path:
 
     window = seconds >= seconds[-1] - 2.0
     start, end = seconds[window][0], seconds[-1]
-    touching = np.array(walk.touching)[window, 0]
+    touching = walk.touching[window, 0]
     for row, color in enumerate(("C0", "C1", "C1", "C0")):
         axes["feet"].broken_barh(runs(touching[:, row], start, walk.frame_time), (3.1 - row, 0.8), color=color)
-    duty = 100.0 * np.mean(walk.touching[1:], axis=(0, 1))
+    duty = 100.0 * np.mean(walk.touching, axis=(0, 1))
     axes["feet"].set_yticks([3.5, 2.5, 1.5, 0.5], [f"{leg}  {d:.0f} %" for leg, d in zip(LEGS, duty, strict=True)])
     axes["feet"].set(title="Feet on the ground (world 0; share of time in all worlds)", xlabel="s", ylim=(0, 4))
     axes["feet"].grid(axis="y", visible=False)

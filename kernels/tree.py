@@ -164,6 +164,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         coupling_impulse: int
         coupling_row: int
         coupling_y: int
+        work: int
         stash: int
         # outputs
         body_q: int

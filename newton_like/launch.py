@@ -254,7 +254,7 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         impulse=rows * candidates, coupling_impulse=couplings, dof_impulse=3 * n,
         contact=12 * candidates, contact_y=reach * rows * candidates, material=6, given=numbers.get("given", 0),
         dof_need=n, dof_fresh=n, dof_row=7 * n, dof_y=reach * n,
-        coupling_row=4 * couplings, coupling_y=n * couplings, stash=1 + 4 * n + rows * candidates + couplings,
+        coupling_row=4 * couplings, coupling_y=n * couplings, work=1 + n, stash=1 + 4 * n + rows * candidates + couplings,
         body_q=7 * bodies, body_qd=6 * bodies,
     )  # fmt: skip
     layout, at = {}, 0

@@ -88,6 +88,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             warm = m.mul(hard, m.mul(dt, m.get(mem, p + 1, t)))
             m.put(mem, p + 1, t, warm)
             total = m.add(total, warm)
+            work = m.neg(m.mul(absolute(warm), m.gain(P, b, i, 8)))
             if limits & POSITION:
                 q = m.get(mem, L.q + T.dof_q[i], t)
                 low = m.sub(q, m.gain(P, b, i, 10))
@@ -109,6 +110,8 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
                 m.put(mem, p + 2, t, warm)
                 total = m.add(total, warm)
+                work = m.fma(m.mul(side, warm), m.get(mem, at + 6, t), work)
+            m.put(mem, L.work, t, m.add(m.get(mem, L.work, t), work))
         m.chain_add(t, i, y, total, T, L, mem)
 
     @m.func

@@ -279,9 +279,38 @@ def step_kernel(
         return n
 
     @wp.func
+    def start_cold(t: int, contacts: int, limits: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]):
+        """Drops the remembered impulses in worlds where they are worse than none: where |z|^2 / 2 - impulse . target is larger with them
+        (Todorov 2014 chooses the warm start in this way)."""
+        zero = m.fill(real(0.0))
+        change = m.mul(m.fill(real(-2.0)), m.get(mem, L.work, t))
+        for i in range(T.dofs):
+            z = m.get(mem, L.z + i, t)
+            old = m.get(mem, L.work + 1 + i, t)
+            change = m.fma(m.sub(z, old), m.add(z, old), change)
+        if m.any_lt(zero, change):
+            for i in range(T.dofs):
+                z = m.get(mem, L.z + i, t)
+                m.put(mem, L.z + i, t, m.where_lt(zero, change, m.get(mem, L.work + 1 + i, t), z))
+            for i in range(T.couplings):
+                p = L.coupling_impulse + i
+                m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
+            for n in range(limits):
+                for j in range(3):
+                    p = L.dof_impulse + 3 * (active[T.candidates + n, t] // 2) + j
+                    m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
+            for a in range(contacts):
+                for j in range(T.contact_rows):
+                    p = L.impulse + T.contact_rows * active[a, t] + j
+                    m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
+
+    @wp.func
     def constrain(b: int, t: int, contacts: int, limits: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
                   active: wp.array2d[int]):  # fmt: skip
         """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
+        m.put(mem, L.work, t, m.fill(real(0.0)))
+        for i in range(T.dofs):
+            m.put(mem, L.work + 1 + i, t, m.get(mem, L.z + i, t))
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
         for n in range(limits):
@@ -289,6 +318,7 @@ def step_kernel(
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
             build_contact(b, t, a, active[a, t], o, T, P, L, mem)
+        start_cold(t, contacts, limits, T, L, mem, active)
         for _ in range(o.iterations):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)

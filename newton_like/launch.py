@@ -7,6 +7,7 @@ memory is laid out so that neighbouring threads read neighbouring words. Results
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 from concurrent.futures import ThreadPoolExecutor
@@ -83,6 +84,27 @@ def run_together(commands) -> None:
     commands[0].launch()
     for future in futures:
         future.result()
+
+
+def run_shared(workers: list[list]) -> None:
+    """Launches pieces of work on several threads, each piece once: whoever is free takes the next one.
+
+    A thread that the operating system is late to start is not waited for: others do its share.
+
+    Args:
+        workers: for every worker the same pieces, recorded on its own memory.
+    """
+    pieces, left = len(workers[0]), itertools.count()
+
+    def work(commands):
+        while (i := next(left)) < pieces:
+            commands[i].launch()
+
+    futures = [_pool(len(workers) - 1).submit(work, commands) for commands in workers[1:]]
+    work(workers[0])
+    for future in futures:
+        if not future.cancel():
+            future.result()
 
 
 def flat(array: wp.array, dtype) -> wp.array:

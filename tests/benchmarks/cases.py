@@ -189,5 +189,5 @@ CASES = [
     Case("stand", "quadruped.urdf, standing", project_quadruped, 1.0 / 240.0, 1.5),
     Case("trot", "quadruped.urdf, trotting", project_quadruped, 1.0 / 240.0, 1.5, Trot().targets, 1.0 / Trot().frequency, None),
     Case("design", "design quadruped, standing", design_quadruped, 0.004, 1.5),
-    Case("humanoid", "humanoid, 27 dofs, standing", humanoid, 1.0 / 240.0, 1.5, feet=2),
+    Case("humanoid", "humanoid, 27 dofs, standing", humanoid, 1.0 / 240.0, 4.0, feet=2),
 ]

@@ -9,6 +9,9 @@ import time
 
 BEGIN = time.perf_counter()
 
+import contextlib  # noqa: E402
+import ctypes  # noqa: E402
+import gc  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import subprocess  # noqa: E402
@@ -43,7 +46,9 @@ def array_bytes(*roots) -> int:
 
 
 def resident() -> int:
-    """Bytes of this process that are in memory."""
+    """Bytes of this process that are in memory, after what the allocator kept for later has been given back."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -52,7 +57,7 @@ def measure(name: str, evaluator: str) -> dict:
     """Seconds and bytes, in this process."""
     import warp as wp
 
-    wp.config.quiet = True
+    wp.config.log_level = wp.LOG_ERROR
     import newton_like
     from newton_like.solvers import SolverFeatherstone
 
@@ -72,12 +77,14 @@ def measure(name: str, evaluator: str) -> dict:
 
     build, first, kept = start(8)
     total = time.perf_counter() - BEGIN
+    gc.collect()
     before = resident()
     _, _, kept = start(WORLDS)
     for _ in range(3):
         model, solver, states, control = kept
         solver.step(states[1], states[0], control, None, case.dt)
         solver.step(states[0], states[1], control, None, case.dt)
+    gc.collect()
     return {
         "import": imported - BEGIN,
         "build": build,

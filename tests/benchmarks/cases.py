@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,7 @@ class Case:
         """Number of steps before anything is measured."""
         return round(self.settle / self.dt)
 
-    @cache
+    @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
         count = self.steps_to_settle + 2 * round(self.period / self.dt)
         rows = [self.targets(self.dt * (i + 0.5)) for i in range(count)]
@@ -72,7 +72,7 @@ class Case:
 
     def commands(self, step: int, worlds: int) -> tuple[np.ndarray, np.ndarray]:
         """Targets ``[worlds, joint]`` and rates in a step; worlds are at different places of the period."""
-        q, qd = self._table()
+        q, qd = self._table
         period = round(self.period / self.dt)
         ahead = (np.arange(worlds) % SETTLED) * period // SETTLED
         at = step + ahead
@@ -88,7 +88,9 @@ def _material(engine, collision_group: int = -1):
 
 
 def _dof(engine):
-    return engine.ModelBuilder.JointDofConfig if hasattr(engine.ModelBuilder, "JointDofConfig") else engine.JointDofConfig
+    return (
+        engine.ModelBuilder.JointDofConfig if hasattr(engine.ModelBuilder, "JointDofConfig") else engine.JointDofConfig
+    )
 
 
 def _at(x=0.0, y=0.0, z=0.0, turn=0.0):
@@ -135,7 +137,9 @@ def design_quadruped(engine):
             x_axis, turned = wp.vec3(1.0, 0.0, 0.0), side * 0.5 * math.pi
             joints += [
                 builder.add_joint_revolute(base, hip, axis=x_axis, parent_xform=_at(x, y), **drive),
-                builder.add_joint_revolute(hip, thigh, axis=x_axis, parent_xform=_at(y=0.05 * side, turn=turned), **drive),
+                builder.add_joint_revolute(
+                    hip, thigh, axis=x_axis, parent_xform=_at(y=0.05 * side, turn=turned), **drive
+                ),
                 builder.add_joint_revolute(thigh, shank, axis=x_axis, parent_xform=_at(z=-0.25), **drive),
             ]
             builder.add_shape_sphere(shank, xform=_at(z=-0.25), radius=0.03, cfg=_material(engine))
@@ -161,7 +165,9 @@ def humanoid(engine):
         )  # fmt: skip
         if len(turns) == 1:
             return builder.add_joint_revolute(parent, child, axis=axes[turns], parent_xform=at, **settings)
-        return builder.add_joint_d6(parent, child, angular_axes=[dof(axis=axes[a], **settings) for a in turns], parent_xform=at)
+        return builder.add_joint_d6(
+            parent, child, angular_axes=[dof(axis=axes[a], **settings) for a in turns], parent_xform=at
+        )
 
     trunk = link(12.0, 0.45, 0.15, 0.15)
     joints = [builder.add_joint_free(trunk)]
@@ -187,7 +193,16 @@ def humanoid(engine):
 
 CASES = [
     Case("stand", "quadruped.urdf, standing", project_quadruped, 1.0 / 240.0, 1.5),
-    Case("trot", "quadruped.urdf, trotting", project_quadruped, 1.0 / 240.0, 1.5, Trot().targets, 1.0 / Trot().frequency, None),
+    Case(
+        "trot",
+        "quadruped.urdf, trotting",
+        project_quadruped,
+        1.0 / 240.0,
+        1.5,
+        Trot().targets,
+        1.0 / Trot().frequency,
+        None,
+    ),
     Case("design", "design quadruped, standing", design_quadruped, 0.004, 1.5),
     Case("humanoid", "humanoid, 27 dofs, standing", humanoid, 1.0 / 240.0, 4.0, feet=2),
 ]

@@ -30,7 +30,7 @@ def array_bytes(*roots) -> int:
     seen, found, stack = set(), {}, list(roots)
     while stack:
         x = stack.pop()
-        if id(x) in seen or isinstance(x, (str, bytes, int, float, type)) or callable(x) and not hasattr(x, "__dict__"):
+        if id(x) in seen or isinstance(x, (str, bytes, int, float, type)):
             continue
         seen.add(id(x))
         if isinstance(x, wp.array):
@@ -81,7 +81,7 @@ def measure(name: str, evaluator: str) -> dict:
     before = resident()
     _, _, kept = start(WORLDS)
     for _ in range(3):
-        model, solver, states, control = kept
+        _, solver, states, control = kept
         solver.step(states[1], states[0], control, None, case.dt)
         solver.step(states[0], states[1], control, None, case.dt)
     gc.collect()
@@ -106,7 +106,9 @@ def in_fresh_process(name: str, evaluator: str, cache: str) -> dict:
         timeout=300,
     )
     if result.returncode:
-        raise RuntimeError(result.stderr.strip().splitlines()[-1] if result.stderr.strip() else "it failed without a word")
+        raise RuntimeError(
+            result.stderr.strip().splitlines()[-1] if result.stderr.strip() else "it failed without a word"
+        )
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 

@@ -46,7 +46,9 @@ class Table:
     def _print(self, cells) -> None:
         print("| " + " | ".join(cells) + " |", flush=True)
 
-    def add(self, case: str, engine: str, rates: dict[int, str], result: str = "", first: str = "", memory: str = "") -> None:
+    def add(
+        self, case: str, engine: str, rates: dict[int, str], result: str = "", first: str = "", memory: str = ""
+    ) -> None:
         """A row; `rates` by number of worlds."""
         row = [case, engine, *(rates.get(n, "") for n in self.worlds), result, first, memory]
         self.rows.append(row)
@@ -124,7 +126,11 @@ def disagreement(case: Case, ours: Settled, theirs: Settled) -> str | None:
     way = ours.distance.mean(), theirs.distance.mean()
     if abs(way[0] - way[1]) > SAME_PACE * abs(way[1]) or way[1] < 0.1:
         return f"distances walked: {way[0]:.2f} m and {way[1]:.2f} m"
-    return None if apart < 5.0 * SAME_HEIGHT else f"base heights {ours.heights.mean():.4f} m and {theirs.heights.mean():.4f} m"
+    return (
+        None
+        if apart < 5.0 * SAME_HEIGHT
+        else f"base heights {ours.heights.mean():.4f} m and {theirs.heights.mean():.4f} m"
+    )
 
 
 def describe(case: Case, result: Settled) -> str:
@@ -240,7 +246,9 @@ def targets(ratios: dict, worlds: int) -> list[str]:
     def line(what, value, target, more=True):
         if value is not None:
             met = value >= target if more else value <= target
-            lines.append(f"{what}: {value:.3g}, target {'at least' if more else 'at most'} {target}: {'met' if met else 'MISSED'}")
+            lines.append(
+                f"{what}: {value:.3g}, target {'at least' if more else 'at most'} {target}: {'met' if met else 'MISSED'}"
+            )
 
     for name in ("design", "stand"):
         line(f"{name}, general, x MuJoCo at N = {worlds}", ratios.get((name, "general", worlds)), 8)
@@ -292,7 +300,9 @@ def main(arguments: list[str] | None = None) -> None:
     begin, ratios = time.perf_counter(), {}
     where = machine()
     print(where)
-    print("World-steps per second (in brackets: times mujoco.rollout, for eval_fk times newton); medians of interleaved bursts.")
+    print(
+        "World-steps per second (in brackets: times mujoco.rollout, for eval_fk times newton); medians of interleaved bursts."
+    )
     table = Table(options.worlds)
     for case in CASES:
         if case.name in options.cases:
@@ -308,7 +318,9 @@ def main(arguments: list[str] | None = None) -> None:
     taken = f"{time.perf_counter() - begin:.0f} s"
     print(taken)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(f"{where}; {' '.join(sys.argv[1:]) or 'all options at their defaults'}; {taken}\n\n{table.text()}\n")
+    options.output.write_text(
+        f"{where}; {' '.join(sys.argv[1:]) or 'all options at their defaults'}; {taken}\n\n{table.text()}\n"
+    )
 
 
 if __name__ == "__main__":

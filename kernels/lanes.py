@@ -7,8 +7,8 @@ each operation is an ordinary, differentiable Warp function. No other file knows
 Accuracy: ``add`` to ``sqrt`` are correctly rounded; ``fma`` and ``fnma`` round once where the processor can, else twice.
 ``sin`` and ``cos`` have an absolute error below 1.2e-7 (float32) and 3e-16 (float64) for every finite angle, by the
 Cephes polynomials (S. Moshier) after a three-term Cody-Waite reduction up to |x| = 8192 and the scalar library beyond.
-``atan2``, ``exp`` and ``log`` are the scalar library's, lane by lane, within two units in the last place. The sign of a
-zero means nothing.
+``atan2`` (Cephes, too) is good to three units in the last place; ``exp`` and ``log`` are the scalar library's, lane by
+lane, good to two. The sign of a zero means nothing.
 """
 
 import types
@@ -53,6 +53,38 @@ _SINCOS = {
 }
 
 
+# atan on [-tan(pi/8), tan(pi/8)] (float32) and [-0.66, 0.66]: u + u z numerator(z) / denominator(z); Cephes atanf.c / atan.c.
+_ATAN = {
+    wp.float32: dict(
+        near="0.4142135623730950f",
+        range=("1e-37f", "1e37f"),
+        quarter=("0.78539818525314331f", "-2.1855694e-8f"),
+        numerator=("8.05374449538e-2f", "-1.38776856032e-1f", "1.99777106478e-1f", "-3.33329491539e-1f"),
+        denominator=(),
+    ),
+    wp.float64: dict(
+        near="0.66",
+        range=("1e-307", "1e307"),
+        quarter=("0.78539816339744828", "3.0616169978683830e-17"),
+        numerator=(
+            "-8.750608600031904122785e-1",
+            "-1.615753718733365076637e1",
+            "-7.500855792314704667340e1",
+            "-1.228866684490136173410e2",
+            "-6.485021904942025371773e1",
+        ),
+        denominator=(
+            "1.0",
+            "2.485846490142306297962e1",
+            "1.650270098316988542046e2",
+            "4.328810604912902668951e2",
+            "4.853903996359136964868e2",
+            "1.945506571482613964425e2",
+        ),
+    ),
+}
+
+
 # products and sums of one expression become one instruction where the processor has it
 _FUSE = "\n#pragma clang fp contract(on)\n"
 
@@ -64,24 +96,25 @@ def simd_types(width: int, real) -> str:
     return f"{typedefs} typedef {_SINCOS[real]['integer']} simdi {attribute};"
 
 
+def _horner(coefficients) -> str:
+    """C++ expression: a polynomial of the register z."""
+    text = f"simd({coefficients[0]})"
+    for x in coefficients[1:]:
+        text = f"({text} * z + {x})"
+    return text
+
+
 def sincos_code(width: int, real, argument: str, sine: str, cosine: str) -> str:
     """C++ statements that set the registers `sine` and `cosine` from the register `argument`."""
     k = _SINCOS[real]
-
-    def horner(coefficients):
-        text = f"simd({coefficients[0]})"
-        for x in coefficients[1:]:
-            text = f"({text} * z + {x})"
-        return text
-
     p0, p1, p2 = k["parts"]
     return f"""{{
 {_FUSE}const simd x = {argument};
 const simd n = (x * real_t(0.63661977236758134308) + {k["magic"]}) - {k["magic"]};
 const simd r = ((x - n * {p0}) - n * {p1}) - n * {p2};
 const simd z = r * r;
-const simd s = r + r * (z * {horner(k["sin"])});
-const simd c = real_t(1) + z * (real_t(-0.5) + z * {horner(k["cos"])});
+const simd s = r + r * (z * {_horner(k["sin"])});
+const simd c = real_t(1) + z * (real_t(-0.5) + z * {_horner(k["cos"])});
 const simdi q = __builtin_convertvector(n, simdi);
 const simdi odd = (simdi)((q & 1) != 0);
 simdi si, ci;
@@ -92,6 +125,28 @@ __builtin_memcpy(&{sine}, &so, sizeof(simd)); __builtin_memcpy(&{cosine}, &co, s
 if (__builtin_reduce_or((simdi)!(__builtin_elementwise_abs(x) <= real_t(8192)))) for (int i = 0; i < {width}; ++i)
     if (!((x[i] < 0 ? -x[i] : x[i]) <= real_t(8192))) {{ {sine}[i] = wp::sin(x[i]); {cosine}[i] = wp::cos(x[i]); }}
 }}"""
+
+
+def _atan2_code(width: int, real) -> str:
+    """C++ statements that set the register ``out`` from the registers ``y`` and ``x``."""
+    k = _ATAN[real]
+    smallest, largest = k["range"]
+    high, low = k["quarter"]
+    share = _horner(k["numerator"]) + (f" / {_horner(k['denominator'])}" if k["denominator"] else "")
+    return f"""
+const simd ax = __builtin_elementwise_abs(x), ay = __builtin_elementwise_abs(y);
+const simd big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
+const simd limit = big * {k["near"]};
+const simd u = (small > limit ? small - big : small) / (small > limit ? small + big : big);
+const simd z = u * u;
+simd r = u + u * (z * {share});
+r = small > limit ? (r + {low}) + {high} : r;
+r = ay > ax ? (2 * {high} - r) + 2 * {low} : r;
+r = x < 0 ? (4 * {high} - r) + 4 * {low} : r;
+out = __builtin_elementwise_copysign(r, y);
+if (__builtin_reduce_or((simdi)!(big > {smallest}) | (simdi)!(big < {largest}))) for (int i = 0; i < {width}; ++i)
+    if (!(big[i] > {smallest} && big[i] < {largest})) out[i] = wp::atan2(y[i], x[i]);
+"""
 
 
 def _native(width: int, real, statements: str, *names: str) -> str:
@@ -400,8 +455,8 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     @wp.func_native(code(f"simd sine, cosine; {sincos} out = cosine;", "a"))
     def cos(a_: lane) -> lane: ...
 
-    @wp.func_native(code(each("wp::atan2(a[i], b[i])"), "a", "b"))
-    def atan2(a_: lane, b_: lane) -> lane: ...
+    @wp.func_native(code(_atan2_code(width, real), "y", "x"))
+    def atan2(y_: lane, x_: lane) -> lane: ...
 
     @wp.func_native(code(each("wp::exp(a[i])"), "a"))
     def exp(a_: lane) -> lane: ...

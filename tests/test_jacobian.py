@@ -7,7 +7,7 @@ import warp as wp
 from newton_like import ModelBuilder, eval_fk, eval_jacobian
 
 from .support import reference
-from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_width
+from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_threads, use_width
 from .support.random_trees import random_tree
 
 # Columns are lengths of a few metres after some hundred roundings of 6e-8 (float32) or 1e-16.
@@ -97,7 +97,7 @@ def test_a_world_has_the_same_bits_in_any_batch_on_any_number_of_threads(rng, mo
     model = scene.finalize("cpu")
     state, _, _ = moving_state(model, rng)
     expected = eval_jacobian(model, state).numpy()
-    monkeypatch.setenv("NEWTON_LIKE_THREADS", "2")
+    use_threads(monkeypatch, 2)
     np.testing.assert_array_equal(eval_jacobian(model, state).numpy(), expected)
     single = tree.finalize("cpu")
     for world in (0, 15, 16, 20):

@@ -1,10 +1,14 @@
 """eval_fk against poses and velocities from the definitions and from MuJoCo; masks, bits, gradients, errors."""
 
+import time
+
 import numpy as np
 import pytest
 import warp as wp
 
 from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk
+from newton_like.launch import run_shared
+from newton_like.model import batched
 
 from .support import reference
 from .support.kinematic_cases import (
@@ -17,6 +21,7 @@ from .support.kinematic_cases import (
     moving_state,
     pose_error,
     real_array,
+    use_threads,
     use_width,
 )
 from .support.mujoco_bridge import MujocoBridge
@@ -194,7 +199,7 @@ def test_a_world_has_the_same_bits_in_any_batch_at_any_place_on_any_number_of_th
     tree = random_tree(rng, joints=9)
 
     def run(q, qd, threads):
-        monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
+        use_threads(monkeypatch, threads)
         scene = ModelBuilder()
         scene.replicate(tree, len(q))
         model = scene.finalize("cpu", dtype=dtype)
@@ -213,6 +218,31 @@ def test_a_world_has_the_same_bits_in_any_batch_at_any_place_on_any_number_of_th
     ):
         for actual, one in zip(run(q[chosen], qd[chosen], threads), expected, strict=True):
             np.testing.assert_array_equal(actual, one[chosen])
+
+
+def test_whoever_is_free_takes_the_next_piece(rng, monkeypatch):
+    """Every block is done once, also when a thread comes late."""
+    use_threads(monkeypatch, 3)
+    done = []
+
+    class Piece:
+        def __init__(self, i, worker):
+            self.i, self.worker = i, worker
+
+        def launch(self):
+            if self.worker == 1:
+                time.sleep(0.02)
+            done.append(self.i)
+
+    for pieces in (1, 2, 3, 12):
+        done.clear()
+        run_shared([[Piece(i, worker) for i in range(pieces)] for worker in range(3)])
+        assert sorted(done) == list(range(pieces))
+    model = forest(rng, worlds=50, robots=1).finalize("cpu")
+    launched = []
+    monkeypatch.setattr(batched, "run_shared", lambda workers: (launched.append(len(workers)), run_shared(workers)))
+    bodies_at(model, *random_state(model, rng))
+    assert launched == [3]
 
 
 def test_zeros_are_positive(rng, monkeypatch):

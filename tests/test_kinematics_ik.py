@@ -19,6 +19,7 @@ from .support.kinematic_cases import (
     pose_error,
     real_array,
     same_sign,
+    use_threads,
     use_width,
 )
 from .support.random_trees import random_state, random_transform, random_tree, random_unit
@@ -271,7 +272,7 @@ def test_a_world_has_the_same_bits_in_any_batch_on_any_number_of_threads(rng, mo
     tree = random_tree(rng, joints=9)
 
     def run(keys, threads):
-        monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
+        use_threads(monkeypatch, threads)
         scene = ModelBuilder()
         scene.replicate(tree, len(keys))
         model = scene.finalize("cpu")

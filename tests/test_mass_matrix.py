@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from newton_like import ModelBuilder, ModelFlags, eval_fk, eval_mass_matrix
 
 from .support import reference
-from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_width
+from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_threads, use_width
 from .support.mujoco_bridge import MujocoBridge
 from .support.random_trees import random_tree
 
@@ -119,7 +119,7 @@ def test_a_world_has_the_same_bits_in_any_batch_on_any_number_of_threads(rng, mo
     model = scene.finalize("cpu")
     state, _, _ = moving_state(model, rng)
     expected = eval_mass_matrix(model, state).numpy()
-    monkeypatch.setenv("NEWTON_LIKE_THREADS", "2")
+    use_threads(monkeypatch, 2)
     np.testing.assert_array_equal(eval_mass_matrix(model, state).numpy(), expected)
     single = tree.finalize("cpu")
     for world in (0, 15, 16, 20):

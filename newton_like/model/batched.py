@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
 
-from newton_like.launch import Workspace, flat, lane_width, run_together, worker_count
+from newton_like.launch import Workspace, flat, lane_width, run_shared, worker_count
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
 
 _RECORDED = 32
+_BLOCKS_A_THREAD = 64
+"""A block takes about a microsecond, and waking a thread some twenty."""
+_PIECES_A_THREAD = 4
+"""More pieces than threads, so that a thread which is held up does not hold up the others."""
+
 _NOTHING_TOUCHES = SimpleNamespace(numbers={}, arrays={})
 
 
@@ -89,6 +95,7 @@ class _Workspaces:
             layout[name] = at
             at += size
         layout["size"] = at + 1
+        threads = min(threads, max(1, -(-batch.count // self.m.width) // _BLOCKS_A_THREAD))
         work = Workspace(
             self.m, batch.template, batch.count, parameters, _NOTHING_TOUCHES, layout, model.device, threads
         )
@@ -138,7 +145,7 @@ def run(model, program: Program, arrays, mask: wp.array | None) -> None:
         if len(numbers.recorded) > _RECORDED:
             numbers.recorded.popitem(last=False)
     for together in commands:
-        run_together(together)
+        run_shared(together)
 
 
 def _workspaces(model, numbers, program, width, threads, backward) -> _Workspaces:
@@ -156,8 +163,32 @@ def _record(model, numbers, spaces, program, arrays, mask):
         B = spaces.places(model, batch, mask is not None)
         chosen = numbers.nothing if mask is None else mask
         shared = [B, work.T, work.P, work.L, chosen]
-        commands.append(work.record(kernel, lambda i, s=shared, w=work: [*s, w.memory[i], *rows]))
+        pieces = _pieces(work)
+        commands.append(
+            [
+                [
+                    wp.launch(
+                        kernel,
+                        dim=n,
+                        inputs=[first, work.rows, *shared, memory, *rows],
+                        device=work.device,
+                        record_cmd=True,
+                    )
+                    for first, n in pieces
+                ]
+                for memory in work.memory
+            ]
+        )
     return commands
+
+
+def _pieces(work: Workspace) -> list[tuple[int, int]]:
+    """First block and number of blocks of every launch."""
+    if work.workers == 1:
+        return [(0, work.blocks)]
+    count = min(_PIECES_A_THREAD * work.workers, work.blocks)
+    cuts = np.linspace(0, work.blocks, count + 1).astype(int)
+    return [(int(a), int(b - a)) for a, b in pairwise(cuts)]
 
 
 def _run_on_tape(model, numbers, program, arrays, mask) -> None:

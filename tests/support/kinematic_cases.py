@@ -8,6 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk
 from newton_like.launch import flat
+from newton_like.model import batched
 
 from .random_trees import random_inertia, random_state, random_transform, random_tree, random_unit
 
@@ -26,6 +27,12 @@ def use_width(monkeypatch, width: int | None) -> None:
         monkeypatch.delenv("NEWTON_LIKE_WIDTH", raising=False)
     else:
         monkeypatch.setenv("NEWTON_LIKE_WIDTH", str(width))
+
+
+def use_threads(monkeypatch, threads: int) -> None:
+    """Shares even the smallest batch between threads."""
+    monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
+    monkeypatch.setattr(batched, "_BLOCKS_A_THREAD", 1)
 
 
 def forest(rng: np.random.Generator, worlds: int = 1, robots: int = 2, joints: int = 8, **options) -> ModelBuilder:

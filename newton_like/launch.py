@@ -17,7 +17,10 @@ from itertools import pairwise
 import numpy as np
 import warp as wp
 
-WIDTHS = (1, 8, 16, 32)
+WIDTHS = (1, 8, 16)
+
+BLOCKS_PER_THREAD = 8
+"""A batch with fewer blocks for each thread is launched on fewer threads, unless their number is asked for."""
 
 
 @cache
@@ -165,7 +168,9 @@ class Workspace:
             self.shares = [(0, self.blocks)]
             rows = self.blocks
         else:
-            self.workers = min(worker_count(threads), max(self.blocks, 1))
+            # waking a thread costs about as much as stepping a few blocks
+            most = self.blocks if threads is not None else self.blocks // BLOCKS_PER_THREAD
+            self.workers = min(worker_count(threads), max(most, 1))
             cuts = np.linspace(0, self.blocks, self.workers + 1).astype(int)
             self.shares = [(int(a), int(b - a)) for a, b in pairwise(cuts)]
             rows = 1

@@ -93,6 +93,12 @@ def progress(frames: int, quiet: bool, label: str):
     return tqdm(range(frames), desc=label, unit=" frames", leave=False, file=sys.stderr, dynamic_ncols=True)
 
 
+def say(text: str, quiet: bool) -> None:
+    """Tells on the terminal what is going on, where it is not asked to be quiet."""
+    if not quiet:
+        print(text, file=sys.stderr)
+
+
 def summary(title: str, rows: list[tuple[str, str]]) -> None:
     """Prints names and values in two columns."""
     width = max(len(name) for name, _ in rows)

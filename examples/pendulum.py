@@ -81,6 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = common.parser("Double pendulums swing.", world_count=256, num_frames=600)
     args = options.parse_args(arguments)
     common.start_warp(options, args.device)
+    common.say(f"building {args.world_count} worlds; kernels are compiled the first time ...", args.quiet)
     model = build(args.world_count, args.seed, args.device)
     solver, state = SolverFeatherstone(model), model.state()
     solver.reset(state)

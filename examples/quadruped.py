@@ -55,6 +55,7 @@ class Walk:
     """The scene, the solver, and what is remembered of the walk.
 
     Attributes:
+        ready: wall time that building and compiling took [s].
         position: of the trunks, ``[frames, worlds, 3]`` [m].
         tilt: angle between the trunks' and the world's up, ``[frames, worlds]`` [rad].
         load: what the ground carries through each foot, ``[frames, worlds, 4]`` [N].
@@ -63,6 +64,7 @@ class Walk:
     """
 
     def __init__(self, worlds: int, dt: float, device: str, seed: int, gait: Trot | None = None):
+        begin = time.perf_counter()
         self.worlds, self.dt, self.gait = worlds, dt, gait or Trot()
         self.substeps, self.frame_time = timing(dt)
         self.time = 0.0
@@ -89,17 +91,17 @@ class Walk:
         start = self.model.shape_world_start.numpy()[:worlds, None]
         self.feet = start + [self.robot.shapes[f"{leg}_foot"][0] for leg in LEGS]
         self.position, self.tilt, self.load, self.leg_q, self.leg_target = [], [], [], [], []
+        self.warm_up()
         self.observe()
+        self.ready = time.perf_counter() - begin
 
-    def warm_up(self) -> float:
-        """Steps a copy of the state, which compiles what is not in the kernel cache yet; returns the wall time [s]."""
-        begin = time.perf_counter()
+    def warm_up(self) -> None:
+        """Steps a copy of the state once, which compiles what is not in the kernel cache yet."""
         self.set_targets()
         copy = self.state.clone()
         self.solver.step(copy, copy, self.control, None, self.dt)
         self.solver.reset(copy)
         wp.synchronize_device(self.model.device)
-        return time.perf_counter() - begin
 
     def set_targets(self) -> None:
         """Targets of the middle of the control interval that comes."""
@@ -166,24 +168,19 @@ def different_starts(joint_q: np.ndarray, seed: int) -> np.ndarray:
     return joint_q
 
 
-def simulate(walk: Walk, frames: int, quiet: bool) -> tuple[float, float]:
-    """Runs and observes the walk.
-
-    Returns:
-        Wall time of the first step, which compiles what is not in the kernel cache yet, and of all frames, without what
-        observing takes [s].
-    """
-    first, busy = walk.warm_up(), 0.0
+def simulate(walk: Walk, frames: int, quiet: bool) -> float:
+    """Runs and observes the walk; returns the wall time of all frames, without what observing takes [s]."""
+    busy = 0.0
     for _ in common.progress(frames, quiet, "trot"):
         begin = time.perf_counter()
         walk.advance()
         wp.synchronize_device(walk.model.device)
         busy += time.perf_counter() - begin
         walk.observe()
-    return first, busy
+    return busy
 
 
-def report(walk: Walk, first: float, busy: float) -> None:
+def report(walk: Walk, busy: float) -> None:
     """Prints the summary."""
     ahead, left = walk.travelled()
     tilt, seconds = np.degrees(walk.tilt), walk.time
@@ -202,7 +199,7 @@ def report(walk: Walk, first: float, busy: float) -> None:
                 f"{upright.sum()} of {walk.worlds} worlds; tilt {tilt.mean():.1f} deg, at most {tilt.max():.1f} deg",
             ),
             ("feet on the ground", "  ".join(f"{leg} {share:.0f} %" for leg, share in zip(LEGS, duty, strict=True))),
-            ("first step", f"{first:.1f} s, compiling included"),
+            ("ready after", f"{walk.ready:.1f} s of building and compiling"),
             ("then", f"{steps / busy:,.0f} world-steps/s"),
             ("real-time factor", f"{walk.worlds * seconds / busy:,.0f}, {seconds / busy:.2f} for each world"),
         ],
@@ -212,7 +209,6 @@ def report(walk: Walk, first: float, busy: float) -> None:
 def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> None:
     """Prints the throughput of the walk once it is steady, targets included."""
     device = walk.model.device
-    first = walk.warm_up()
 
     def burst(frames: int) -> float:
         begin = time.perf_counter()
@@ -232,7 +228,7 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> N
         f"Trot of {walk.worlds} quadrupeds, time step 1/{1.0 / walk.dt:.0f} s, {device}, "
         f"{bursts} bursts of {frames} frames",
         [
-            ("first step", f"{first:.1f} s, compiling included"),
+            ("ready after", f"{walk.ready:.1f} s of building and compiling"),
             ("median", f"{np.median(rates):,.0f} world-steps/s"),
             ("slowest, fastest", f"{min(rates):,.0f}, {max(rates):,.0f} world-steps/s"),
             ("real-time factor", f"{np.median(rates) * walk.dt:,.0f}"),
@@ -331,12 +327,12 @@ def main(arguments: list[str] | None = None) -> None:
     needed = round(TEST_TIME / timing(args.dt)[1])
     if args.test and args.num_frames < needed:
         options.error(f"--test looks at {TEST_TIME:.0f} s: give --num-frames {needed} or more")
+    common.say(f"building {args.world_count} worlds; kernels are compiled the first time ...", args.quiet)
     walk = Walk(args.world_count, args.dt, args.device, args.seed)
     if args.benchmark:
         benchmark(walk, args.quiet)
         return
-    first, busy = simulate(walk, args.num_frames, args.quiet)
-    report(walk, first, busy)
+    report(walk, simulate(walk, args.num_frames, args.quiet))
     if args.viewer == "plot":
         print(f"  plot in {plot(walk, args.output_path)}")
     if args.test:

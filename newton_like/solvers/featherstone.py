@@ -54,7 +54,7 @@ class SolverFeatherstone:
     damping, springs and drives; its sparse LTDL factors; contacts of shapes with planes; one constraint row for every contact
     direction, limit, friction loss and coupling; block projected Gauss-Seidel with warm start in a fixed order; half a step of
     drift with the new velocity. ``state_out`` gets joint coordinates and velocities, and the body poses and velocities that go with
-    them. Passive motion is second order in ``dt`` without drift of energy; drives, friction, limits and contacts are first order.
+    them. Passive motion is second order in ``dt`` and its energy hardly drifts; drives, friction, limits and contacts are first order.
 
     The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
 

@@ -4,7 +4,7 @@ Without constraints a step drifts for dt / 2 to the configuration q, where it so
 
     M (v+ - v) / dt + bias(w) = tau + passive forces at (q + dt v+, v+) + drives at (q + dt v+, v+), clipped to limits
 
-where springs move on along dt v+ linearly and w = (v + u) / 2, with u the solution that w = v has; then it drifts for
+where springs move on along dt v+ linearly and w = (v + u) / 2, with u the velocity under the bias forces at v alone; then it drifts for
 another dt / 2. Small steps give accelerations; the residual of this law vanishes in any.
 """
 
@@ -106,25 +106,26 @@ class Law:
         self.spring = -tree.joint_stiffness * reference.spring_offsets(tree, q)
 
     def middle_velocity(self, mass, bias) -> np.ndarray:
-        """w, with the forces of drives not clipped."""
+        """w, halfway to the velocity under bias forces alone, which the implicit terms of drives and springs resist."""
         tree, dt = self.tree, self.dt
         slope = tree.joint_damping + self.damp + dt * (tree.joint_stiffness + self.gain)
-        force = self.free + self.push + self.spring - slope * self.qd - bias
-        return self.qd + 0.5 * dt * np.linalg.solve(mass + dt * np.diag(slope), force)
+        return self.qd - 0.5 * dt * np.linalg.solve(mass + dt * np.diag(slope), bias)
 
     def residual(self, new, mass=reference.mass_matrix, bias=None):
         """What drives gave in a step to the velocity `new`, what their law asks for, and the largest force at all.
 
         `mass` and `bias` are functions of (tree, q) and (tree, q, qd).
         """
+        passive_bias = bias
         if bias is None:
             zero = np.zeros(self.tree.dof_count)
+            passive_bias = reference.bias_forces
 
             def bias(tree, q, qd):
                 return reference.inverse_dynamics(tree, q, qd, zero, self.body_f)
 
         tree, dt, M = self.tree, self.dt, mass(self.tree, self.q)
-        h = bias(tree, self.q, self.middle_velocity(M, bias(tree, self.q, self.qd)))
+        h = bias(tree, self.q, self.middle_velocity(M, passive_bias(tree, self.q, self.qd)))
         inertial = M @ (new - self.qd) / dt
         passive = self.spring - (tree.joint_damping + dt * tree.joint_stiffness) * new
         drive = np.clip(self.push - (self.damp + dt * self.gain) * new, -self.limit, self.limit)

@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.kinematics import kinematics_kernels
 
-from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk
+from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
 from newton_like.launch import run_shared
 from newton_like.model import batched
 
@@ -416,3 +417,34 @@ def test_wrong_arrays_are_refused(rng):
     with pytest.raises(TypeError, match=r"state.body_q holds vec3f; this model needs transformf"):
         state.body_q = wp.zeros(model.body_count, dtype=wp.vec3, device="cpu")
         call(model, state=state)
+
+
+@pytest.mark.gpu
+def test_gpus_find_what_cpus_find(rng):
+    if not wp.is_cuda_available():
+        pytest.skip("no CUDA device")
+    scene = forest(rng, worlds=33)
+    results = []
+    for device in ("cpu", "cuda"):
+        model = scene.finalize(device, dtype=wp.float64)
+        numbers = np.random.default_rng(1)
+        q, qd = random_state(model, numbers)
+        mask = numbers.random(model.articulation_count) < 0.5
+        state, again = model.state(), model.state()
+        joint_q, joint_qd = real_array(model, q), real_array(model, qd)
+        eval_fk(model, joint_q, joint_qd, state)
+        eval_ik(model, state, again.joint_q, again.joint_qd, mask=mask)
+        matrices = [eval_jacobian(model, again).numpy(), eval_mass_matrix(model, again, mask=mask).numpy()]
+        results.append([getattr(state, x).numpy() for x in ("body_q", "body_qd")] + matrices)
+        results[-1] += [again.joint_q.numpy(), again.joint_qd.numpy()]
+    # the scalar libraries differ in the last place
+    for cpu, cuda in zip(*results, strict=True):
+        np.testing.assert_allclose(cuda, cpu, rtol=0.0, atol=1e-11)
+
+
+def test_the_kernel_compiles_for_gpus(tmp_path):
+    if not wp.get_cuda_supported_archs():
+        pytest.skip("this Warp has no compiler for CUDA")
+    kernel = kinematics_kernels(1, wp.float32, False).eval_fk
+    wp.compile_aot_module(kernel.module, arch=75, module_dir=str(tmp_path), use_ptx=True)
+    assert len(list(tmp_path.glob("*.ptx"))) == 1

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import warp as wp
-
 from newton_like.kernels.lanes import lane_math
 
 from .support.kinematic_cases import PRECISIONS

@@ -5,9 +5,9 @@ import types
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.tree import BALL, COMPOUND, FIXED, FREE, PRISMATIC, REVOLUTE
 
 from newton_like import JointDofConfig, JointType, ModelBuilder
-from newton_like.kernels.tree import BALL, COMPOUND, FIXED, FREE, PRISMATIC, REVOLUTE
 from newton_like.model.templates import find_batches
 
 from .support import reference

@@ -128,18 +128,29 @@ def test_robots_are_stable_for_ten_seconds(rng, path):
     total = kinetic + potential
     drives = np.repeat([d for _, d in VARIANTS], 1 + RANDOM)
     floating = np.repeat([f for f, _ in VARIANTS], 1 + RANDOM)
-    # Energy without drives, at any time above the lowest before. Drift, kick, drift conserves it up to an oscillation of (omega dt)^2 of
-    # the moving part: 1e-2 where links of a hand swing at 24 rad/s. Rounding: float32 positions, 100 m below where a robot without shapes
-    # fell, or of a heavy robot that stands.
+    # Energy without drives, at any time above that at the start, and above the lowest before. Drift, kick, drift conserves it up to an
+    # oscillation of (omega dt)^2 of the moving part: 1e-2 where links of a hand swing at 24 rad/s. What overshoots limits and contacts
+    # by half a drift is pushed out, which gives back a few percent of an impact. Rounding: float32 positions, 100 m below where a robot
+    # without shapes fell, or of a heavy robot that stands.
+    moving, rounding = kinetic.max(axis=0), 1.0e-6 * np.abs(potential).max(axis=0)
+    passive = drives == PASSIVE
+    above = total.max(axis=0) - total[0]
     rise = np.max(total[1:] - np.minimum.accumulate(total, axis=0)[:-1], axis=0)
-    allowed = 1.0e-2 * kinetic.max(axis=0) + 1.0e-6 * np.abs(potential).max(axis=0)
-    print("rise of energy over what is allowed:", (rise / allowed)[drives == PASSIVE].max())
-    assert (rise < allowed)[drives == PASSIVE].all()
+    print("energy above the start:", (above / (moving + rounding))[passive].max())
+    print("energy above the lowest before:", (rise / (moving + rounding))[passive].max())
+    assert (above <= 2.0e-2 * moving + rounding)[passive].all()
+    assert (rise <= 5.0e-2 * moving + rounding)[passive].all()
 
-    print("fastest joint:", seen[:, 2].max(), "at the end:", seen[-10:, 2].max(axis=0)[drives == STRONG])
-    # Drives add energy, but none that makes joints fast: a stiff drive of a link of a gram does 1e4 rad/s in an unstable step.
-    assert seen[:, 2].max() < 100.0
-    # Strong enough drives bring every joint to rest at their targets; on the ground, robots may still roll.
-    rest = seen[-10:, 2].max(axis=0)[drives == STRONG]
-    assert rest[~floating[drives == STRONG]].max() < 1.0e-3
-    assert rest.max() < 1.0e-1
+    print("fastest joint:", seen[:, 2].max())
+    # Drives add energy, but none that makes joints fast for long: links of a gram may be hit to 200 rad/s; what diverges passes any bound.
+    assert seen[:, 2].max() < 1000.0
+    assert np.median(seen[:, 2], axis=0).max() < 50.0
+    # Strong enough drives bring every joint of a robot with a fixed base to rest at its target.
+    strong = drives == STRONG
+    assert seen[-10:, 2].max(axis=0)[strong & ~floating].max() < 1.0e-3
+    # On the ground a stiff robot of round limbs rocks and rolls for long, but no drive keeps it going: after five seconds energy only
+    # falls, but for what the stiff springs take and give.
+    late = total[len(total) // 2 :]
+    rise = np.max(late[1:] - np.minimum.accumulate(late, axis=0)[:-1], axis=0)
+    print("energy of stiff robots above the lowest before:", (rise / (moving + rounding))[strong & floating].max())
+    assert (rise <= 1.0e-1 * moving + rounding)[strong & floating].all()

@@ -96,8 +96,8 @@ class SolverFeatherstone:
             raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
         if unsupported_contacts not in ("error", "ignore"):
             raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
-        if not int(iterations) >= 1:
-            raise ValueError(f"iterations {iterations!r} must be at least 1")
+        if int(iterations) != iterations or iterations < 1:
+            raise ValueError(f"iterations {iterations!r} must be a whole number of at least 1")
         for name, value in (
             ("restitution_speed", restitution_speed),
             ("max_depenetration_speed", max_depenetration_speed),
@@ -249,10 +249,10 @@ class SolverFeatherstone:
         return int(self._handed.rigid_contact_count.numpy()[0]) - int(self._used.numpy().sum())
 
     def contact_forces(self) -> wp.array:
-        """The force that contacts exerted on each shape in the last step.
+        """The force that contacts exerted on each moving shape in the last step.
 
         Returns:
-            ``[shape_count]`` vec3, world axes [N].
+            ``[shape_count]`` vec3, world axes [N]; zero for planes and other fixed shapes.
 
         Raises:
             ValueError: the last step was handed its contacts, whose directions this solver does not keep.

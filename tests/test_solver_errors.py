@@ -26,8 +26,9 @@ def solver_of(builder, **options):
     [
         ({"evaluator": "fast"}, r"evaluator 'fast' must be one of \('auto', 'general', 'specialised'\)"),
         ({"unsupported_contacts": "warn"}, "unsupported_contacts 'warn' must be 'error' or 'ignore'"),
-        ({"iterations": 0}, "iterations 0 must be at least 1"),
-        ({"iterations": -3}, "iterations -3 must be at least 1"),
+        ({"iterations": 0}, "iterations 0 must be a whole number of at least 1"),
+        ({"iterations": 2.7}, "iterations 2.7 must be a whole number of at least 1"),
+        ({"iterations": -3}, "iterations -3 must be a whole number of at least 1"),
         ({"restitution_speed": 0.0}, "restitution_speed 0.0 must be a positive number"),
         ({"restitution_speed": float("nan")}, "restitution_speed nan must be a positive number"),
         ({"max_depenetration_speed": -1.0}, "max_depenetration_speed -1.0 must be a positive number"),

@@ -108,7 +108,7 @@ def main() -> None:
             sides["newton"] = Side(newton, scene(newton, count, args.device), q, qd)
             check(sides["newton_like"].results(), sides["newton"].results(), count)
         for name in ("fk", "ik"):
-            inner = {"newton_like": max(1, 8192 // count), "newton": max(1, 1024 // count)}
+            inner = {"newton_like": max(8, 16384 // count), "newton": max(1, 1024 // count)}
             taken = rounds(sides, name, args.seconds, inner)
             mine, theirs = taken["newton_like"] / count * 1e9, taken.get("newton", np.nan) / count * 1e9
             print(f"{'eval_' + name:>9} {count:>7} {theirs:>10.1f} {mine:>12.1f} {theirs / mine:>7.1f}")

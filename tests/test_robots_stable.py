@@ -148,9 +148,9 @@ def test_robots_are_stable_for_ten_seconds(rng, path):
     # Strong enough drives bring every joint of a robot with a fixed base to rest at its target.
     strong = drives == STRONG
     assert seen[-10:, 2].max(axis=0)[strong & ~floating].max() < 1.0e-3
-    # On the ground a stiff robot of round limbs rocks and rolls for long, but no drive keeps it going: after five seconds energy only
-    # falls, but for what the stiff springs take and give.
-    late = total[len(total) // 2 :]
-    rise = np.max(late[1:] - np.minimum.accumulate(late, axis=0)[:-1], axis=0)
-    print("energy of stiff robots above the lowest before:", (rise / (moving + rounding))[strong & floating].max())
-    assert (rise <= 1.0e-1 * moving + rounding)[strong & floating].all()
+    # On the ground a stiff robot of round limbs rocks and rolls for long while its springs take and give; no drive keeps it going: the
+    # second half holds no more energy than the first one reached.
+    half = len(total) // 2
+    above = total[half:].max(axis=0) - total[:half].max(axis=0)
+    print("energy of stiff robots in the second half above the first:", (above / (moving + rounding))[strong & floating].max())
+    assert (above <= rounding)[strong & floating].all()

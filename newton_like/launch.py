@@ -268,11 +268,11 @@ def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[s
 
 def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
     """Where things lie in a worker's memory, in lanes."""
-    n, bodies = template.dofs, template.bodies
+    n, bodies, span = template.dofs, template.bodies, template.span
     reach = int(template.depth.max(initial=0)) + 1
     candidates, rows, couplings = numbers["candidates"], numbers["contact_rows"], numbers["couplings"]
     sizes = dict(
-        q=template.coords, v=n, force=n, target_q=template.coords, target_v=n, act=n, wrench=6 * bodies,
+        q=template.coords, v=n, force=n, target_q=template.coords, target_v=n, act=n, wrench=6 * span,
         origin=3, quat=4 * (bodies + 1), rot=9 * (bodies + 1), pos=3 * (bodies + 1), com=3 * bodies, subspace=6 * n,
         twist=6 * (bodies + 1), drift=6 * (bodies + 1), load=6 * bodies, composite=10 * bodies,
         error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1,
@@ -282,7 +282,7 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         contact=12 * candidates, contact_y=reach * rows * candidates, material=6, given=numbers.get("given", 0),
         dof_need=n, dof_fresh=n, dof_row=7 * n, dof_y=reach * n,
         coupling_row=4 * couplings, coupling_y=n * couplings, work=1 + n, stash=1 + 4 * n + rows * candidates + couplings,
-        body_q=7 * bodies, body_qd=6 * bodies,
+        body_q=7 * span, body_qd=6 * span,
     )  # fmt: skip
     layout, at = {}, 0
     for name, size in sizes.items():

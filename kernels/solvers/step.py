@@ -154,6 +154,7 @@ def batch_struct(m: types.SimpleNamespace):
         body_start: int
         body_stride: int
         bodies: int
+        dense: int
         # how many forces of limits outlive a step
         kept_limits: int
         # which inputs there are
@@ -418,9 +419,23 @@ def step_kernel(
             m.recall(mem, L.dof_impulse, rows * T.candidates + T.couplings, t, kept, b, B.kept_limits)
 
         smooth(b, t, o, T, P, L, mem)
-        if B.has_wrench != 0:  # noqa: SIM102  (Warp evaluates both sides of an `and`)
-            if m.any_nonzero(body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count):
-                m.stage_in(mem, L.wrench, t, body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
+        if B.has_wrench != 0:
+            any_wrench = bool(False)
+            if B.dense != 0:
+                any_wrench = m.any_nonzero(body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
+            else:
+                for k in range(B.bodies):
+                    if m.any_nonzero(body_f, 6 * (B.body_start + T.body_slot[k]), 6 * B.body_stride, 6, b, B.count):
+                        any_wrench = True
+            if any_wrench:
+                if B.dense != 0:
+                    m.stage_in(mem, L.wrench, t, body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
+                else:
+                    for k in range(B.bodies):
+                        i = T.body_slot[k]
+                        m.stage_in(
+                            mem, L.wrench + 6 * i, t, body_f, 6 * (B.body_start + i), 6 * B.body_stride, 6, b, B.count
+                        )
                 wrenches(b, t, o, T, P, L, mem)
         predict(b, t, o, T, P, L, mem)
         for _ in range(o.drive_passes):
@@ -453,7 +468,16 @@ def step_kernel(
         finish(b, t, o, T, P, L, mem)
         m.stage_out(mem, L.q, t, joint_q_out, B.q_start, B.q_stride, B.qs, b, B.count)
         m.stage_out(mem, L.v, t, joint_qd_out, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        m.stage_out(mem, L.body_q, t, body_q, 7 * B.body_start, 7 * B.body_stride, 7 * B.bodies, b, B.count)
-        m.stage_out(mem, L.body_qd, t, body_qd, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
+        if B.dense != 0:
+            m.stage_out(mem, L.body_q, t, body_q, 7 * B.body_start, 7 * B.body_stride, 7 * B.bodies, b, B.count)
+            m.stage_out(mem, L.body_qd, t, body_qd, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
+        else:
+            # bodies of other articulations lie between
+            for k in range(B.bodies):
+                i = T.body_slot[k]
+                m.stage_out(mem, L.body_q + 7 * i, t, body_q, 7 * (B.body_start + i), 7 * B.body_stride, 7, b, B.count)
+                m.stage_out(
+                    mem, L.body_qd + 6 * i, t, body_qd, 6 * (B.body_start + i), 6 * B.body_stride, 6, b, B.count
+                )
 
     return step

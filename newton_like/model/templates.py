@@ -94,6 +94,11 @@ class Template:
         return len(self.parent)
 
     @property
+    def span(self) -> int:
+        """Number of body entries from the first to the last; more than `bodies` where other articulations' bodies lie between."""
+        return int(self.body_slot.max(initial=-1)) + 1
+
+    @property
     def dofs(self) -> int:
         """Number of degrees of freedom."""
         return int(self.dof_at[-1])

@@ -466,6 +466,7 @@ class _Stepper:
             batch.stride(batch.body_start),
             template.bodies,
         )
+        B.dense = int(template.span == template.bodies)
         B.kept_limits = self.kept_limits
         B.has_wrench, B.has_force, B.has_target_q, B.has_target_qd, B.has_act = (int(p) for p in present[2:7])
         return work.record(

@@ -3,8 +3,8 @@
 A step is drift, kick, drift (position Verlet; Hairer, Lubich and Wanner 2003): half a step with the old velocity, all forces in the
 configuration reached there, half a step with the new velocity. Bias forces are quadratic in the velocity; they are taken at the middle
 of the old and the new one (in the manner of Kahan's method), found by one fixed-point iteration. The new one is that without drives
-and applied forces, which limits may yet take back. Passive motion is second order, and its energy drifts in third order only; the sequence of middle configurations is that of semi-implicit Euler, with its stability for stiff
-implicit forces and constraints.
+and applied forces, which limits may yet take back. Passive motion is second order, and its energy drifts in third order only; the
+sequence of middle configurations is that of semi-implicit Euler, with its stability for stiff implicit forces and constraints.
 """
 
 import types

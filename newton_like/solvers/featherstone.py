@@ -58,9 +58,10 @@ class SolverFeatherstone:
 
     The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
 
-    A contact that carries the force f sinks by ``f / m (time_constant * damping_ratio)^2``, where m is the effective mass of the point
-    along the normal: 0.04 mm for a single body at rest with the default softness, some 0.2 mm for the foot of a robot. Contacts of moving shapes with
-    anything but planes are not resolved: a model that has such pairs is refused, unless ``unsupported_contacts="ignore"``.
+    A contact that carries the force f sinks by ``f / m (time_constant * damping_ratio)^2``, where m is the effective mass of the
+    point along the normal: 0.04 mm for a single body at rest with the default softness, some 0.2 mm for the foot of a robot.
+    Contacts of moving shapes with anything but planes are not resolved: a model that has such pairs is refused, unless
+    ``unsupported_contacts="ignore"``.
 
     Args:
         model: the model.
@@ -472,7 +473,8 @@ class _Stepper:
         return work.record(
             self.kernel,
             lambda i: [
-                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept, self.kept_active, self.contacts_in,
+                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept,
+                self.kept_active, self.contacts_in,
                 *rows[7:],
             ],
         )  # fmt: skip

@@ -86,7 +86,7 @@ _ATAN = {
 
 
 # products and sums of one expression become one instruction where the processor has it
-_FUSE = "\n#pragma clang fp contract(on)\n"
+FUSE = "\n#pragma clang fp contract(on)\n"
 
 
 def simd_types(width: int, real) -> str:
@@ -109,7 +109,7 @@ def sincos_code(width: int, real, argument: str, sine: str, cosine: str) -> str:
     k = _SINCOS[real]
     p0, p1, p2 = k["parts"]
     return f"""{{
-{_FUSE}const simd x = {argument};
+{FUSE}const simd x = {argument};
 const simd n = (x * real_t(0.63661977236758134308) + {k["magic"]}) - {k["magic"]};
 const simd r = ((x - n * {p0}) - n * {p1}) - n * {p2};
 const simd z = r * r;
@@ -127,7 +127,7 @@ if (__builtin_reduce_or((simdi)!(__builtin_elementwise_abs(x) <= real_t(8192))))
 }}"""
 
 
-def _atan2_code(width: int, real) -> str:
+def atan2_code(width: int, real) -> str:
     """C++ statements that set the register ``out`` from the registers ``y`` and ``x``."""
     k = _ATAN[real]
     smallest, largest = k["range"]
@@ -153,7 +153,7 @@ def _native(width: int, real, statements: str, *names: str) -> str:
     """C++ body that loads the lanes `names` into registers, runs `statements` and returns the register ``out``."""
     load = "".join(f"simd {n}; __builtin_memcpy(&{n}, &{n}_, sizeof(simd));" for n in names)
     store = f"decltype({names[0]}_) lane_out; __builtin_memcpy(&lane_out, &out, sizeof(simd)); return lane_out;"
-    return f"{_FUSE}{simd_types(width, real)}{load} simd out; {statements} {store}"
+    return f"{FUSE}{simd_types(width, real)}{load} simd out; {statements} {store}"
 
 
 def _transpose(size: int, lane: int) -> tuple[str, list[str]]:
@@ -455,7 +455,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     @wp.func_native(code(f"simd sine, cosine; {sincos} out = cosine;", "a"))
     def cos(a_: lane) -> lane: ...
 
-    @wp.func_native(code(_atan2_code(width, real), "y", "x"))
+    @wp.func_native(code(atan2_code(width, real), "y", "x"))
     def atan2(y_: lane, x_: lane) -> lane: ...
 
     @wp.func_native(code(each("wp::exp(a[i])"), "a"))

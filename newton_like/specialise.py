@@ -11,7 +11,7 @@ from bisect import bisect_right
 import numpy as np
 import warp as wp
 
-from newton_like.kernels.lanes import simd_types, sincos_code
+from newton_like.kernels.lanes import FUSE, atan2_code, simd_types, sincos_code
 from newton_like.kernels.solvers.step import general_stages
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.trace import Index, Trace, traced_programs
@@ -183,6 +183,10 @@ class Specialiser:
                 text.append(f"V s{x}, c{x}; " + sincos_code(width, self.m.real, f"t{x}", f"s{x}", f"c{x}"))
             return f"{name[0]}{x}"
         arguments = [self._ref(a) for a in args]
+        if name == "atan2" and width > 1:
+            y, x = arguments
+            code = atan2_code(width, self.m.real)
+            return f"[&] {{ {FUSE}const simd y = {y}, x = {x}; simd out; {code} return out; }}()"
         if width == 1:
             return f"wp::{name}({', '.join(arguments)})"
         each = ", ".join(f"({a})[i]" for a in arguments)

@@ -110,11 +110,11 @@ def _key(a: Number):
     return a.node if a.constant is None else a.constant
 
 
-def _exact_fma(a: float, b: float, c: float) -> float:
-    """a b + c in double, rounded to odd, so that rounding once more to single gives what one rounding would."""
+def _exact_fma(a: float, b: float, c: float, real) -> float:
+    """a b + c with one rounding in double; for single precision rounded to odd, so that rounding once more gives what one would."""
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     x = float(exact)
-    if Fraction(x) != exact and np.float64(x).view(np.int64) % 2 == 0:
+    if real is np.float32 and Fraction(x) != exact and np.float64(x).view(np.int64) % 2 == 0:
         x = float(np.nextafter(x, np.inf if exact > Fraction(x) else -np.inf))
     return x
 
@@ -190,7 +190,7 @@ def tracing_math(trace: Trace, parameter, real=np.float32) -> types.SimpleNamesp
         if c.constant == 0.0 or any(x.constant in (0.0, 1.0, -1.0) for x in (a, b)):
             return (add if sign > 0 else lambda p, q: sub(q, p))(mul(a, b), c)
         if a.constant is not None and b.constant is not None and c.constant is not None:
-            return constant(_exact_fma(sign * a.constant, b.constant, c.constant))
+            return constant(_exact_fma(sign * a.constant, b.constant, c.constant, real))
         if a.constant is None and b.constant is None and a.node > b.node:
             a, b = b, a
         return trace.emit(name, _key(a), _key(b), _key(c))

@@ -133,8 +133,9 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         side = m.cross(n, m.sub3(second, first))
         third = first
         fourth = second
-        most = zero
-        least = zero
+        # points on the line, whose area is all rounding, span nothing
+        most = m.mul(m.fill(real(1.0e-4)), farthest)
+        least = most
         for i in range(count):
             x = hull_vertex(b, s, i, center, r, T, P)
             area = m.where_lt(slab, m.neg(m.dot(n, x)), m.dot(side, m.sub3(x, first)), zero)

@@ -50,8 +50,8 @@ def lane_width(device=None, dtype=wp.float32, width: int | None = None) -> int:
         if cuda or platform.machine().lower() not in ("x86_64", "amd64"):
             return 1 if cuda else 8
         return 16 if dtype is wp.float32 and _cpu_has_avx512() else 8
-    if int(chosen) not in WIDTHS:
-        raise ValueError(f"lane width {chosen!r} must be one of {WIDTHS}")
+    if str(chosen) not in map(str, WIDTHS):
+        raise ValueError(f"lane width {chosen!r} must be one of {WIDTHS}; see NEWTON_LIKE_WIDTH")
     if cuda:
         if width not in (None, 1):
             raise ValueError(f"lane width {width} on {device}: CUDA kernels advance one world a thread; use 1")
@@ -68,8 +68,8 @@ def worker_count(threads: int | None = None) -> int:
     chosen = threads if threads is not None else os.environ.get("NEWTON_LIKE_THREADS")
     if chosen is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if int(chosen) < 1:
-        raise ValueError(f"number of threads {chosen!r} must be at least 1")
+    if not str(chosen).isdigit() or int(chosen) < 1:
+        raise ValueError(f"number of threads {chosen!r} must be at least 1; see NEWTON_LIKE_THREADS")
     return int(chosen)
 
 

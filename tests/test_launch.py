@@ -1,0 +1,77 @@
+"""Lane widths, workers and views of arrays."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like.launch import WIDTHS, flat, lane_width, run_together, worker_count
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    monkeypatch.delenv("NEWTON_LIKE_WIDTH", raising=False)
+    monkeypatch.delenv("NEWTON_LIKE_THREADS", raising=False)
+
+
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+def test_the_width_is_chosen_by_argument_then_environment_then_processor(monkeypatch, dtype):
+    assert lane_width("cpu", dtype) in (8, 16)
+    for width in WIDTHS:
+        monkeypatch.setenv("NEWTON_LIKE_WIDTH", str(width))
+        assert lane_width("cpu", dtype) == width
+        assert lane_width("cpu", dtype, 1) == 1
+
+
+@pytest.mark.parametrize("wrong", ["abc", "0", "7", "-8", "8.0", ""])
+def test_wrong_widths_are_named_with_the_right_ones(monkeypatch, wrong):
+    monkeypatch.setenv("NEWTON_LIKE_WIDTH", wrong)
+    with pytest.raises(ValueError, match=r"must be one of \(1, 8, 16\); see NEWTON_LIKE_WIDTH"):
+        lane_width("cpu")
+
+
+def test_threads_are_chosen_by_argument_then_environment_then_cores(monkeypatch):
+    assert worker_count() >= 1
+    monkeypatch.setenv("NEWTON_LIKE_THREADS", "3")
+    assert worker_count() == 3
+    assert worker_count(5) == 5
+
+
+@pytest.mark.parametrize("wrong", ["abc", "0", "-1", "1.5", ""])
+def test_wrong_numbers_of_threads_are_named(monkeypatch, wrong):
+    monkeypatch.setenv("NEWTON_LIKE_THREADS", wrong)
+    with pytest.raises(ValueError, match="must be at least 1; see NEWTON_LIKE_THREADS"):
+        worker_count()
+
+
+@pytest.mark.parametrize("dtype", [wp.transform, wp.vec3, wp.float32])
+def test_flat_shows_the_same_numbers_in_place(rng, dtype):
+    size = wp.types.type_size_in_bytes(dtype) // 4
+    values = rng.normal(size=(5, size)).astype(np.float32)
+    array = wp.array(values if size > 1 else values[:, 0], dtype=dtype, device="cpu")
+    row = flat(array, wp.float32)
+    assert row.numpy().tobytes() == values.tobytes()
+    row.fill_(2.0)
+    assert (array.numpy() == 2.0).all()
+
+
+def test_flat_refuses_strided_arrays():
+    with pytest.raises(ValueError, match="contiguous"):
+        flat(wp.zeros(10, dtype=wp.vec3, device="cpu")[::2], wp.float32)
+
+
+def test_every_command_runs_once_and_errors_come_through():
+    class Command:
+        count = 0
+
+        def launch(self):
+            self.count += 1
+
+    class Broken:
+        def launch(self):
+            raise RuntimeError("broken")
+
+    commands = [Command() for _ in range(3)]
+    run_together(commands)
+    assert [c.count for c in commands] == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="broken"):
+        run_together([Command(), Broken()])

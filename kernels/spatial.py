@@ -208,10 +208,6 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return spatial(add3(a.v, b.v), add3(a.w, b.w))
 
     @m.func
-    def scale6(a: Spatial, s: lane) -> Spatial:
-        return spatial(scale3(a.v, s), scale3(a.w, s))
-
-    @m.func
     def fma6(a: Spatial, s: lane, c: Spatial) -> Spatial:
         return spatial(fma3(a.v, s, c.v), fma3(a.w, s, c.w))
 

@@ -65,7 +65,7 @@ def health_kernels(real):
 
 
 @cache
-def forget_kernel(real, width: int):
+def forget_kernel(real):
     """Kernel over the articulations of a batch: forgets the remembered forces of the chosen ones."""
 
     @wp.kernel(module="unique", enable_backward=False)

@@ -45,10 +45,6 @@ class Parameters:
     at: dict[str, int]
     dof_limits: np.ndarray
 
-    def uniform(self) -> np.ndarray:
-        """Which entries are equal in all articulations, ``[size]`` bool."""
-        return (self.values == self.values[:1]).all(axis=0)
-
 
 def gather_parameters(model, batch: Batch, contacts: dict[str, np.ndarray] | None = None) -> Parameters:
     """Gathers the parameters of a batch; `contacts` adds the groups ``collider``, ``hull`` and ``plane``, ``[count, n]`` each."""

@@ -487,7 +487,7 @@ class _Stepper:
         world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
         lanes = as_numbers(self.kept, model.dtype, width)
         wp.launch(
-            forget_kernel(model.dtype, width),
+            forget_kernel(model.dtype),
             dim=self.batch.count,
             inputs=[mask, world, width, lanes],
             device=model.device,

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
+import os
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +28,10 @@ STYLE = {
 }
 
 
+SHORTEST_STEP, LONGEST_STEP = 1.0e-6, 0.1
+"""Time steps that are accepted [s]."""
+
+
 def parser(description: str, *, world_count: int, num_frames: int) -> argparse.ArgumentParser:
     """The options that every example has.
 
@@ -34,36 +42,98 @@ def parser(description: str, *, world_count: int, num_frames: int) -> argparse.A
     """
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     options.add_argument("--world-count", type=positive_int, default=world_count, help="worlds simulated at once")
-    options.add_argument("--num-frames", type=positive_int, default=num_frames, help="frames of 1/60 s to simulate")
     options.add_argument(
-        "--dt", type=positive_float, default=1.0 / 240.0, help="time step in seconds; 1/240 is accepted"
+        "--num-frames",
+        type=positive_int,
+        default=num_frames,
+        help="frames to simulate, of 1/60 s or the next longer time that whole steps make up",
+    )
+    options.add_argument(
+        "--dt", type=time_step, default="1/240", help="time step in seconds; a fraction such as 1/240 will do"
     )
     options.add_argument("--device", default="cpu", help="Warp device, such as cpu or cuda:0")
     options.add_argument("--viewer", choices=("null", "plot"), default="null", help="plot writes a PNG")
-    options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for what is written")
-    options.add_argument("--seed", type=int, default=0, help="of the random differences between worlds")
+    options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for the plot")
+    options.add_argument("--seed", type=natural_int, default=0, help="of the random differences between worlds")
     options.add_argument("--quiet", action="store_true", help="no progress bar, only the summary")
     return options
 
 
-def positive_int(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} must be at least 1")
+def natural_int(text: str, least: int = 0) -> int:
+    """A whole number of at least `least`, for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text} must be at least {least}")
     return value
 
 
-def positive_float(text: str) -> float:
-    """A number above 0, also written as a fraction such as 1/240, for argparse."""
+def positive_int(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    return natural_int(text, least=1)
+
+
+def time_step(text: str) -> float:
+    """A time that a step can have [s], also written as a fraction such as 1/240, for argparse."""
     above, _, below = text.partition("/")
     try:
         value = float(above) / float(below or 1.0)
     except (ValueError, ZeroDivisionError):
         raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
-    if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} must be above 0")
+    if not SHORTEST_STEP <= value <= LONGEST_STEP:
+        raise argparse.ArgumentTypeError(f"{text} must be from {SHORTEST_STEP:g} to {LONGEST_STEP:g} s")
     return value
+
+
+def steps_in(interval: float, dt: float) -> int:
+    """The least number of steps that make up an interval, both in seconds."""
+    # 1/120 over 1/240 may come out a little above 2.
+    return max(1, math.ceil(interval / dt - 1.0e-6))
+
+
+def step_text(dt: float) -> str:
+    """A time step for people: ``1/240 s``, or ``0.003 s`` where that is no such fraction."""
+    rate = round(1.0 / dt)
+    return f"1/{rate} s" if math.isclose(rate * dt, 1.0, rel_tol=1.0e-9) else f"{dt:g} s"
+
+
+def count_text(count: int, noun: str) -> str:
+    """``1 robot``, ``2 robots``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int) -> None:
+    """Starts Warp, and finds at once what would spoil a run later: device, memory, matplotlib, output folder.
+
+    Args:
+        options: the parser, which reports what is wrong.
+        args: what it parsed.
+        world_bytes: memory that one world needs at most, while it is built and for what is recorded of it.
+
+    Raises:
+        SystemExit: something of it is missing; the message says what to do.
+    """
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if args.world_count * world_bytes > there:
+        options.error(
+            f"--world-count {args.world_count}: so many worlds need {1e-9 * args.world_count * world_bytes:,.0f} GB of "
+            f"memory; there are {1e-9 * there:.0f} GB, enough for {there // world_bytes:,} worlds"
+        )
+    if args.viewer == "plot":
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            options.error('--viewer plot needs matplotlib: pip install -e ".[examples]"')
+        try:
+            args.output_path.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=args.output_path).close()
+        except OSError as error:
+            options.error(
+                f"--output-path {args.output_path}: cannot write there ({error.strerror}); name another folder"
+            )
+    start_warp(options, args.device)
 
 
 def start_warp(options: argparse.ArgumentParser, device: str) -> None:
@@ -80,6 +150,15 @@ def start_warp(options: argparse.ArgumentParser, device: str) -> None:
     except (ValueError, RuntimeError):
         there = ", ".join(str(d) for d in wp.get_devices())
         options.error(f"there is no device {device!r}; there are: {there}")
+
+
+def run(main: Callable[[], None]) -> None:
+    """Calls an example's `main`; Ctrl-C ends it with a word and the exit status that shells know, not with a traceback."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\nstopped", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 def progress(frames: int, quiet: bool, label: str):
@@ -113,14 +192,9 @@ def new_figure(mosaic, **options):
     Args:
         mosaic: names of the axes, row by row, as ``plt.subplot_mosaic`` takes them.
         options: passed on to it.
-
-    Raises:
-        SystemExit: matplotlib is missing; the message says how to get it.
     """
-    try:
-        import matplotlib
-    except ImportError:
-        raise SystemExit('--viewer plot needs matplotlib: pip install -e ".[examples]"') from None
+    import matplotlib
+
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

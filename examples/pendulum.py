@@ -17,6 +17,8 @@ from newton_like.solvers import SolverFeatherstone
 
 ROD = 0.5
 FRAME = 1.0 / 60.0
+WORLD_BYTES, FRAME_BYTES = 8_000, 64
+"""Memory that a world needs while it is built, and for every frame that is recorded and evaluated."""
 
 
 def build(worlds: int, seed: int, device: str) -> nl.Model:
@@ -63,7 +65,11 @@ def plot(seconds: np.ndarray, error: np.ndarray, path: np.ndarray, folder: Path)
         axes["paths"].plot(*path[:, world].T, lw=0.7, color=f"C{world}", label=f"world {world}")
         axes["paths"].plot(*path[-1, world], "o", ms=5, color=f"C{world}")
     axes["paths"].plot(0.0, 0.0, "k.", ms=8)
-    axes["paths"].set(title="Paths of the lower ends", xlabel="x in m", ylabel="z in m", aspect="equal")
+    reach = 2.2 * ROD
+    axes["paths"].set(
+        title="Paths of the lower ends", xlabel="x in m", ylabel="z in m",
+        aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach),
+    )  # fmt: skip
     axes["paths"].legend(loc="upper right", fontsize=7)
     common.band(axes["energy"], seconds, 100.0 * error, "C0")
     axes["energy"].set(title="Error of the energy", xlabel="s", ylabel="% of the swing from hanging to upright")
@@ -80,15 +86,17 @@ def main(arguments: list[str] | None = None) -> None:
     """
     options = common.parser("Double pendulums swing.", world_count=256, num_frames=600)
     args = options.parse_args(arguments)
-    common.start_warp(options, args.device)
-    common.say(f"building {args.world_count} worlds; kernels are compiled the first time ...", args.quiet)
+    common.prepare(options, args, WORLD_BYTES + FRAME_BYTES * args.num_frames)
+    common.say(
+        f"building {common.count_text(args.world_count, 'world')}; kernels are compiled the first time ...", args.quiet
+    )
     model = build(args.world_count, args.seed, args.device)
     solver, state = SolverFeatherstone(model), model.state()
     solver.reset(state)
     # What it takes to lift both rods from hanging to upright.
     mass = model.body_mass.numpy()[0]
     scale = 9.81 * mass * (ROD + 3.0 * ROD)
-    substeps = max(1, round(FRAME / args.dt))
+    substeps = common.steps_in(FRAME, args.dt)
 
     energies, path, busy = [energy(model, state)], [tips(model, state)], 0.0
     solver.step(state, state.clone(), dt=args.dt)
@@ -103,13 +111,13 @@ def main(arguments: list[str] | None = None) -> None:
 
     healthy = solver.check(state)
     if not healthy.any():
-        raise SystemExit(f"no world is healthy after steps of {args.dt:g} s; give a smaller --dt")
+        raise SystemExit(f"no world is healthy after steps of {common.step_text(args.dt)}; give a smaller --dt")
     error = ((np.array(energies) - energies[0]) / scale)[:, healthy]
     seconds = args.dt * substeps * np.arange(len(error))
     worst = np.abs(error).max(axis=0)
     common.summary(
-        f"Swing of {args.world_count} double pendulums, {seconds[-1]:.2f} s, time step 1/{1.0 / args.dt:.0f} s, "
-        f"{model.device}",
+        f"Swing of {common.count_text(args.world_count, 'double pendulum')}, {seconds[-1]:.2f} s, "
+        f"time step {common.step_text(args.dt)}, {model.device}",
         [
             ("healthy", f"{healthy.sum()} of {args.world_count} worlds"),
             (
@@ -128,4 +136,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    common.run(main)

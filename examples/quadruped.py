@@ -19,7 +19,7 @@ from newton_like import assets
 from newton_like.solvers import SolverFeatherstone
 
 CONTROL = 1.0 / 120.0
-"""The drives get new targets at these intervals, whatever the time step [s]."""
+"""The drives get new targets at these intervals [s], or at the next longer ones that whole steps make up."""
 FRAME = 2
 """Control intervals in a frame."""
 FOOT_RADIUS = 0.02
@@ -30,6 +30,8 @@ STIFFNESS, DAMPING = 200.0, 4.0
 """Gains of the drives [N m/rad], [N m s/rad]: critical for a leg of 0.02 kg m^2 seen from its hip, and soft enough to
 give when a foot touches down. Twice as stiff, the trunk bounces from foot to foot."""
 TEST_TIME, TEST_DISTANCE, TEST_TILT = 5.0, 0.5, 30.0
+WORLD_BYTES, FRAME_BYTES = 80_000, 64
+"""Memory that a world needs while it is built, and for every frame that is recorded and evaluated."""
 
 Targets = wp.types.vector(12, float)
 
@@ -135,6 +137,11 @@ class Walk:
         self.leg_target.append(target_q[7:10].copy())
 
     @property
+    def title(self) -> str:
+        """``4096 quadrupeds``."""
+        return common.count_text(self.worlds, "quadruped")
+
+    @property
     def touching(self) -> np.ndarray:
         """Which feet are on the ground, ``[frames, worlds, 4]``."""
         return np.array(self.load) > TOUCHING
@@ -150,8 +157,8 @@ class Walk:
 
 
 def timing(dt: float) -> tuple[int, float]:
-    """Steps in a control interval, and the length of a frame [s]: 1/60 s where the time step divides it."""
-    substeps = max(1, round(CONTROL / dt))
+    """Steps in a control interval, and the length of a frame [s]: 1/60 s where the time step divides 1/120 s."""
+    substeps = common.steps_in(CONTROL, dt)
     return substeps, FRAME * substeps * dt
 
 
@@ -190,10 +197,13 @@ def report(walk: Walk, busy: float) -> None:
     upright = healthy & (tilt.max(axis=0) < TEST_TILT)
     end = ahead[-1]
     common.summary(
-        f"Trot of {walk.worlds} quadrupeds, {seconds:.2f} s, time step 1/{1.0 / walk.dt:.0f} s, {walk.model.device}",
+        f"Trot of {walk.title}, {seconds:.2f} s, time step {common.step_text(walk.dt)}, {walk.model.device}",
         [
-            ("distance walked", f"{end.mean():.2f} m, spread {end.std():.3f} m, {end.min():.2f} to {end.max():.2f} m"),
-            ("drift to the left", f"{left[-1].mean():.2f} m, spread {left[-1].std():.3f} m"),
+            (
+                "distance walked",
+                f"{end.mean():z.2f} m, spread {end.std():.3f} m, {end.min():z.2f} to {end.max():z.2f} m",
+            ),
+            ("drift to the left", f"{left[-1].mean():z.2f} m, spread {left[-1].std():.3f} m"),
             (
                 "upright",
                 f"{upright.sum()} of {walk.worlds} worlds; tilt {tilt.mean():.1f} deg, at most {tilt.max():.1f} deg",
@@ -217,7 +227,7 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> N
         wp.synchronize_device(device)
         return time.perf_counter() - begin
 
-    warm = round(1.0 / walk.frame_time)
+    warm = common.steps_in(1.0, walk.frame_time)
     frames = max(1, int(np.ceil(least / max(burst(warm) / warm, 1.0e-9))))
     rates = [
         walk.worlds * frames * FRAME * walk.substeps / burst(frames) for _ in common.progress(bursts, quiet, "bursts")
@@ -225,8 +235,8 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> N
     if not walk.solver.check(walk.state).all():
         raise SystemExit("benchmark: not all worlds are healthy, the rates mean nothing")
     common.summary(
-        f"Trot of {walk.worlds} quadrupeds, time step 1/{1.0 / walk.dt:.0f} s, {device}, "
-        f"{bursts} bursts of {frames} frames",
+        f"Trot of {walk.title}, time step {common.step_text(walk.dt)}, {device}, "
+        f"{bursts} bursts of {common.count_text(frames, 'frame')}",
         [
             ("ready after", f"{walk.ready:.1f} s of building and compiling"),
             ("median", f"{np.median(rates):,.0f} world-steps/s"),
@@ -241,9 +251,12 @@ def check(walk: Walk) -> None:
     ahead, _ = walk.travelled()
     tilt = np.degrees(np.max(walk.tilt, axis=0))
     fallen = np.flatnonzero(~(walk.solver.check(walk.state) & (tilt < TEST_TILT)))
-    assert not len(fallen), f"{len(fallen)} of {walk.worlds} worlds fell, the first is world {fallen[0]}"
-    way = ahead[round(TEST_TIME / walk.frame_time)]
-    assert way.min() >= TEST_DISTANCE, f"world {way.argmin()} walked only {way.min():.2f} m in {TEST_TIME:.0f} s"
+    # Raised by hand: python -O leaves assertions out.
+    if len(fallen):
+        raise AssertionError(f"{len(fallen)} of {walk.worlds} worlds fell, the first is world {fallen[0]}")
+    way = ahead[common.steps_in(TEST_TIME, walk.frame_time)]
+    if way.min() < TEST_DISTANCE:
+        raise AssertionError(f"world {way.argmin()} walked only {way.min():.2f} m in {TEST_TIME:.0f} s")
 
 
 def plot(walk: Walk, folder: Path) -> Path:
@@ -256,7 +269,7 @@ def plot(walk: Walk, folder: Path) -> Path:
     ahead, left = walk.travelled()
     seconds = walk.frame_time * np.arange(len(ahead))
     figure.suptitle(
-        f"Open-loop trot of {walk.worlds} quadrupeds, time step 1/{1.0 / walk.dt:.0f} s", fontsize=13, fontweight="bold"
+        f"Open-loop trot of {walk.title}, time step {common.step_text(walk.dt)}", fontsize=13, fontweight="bold"
     )
 
     common.band(axes["way"], seconds, ahead, "C0")
@@ -275,7 +288,7 @@ def plot(walk: Walk, folder: Path) -> Path:
     axes["tracks"].plot(ahead[-1], left[-1], ".", ms=2.5, color="C3", alpha=0.6)
     reach = max(0.3, 1.2 * np.abs(left).max())
     axes["tracks"].set(
-        title=f"Tracks from above ({len(shown)} worlds, all ends)",
+        title=f"Tracks from above ({common.count_text(len(shown), 'world')}, all ends)",
         xlabel="m ahead", ylabel="m to the left", ylim=(-reach, reach),
     )  # fmt: skip
 
@@ -323,11 +336,15 @@ def main(arguments: list[str] | None = None) -> None:
         "--benchmark", action="store_true", help="print steady throughput instead of walking --num-frames"
     )
     args = options.parse_args(arguments)
-    common.start_warp(options, args.device)
-    needed = round(TEST_TIME / timing(args.dt)[1])
+    if args.benchmark and (args.test or args.viewer != "null"):
+        options.error("--benchmark records nothing to draw or to test: leave --viewer plot and --test to another run")
+    needed = common.steps_in(TEST_TIME, timing(args.dt)[1])
     if args.test and args.num_frames < needed:
         options.error(f"--test looks at {TEST_TIME:.0f} s: give --num-frames {needed} or more")
-    common.say(f"building {args.world_count} worlds; kernels are compiled the first time ...", args.quiet)
+    common.prepare(options, args, WORLD_BYTES + (0 if args.benchmark else FRAME_BYTES * args.num_frames))
+    common.say(
+        f"building {common.count_text(args.world_count, 'world')}; kernels are compiled the first time ...", args.quiet
+    )
     walk = Walk(args.world_count, args.dt, args.device, args.seed)
     if args.benchmark:
         benchmark(walk, args.quiet)
@@ -336,9 +353,12 @@ def main(arguments: list[str] | None = None) -> None:
     if args.viewer == "plot":
         print(f"  plot in {plot(walk, args.output_path)}")
     if args.test:
-        check(walk)
+        try:
+            check(walk)
+        except AssertionError as failure:
+            raise SystemExit(f"test failed: {failure}") from None
         print("  test passed")
 
 
 if __name__ == "__main__":
-    main()
+    common.run(main)

@@ -1,5 +1,11 @@
 """The examples do what they say: the gait keeps its formulas' promises, robots walk, pendulums keep their energy."""
 
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -167,9 +173,9 @@ def test_plot_is_an_image_with_something_on_it(example, capsys, tmp_path):
     assert str(file) in said
     pixels = image.imread(file)
     assert min(pixels.shape[:2]) >= 600
-    # Nothing but white paper and black letters would have no colour: the curves are there.
+    # White paper, black letters and the strokes of a legend have less colour than a thousandth: the curves are there.
     colourful = np.ptp(pixels[..., :3], axis=2) > 0.3
-    assert 0.005 < colourful.mean() < 0.5
+    assert 0.002 < colourful.mean() < 0.5
 
 
 def test_one_world_one_frame(capsys, tmp_path):
@@ -199,28 +205,112 @@ def test_benchmark_prints_rates(capsys):
     assert "median" in said and "world-steps/s" in said and "ready after" in said
 
 
+BOTH = pytest.mark.parametrize("example", [quadruped, pendulum], ids=["quadruped", "pendulum"])
+
+
+def refused(example, capsys, *arguments: str) -> str:
+    """The one line that says why; nothing was built before it."""
+    with pytest.raises(SystemExit) as stopped:
+        example.main(list(arguments))
+    assert stopped.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "building" not in said.err
+    return said.err.splitlines()[-1]
+
+
+@BOTH
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (["--world-count", "0"], "at least 1"),
-        (["--num-frames", "x"], "invalid"),
-        (["--dt", "1/0"], "is no number"),
-        (["--dt", "-0.01"], "above 0"),
-        (["--device", "toaster"], "there are: "),
-        (["--test", "--num-frames", "10"], "--num-frames 300"),
+        (["--world-count", "0"], "--world-count: 0 must be at least 1"),
+        (["--world-count", "1.5"], "--world-count: '1.5' is no whole number"),
+        (["--world-count", "1000000000000"], r"GB, enough for [\d,]+ worlds"),
+        (["--num-frames", "x"], "--num-frames: 'x' is no whole number"),
+        (["--num-frames", "0"], "at least 1"),
+        (["--seed", "-1"], "--seed: -1 must be at least 0"),
+        (["--dt", "1/0"], "'1/0' is no number"),
+        (["--dt", "-0.01"], "--dt: -0.01 must be from 1e-06 to 0.1 s"),
+        (["--dt", "nan"], "from 1e-06 to 0.1 s"),
+        (["--dt", "1"], "from 1e-06 to 0.1 s"),
+        (["--device", "toaster"], "there are: .*cpu"),
         (["--viewer", "hologram"], "null"),
+        (["--viewer", "plot", "--output-path", "/dev/null"], "--output-path /dev/null: cannot write there .*another"),
+        (["--viewer", "plot", "--output-path", "/dev/null/deeper"], "cannot write there"),
     ],
 )
-def test_wrong_options_are_named(arguments, cure, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        quadruped.main(arguments)
-    assert stopped.value.code == 2
-    assert cure in capsys.readouterr().err
+def test_wrong_options_are_named(example, arguments, cure, capsys):
+    line = refused(example, capsys, *arguments)
+    assert re.search(cure, line), line
 
 
-def test_fractions_are_numbers():
-    assert common.positive_float("1/240") == 1.0 / 240.0
-    assert common.positive_float("0.002") == 0.002
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        (["--test", "--num-frames", "10"], "--num-frames 300"),
+        (["--test", "--benchmark"], "leave --viewer plot and --test"),
+        (["--viewer", "plot", "--benchmark"], "leave --viewer plot and --test"),
+    ],
+)
+def test_options_that_exclude_each_other(arguments, cure, capsys):
+    assert cure in refused(quadruped, capsys, *arguments)
+
+
+@BOTH
+def test_missing_matplotlib_is_told_before_the_run(example, capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    line = refused(example, capsys, "--viewer", "plot", "--output-path", str(tmp_path))
+    assert 'pip install -e ".[examples]"' in line
+
+
+def test_failed_test_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(quadruped, "TEST_DISTANCE", 1000.0)
+    with pytest.raises(SystemExit, match=r"^test failed: world \d walked only \d\.\d\d m in 5 s$"):
+        quadruped.main(["--test", "--world-count", "2", "--quiet"])
+    assert "test passed" not in capsys.readouterr().out
+
+
+@BOTH
+def test_interrupt_ends_it_with_a_word(example):
+    """Ctrl-C: no traceback, and the status that shells expect of it."""
+    command = [sys.executable, "-m", example.__name__, "--num-frames", "1000000", "--world-count", "2"]
+    # A shell that started the tests in the background has told its children to ignore the signal.
+    process = subprocess.Popen(
+        command,
+        cwd=Path(__file__).resolve().parent.parent,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        early = ""
+        while "building" not in early:
+            early = process.stderr.readline()
+            assert early, "it ended by itself"
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert rest.splitlines()[-1] == "stopped" and "Traceback" not in rest
+
+
+def test_time_steps_are_read_and_written():
+    assert common.time_step("1/240") == 1.0 / 240.0
+    assert common.time_step("0.002") == 0.002
+    assert [common.step_text(dt) for dt in (1.0 / 240.0, 0.002, 0.003)] == ["1/240 s", "1/500 s", "0.003 s"]
+
+
+def test_frames_are_whole_steps_and_not_shorter_than_asked(rng):
+    """1/60 s for the steps that divide it; the default number of frames is at least five seconds for all."""
+    for rate in (120, 240, 360, 480, 1200):
+        assert quadruped.timing(1.0 / rate)[1] == pytest.approx(1.0 / 60.0, rel=1e-12)
+        assert common.steps_in(1.0 / 60.0, 1.0 / rate) == rate // 60
+    for dt in np.exp(rng.uniform(np.log(common.SHORTEST_STEP), np.log(common.LONGEST_STEP), 100)):
+        substeps, frame = quadruped.timing(dt)
+        assert frame == pytest.approx(quadruped.FRAME * substeps * dt)
+        # A millionth of a step is forgiven.
+        assert frame * 300 > 5.0 - 1e-3 * dt
+        assert substeps == 1 or (substeps - 1) * dt < quadruped.CONTROL
 
 
 def test_double_pendulums_keep_their_energy():

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
+from enum import Enum
 
 import numpy as np
+import warp as wp
 
 from newton_like.types import Axis
 
@@ -25,11 +28,62 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
         raise TypeError(f"{what} must be a number, not {value!r}")
     try:
         number = float(value.value) if hasattr(value, "value") else float(value)
+    except OverflowError:
+        raise ValueError(f"{what} has more than 308 digits; give a smaller number") from None
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what} must be a number, not {value!r}") from error
     if math.isnan(number) or (finite and math.isinf(number)):
         raise ValueError(f"{what} is {number}; give a {'finite ' if finite else ''}number")
     return number
+
+
+def as_list(value, what: str, entries: str) -> list:
+    """Entries of a list, a tuple, an array or whatever else holds some in an order.
+
+    Args:
+        value: the entries.
+        what: their name in the error.
+        entries: what they should be, for the error.
+
+    Raises:
+        TypeError: ``value`` holds no entries, or none in an order, or is a text.
+    """
+    if isinstance(value, wp.array):
+        value = value.numpy()
+    try:
+        if isinstance(value, str | bytes | dict | set | frozenset):
+            raise TypeError
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{what} must be a list of {entries}, not {value!r}") from None
+
+
+def as_flag(value, what: str) -> bool:
+    """A truth value: ``True``, ``False``, 1 or 0, of Python or NumPy.
+
+    Raises:
+        TypeError: ``value`` is something else; the text ``"False"`` for instance would count as true in Python.
+    """
+    if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
+        return bool(value)
+    raise TypeError(f"{what} must be True or False, not {value!r}")
+
+
+def as_member(enum, value, what: str):
+    """Member of an enumeration from that member or its number.
+
+    Raises:
+        TypeError: ``value`` is no integer, or a member of another enumeration.
+        ValueError: no member has that number.
+    """
+    if isinstance(value, enum):
+        return value
+    names = ", ".join(enum.__members__)
+    if isinstance(value, bool | np.bool_ | Enum) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{what} must be a {enum.__name__}, not {value!r}; use {names}")
+    if int(value) not in set(enum):
+        raise ValueError(f"{what}: {value} is no {enum.__name__}; use {names}")
+    return enum(int(value))
 
 
 def as_vector(value, length: int, what: str) -> tuple[float, ...]:
@@ -39,15 +93,13 @@ def as_vector(value, length: int, what: str) -> tuple[float, ...]:
         TypeError: ``value`` is not a sequence of numbers.
         ValueError: it has another length, or a number that is not finite.
     """
-    if isinstance(value, str | bytes):
-        raise TypeError(f"{what} must be {length} numbers, not {value!r}")
     try:
-        parts = np.asarray([as_number(part, what) for part in value], dtype=np.float64)
+        parts = tuple(as_number(part, what) for part in as_list(value, what, "numbers"))
     except TypeError as error:
         raise TypeError(f"{what} must be {length} numbers, not {value!r}") from error
-    if parts.size != length:
-        raise ValueError(f"{what} must have {length} numbers, not {parts.size}: {value!r}")
-    return tuple(parts.tolist())
+    if len(parts) != length:
+        raise ValueError(f"{what} must have {length} numbers, not {len(parts)}: {value!r}")
+    return parts
 
 
 def as_axis(value, what: str = "axis") -> tuple[float, float, float]:
@@ -63,7 +115,7 @@ def as_axis(value, what: str = "axis") -> tuple[float, float, float]:
             raise type(error)(f"{what}: {error}") from None
     vector = as_vector(value, 3, what)
     length = math.hypot(*vector)
-    if length < 1.0e-12:
+    if not 1.0e-12 <= length < math.inf:
         raise ValueError(f"{what} {vector} has length {length:g} and so no direction; give an axis such as (0, 0, 1)")
     return tuple(component / length for component in vector)
 
@@ -76,7 +128,10 @@ def as_matrix33(value, what: str) -> tuple[tuple[float, float, float], ...]:
         ValueError: it has another shape, or a number that is not finite.
     """
     try:
-        matrix = np.array(value, dtype=np.float64)
+        matrix = np.array(value)
+        if matrix.dtype.kind not in "fiub":
+            raise TypeError
+        matrix = matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what} must be a 3x3 matrix of numbers, not {value!r}") from error
     if matrix.shape not in ((3, 3), (9,)):
@@ -93,9 +148,12 @@ def as_index(value, what: str, count: int, *, lowest: int = 0) -> int:
         TypeError: ``value`` is not an integer.
         IndexError: it is outside that range.
     """
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise TypeError(f"{what} must be an index (an integer), not {value!r}")
-    index = value.__index__()
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        index = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be an index (an integer), not {value!r}") from None
     if not lowest <= index < count:
         raise IndexError(f"{what} {index} is out of range: {count} exist" + (", -1 is the world" if lowest < 0 else ""))
     return index

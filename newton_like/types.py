@@ -258,10 +258,9 @@ def warp_types(dtype) -> SimpleNamespace:
     Raises:
         TypeError: any other type.
     """
-    if dtype is float or dtype == np.float32:
-        dtype = wp.float32
-    elif dtype == np.float64:
-        dtype = wp.float64
-    if dtype not in _WARP_TYPES:
-        raise TypeError(f"dtype {dtype!r} is no scalar type of a model; use wp.float32 or wp.float64")
-    return _WARP_TYPES[dtype]
+    names = {float: wp.float32, np.float32: wp.float32, np.float64: wp.float64}
+    names |= {np.dtype(np.float32): wp.float32, np.dtype(np.float64): wp.float64}
+    try:
+        return _WARP_TYPES[names.get(dtype, dtype)]
+    except (KeyError, TypeError):
+        raise TypeError(f"dtype {dtype!r} is no scalar type of a model; use wp.float32 or wp.float64") from None

@@ -106,10 +106,10 @@ def test_as_transform_takes_what_people_write():
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ([1, 2, 3], TypeError, "arm: .*3 numbers.*seven"),
+        ([1, 2, 3], ValueError, "arm: .*3 numbers.*seven"),
         ("nonsense", TypeError, "arm: 'nonsense' is no transform"),
         (5, TypeError, "arm: 5 is no transform"),
-        ([0, 0, float("nan"), 0, 0, 0, 1], ValueError, "arm: .*not finite"),
+        ([0, 0, float("nan"), 0, 0, 0, 1], ValueError, "arm is nan; give a finite number"),
         ([0, 0, 0, 0, 0, 0, 1.1], ValueError, "arm: the quaternion .* has length 1.1; normalise it"),
         ([0, 0, 0, 0, 0, 0, 0], ValueError, "length 0; normalise it"),
     ],

@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from newton_like.geometry import inertia as _inertia
-from newton_like.geometry.mesh import Mesh
+from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.types import GeoType
 
 INFINITE_RADIUS = 1.0e6
@@ -33,6 +33,9 @@ INFINITE_RADIUS = 1.0e6
 
 MASSLESS = frozenset({GeoType.NONE, GeoType.PLANE, GeoType.HFIELD})
 """Shape types that never carry mass."""
+
+SOURCES = {GeoType.MESH: Mesh, GeoType.CONVEX_MESH: Mesh, GeoType.HFIELD: Heightfield}
+"""What shapes of the types that need a source have as such."""
 
 
 def _box(density, hx, hy, hz):

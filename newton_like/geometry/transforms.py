@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from newton_like.coercion import as_list, as_number
+
 UNIT_TOLERANCE = 1.0e-3
 """Largest deviation of a given quaternion's length from one. Smaller ones are rounding (float32, printed with four
 digits) and are normalised away; larger ones are mistakes."""
@@ -203,22 +205,21 @@ def as_transform(value, what: str = "transform") -> np.ndarray:
 
     Raises:
         TypeError: ``value`` is none of these.
-        ValueError: a number is not finite, or the quaternion is more than ``UNIT_TOLERANCE`` from unit length.
+        ValueError: there are more or fewer numbers, one is not finite, or the quaternion is more than
+            ``UNIT_TOLERANCE`` from unit length.
     """
     if value is None:
         return IDENTITY.copy()
     cure = "give seven numbers (x, y, z, qx, qy, qz, qw), a pair (position, quaternion) or a wp.transform"
     try:
-        parts = list(value)
+        parts = as_list(value, what, "numbers")
         if len(parts) == 2:
-            parts = [*list(parts[0]), *list(parts[1])]
-        numbers = np.array([float(part) for part in parts], dtype=np.float64)
-    except (TypeError, ValueError) as error:
+            parts = [*as_list(parts[0], what, "numbers"), *as_list(parts[1], what, "numbers")]
+        numbers = np.array([as_number(part, what) for part in parts])
+    except TypeError as error:
         raise TypeError(f"{what}: {value!r} is no transform; {cure}") from error
     if numbers.shape != (7,):
-        raise TypeError(f"{what}: {value!r} has {numbers.size} numbers; {cure}")
-    if not np.all(np.isfinite(numbers)):
-        raise ValueError(f"{what}: {value!r} has a number that is not finite")
+        raise ValueError(f"{what}: {value!r} has {numbers.size} numbers; {cure}")
     length = np.linalg.norm(numbers[3:])
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise ValueError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 
 import numpy as np
 import warp as wp
 
-from newton_like.coercion import as_index, as_matrix33, as_number, as_vector
+from newton_like.coercion import as_flag, as_index, as_list, as_matrix33, as_number, as_vector
 from newton_like.geometry.transforms import as_transform
 from newton_like.model.builder_joints import JointMethods
 from newton_like.model.builder_shapes import ShapeMethods
@@ -22,6 +23,21 @@ from newton_like.types import Axis, AxisType, BodyFlags
 
 DEFAULT_GRAVITY = -9.81
 DEFAULT_GAP = 0.001
+MAX_WORLDS = 2**31
+"""Their indices are int32."""
+
+
+_SETTINGS = {
+    "up_axis": Axis.from_any,
+    "default_joint_cfg": lambda value: _config(value, JointDofConfig, "default_joint_cfg"),
+    "default_shape_cfg": lambda value: _config(value, ShapeConfig, "default_shape_cfg"),
+    "rigid_gap": lambda value: as_number(value, "rigid_gap"),
+    "shape_collision_filter_pairs": lambda value: value if isinstance(value, PairSet) else PairSet(value),
+    "world_count": lambda value: as_index(value, "world_count", MAX_WORLDS),
+}
+"""How attributes that are no lists are read."""
+
+_OTHER_ATTRIBUTES = ("gravity", "world_label", "world_gravity")
 
 
 class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
@@ -65,7 +81,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         for column in COLUMNS:
             setattr(self, column.name, [])
         self.shape_collision_filter_pairs = PairSet()
-        self.up_axis = Axis.from_any(up_axis)
+        self.up_axis = up_axis
         self.gravity = gravity
         self.default_joint_cfg = JointDofConfig()
         self.default_shape_cfg = ShapeConfig()
@@ -77,10 +93,17 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self._forget_neighbours()
 
     def __setattr__(self, name, value):
-        if name in BY_NAME and not isinstance(value, list):
-            if isinstance(value, wp.array):
-                value = value.numpy()
-            value = value.tolist() if isinstance(value, np.ndarray) else list(value)
+        if name in BY_NAME:
+            if not isinstance(value, list):
+                value = value.numpy() if isinstance(value, wp.array) else value
+                entries = value.tolist() if isinstance(value, np.ndarray) else value
+                value = as_list(entries, f"builder.{name}", f"entries, one for each {BY_NAME[name].kind}")
+        elif name in _SETTINGS:
+            value = _SETTINGS[name](value)
+        elif type(self) is ModelBuilder and not name.startswith("_") and name not in _OTHER_ATTRIBUTES:
+            close = difflib.get_close_matches(name, [*BY_NAME, *_SETTINGS, *_OTHER_ATTRIBUTES], n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise AttributeError(f"a ModelBuilder has no attribute {name!r} to set{hint}")
         super().__setattr__(name, value)
 
     @property
@@ -95,7 +118,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self._gravity = None if value is None else self._gravity_vector(value)
 
     def _gravity_vector(self, value) -> tuple[float, float, float]:
-        if np.ndim(value) == 0:
+        if np.isscalar(value) or getattr(value, "shape", None) == ():
             value = as_number(value, "gravity")
             return tuple(value if axis == self.up_axis else 0.0 for axis in Axis)
         return as_vector(value, 3, "gravity")
@@ -190,6 +213,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         com = (0.0, 0.0, 0.0) if com is None else as_vector(com, 3, f"{what}: com")
         inertia = ((0.0, 0.0, 0.0),) * 3 if inertia is None else as_matrix33(inertia, f"{what}: inertia")
         xform = as_transform(xform, f"{what}: xform")
+        lock_inertia = as_flag(lock_inertia, f"{what}: lock_inertia")
+        is_kinematic = as_flag(is_kinematic, f"{what}: is_kinematic")
         self.body_label.append(label)
         self.body_world.append(self.current_world)
         self.body_mass.append(mass)
@@ -198,7 +223,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.body_flags.append(int(BodyFlags.KINEMATIC if is_kinematic else BodyFlags.DYNAMIC))
         self.body_q.append(tuple(xform.tolist()))
         self.body_qd.append((0.0,) * 6)
-        self.body_lock_inertia.append(bool(lock_inertia))
+        self.body_lock_inertia.append(lock_inertia)
         return index
 
     def add_body(
@@ -292,6 +317,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
             self.joint_articulation[joint] = articulation
 
     def _articulation_joints(self, joints, what: str) -> list[int]:
+        joints = as_list(joints, f"{what}: joints", "joint indices")
         joints = [as_index(joint, f"{what}: joint", self.joint_count) for joint in joints]
         if not joints:
             raise ValueError(f"{what} has no joints; give the indices that the add_joint methods returned")
@@ -310,7 +336,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
     def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
         """Merges welded bodies; see :func:`newton_like.model.collapse.collapse_fixed_joints`."""
-        return collapse_fixed_joints(self, verbose=verbose, joints_to_keep=joints_to_keep)
+        return collapse_fixed_joints(self, verbose=as_flag(verbose, "verbose"), joints_to_keep=joints_to_keep)
 
     def add_urdf(self, source, **options):
         """Adds the robot of a URDF file or text; see :func:`newton_like.importers.urdf.add_urdf`."""
@@ -398,6 +424,12 @@ class _Neighbours:
                 self._joints.setdefault(body, []).append(joint)
         self._joint_count = builder.joint_count
         return self._joints
+
+
+def _config(value, kind: type, name: str):
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, not {value!r}")
+    return value
 
 
 def _importer(name: str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from newton_like.coercion import as_index, as_number, as_vector
+from newton_like.coercion import as_flag, as_index, as_list, as_member, as_number, as_vector
 from newton_like.geometry.transforms import (
     UNIT_TOLERANCE,
     as_transform,
@@ -72,10 +72,10 @@ class JointMethods:
         Raises:
             ValueError: the number of axes does not fit the type, or parent and child are the same body.
         """
-        joint_type = JointType(joint_type)
         index = self.joint_count
         label = f"joint_{index}" if label is None else str(label)
         what = f"joint {label!r} (index {index})"
+        joint_type = as_member(JointType, joint_type, f"{what}: joint_type")
         parent = as_index(parent, f"{what}: parent body", self.body_count, lowest=-1)
         child = as_index(child, f"{what}: child body", self.body_count)
         if parent == child:
@@ -89,6 +89,10 @@ class JointMethods:
         linear, angular, rest = self._joint_axes(joint_type, linear_axes, angular_axes, what)
         parent_xform = as_transform(parent_xform, f"{what}: parent_xform")
         child_xform = as_transform(child_xform, f"{what}: child_xform")
+        enabled = as_flag(enabled, f"{what}: enabled")
+        if collision_filter_parent is None:
+            collision_filter_parent = parent >= 0 or joint_type == JointType.FIXED
+        collision_filter_parent = as_flag(collision_filter_parent, f"{what}: collision_filter_parent")
 
         self.joint_label.append(label)
         self.joint_world.append(self.current_world)
@@ -96,7 +100,7 @@ class JointMethods:
         self.joint_parent.append(parent)
         self.joint_child.append(child)
         self.joint_articulation.append(-1)
-        self.joint_enabled.append(bool(enabled))
+        self.joint_enabled.append(enabled)
         self.joint_X_p.append(tuple(parent_xform.tolist()))
         self.joint_X_c.append(tuple(child_xform.tolist()))
         self.joint_dof_dim.append((len(linear), len(angular)))
@@ -120,9 +124,7 @@ class JointMethods:
 
         if joint_type in (JointType.FREE, JointType.DISTANCE):
             self._place_free_joint(index)
-        if collision_filter_parent is None:
-            collision_filter_parent = parent >= 0 or joint_type == JointType.FIXED
-        self.joint_collision_filter_parent.append(bool(collision_filter_parent))
+        self.joint_collision_filter_parent.append(collision_filter_parent)
         if collision_filter_parent:
             self._filter_bodies(parent, child)
         return index
@@ -132,7 +134,11 @@ class JointMethods:
         wanted_linear, wanted_angular, rest = _LAYOUT[joint_type]
         result = []
         for given, wanted, name in ((linear_axes, wanted_linear, "linear"), (angular_axes, wanted_angular, "angular")):
-            axes = [cfg if isinstance(cfg, JointDofConfig) else JointDofConfig(axis=cfg) for cfg in given or ()]
+            entries = [] if given is None else as_list(given, f"{what}: {name}_axes", "axes or JointDofConfigs")
+            try:
+                axes = [cfg if isinstance(cfg, JointDofConfig) else JointDofConfig(axis=cfg) for cfg in entries]
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"{what}: {name} {error}") from None
             if given is None and rest is not None and wanted:
                 axes = [JointDofConfig.create_unlimited(axis) for axis in XYZ]
             if wanted is not None and len(axes) != wanted:
@@ -165,7 +171,7 @@ class JointMethods:
 
     def _axis_config(self, axis, settings: dict, label: str | None) -> JointDofConfig:
         """Configuration of a single axis: the one given, or the defaults with the settings that are not None."""
-        what = f"joint {f'joint_{self.joint_count}' if label is None else label!r}"
+        what = self._new_joint(label)
         settings = {name: value for name, value in settings.items() if value is not None}
         if isinstance(axis, JointDofConfig):
             if settings:
@@ -174,6 +180,10 @@ class JointMethods:
         if axis is not None:
             settings["axis"] = axis
         return self._default_with(settings, what)
+
+    def _new_joint(self, label: str | None) -> str:
+        """Name of the joint that is being added, for messages."""
+        return f"joint {f'joint_{self.joint_count}' if label is None else label!r}"
 
     def _default_with(self, settings: dict, what: str) -> JointDofConfig:
         try:
@@ -308,15 +318,19 @@ class JointMethods:
             target_qd: angular velocity that the drive follows [rad/s], three numbers; ``None`` is zero.
             rest_q: orientation in which the spring rests, a quaternion; ``None`` is no turn.
         """
-        given = locals()
-        settings = {name: given[name] for name in _BALL_SETTINGS if given[name] is not None}
-        speeds = (None,) * 3 if target_qd is None else as_vector(target_qd, 3, "target_qd")
+        arguments = locals()
+        settings = {name: arguments[name] for name in _BALL_SETTINGS if arguments[name] is not None}
+        what = self._new_joint(label)
+        speeds = (None,) * 3 if target_qd is None else as_vector(target_qd, 3, f"{what}: target_qd")
         axes = [
-            self._default_with({**_NOT_FOR_BALL, "axis": axis, "target_qd": speed, **settings}, f"ball joint {label!r}")
+            self._default_with({**_NOT_FOR_BALL, "axis": axis, "target_qd": speed, **settings}, what)
             for axis, speed in zip(XYZ, speeds, strict=True)
         ]
-        orientations = {"joint_target_q": target_q, "joint_rest_q": rest_q}
-        orientations = {name: _quaternion(q, name) for name, q in orientations.items() if q is not None}
+        orientations = {
+            name: _quaternion(q, f"{what}: {name}")
+            for name, q in (("target_q", target_q), ("rest_q", rest_q))
+            if q is not None
+        }
         joint = self.add_joint(
             JointType.BALL,
             parent,
@@ -330,7 +344,7 @@ class JointMethods:
         )
         start = self.joint_q_start[joint]
         for name, q in orientations.items():
-            getattr(self, name)[start : start + 4] = q
+            getattr(self, f"joint_{name}")[start : start + 4] = q
         return joint
 
     def add_joint_fixed(
@@ -404,7 +418,9 @@ class JointMethods:
             min_distance: smallest distance [m], negative for none.
             max_distance: largest distance [m], negative for none.
         """
-        low, high = as_number(min_distance, "min_distance"), as_number(max_distance, "max_distance", finite=False)
+        what = self._new_joint(label)
+        low = as_number(min_distance, f"{what}: min_distance")
+        high = as_number(max_distance, f"{what}: max_distance", finite=False)
         joint = self.add_joint(
             JointType.DISTANCE,
             parent,
@@ -500,8 +516,9 @@ class JointMethods:
             raise ValueError(f"{what}: that one follows another joint itself; follow that joint directly")
         if joint in self.joint_mimic_joint:
             raise ValueError(f"{what}: another joint follows it already; let both follow the same joint")
+        coeffs = as_vector(coeffs, 2, f"{what}: coeffs")
         self.joint_mimic_joint[joint] = reference
-        self.joint_mimic_coeffs[joint] = as_vector(coeffs, 2, f"{what}: coeffs")
+        self.joint_mimic_coeffs[joint] = coeffs
 
 
 _DOF_SETTINGS = frozenset(JointDofConfig.__dataclass_fields__) - {"axis"}

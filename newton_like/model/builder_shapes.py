@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from newton_like.coercion import as_index, as_number, as_vector
+from newton_like.coercion import as_flag, as_index, as_member, as_number, as_vector
 from newton_like.geometry import inertia
 from newton_like.geometry.mesh import Heightfield, Mesh
-from newton_like.geometry.shapes import MASSLESS, bounding_radius, mass_properties
+from newton_like.geometry.shapes import MASSLESS, SOURCES, bounding_radius, mass_properties
 from newton_like.geometry.transforms import as_transform, quat_between, transform
 from newton_like.model.configs import ShapeConfig
 from newton_like.types import GeoType
@@ -25,8 +25,6 @@ PALETTE = (
     (0.80, 0.56, 0.70),
     (0.55, 0.58, 0.60),
 )
-
-_SOURCES = {GeoType.MESH: Mesh, GeoType.CONVEX_MESH: Mesh, GeoType.HFIELD: Heightfield}
 
 
 class ShapeMethods:
@@ -70,35 +68,49 @@ class ShapeMethods:
             is_static: add no mass, whatever the density.
         """
         index = self.shape_count
-        type = GeoType(type)
         label = f"shape_{index}" if label is None else str(label)
         what = f"shape {label!r} (index {index})"
+        type = as_member(GeoType, type, f"{what}: type")
         body = as_index(body, f"{what}: body", self.body_count, lowest=-1)
         if body >= 0 and self.body_world[body] != self.current_world:
             raise ValueError(
                 f"{what} is added to world {self.current_world}, but {self._describe('body', body)} is in another; "
                 "add shapes in the same begin_world() block as their body"
             )
-        cfg = (self.default_shape_cfg if cfg is None else cfg).copy()
-        if as_site or cfg.is_site:
+        cfg = self.default_shape_cfg if cfg is None else cfg
+        if not isinstance(cfg, ShapeConfig):
+            raise TypeError(f"{what}: cfg must be a ShapeConfig, not {cfg!r}")
+        cfg = cfg.copy()
+        if as_flag(as_site, f"{what}: as_site") or cfg.is_site:
             cfg.mark_as_site()
         cfg.validate(type, what)
         scale = as_vector((1.0, 1.0, 1.0) if scale is None else scale, 3, f"{what}: scale")
-        wanted = _SOURCES.get(type)
+        wanted = SOURCES.get(type)
         if wanted is not None and not isinstance(src, wanted):
             raise TypeError(f"{what}: a {type.name} needs a {wanted.__name__}, not {src!r}")
+        if wanted is None and src is not None:
+            raise ValueError(f"{what}: a {type.name} has no src; leave {src!r} out")
         xform = as_transform(xform, f"{what}: xform")
         if color is None:
             color = getattr(src, "color", None)
         color = PALETTE[index % len(PALETTE)] if color is None else as_vector(color, 3, f"{what}: color")
         opacity = 1.0 if opacity is None else as_number(opacity, f"{what}: opacity")
+        if min(*color, opacity) < 0.0 or max(*color, opacity) > 1.0:
+            raise ValueError(f"{what}: color {color} and opacity {opacity:g} must be from 0 to 1")
+        is_static = as_flag(is_static, f"{what}: is_static")
         try:
             bounding_radius(type, scale, src)  # refuses sizes that make no sense
             part = None
             if body >= 0 and cfg.density > 0.0 and not is_static and type not in MASSLESS:
                 part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)
+                if not all(np.all(np.isfinite(number)) for number in part):
+                    raise OverflowError
         except ValueError as error:
             raise ValueError(f"{what}: {error}") from None
+        except OverflowError:
+            raise ValueError(
+                f"{what}: its mass or inertia is beyond all numbers; give sizes {scale} in metres"
+            ) from None
 
         self.shape_label.append(label)
         self.shape_world.append(self.current_world)
@@ -374,7 +386,7 @@ class ShapeMethods:
             type, scale: how viewers draw it.
             visible: whether they do.
         """
-        cfg = self.default_site_cfg.copy(is_visible=bool(visible))
+        cfg = self.default_site_cfg.copy(is_visible=as_flag(visible, f"site {label!r}: visible"))
         return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, label=label, as_site=True)
 
     def add_shape_collision_filter_pair(self, shape_a: int, shape_b: int) -> None:
@@ -443,7 +455,7 @@ class ShapeMethods:
 
 
 def _factors(scale):
-    return (scale,) * 3 if np.ndim(scale) == 0 and scale is not None else scale
+    return (scale,) * 3 if np.isscalar(scale) or getattr(scale, "shape", None) == () else scale
 
 
 _MATERIAL = (

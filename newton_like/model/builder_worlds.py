@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
-from newton_like.coercion import as_number, as_vector
+from newton_like.coercion import as_flag, as_list, as_number, as_vector
 from newton_like.geometry.transforms import (
     IDENTITY,
     as_transform,
@@ -69,10 +71,11 @@ class WorldMethods:
             ValueError: the builder cannot be copied, see :meth:`add_builder`.
         """
         self._check_source(builder)
-        xform = as_transform(xform)
+        xform = as_transform(xform, "xform")
+        prefix = _prefix(label_prefix, "label_prefix")
         world = self.begin_world(gravity=builder._gravity)
         try:
-            self._append(builder, np.array([world]), xform[None], [label_prefix])
+            self._append(builder, np.array([world]), xform[None], [prefix])
         finally:
             self.end_world()
         return world
@@ -91,9 +94,10 @@ class WorldMethods:
             ValueError: the builder has worlds, another up axis, or is this one.
         """
         self._check_source(builder)
-        xform = as_transform(xform)
+        xform = as_transform(xform, "xform")
+        prefix = _prefix(label_prefix, "label_prefix")
         self._adopt_gravity(builder)
-        self._append(builder, np.array([self._current_world]), xform[None], [label_prefix])
+        self._append(builder, np.array([self._current_world]), xform[None], [prefix])
 
     def replicate(
         self,
@@ -115,32 +119,41 @@ class WorldMethods:
                 along that axis. Worlds never touch, so distance is for the eye only, and the origin has the most
                 digits.
             separate_worlds: false puts all copies into the world that is open (or the shared scene), where they touch.
-            xforms: a transform for each copy, instead of the grid.
+            xforms: a transform for each copy, instead of ``spacing``.
             label_prefixes: a prefix (or ``None``) for the labels of each copy.
 
         Raises:
             TypeError: the number of copies is missing, given twice or no integer.
-            ValueError: it is negative, or ``xforms`` or ``label_prefixes`` have another length.
+            ValueError: it is negative or beyond int32, ``xforms`` or ``label_prefixes`` have another length, or both ``xforms`` and
+                ``spacing`` are given.
             RuntimeError: a world is open and ``separate_worlds`` is true.
         """
         if (copy_count is None) == (world_count is None):
             raise TypeError("give either copy_count or world_count")
         count = world_count if copy_count is None else copy_count
-        if isinstance(count, bool) or not hasattr(count, "__index__"):
-            raise TypeError(f"the number of copies must be an integer, not {count!r}")
-        count = count.__index__()
-        if count < 0:
-            raise ValueError(f"cannot make {count} copies")
+        try:
+            if isinstance(count, bool):
+                raise TypeError
+            count = operator.index(count)
+        except TypeError:
+            raise TypeError(f"the number of copies must be an integer, not {count!r}") from None
+        if not 0 <= count < 2**31:
+            raise ValueError(f"cannot make {count} copies; give 0 to {2**31 - 1}, their indices are int32")
         self._check_source(builder)
-        if xforms is None:
-            poses = transform(grid_offsets(count, spacing, self.up_axis))
-        else:
+        poses = transform(grid_offsets(count, spacing, self.up_axis))
+        if xforms is not None:
+            if np.any(poses[:, :3]):
+                raise ValueError("give xforms or spacing, not both: each says where the copies are")
+            xforms = as_list(xforms, "xforms", "transforms")
             poses = np.array([as_transform(xform, f"xforms[{i}]") for i, xform in enumerate(xforms)]).reshape(-1, 7)
-        prefixes = [None] * count if label_prefixes is None else list(label_prefixes)
+        prefixes = [None] * count
+        if label_prefixes is not None:
+            prefixes = as_list(label_prefixes, "label_prefixes", "texts")
+        prefixes = [_prefix(prefix, f"label_prefixes[{i}]") for i, prefix in enumerate(prefixes)]
         for name, given in (("xforms", len(poses)), ("label_prefixes", len(prefixes))):
             if given != count:
                 raise ValueError(f"{name} has {given} entries for {count} copies; give one for each")
-        if not separate_worlds:
+        if not as_flag(separate_worlds, "separate_worlds"):
             worlds = np.full(count, self._current_world)
             if count:
                 self._adopt_gravity(builder)
@@ -240,6 +253,12 @@ def _count(builder, kind: str) -> int:
         "articulation": builder.articulation_count,
         "shape": builder.shape_count,
     }[kind]
+
+
+def _prefix(value, what: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{what} must be a text or None, not {value!r}")
+    return value
 
 
 def _prefixed(labels: list[str], prefixes: list) -> list[str]:

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 
 from newton_like.coercion import as_matrix33, as_number, as_vector
+from newton_like.geometry.shapes import SOURCES
 from newton_like.geometry.transforms import UNIT_TOLERANCE, as_transform
 from newton_like.model.columns import COLUMNS, INT_SHAPES, SHAPES
 from newton_like.types import MAXVAL, BodyFlags, GeoType, JointTargetMode, JointType, ShapeFlags
@@ -91,14 +92,25 @@ def read_columns(builder, report: Report) -> dict:
             columns[column.name] = _read_reals(column, values, report)
         else:
             columns[column.name] = _read_integers(column, values)
+        if column.name.endswith("_label"):
+            _check_labels(column.name, values)
     _check_references(columns, counts, report)
+    _check_sources(columns, report)
+    last = int(builder.shape_collision_filter_pairs.to_array().max(initial=-1))
+    if last >= builder.shape_count:
+        raise ValueError(
+            f"builder.shape_collision_filter_pairs names shape {last}; there are {builder.shape_count}, counted from 0"
+        )
     return columns
 
 
 def _read_reals(column, values: list, report: Report) -> np.ndarray:
     shape = (len(values), *SHAPES[column.type])
     try:
-        array = np.array(values, dtype=np.float64).reshape(shape)
+        array = np.array(values)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        array = array.astype(np.float64).reshape(shape)
     except (TypeError, ValueError):
         read = _ENTRY[column.type]
         entries = [read(value, f"{report.name(column.kind, i)}: {column.name}") for i, value in enumerate(values)]
@@ -114,6 +126,9 @@ def _read_reals(column, values: list, report: Report) -> np.ndarray:
     if column.low is not None:
         wrong = (array.reshape(flat.shape) < column.low).any(axis=1)
         report.refuse(column.kind, wrong, lambda i: f"{short} {_text(values[i])} is below {column.low:g}")
+    if column.high is not None:
+        wrong = (flat > column.high).any(axis=1)
+        report.refuse(column.kind, wrong, lambda i: f"{short} {_text(values[i])} is above {column.high:g}")
     return array
 
 
@@ -128,16 +143,49 @@ _ENTRY = {
 
 
 def _read_integers(column, values: list) -> np.ndarray:
+    """Whole numbers (truth values) that fit into the int32 of the model."""
     shape = (len(values), *INT_SHAPES[column.type])
-    array = np.array(values)
-    if array.size == 0:
+    low, high = (0, 1) if column.type == "bool" else (-(2**31), 2**31 - 1)
+    if not values:
         return np.zeros(shape, dtype=bool if column.type == "bool" else np.int64)
-    if column.type == "bool":
-        return array.astype(bool)
-    if array.shape != shape or array.dtype.kind not in "iub":
-        wrong = next((i for i, v in enumerate(values) if np.array(v).dtype.kind not in "iub"), 0)
-        raise TypeError(f"builder.{column.name}[{wrong}] is {values[wrong]!r}; give integers")
-    return array.astype(np.int64)
+
+    def fits(value, shape) -> bool:
+        try:
+            array = np.asarray(value)
+        except ValueError:  # nested lists of unequal length
+            return False
+        return array.shape == shape and array.dtype.kind in "iub" and array.min() >= low and array.max() <= high
+
+    if not fits(values, shape):
+        wrong = next((i for i, v in enumerate(values) if not fits(v, shape[1:])), 0)
+        wanted = {"bool": "True or False", "int": "an integer", "int2": "two integers"}[column.type]
+        raise TypeError(f"builder.{column.name}[{wrong}] is {values[wrong]!r}; give {wanted}")
+    return np.array(values).astype(bool if column.type == "bool" else np.int64)
+
+
+def _check_labels(name: str, values: list) -> None:
+    wrong = next((i for i, label in enumerate(values) if not isinstance(label, str)), None)
+    if wrong is not None:
+        raise TypeError(f"builder.{name}[{wrong}] is {values[wrong]!r}; give a text")
+
+
+def _check_sources(columns: dict, report: Report) -> None:
+    """Shapes have the mesh or heightfield of their type, and no other."""
+    types = columns["shape_type"].tolist()
+    wrong = np.array(
+        [
+            not isinstance(source, SOURCES.get(kind, type(None)))
+            for kind, source in zip(types, columns["shape_source"], strict=True)
+        ],
+        dtype=bool,
+    )
+
+    def text(i):
+        wanted = SOURCES.get(types[i])
+        found = f"shape_source {columns['shape_source'][i]!r}"
+        return f"{found} should be {'None' if wanted is None else f'a {wanted.__name__}'} for this type"
+
+    report.refuse("shape", wrong, text)
 
 
 def _check_references(columns: dict, counts: dict, report: Report) -> None:
@@ -184,6 +232,9 @@ def _check_flags(columns: dict, report: Report) -> None:
     flags = columns["body_flags"]
     wrong = ~np.isin(flags, (int(BodyFlags.DYNAMIC), int(BodyFlags.KINEMATIC)))
     report.refuse("body", wrong, lambda i: f"flags {flags[i]} must be BodyFlags.DYNAMIC or BodyFlags.KINEMATIC")
+    known = sum(int(flag) for flag in ShapeFlags)
+    unknown = columns["shape_flags"] & ~known
+    report.refuse("shape", unknown != 0, lambda i: f"flags {columns['shape_flags'][i]} are not made of ShapeFlags")
 
 
 def _check_dof_counts(columns: dict, report: Report) -> None:
@@ -312,10 +363,6 @@ def _check_drives(columns: dict, report: Report) -> None:
 
 
 def _check_materials(columns: dict, report: Report) -> None:
-    restitution = columns["shape_material_restitution"]
-    report.refuse(
-        "shape", restitution > 1.0, lambda i: f"restitution {restitution[i]:g} is above 1; no impact gains energy"
-    )
     collides = (columns["shape_flags"] & int(ShapeFlags.COLLIDE_SHAPES)) != 0
     for name in ("time_constant", "damping_ratio"):
         values = columns[f"shape_material_{name}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from newton_like.coercion import as_list
 from newton_like.model.checks import Report
 from newton_like.model.columns import KINDS
 from newton_like.types import BodyFlags, JointType
@@ -11,6 +12,13 @@ from newton_like.types import BodyFlags, JointType
 
 def check_worlds(builder, columns: dict, report: Report) -> None:
     """What belongs together is in one world, worlds follow each other, and nothing that moves is shared by worlds."""
+    for name in ("world_label", "world_gravity"):
+        entries = as_list(getattr(builder, name), f"builder.{name}", "entries, one for each world")
+        if len(entries) != builder.world_count:
+            raise ValueError(
+                f"builder.{name} has {len(entries)} entries for {builder.world_count} worlds; edit entries, keep their "
+                "number, and let begin_world() count the worlds"
+            )
     for kind in KINDS:
         if f"{kind}_world" in columns:
             _check_world_order(builder, kind, columns[f"{kind}_world"], report)

@@ -6,6 +6,7 @@ import logging
 
 import numpy as np
 
+from newton_like.coercion import as_list
 from newton_like.geometry import inertia
 from newton_like.geometry.transforms import IDENTITY, as_transform, transform_inverse, transform_multiply
 from newton_like.model.columns import COLUMNS, KINDS
@@ -68,7 +69,7 @@ def collapse_fixed_joints(builder, *, verbose: bool = False, joints_to_keep=None
 
 def _kept(builder, joints_to_keep) -> set[int]:
     kept = set()
-    for joint in joints_to_keep or ():
+    for joint in [] if joints_to_keep is None else as_list(joints_to_keep, "joints_to_keep", "labels or indices"):
         if isinstance(joint, str) and joint in builder.joint_label:
             kept |= {index for index, label in enumerate(builder.joint_label) if label == joint}
         else:

@@ -29,7 +29,7 @@ class Column:
             bool``, or ``object`` (a list in the model too).
         meaning: with unit and frame.
         refers: the kind of entity that an index column points at; -1 points at none.
-        low: smallest allowed value.
+        low, high: smallest and largest allowed value.
         unlimited: infinities are allowed and become ``MAXVAL`` with their sign.
         builder_only: the model has no such array.
     """
@@ -40,6 +40,7 @@ class Column:
     meaning: str
     refers: str | None = None
     low: float | None = None
+    high: float | None = None
     unlimited: bool = False
     builder_only: bool = False
 
@@ -136,7 +137,7 @@ COLUMNS: tuple[Column, ...] = (
         _row("shape_is_solid", "bool", "solid, or a shell of the margin's thickness"),
         _row("shape_collision_group", "int", "see ShapeConfig.collision_group"),
         _row("shape_material_mu", "real", "sliding friction coefficient", low=0.0),
-        _row("shape_material_restitution", "real", "coefficient of restitution", low=0.0),
+        _row("shape_material_restitution", "real", "coefficient of restitution", low=0.0, high=1.0),
         _row("shape_material_mu_torsional", "real", "torsional friction coefficient [m]", low=0.0),
         _row("shape_material_mu_rolling", "real", "rolling friction coefficient [m]", low=0.0),
         _row("shape_material_time_constant", "real", "time in which a penetration is corrected [s]", low=0.0),
@@ -146,8 +147,8 @@ COLUMNS: tuple[Column, ...] = (
         _row("shape_material_kf", "real", "friction gain of penalty solvers [N s/m]", low=0.0),
         _row("shape_margin", "real", "thickness added to the surface [m]", low=0.0),
         _row("shape_gap", "real", "distance beyond the margin at which contacts are found [m]", low=0.0),
-        _row("shape_color", "vec3", "display colour, red green blue in 0..1"),
-        _row("shape_opacity", "real", "display opacity in 0..1", low=0.0),
+        _row("shape_color", "vec3", "display colour, red green blue in 0..1", low=0.0, high=1.0),
+        _row("shape_opacity", "real", "display opacity in 0..1", low=0.0, high=1.0),
         _row("shape_collision_filter_parent", "bool", "never touches shapes of its body's parent", builder_only=True),
     ),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from dataclasses import dataclass
 
-from newton_like.coercion import as_axis, as_number
+from newton_like.coercion import as_axis, as_flag, as_member, as_number
 from newton_like.types import MAXVAL, Axis, AxisType, GeoType, JointTargetMode, ShapeFlags
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class JointDofConfig:
     """One axis of a joint: its direction, passive forces, limits and drive.
 
@@ -63,7 +64,7 @@ class JointDofConfig:
             if f.name not in ("axis", "actuator_mode") and value is not None:
                 setattr(self, f.name, as_number(value, f.name, finite=False))
         if self.actuator_mode is not None:
-            self.actuator_mode = JointTargetMode(self.actuator_mode)
+            self.actuator_mode = as_member(JointTargetMode, self.actuator_mode, "actuator_mode")
 
     @classmethod
     def create_unlimited(cls, axis) -> JointDofConfig:
@@ -87,7 +88,7 @@ class JointDofConfig:
         return JointTargetMode.from_gains(self.target_ke, self.target_kd, has_drive=has_drive)
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class ShapeConfig:
     """Density, contact material and collision rules of a shape.
 
@@ -177,11 +178,13 @@ class ShapeConfig:
             ValueError: a value is NaN, infinite or out of range.
         """
         if shape_type is not None:
-            what = f"{what} ({GeoType(shape_type).name})"
+            what = f"{what} ({as_member(GeoType, shape_type, 'shape_type').name})"
         for name in _NUMBERS:
             value = as_number(getattr(self, name), f"{what}: {name}")
             if value < 0.0:
                 raise ValueError(f"{what}: {name} {value:g} is negative; give a number of at least 0")
+        for name in _FLAGS:
+            as_flag(getattr(self, name), f"{what}: {name}")
         if self.gap is not None and as_number(self.gap, f"{what}: gap") < 0.0:
             raise ValueError(f"{what}: gap {self.gap:g} is negative; give a distance [m] of at least 0")
         if self.restitution > 1.0:
@@ -189,8 +192,10 @@ class ShapeConfig:
         for name in ("time_constant", "damping_ratio"):
             if getattr(self, name) <= 0.0:
                 raise ValueError(f"{what}: {name} must be above 0; a stiff contact has a small time_constant")
-        if not hasattr(self.collision_group, "__index__"):
-            raise TypeError(f"{what}: collision_group must be an integer, not {self.collision_group!r}")
+        try:
+            operator.index(self.collision_group)
+        except TypeError:
+            raise TypeError(f"{what}: collision_group must be an integer, not {self.collision_group!r}") from None
 
 
 _NUMBERS = (
@@ -205,4 +210,12 @@ _NUMBERS = (
     "time_constant",
     "damping_ratio",
     "margin",
+)
+_FLAGS = (
+    "is_solid",
+    "collision_filter_parent",
+    "has_shape_collision",
+    "has_particle_collision",
+    "is_visible",
+    "is_site",
 )

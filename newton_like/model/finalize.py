@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.coercion import as_flag, as_vector
 from newton_like.geometry.shapes import bounding_radius
 from newton_like.model.checks import Report, check_values, read_columns
 from newton_like.model.checks_mass import check_masses
@@ -21,6 +22,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     """Checks a builder and lays it out; see :meth:`ModelBuilder.finalize`."""
     if builder.current_world >= 0:
         raise RuntimeError(f"world {builder.current_world} is still open; call end_world() before finalize()")
+    requires_grad = as_flag(requires_grad, "requires_grad")
     types = warp_types(dtype)
     report = Report(builder)
     columns = read_columns(builder, report)
@@ -31,11 +33,11 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     check_masses(columns, ancestor, report)
 
     model = Model(device, dtype=types.real, requires_grad=requires_grad)
-    layout = _Layout(model, types)
+    layout = _Layout(model, types, report)
     model.up_axis = Axis.from_any(builder.up_axis)
     for column in COLUMNS:
         if not column.builder_only:
-            setattr(model, column.name, layout.array(columns[column.name], column.type))
+            layout.set(column.name, columns[column.name], column.type, column.kind)
     model.body_count = builder.body_count
     model.joint_count = builder.joint_count
     model.joint_coord_count = builder.joint_coord_count
@@ -43,11 +45,12 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     model.articulation_count = builder.articulation_count
     model.shape_count = builder.shape_count
 
-    model.body_inv_mass = layout.array(inverse_masses(columns["body_mass"]), "real")
-    model.body_inv_inertia = layout.array(inverse_inertias(columns["body_inertia"]), "mat33")
-    model.joint_ancestor = layout.array(ancestor, "int")
-    model.joint_q_start = layout.array(np.append(columns["joint_q_start"], builder.joint_coord_count), "int")
-    model.joint_qd_start = layout.array(np.append(columns["joint_qd_start"], builder.joint_dof_count), "int")
+    with np.errstate(over="ignore"):  # infinite inverses of tiny masses are refused by the layout
+        layout.set("body_inv_mass", inverse_masses(columns["body_mass"]), "real", "body")
+        layout.set("body_inv_inertia", inverse_inertias(columns["body_inertia"]), "mat33", "body")
+    layout.set("joint_ancestor", ancestor, "int")
+    layout.set("joint_q_start", np.append(columns["joint_q_start"], builder.joint_coord_count), "int")
+    layout.set("joint_qd_start", np.append(columns["joint_qd_start"], builder.joint_dof_count), "int")
     _articulations(model, layout, columns)
     _worlds(model, layout, builder, columns)
     _shapes(model, layout, columns, report)
@@ -56,29 +59,53 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
 
 
 class _Layout:
-    """Makes arrays of the model's scalar type on its device."""
+    """Gives a model arrays of its scalar type on its device."""
 
-    def __init__(self, model: Model, types):
-        self._device = model.device
-        self._grad = model.requires_grad
+    def __init__(self, model: Model, types, report: Report):
+        self._model = model
         self._types = types
-        self._real = np.float64 if types.real is wp.float64 else np.float32
+        self._report = report
+        self._real = np.dtype(np.float64 if types.real is wp.float64 else np.float32)
 
-    def array(self, values, type_: str):
-        """A Warp array of a column type; lists of objects stay lists."""
-        if type_ == "object":
-            return values
+    def set(self, name: str, values, type_: str, kind: str | None = None) -> None:
+        """Makes an array of a column type an attribute of the model; lists of objects stay lists.
+
+        Raises:
+            ValueError: a number is beyond the range of the scalar type; ``kind`` says of which entities the rows are.
+        """
+        if type_ != "object":
+            values = self._array(name, values, type_, kind)
+        setattr(self._model, name, values)
+
+    def _array(self, name: str, values, type_: str, kind: str | None) -> wp.array:
+        device = self._model.device
         if type_ in ("int", "int2", "bool"):
             dtype = wp.bool if type_ == "bool" else wp.int32
             values = np.ascontiguousarray(values, dtype=bool if type_ == "bool" else np.int32)
-            return wp.array(values, dtype=dtype, device=self._device)
-        values = np.ascontiguousarray(values, dtype=self._real)
-        return wp.array(values, dtype=getattr(self._types, type_), device=self._device, requires_grad=self._grad)
+            return wp.array(values, dtype=dtype, device=device)
+        with np.errstate(over="ignore"):
+            numbers = np.ascontiguousarray(values, dtype=self._real)
+        wrong = ~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1) if numbers.size else np.zeros(0, bool)
+        if kind is not None:
+            self._report.refuse(
+                kind, wrong, lambda i: f"{name} {values[i].tolist()} is beyond the range of {self._real}{self._cure}"
+            )
+        elif wrong.any():
+            value = values[np.flatnonzero(wrong)[0]].tolist()
+            raise ValueError(f"{name} {value} is beyond the range of {self._real}{self._cure}")
+        return wp.array(
+            numbers, dtype=getattr(self._types, type_), device=device, requires_grad=self._model.requires_grad
+        )
+
+    @property
+    def _cure(self) -> str:
+        wider = ", or finalize with dtype=wp.float64" if self._real == np.float32 else ""
+        return f"; give a number nearer to one{wider}"
 
 
 def _articulations(model: Model, layout: _Layout, columns: dict) -> None:
     start, end = columns["articulation_start"], columns["articulation_end"]
-    model.articulation_start = layout.array(np.append(start, model.joint_count), "int")
+    layout.set("articulation_start", np.append(start, model.joint_count), "int")
     dof_start = np.append(columns["joint_qd_start"], model.joint_dof_count)
     model.max_joints_per_articulation = int((end - start).max(initial=0))
     model.max_dofs_per_articulation = int((dof_start[end] - dof_start[start]).max(initial=0))
@@ -88,8 +115,10 @@ def _worlds(model: Model, layout: _Layout, builder, columns: dict) -> None:
     model.world_count = max(builder.world_count, 1)
     model.world_label = list(builder.world_label) or ["world_0"]
     own = builder.gravity
-    gravity = [own if g is None else g for g in builder.world_gravity] or [own]
-    model.gravity = layout.array(np.array(gravity, dtype=np.float64), "vec3")
+    gravity = [
+        own if g is None else as_vector(g, 3, f"world {i}: gravity") for i, g in enumerate(builder.world_gravity)
+    ]
+    layout.set("gravity", np.array(gravity or [own]), "vec3")
     dofs = columns["joint_dof_dim"].sum(axis=1)
     coords = np.diff(np.append(columns["joint_q_start"], model.joint_coord_count))
     worlds = {kind: columns[f"{kind}_world"] for kind in ("body", "joint", "articulation", "shape")}
@@ -99,7 +128,7 @@ def _worlds(model: Model, layout: _Layout, builder, columns: dict) -> None:
         inside = world[world >= 0]
         before = int(np.argmax(world >= 0)) if inside.size else len(world)
         starts = before + np.searchsorted(inside, np.arange(model.world_count + 1))
-        setattr(model, f"{kind}_world_start", layout.array(np.append(starts, len(world)), "int"))
+        layout.set(f"{kind}_world_start", np.append(starts, len(world)), "int")
 
 
 def _shapes(model: Model, layout: _Layout, columns: dict, report: Report) -> None:
@@ -126,7 +155,7 @@ def _shapes(model: Model, layout: _Layout, columns: dict, report: Report) -> Non
         radius[i] = radii[key]
         if key in hulls:
             first[i], count[i] = hulls[key]
-    model.shape_collision_radius = layout.array(radius, "real")
-    model.shape_hull_first = layout.array(first, "int")
-    model.shape_hull_count = layout.array(count, "int")
-    model.hull_points = layout.array(np.concatenate(points) if points else np.zeros((0, 3)), "vec3")
+    layout.set("shape_collision_radius", radius, "real", "shape")
+    layout.set("shape_hull_first", first, "int")
+    layout.set("shape_hull_count", count, "int")
+    layout.set("hull_points", np.concatenate(points) if points else np.zeros((0, 3)), "vec3")

@@ -32,12 +32,16 @@ class PairSet(MutableSet):
         if isinstance(pairs, PairSet):
             pairs = pairs.to_array()
         elif not isinstance(pairs, np.ndarray):
-            pairs = list(pairs)
-        array = np.asarray(pairs, dtype=np.int64)
+            pairs = list(pairs) if isinstance(pairs, Iterable) else [pairs]
+        try:
+            array = np.asarray(pairs)
+        except ValueError:  # of unequal length
+            array = np.zeros(1, dtype=object)
         if array.size == 0:
             return
-        if array.ndim != 2 or array.shape[1] != 2:
-            raise ValueError(f"pairs must have two indices each, not shape {array.shape}")
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+            raise ValueError(f"{pairs!r} are no pairs; give two indices (integers) for each")
+        array = array.astype(np.int64)
         low, high = array.min(axis=1), array.max(axis=1)
         wrong = (low < 0) | (low == high)
         if wrong.any():

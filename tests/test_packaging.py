@@ -1,15 +1,18 @@
-"""The wheel that strangers install, and what `import newton_like` costs them."""
+"""The wheel and the sdist that strangers install, and what `import newton_like` costs them."""
 
 import ast
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import newton_like
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"newton_like": "newton_like", "kernels": "newton_like/kernels", "assets": "newton_like/assets"}
@@ -21,18 +24,39 @@ def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedPro
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> Path:
-    """A wheel built from a clean copy of the sources, so that no old build folder can lend it a file."""
-    source, out = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("wheel")
+def built(tmp_path_factory) -> Path:
+    """A folder with an sdist and the wheel built from it, made of a clean copy so that no old build lends them a file."""
+    source, out = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("dist")
     left_out = shutil.ignore_patterns(".git", ".venv", "venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
     shutil.copytree(ROOT, source, ignore=left_out)
-    command = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--disable-pip-version-check", "-w", str(out), ".")
-    built = run(*command, cwd=source)
-    if built.returncode and "No matching distribution found for setuptools" in built.stderr:
+    made = run(sys.executable, "-m", "build", "--outdir", str(out), cwd=source)
+    said = made.stdout + made.stderr
+    if made.returncode and "No matching distribution found for setuptools" in said:
         pytest.skip("building a wheel fetches setuptools, and there is no package index to be reached")
-    assert built.returncode == 0, built.stderr
-    (path,) = out.glob("*.whl")
+    assert made.returncode == 0, said
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built) -> Path:
+    (path,) = built.glob("*.whl")
     return path
+
+
+def files_in(folder: str) -> set[str]:
+    """Paths of all files in a folder of the repository, seen from its root."""
+    paths = (p for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return {p.relative_to(ROOT).as_posix() for p in paths if not p.name.startswith(".")}
+
+
+def test_sdist_holds_all_that_the_readme_speaks_of(built):
+    """Its examples, its documents and all of its tests, so that what it says can be done with an sdist too."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
+    expected |= set().union(*(files_in(f) for f in (*FOLDERS, "examples", "docs", "tests")))
+    assert expected - inside == set(), "MANIFEST.in leaves these out"
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel):
@@ -42,17 +66,17 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
 
 def test_wheel_holds_every_module_and_asset(wheel):
     inside = set(zipfile.ZipFile(wheel).namelist())
-    expected = set()
-    for folder, target in FOLDERS.items():
-        for path in (ROOT / folder).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith("."):
-                expected.add(f"{target}/{path.relative_to(ROOT / folder).as_posix()}")
+    expected = {target + name.removeprefix(folder) for folder, target in FOLDERS.items() for name in files_in(folder)}
     assert expected - inside == set(), "packages and package-data of pyproject.toml leave these out"
 
 
-def test_wheel_carries_the_licence(wheel):
-    licences = [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith("LICENSE") and ".dist-info/" in n]
+def test_wheel_carries_the_licence_and_the_version(wheel):
+    archive = zipfile.ZipFile(wheel)
+    licences = [n for n in archive.namelist() if n.endswith("LICENSE") and ".dist-info/" in n]
     assert len(licences) == 1
+    (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+    lines = archive.read(metadata).decode().splitlines()
+    assert f"Version: {newton_like.__version__}" in lines and "License-Expression: Apache-2.0" in lines
 
 
 def test_wheel_works_outside_the_repository(wheel, tmp_path):

@@ -7,8 +7,9 @@ import warp as wp
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
+from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.rnea import rnea_program
-from newton_like.kernels.joints import joint_dispatch
+from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.solvers.contact_rows import contact_row_program
@@ -23,10 +24,12 @@ LAYERS = (
     spatial_algebra,
     tree_structs,
     joint_dispatch,
+    inverse_joint_dispatch,
     kinematics_program,
     rnea_program,
     crba_program,
     factor_program,
+    mass_matrix_program,
     drive_program,
     plane_collision,
     dof_row_program,

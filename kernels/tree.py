@@ -87,6 +87,9 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         contact_rows: int
         # stride of a constraint row: the longest chain
         reach: int
+        # sizes of a dense matrix: joints and dofs of the largest articulation of the model
+        links: int
+        columns: int
 
     @m.struct
     class Params:

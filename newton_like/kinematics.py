@@ -12,24 +12,21 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.kernels.kinematics import kinematics_kernels
-from newton_like.model.batched import Program, check_array, run, selection
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program, run, selection
 from newton_like.types import warp_types
 
-
-def _rows(model, template, backward: bool) -> dict[str, int]:
-    n, dofs = template.bodies, template.dofs
-    links = model.max_joints_per_articulation if backward else 1
-    return dict(
-        q=template.coords, v=dofs, origin=3, quat=4 * (n + 1), rot=9 * (n + 1), pos=3 * (n + 1), com=3 * (n + 1),
-        subspace=6 * dofs, twist=6 * (n + 1), body_q=7 * n, body_qd=6 * n,
-        matrix=links * 6 * model.max_dofs_per_articulation,
-    )  # fmt: skip
+_Q, _QD = Field("q", "coords"), Field("v", "dofs")
+_BODY_Q, _BODY_QD = Field("body_q", "bodies", 7), Field("body_qd", "bodies", 6)
 
 
-_FK = Program(kinematics_kernels, "eval_fk", _rows)
-_IK = Program(kinematics_kernels, "eval_ik", _rows)
-_JACOBIAN = Program(kinematics_kernels, "eval_jacobian", _rows)
+def _jacobian_size(model) -> int:
+    return 6 * model.max_joints_per_articulation * model.max_dofs_per_articulation
+
+
+_FK = Program("eval_fk", (_Q, _QD), (_BODY_Q, _BODY_QD))
+_IK = Program("eval_ik", (_BODY_Q, _BODY_QD), (_Q, _QD))
+_JACOBIAN = Program("eval_jacobian", (_Q,), (Field("matrix", "articulations", _jacobian_size),))
 
 
 def _joint_arrays(model, joint_q, joint_qd) -> list[wp.array]:

@@ -6,23 +6,17 @@ and of limits are traced once for each body or degree of freedom they can act on
 """
 
 import types
-from bisect import bisect_right
 
 import numpy as np
 import warp as wp
 
-from newton_like.kernels.lanes import FUSE, atan2_code, simd_types, sincos_code
+from newton_like.emit import Emitter
 from newton_like.kernels.solvers.step import general_stages
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
-from newton_like.trace import Index, Trace, traced_programs
+from newton_like.trace import Index, Trace, known_parameters, known_tree, traced_programs
 
 BUDGET = 60_000
 """Operations of all stages of a robot beyond which it is not specialised."""
-
-FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
-"""How specialised code is compiled on a CPU: it is vector code already, and fuses what the programs say and nothing else."""
-
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 class Specialiser:
@@ -35,32 +29,19 @@ class Specialiser:
     def __init__(self, workspace, options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed")):
         self.work = workspace
         self.m = workspace.m
-        layout = workspace.layout
-        self._names = sorted(layout, key=layout.get)
-        self._starts = [layout[name] for name in self._names]
-        self.T = types.SimpleNamespace(
-            **workspace.numbers, **{k: [int(x) for x in v] for k, v in workspace.arrays.items()}
-        )
-        at = workspace.parameters.at
-        self.P = types.SimpleNamespace(
-            uniform=None, varying=None, **{f"{name}_at": at[name] for name in at},
-            **{f"{name}_vary": 0 for name in ("joints", "bodies", "gains", "colliders", "planes", "gravity")},
-        )  # fmt: skip
-        self.L = types.SimpleNamespace(**layout)
+        self.emitter = Emitter(workspace)
+        self._name = self.emitter.name
+        self.T, self.P = known_tree(workspace), known_parameters(workspace)
+        self.L = types.SimpleNamespace(**workspace.layout)
         self.o = types.SimpleNamespace(**{name: name for name in options}, iterations=None)
         self._traces: dict[str, dict] = {}
         self._trace_all()
         self.operations = sum(len(t) for cases in self._traces.values() for t in cases.values())
 
-    def _parameter(self, i):
-        if isinstance(i, Index):
-            return None
-        return float(self.work.uniform_values[i]) if self.work.same[i] else None
-
     def _trace(self, name: str, *args) -> Trace:
         trace = Trace()
         stages = general_stages(
-            traced_programs(trace, self._parameter, np.float32 if self.m.real is wp.float32 else np.float64)
+            traced_programs(trace, self.emitter.parameter, np.float32 if self.m.real is wp.float32 else np.float64)
         )
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
@@ -85,9 +66,6 @@ class Specialiser:
 
     # ------------------------------------------------------------------------------------------------ liveness
 
-    def _name(self, place) -> str:
-        return self._names[bisect_right(self._starts, place.constant if isinstance(place, Index) else place) - 1]
-
     def _live(self) -> tuple[set, set]:
         """Memory that some stage or the kernel reads: single places, and whole arrays by name."""
         T = self.T
@@ -109,104 +87,13 @@ class Specialiser:
 
     # ------------------------------------------------------------------------------------------------ emission
 
-    def _literal(self, x: float) -> str:
-        text = repr(float(x))
-        if text in ("inf", "-inf", "nan"):
-            raise ValueError(f"a constant of the robot is {text}")
-        return f"real_t({text})"
-
-    def _ref(self, a) -> str:
-        return f"t{a}" if isinstance(a, int) else f"V({self._literal(a)})"
-
-    def _place(self, i) -> str:
-        return f"M[{i}]" if self.m.width > 1 else f"M[(size_t)({i}) * S]"
-
     def _emit(self, trace: Trace, places: set, arrays: set) -> str:
         """Statements of one trace."""
-        stores = [
-            (place, x)
-            for place, x in trace.memory.items()
-            if (place in places or self._name(place) in arrays)
-            and not (x.node is not None and trace.ops[x.node] == ("load", place))
-        ]
-        need, stack = set(), [x.node for _, x in stores if x.node is not None]
-        while stack:
-            n = stack.pop()
-            if n not in need:
-                need.add(n)
-                if trace.ops[n][0] not in ("load", "param", "uniform"):
-                    stack += [a for a in trace.ops[n][1:] if isinstance(a, int)]
-        text: list[str] = []
-        turned: set[int] = set()
-        for n in sorted(need):
-            text.append(f"const V t{n} = {self._value(trace.ops[n], text, turned)};")
-        text += [
-            f"{self._place(place)} = {self._ref(x.node if x.constant is None else x.constant)};" for place, x in stores
-        ]
-        return "\n".join(text)
-
-    def _value(self, op, text: list[str], turned: set) -> str:
-        name, *args = op
-        width = self.m.width
-        if name == "load":
-            return self._place(args[0])
-        if name == "uniform":
-            return f"V(o.{args[0]})"
-        if name == "param":
-            return self._load_parameter(args[0])
-        if name in _INFIX:
-            return f"{self._ref(args[0])} {_INFIX[name]} {self._ref(args[1])}"
-        if name in ("fma", "fnma"):
-            a, b, c = map(self._ref, args)
-            minus = "-" if name == "fnma" else ""
-            return f"__builtin_elementwise_fma({minus}{a}, {b}, {c})" if width > 1 else f"{c} {minus or '+'} {a} * {b}"
-        if name == "neg":
-            return f"-{self._ref(args[0])}"
-        if name == "rcp":
-            return f"real_t(1) / {self._ref(args[0])}"
-        if name in ("min", "max"):
-            a, b = map(self._ref, args)
-            return f"{a} {'<' if name == 'min' else '>'} {b} ? {a} : {b}"
-        if name == "where_lt":
-            a, b, x, y = map(self._ref, args)
-            return f"{a} < {b} ? {x} : {y}"
-        if name == "sqrt":
-            return (
-                f"__builtin_elementwise_sqrt({self._ref(args[0])})" if width > 1 else f"wp::sqrt({self._ref(args[0])})"
-            )
-        if name in ("sin", "cos"):
-            x = args[0]
-            if width == 1:
-                return f"wp::{name}(t{x})"
-            if x not in turned:
-                turned.add(x)
-                text.append(f"V s{x}, c{x}; " + sincos_code(width, self.m.real, f"t{x}", f"s{x}", f"c{x}"))
-            return f"{name[0]}{x}"
-        arguments = [self._ref(a) for a in args]
-        if name == "atan2" and width > 1:
-            y, x = arguments
-            code = atan2_code(width, self.m.real)
-            return f"[&] {{ {FUSE}const simd y = {y}, x = {x}; simd out; {code} return out; }}()"
-        if width == 1:
-            return f"wp::{name}({', '.join(arguments)})"
-        each = ", ".join(f"({a})[i]" for a in arguments)
-        return f"[&] {{ V r; for (int i = 0; i < {width}; ++i) r[i] = wp::{name}({each}); return r; }}()"
-
-    def _load_parameter(self, i) -> str:
-        if isinstance(i, Index):
-            start = self.work.parameters.at["collider"]
-            end = self.work.parameters.at["hull"]
-            if bool(self.work.same[start:end].all()):
-                return f"V(P.uniform.data[{i}])"
-        address = f"(char*)P.varying.data + b * (size_t)P.varying.strides[0] + ({i}) * (size_t)P.varying.strides[1]"
-        return f"*(V*)({address})"
+        stores = self.emitter.stores(trace, lambda place: place in places or self._name(place) in arrays)
+        return self.emitter.statements(trace, stores)
 
     def _code(self, name: str, places: set, arrays: set, selector: str | None = None) -> str:
-        real = "float" if self.m.real is wp.float32 else "double"
-        if self.m.width > 1:
-            head = f"{simd_types(self.m.width, self.m.real)} typedef simd V; V* M = (V*)mem.data;"
-        else:
-            head = f"typedef {real} real_t; typedef {real} V; {real}* M = mem.data + t; const size_t S = mem.shape[1];"
+        head = self.emitter.head()
         cases = self._traces[name]
         if selector is None:
             return head + self._emit(cases[0], places, arrays)

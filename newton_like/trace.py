@@ -236,3 +236,17 @@ def tracing_math(trace: Trace, parameter, real=np.float32) -> types.SimpleNamesp
 def traced_programs(trace: Trace, parameter, real=np.float32) -> types.SimpleNamespace:
     """All programs over symbolic numbers."""
     return assemble(tracing_math(trace, parameter, real))
+
+
+def known_tree(workspace) -> types.SimpleNamespace:
+    """The ``Tree`` of a workspace as a program that is traced sees it."""
+    return types.SimpleNamespace(**workspace.numbers, **{k: [int(x) for x in v] for k, v in workspace.arrays.items()})
+
+
+def known_parameters(workspace) -> types.SimpleNamespace:
+    """The ``Params`` of a workspace as a program that is traced sees them: places, whose numbers `tracing_math` is asked for."""
+    at = workspace.parameters.at
+    groups = ("joints", "bodies", "gains", "colliders", "planes", "gravity")
+    return types.SimpleNamespace(
+        uniform=None, varying=None, **{f"{k}_at": i for k, i in at.items()}, **{f"{k}_vary": 0 for k in groups}
+    )

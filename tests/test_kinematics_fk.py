@@ -5,7 +5,6 @@ import time
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.kinematics import kinematics_kernels
 
 from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
 from newton_like.launch import run_shared
@@ -445,6 +444,6 @@ def test_gpus_find_what_cpus_find(rng):
 def test_the_kernel_compiles_for_gpus(tmp_path):
     if not wp.get_cuda_supported_archs():
         pytest.skip("this Warp has no compiler for CUDA")
-    kernel = kinematics_kernels(1, wp.float32, False).eval_fk
+    kernel = batched.general_kernel("eval_fk", 1, wp.float32)
     wp.compile_aot_module(kernel.module, arch=75, module_dir=str(tmp_path), use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == 1

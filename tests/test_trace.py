@@ -339,7 +339,7 @@ def test_what_is_read_is_emitted(special):
             text = special._emit(trace, places, arrays)
             for place, x in trace.memory.items():
                 unchanged = x.node is not None and trace.ops[x.node] == ("load", place)
-                emitted = f"\n{special._place(place)} = " in f"\n{text}"
+                emitted = f"\n{special.emitter.place(place)} = " in f"\n{text}"
                 if place in read and not unchanged:
                     assert emitted, (name, str(place))
                 dropped += not emitted

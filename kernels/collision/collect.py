@@ -6,23 +6,16 @@ Lists are ordered by articulation and candidate, whatever the device does first.
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.collision.plane import plane_collision
-from newton_like.kernels.kinematics import kinematics_programs
+from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import GIVEN
 
 FOUND = 5  # near, gap, point (3, world)
 
 
 @cache
-def detection_programs(width: int, real):
-    """The programs of kinematics and of contact detection."""
-    return plane_collision(kinematics_programs(width, real))
-
-
-@cache
 def detect_kernel(width: int, real):
     """Kernel over blocks: the candidates of all colliders at the given body poses; ``found`` gets FOUND lanes of each."""
-    m = detection_programs(width, real)
+    m = programs(width, real)
 
     @wp.kernel(module="unique", enable_backward=False)
     def detect(

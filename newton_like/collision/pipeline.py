@@ -10,9 +10,9 @@ from newton_like.kernels.collision.collect import (
     FOUND,
     collect_kernels,
     detect_kernel,
-    detection_programs,
     hand_over_kernels,
 )
+from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import GIVEN
 from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_together
 from newton_like.model.parameters import gather_parameters
@@ -39,7 +39,7 @@ class _Finder:
             parameters = gather_parameters(model, batch, tables.parameters)
             layout = make_layout(batch.template, tables.numbers)
             work = Workspace(
-                detection_programs(self.width, model.dtype),
+                programs(self.width, model.dtype),
                 batch.template,
                 batch.count,
                 parameters,

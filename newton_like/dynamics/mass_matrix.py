@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.kernels.dynamics.mass_matrix import mass_matrix_kernels
 from newton_like.kinematics import eval_matrix
-from newton_like.model.batched import Program
+from newton_like.model.batched import Field, Program
 
 
-def _rows(model, template, backward: bool) -> dict[str, int]:
-    n, dofs = template.bodies, template.dofs
-    return dict(
-        q=template.coords, v=dofs, origin=3, quat=4 * (n + 1), rot=9 * (n + 1), pos=3 * (n + 1), com=3 * n,
-        subspace=6 * dofs, twist=6 * (n + 1), composite=10 * n, h=int((template.depth + 1).sum()),
-        matrix=model.max_dofs_per_articulation**2,
-    )  # fmt: skip
+def _size(model) -> int:
+    return model.max_dofs_per_articulation**2
 
 
-_MASS_MATRIX = Program(mass_matrix_kernels, "eval_mass_matrix", _rows)
+_MASS_MATRIX = Program("eval_mass_matrix", (Field("q", "coords"),), (Field("matrix", "articulations", _size),))
 
 
 def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.array | None:

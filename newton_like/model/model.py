@@ -10,6 +10,9 @@ from newton_like.model.contacts import Contacts
 from newton_like.model.state import Control, State
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
+EVALUATORS = ("auto", "general", "specialised")
+"""How a batched program can run."""
+
 CONTACTS_PER_SHAPE = 8
 """Room for contacts of a moving shape in a buffer without a given size: a box lying on a plane, corner by corner."""
 
@@ -58,6 +61,10 @@ class Model:
             entities.
         max_joints_per_articulation, max_dofs_per_articulation: largest numbers in any articulation.
         world_label: names of the worlds.
+        evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
+            straight-line code for each robot of the model, several times faster, which takes seconds to compile when it is
+            first used; ``"auto"`` (the default): specialised on CPUs where a batch has 256 articulations or more. On CPUs the
+            two give the same bits.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
             moved.
     """
@@ -68,7 +75,19 @@ class Model:
         self.dtype = dtype
         self.requires_grad = bool(requires_grad)
         self.up_axis = Axis.Z
+        self.evaluator = "auto"
         self.version = 0
+
+    @property
+    def evaluator(self) -> str:
+        """How functions over this model run, see above."""
+        return self._evaluator
+
+    @evaluator.setter
+    def evaluator(self, value: str) -> None:
+        if value not in EVALUATORS:
+            raise ValueError(f"evaluator {value!r} must be one of {EVALUATORS}")
+        self._evaluator = value
 
     @property
     def up_vector(self) -> tuple[float, float, float]:

@@ -11,6 +11,7 @@ import warp as wp
 
 from newton_like.collision.ground import find_colliders, shape_kinds, unsupported_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
+from newton_like.emit import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.programs import programs
 from newton_like.kernels.solvers.health import forget_kernel, health_kernels
@@ -18,9 +19,10 @@ from newton_like.kernels.solvers.step import batch_struct, general_stages, step_
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.kinematics import eval_fk
 from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_together
+from newton_like.model.model import EVALUATORS
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
-from newton_like.specialise import BUDGET, FLAGS, Specialiser
+from newton_like.specialise import BUDGET, Specialiser
 from newton_like.types import BodyFlags, ModelFlags, warp_types
 
 log = logging.getLogger("newton_like")
@@ -28,8 +30,6 @@ log = logging.getLogger("newton_like")
 _RECORDED = 16
 DRIVE_PASSES = 4
 """Passes of the search for saturated drives; most steps need none."""
-
-EVALUATORS = ("auto", "general", "specialised")
 
 
 @cache

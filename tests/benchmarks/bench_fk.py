@@ -108,7 +108,8 @@ def main() -> None:
             sides["newton"] = Side(newton, scene(newton, count, args.device), q, qd)
             check(sides["newton_like"].results(), sides["newton"].results(), count)
         for name in ("fk", "ik"):
-            inner = {"newton_like": max(8, 16384 // count), "newton": max(1, 1024 // count)}
+            # turns of some 40 ms for both: a core needs a millisecond to find its pace after other code
+            inner = {"newton_like": max(16, 1_000_000 // (count + 150)), "newton": max(4, 60_000 // (count + 40))}
             taken = rounds(sides, name, args.seconds, inner)
             mine, theirs = taken["newton_like"] / count * 1e9, taken.get("newton", np.nan) / count * 1e9
             print(f"{'eval_' + name:>9} {count:>7} {theirs:>10.1f} {mine:>12.1f} {theirs / mine:>7.1f}")

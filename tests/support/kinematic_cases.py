@@ -32,7 +32,7 @@ def use_width(monkeypatch, width: int | None) -> None:
 def use_threads(monkeypatch, threads: int) -> None:
     """Shares even the smallest batch between threads."""
     monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
-    monkeypatch.setattr(batched, "_BLOCKS_A_THREAD", 1)
+    monkeypatch.setattr(batched, "_WORK_A_THREAD", 1)
 
 
 def forest(rng: np.random.Generator, worlds: int = 1, robots: int = 2, joints: int = 8, **options) -> ModelBuilder:

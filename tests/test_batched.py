@@ -1,0 +1,103 @@
+"""Programs over articulations: the two evaluators agree bit by bit, and follow the numbers of the model."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import emit, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
+from newton_like.model import batched
+
+from .support.kinematic_cases import forest, use_width
+from .support.random_trees import random_state
+
+
+def everything(model, q, qd) -> list[np.ndarray]:
+    """What all functions say of a state."""
+    state, again = model.state(), model.state()
+    state.joint_q.assign(q)
+    state.joint_qd.assign(qd)
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    eval_ik(model, state, again.joint_q, again.joint_qd)
+    matrices = [eval_jacobian(model, state), eval_mass_matrix(model, state)]
+    return [a.numpy() for a in (state.body_q, state.body_qd, again.joint_q, again.joint_qd, *matrices)]
+
+
+def by_both(model, q, qd) -> list[list[np.ndarray]]:
+    """The same by both evaluators."""
+    results = []
+    for model.evaluator in ("general", "specialised"):
+        results.append(everything(model, q, qd))
+    return results
+
+
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+def test_evaluators_give_the_same_bits(rng, dtype):
+    model = forest(rng, worlds=19, robots=2, joints=9).finalize("cpu", dtype=dtype)
+    for general, specialised in zip(*by_both(model, *random_state(model, rng)), strict=True):
+        np.testing.assert_array_equal(general, specialised)
+        assert np.abs(general).max() > 0.0
+
+
+def test_evaluators_agree_without_lanes(rng, monkeypatch):
+    """At width 1, as on GPUs, compilers fuse operations of the general kernel as they like: rounding differs."""
+    use_width(monkeypatch, 1)
+    model = forest(rng, worlds=2, robots=1, joints=9).finalize("cpu", dtype=wp.float64)
+    for general, specialised in zip(*by_both(model, *random_state(model, rng)), strict=True):
+        # a few dozen roundings of numbers of up to ten
+        np.testing.assert_allclose(general, specialised, rtol=1e-12, atol=1e-12)
+
+
+def test_specialised_code_follows_the_model(rng):
+    """Numbers that were constants of the code, then edited: for all worlds alike, and for one."""
+    model = forest(rng, worlds=18, robots=1, joints=5).finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+    before = by_both(model, q, qd)
+    kernels = []
+    for change in (slice(None), slice(0, 3), slice(0, 2)):
+        for name in ("body_mass", "joint_X_p"):
+            values = getattr(model, name).numpy()
+            values[change] = values[change] * (1.5 if name == "body_mass" else 1.0)
+            if name == "joint_X_p":
+                values[change, :3] += 0.25
+            getattr(model, name).assign(values)
+        model.notify_changed()
+        after = by_both(model, q, qd)
+        for general, specialised in zip(*after, strict=True):
+            np.testing.assert_array_equal(general, specialised)
+        for i in (0, 4, 5):
+            assert not np.array_equal(before[0][i], after[0][i])
+        kernels.append({id(k) for r in batched._numbers_of(model).robots for k, _ in r.kernels.values()})
+    # edited groups are looked up from then on, and nothing is compiled a third time
+    assert kernels[1] == kernels[2]
+
+
+def test_long_programs_are_cut(rng, monkeypatch):
+    """A long program becomes several functions, with the same bits."""
+    monkeypatch.setattr(emit, "CUT", 150)
+    model = forest(rng, worlds=16, robots=1, joints=7).finalize("cpu")
+    general, specialised = by_both(model, *random_state(model, rng))
+    robot = batched._numbers_of(model).robots[0]
+    assert min(n for _, n in robot.kernels.values()) > 2 * emit.CUT
+    for a, b in zip(general, specialised, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_auto_specialises_large_batches_only(rng, monkeypatch):
+    monkeypatch.setattr(batched, "WORTHWHILE", 20)
+    for worlds, special in ((19, False), (20, True)):
+        model = forest(rng, worlds=worlds, robots=1, joints=3).finalize("cpu")
+        assert model.evaluator == "auto"
+        state = model.state()
+        eval_fk(model, state.joint_q, state.joint_qd, state)
+        assert bool(batched._numbers_of(model).robots[0].kernels) == special
+    monkeypatch.setattr(batched, "BUDGET", 10)
+    model = forest(rng, worlds=20, robots=1, joints=3).finalize("cpu")
+    state = model.state()
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    assert all(k is None for k, _ in batched._numbers_of(model).robots[0].kernels.values())
+
+
+def test_unknown_evaluators_are_named(rng):
+    model = forest(rng, worlds=1, robots=1, joints=2).finalize("cpu")
+    with pytest.raises(ValueError, match="fastest"):
+        model.evaluator = "fastest"

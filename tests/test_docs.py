@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    p for f in ("", "docs", "assets", "examples", "tests", "tests/benchmarks") for p in (ROOT / f).glob("*.md")
+)
 
 FENCE = re.compile(r"^(?P<indent>[ \t]*)```(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```[ \t]*$", re.M | re.S)
 
@@ -33,28 +35,34 @@ def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess:
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=name_of)
-def test_python_blocks_run(page, tmp_path):
-    """The blocks of a page run one after the other, as a reader would type them in; line numbers are the page's own."""
+def run_blocks(page: Path, folder: Path) -> None:
+    """Runs the blocks of a page one after the other, as a reader would type them in; line numbers are the page's own."""
     lines: list[str] = []
     for first, code in blocks(page, "python"):
         lines += [""] * (first - 1 - len(lines)) + code.splitlines()
-    script = tmp_path / f"{page.stem}_md.py"
+    script = folder / f"{page.stem}_md.py"
     script.write_text("\n".join(lines) + "\n")
-    ran = run([sys.executable, str(script)], tmp_path)
-    assert ran.returncode == 0, f"{name_of(page)}:\n{ran.stderr}"
+    ran = run([sys.executable, str(script)], folder)
+    assert ran.returncode == 0, f"{page}:\n{ran.stderr}"
 
 
-def example_commands() -> list[tuple[str, str]]:
-    """(page, `python -m examples...` and its arguments) of all bash blocks."""
-    commands = set()
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=name_of)
+def test_python_blocks_run(page, tmp_path):
+    run_blocks(page, tmp_path)
+
+
+def commands() -> list[tuple[str, str]]:
+    """(page, module and arguments) of every `python -m` of this repository, in bash blocks and within lines of text."""
+    found = set()
     for page in PAGES:
-        for _, code in blocks(page, "bash"):
-            for line in code.replace("\\\n", " ").splitlines():
-                for part in line.split("&&"):
-                    if match := re.search(r"python -m (examples\..*)", part.split("#")[0]):
-                        commands.add((name_of(page), match[1].strip()))
-    return sorted(commands)
+        inline = re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text()))
+        shell = "\n".join(code for _, code in blocks(page, "bash")).replace("\\\n", " ").splitlines()
+        for line in [*inline, *shell]:
+            for part in line.split("&&"):
+                match = re.search(r"python -m ((examples|tests|newton_like)\.\w.*)", part.split("#")[0])
+                if match:
+                    found.add((name_of(page), match[1].strip()))
+    return sorted(found)
 
 
 @cache
@@ -69,19 +77,35 @@ LIGHT = {"--world-count": "2", "--num-frames": "4", "--device": "cpu"}
 HEAVY = {"--test", "--benchmark"}
 
 
-@pytest.mark.parametrize(("page", "command"), example_commands(), ids=[": ".join(c) for c in example_commands()])
-def test_example_commands_run(page, command, tmp_path):
+@pytest.mark.parametrize(("page", "command"), commands(), ids=[": ".join(c) for c in commands()])
+def test_commands_run(page, command, tmp_path):
+    """Examples run; of the benchmarks, which take minutes, the options are looked up."""
     module, *words = shlex.split(command)
-    known = help_of(module)
+    known = set(re.findall(r"--[\w-]+", help_of(module)))
     unknown = [w for w in words if w.startswith("--") and w.split("=")[0] not in known]
     assert unknown == [], f"{page}: python -m {command}"
+    if not module.startswith("examples."):
+        return
     words = [w for w in words if w not in HEAVY]
     # Later arguments override earlier ones.
     for flag, value in LIGHT.items():
-        if flag in known:
-            words += [flag, value]
+        words += [flag, value]
     ran = run([sys.executable, "-m", module, *words], tmp_path)
     assert ran.returncode == 0, f"{page}: python -m {command}\n{ran.stderr}"
+
+
+def test_the_main_commands_are_among_them():
+    """Else the patterns above have come to miss what they look for."""
+    assert {c.split()[0] for _, c in commands()} >= {"examples.quadruped", "examples.pendulum", "tests.benchmarks.run"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_are_there(page):
+    """`tests/support` and the like, from the root of the repository; what a program writes into `output` is not."""
+    spans = re.findall(r"`([^`\s]+)`", FENCE.sub("", page.read_text()))
+    tops = {p.name for p in ROOT.iterdir()} - {"output"}
+    named = [s for s in spans if "/" in s and s.split("/")[0] in tops]
+    assert [s for s in named if not (ROOT / s).exists()] == []
 
 
 def test_readme_opens_with_the_two_commands():
@@ -107,8 +131,20 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_code_blocks_say_their_language(page):
-    """A block without a language would slip past these tests."""
+def test_no_code_slips_past(page):
+    """Only blocks of these languages are looked at, or need not be."""
     text = page.read_text()
-    bare = [text.count("\n", 0, m.start()) + 1 for m in FENCE.finditer(text) if not m["kind"]]
-    assert bare == []
+    kinds = {m["kind"] for m in FENCE.finditer(text)}
+    assert kinds <= {"python", "bash", "text"}
+    assert text.count("```") == 2 * len(FENCE.findall(text)), "a fence is not closed, or inside of a line"
+    assert not re.search(r"^\n    \S", FENCE.sub("", text), re.M), "an indented block: fence it"
+
+
+@pytest.mark.parametrize(
+    "broken", ["raise SystemExit(3)", "assert 1 == 2", "import newton_like; newton_like.nothing", "x ="]
+)
+def test_a_wrong_block_would_fail(broken, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"Text.\n\n```python\nx = 1\n```\n\nMore.\n\n```python\nassert x == 1\n{broken}\n```\n")
+    with pytest.raises(AssertionError):
+        run_blocks(page, tmp_path)

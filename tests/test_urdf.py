@@ -157,7 +157,7 @@ def test_drives_need_only_gains_to_work():
     [
         ("revolute", "", (-MAXVAL, MAXVAL), 1e6, "have no <limit>"),
         ("revolute", '<limit effort="5" velocity="2"/>', (-MAXVAL, MAXVAL), 5, "without lower and upper"),
-        ("revolute", '<limit effort="5" velocity="2" upper="1"/>', (0, 1), 5, None),
+        ("revolute", '<limit effort="5" velocity="2" upper="1"/>', (0, 1), 5, "one of lower and upper; the other is 0"),
         ("revolute", '<limit effort="0" velocity="0" lower="0" upper="0"/>', (-MAXVAL, MAXVAL), 1e6, "of zeros only"),
         ("revolute", '<limit effort="5" velocity="2" lower="0" upper="0"/>', (0, 0), 5, None),
         ("revolute", '<limit effort="inf" velocity="2" lower="-1e16" upper="inf"/>', (-MAXVAL, MAXVAL), MAXVAL, None),
@@ -399,6 +399,19 @@ def test_elements_that_are_not_understood_are_counted():
         report = load(text)[1]
     assert report.not_understood == {"robot/gazebo": 2, "robot/transmission": 1, "link/contact": 1}
     assert report.unused == {"joint/safety_controller": 1, "joint/calibration": 1}
+
+
+def test_misspelt_attributes_stray_text_and_left_out_numbers_are_named():
+    inertia = '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0"/>'
+    text = robot(
+        link("a", f'5 kg<inertial><origin xyz="0 0 0" ryp="1 0 0"/>{inertia}</inertial>'),
+        link("b"),
+        joint("j", "fixed", "a", "b", '<!-- a remark --><origin xyz="0 0 0"/>'),
+    ).replace("<robot", '<robot xmlns:gazebo="http://gazebosim.org"', 1)
+    with pytest.warns(UrdfWarning, match="not understood and left out: 1 link/text, 1 origin@ryp"):
+        report = load(text)[1]
+    assert report.not_understood == {"link/text": 1, "origin@ryp": 1}
+    assert report.remarks["links have an <inertia> without ixy, ixz or iyz, which count as 0"] == ["a"]
 
 
 def test_impossible_inertias_are_repaired_and_named():

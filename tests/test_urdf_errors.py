@@ -1,7 +1,10 @@
 """Wrong URDF files and wrong arguments: each is refused with the file, the line, the element and the cure."""
 
 import copy
+import os
 import re
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +49,7 @@ WRONG_FILES = {
     "broken": ('<robot name="bot">\n<link name="a">', ["line 2", "broken XML", "no element found"]),
     "mismatched": ('<robot name="bot">\n<link name="a">\n</robot>', ["line 3", "mismatched tag"]),
     "no xml": ("<", ["broken XML"]),
+    "lines of something else": ("robot: bot\nlinks: a, b\n", ["line 1", "broken XML"]),
     "other root": ("<sdf/>", ["line 1", "<sdf>", "starts with <robot>"]),
     "no name": ('<robot><link name="a"/></robot>', ["<robot>", "no attribute 'name'"]),
     "xacro": (
@@ -126,6 +130,7 @@ WRONG_FILES = {
         link('<visual><geometry><sphere radius="-1"/></geometry></visual>'),
         ["in a visual of link 'a'"],
     ),
+    "axis without direction": (hinge(f"<axis/>{LIMIT}"), ["line 7", "<axis>", "no attribute 'xyz'"]),
     "no file name": (collision("<mesh/>"), ["<mesh>", "no attribute 'filename'"]),
     "zero scale": (collision('<mesh filename="m.stl" scale="1 0 1"/>'), ["scale='1 0 1' must not be zero"]),
     "missing mesh": (
@@ -249,6 +254,52 @@ def test_undeclared_entities_are_refused():
 def test_characters_written_as_numbers_are_fine():
     report = ModelBuilder().add_urdf('<robot name="b&#111;t &amp; co"><link name="a"/></robot>')
     assert report.name == "bot & co"
+
+
+ROBOT = '<robot name="b\u00f6t"><link name="a"/></robot>'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252"])
+def test_files_of_every_usual_encoding_are_read(tmp_path, encoding):
+    path = tmp_path / "bot.urdf"
+    declaration = "" if encoding.startswith("utf") else f'<?xml version="1.0" encoding="{encoding}"?>'
+    path.write_bytes((declaration + ROBOT).encode(encoding))
+    assert ModelBuilder().add_urdf(path).name == ModelBuilder().add_urdf(path.read_bytes()).name == "b\u00f6t"
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "rot13", "shift_jis", "idna", "undefined", "punycode"])
+def test_encodings_that_cannot_be_read_are_named(tmp_path, encoding):
+    """Codecs fail in three ways: unknown, not of text, of several bytes a character."""
+    path = tmp_path / "bot.urdf"
+    path.write_text(f'<?xml version="1.0" encoding="{encoding}"?>{ROBOT}')
+    with pytest.raises(ImportFileError, match=r"bot.urdf, line 1: its encoding cannot be read: .*; save it as UTF-8"):
+        ModelBuilder().add_urdf(path)
+
+
+def test_characters_that_no_file_has_are_refused():
+    with pytest.raises(ImportFileError, match="line 1: broken XML"):
+        ModelBuilder().add_urdf(ROBOT.replace("\u00f6", "\ud800"))
+
+
+@pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
+@pytest.mark.parametrize("place", ["text", "name"])
+def test_reading_takes_time_in_proportion_to_the_file(place):
+    """Twenty megabytes inside of one element or one attribute."""
+    lines = 1_000_000 * "a line of remarks.. "
+    text = ROBOT.replace("><", f">{lines}<", 1) if place == "text" else ROBOT.replace('"b', f'"{lines}', 1)
+    start = time.perf_counter()
+    ModelBuilder().add_urdf(text)
+    # 0.1 to 0.5 s; joining what is there so far to each new piece takes a quarter of a minute.
+    assert time.perf_counter() - start < 5.0
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path, kind):
+    path = {"folder": tmp_path, "pipe": tmp_path / "pipe", "device": Path("/dev/zero")}[kind]
+    if kind == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(FileNotFoundError, match="is a folder; correct" if kind == "folder" else "does not exist"):
+        ModelBuilder().add_urdf(path)
 
 
 def test_deep_nesting_is_refused():

@@ -37,7 +37,8 @@ class UrdfImport:
         frames: ``(body index, pose of the link frame in the body's link frame)`` by link name.
         shapes: shape indices by link name, collisions before visuals.
         remarks: statements about the file with the names they hold for.
-        not_understood: number of elements that were left out, by ``parent/tag``.
+        not_understood: number of things that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+            text by ``tag/text``.
         unused: number of elements that mean nothing to a simulation (``safety_controller``), by ``parent/tag``.
     """
 
@@ -219,7 +220,7 @@ def _warn(report: UrdfImport, source: str) -> None:
         parts.append(f"{statement} ({len(names)}): {shown}")
     if report.not_understood:
         counts = ", ".join(f"{count} {tag}" for tag, count in sorted(report.not_understood.items()))
-        parts.append(f"elements not understood and left out: {counts}")
+        parts.append(f"not understood and left out: {counts}")
     if parts:
         # The frames between this one and the user's line are add_urdf and builder.add_urdf.
         warnings.warn(UrdfWarning(f"{source}: " + "; ".join(parts)), stacklevel=4)

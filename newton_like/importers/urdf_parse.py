@@ -27,6 +27,31 @@ _KNOWN = {
 }
 """Elements that are understood, by the element they stand in. ``UrdfRobot.not_understood`` counts all others."""
 
+_ATTRIBUTES = {
+    "robot": {"name", "version"},
+    "link": {"name"},
+    "visual": {"name"},
+    "collision": {"name"},
+    "material": {"name"},
+    "color": {"rgba"},
+    "origin": {"xyz", "rpy"},
+    "mass": {"value"},
+    "inertia": {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"},
+    "box": {"size"},
+    "sphere": {"radius"},
+    "cylinder": {"radius", "length"},
+    "capsule": {"radius", "length", "height"},
+    "mesh": {"filename", "scale"},
+    "joint": {"name", "type"},
+    "parent": {"link"},
+    "child": {"link"},
+    "axis": {"xyz"},
+    "limit": {"lower", "upper", "effort", "velocity"},
+    "dynamics": {"damping", "friction"},
+    "mimic": {"joint", "multiplier", "offset"},
+}
+"""Attributes that are understood, by element; an attribute of another name is counted like an element."""
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -109,7 +134,8 @@ class UrdfRobot:
         root: name of the link that is no joint's child.
         remarks: what the file leaves open or says against the rules, and what was made of it: a statement, and the
             names of all that it holds for.
-        not_understood: number of elements that were not read, by ``parent/tag``.
+        not_understood: number of things that were not read: elements by ``parent/tag``, attributes by ``tag@name``,
+            text inside of elements by ``tag/text``.
         unused: number of elements that are understood, but mean nothing to a simulation, by ``parent/tag``.
     """
 
@@ -169,12 +195,17 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
 
 
 def _take_stock(root: XmlElement, robot: UrdfRobot) -> None:
-    """Counts the elements that will not be read, and refuses xacro."""
+    """Counts what will not be read, and refuses xacro."""
     stack = [root]
     while stack:
         element = stack.pop()
         if element.tag.startswith("xacro:"):
             raise element.error("this is a xacro macro, not URDF; run 'xacro file.xacro > file.urdf' first")
+        for name in element.attributes.keys() - _ATTRIBUTES.get(element.tag, set()):
+            if not name.startswith("xmlns"):
+                robot.not_understood[f"{element.tag}@{name}"] += 1
+        if any(text.strip() for text in element.texts):
+            robot.not_understood[f"{element.tag}/text"] += 1
         known = _KNOWN.get(element.tag)
         for child in element.children:
             if known is None or child.tag in known or child.tag.startswith("xacro:"):
@@ -222,7 +253,7 @@ def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
     link = Link(element.need_text("name"), element)
     inertial = element.first("inertial")
     if inertial is not None:
-        link.inertial = _inertial(inertial, link.name)
+        link.inertial = _inertial(inertial, link.name, robot)
     for tag, pieces in (("visual", link.visuals), ("collision", link.collisions)):
         for piece in element.all(tag):
             geometry = _geometry(piece, tag, link.name, robot)
@@ -237,13 +268,15 @@ def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
     return link
 
 
-def _inertial(element: XmlElement, link: str) -> tuple[float, np.ndarray, np.ndarray]:
+def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, np.ndarray, np.ndarray]:
     mass_element, matrix_element = element.need("mass"), element.need("inertia")
     mass = mass_element.number("value")
     if mass < 0.0:
         raise mass_element.error(f"link {link!r} has the mass {mass:g} kg; a mass is at least 0")
     ixx, iyy, izz = (matrix_element.number(name) for name in ("ixx", "iyy", "izz"))
     ixy, ixz, iyz = (matrix_element.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
+    if not {"ixy", "ixz", "iyz"} <= matrix_element.attributes.keys():
+        robot.remark("links have an <inertia> without ixy, ixz or iyz, which count as 0", link)
     matrix = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     if mass == 0.0 and np.any(matrix):
         raise matrix_element.error(f"link {link!r} has inertia but no mass; give it a mass, or no inertia")
@@ -305,7 +338,7 @@ def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
         raise element.error(f"link {joint.child!r} is its own parent; correct <parent> or <child>")
     axis = element.first("axis")
     if axis is not None and kind not in ("fixed", "floating"):
-        vector = np.array(axis.numbers("xyz", 3, (1.0, 0.0, 0.0)))
+        vector = np.array(axis.numbers("xyz", 3))
         length = np.linalg.norm(vector)
         if length < 1.0e-9:
             raise axis.error(
@@ -365,6 +398,8 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
         robot.remark("joints have a <limit> of zeros only, taken as not filled in: no position limit", joint.name)
     elif given:
         joint.lower, joint.upper = lower, upper
+        if len(given) == 1:
+            robot.remark("joints have a <limit> with one of lower and upper; the other is 0, as URDF says", joint.name)
 
 
 def _check_tree(robot: UrdfRobot) -> None:

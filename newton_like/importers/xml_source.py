@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 from xml.parsers import expat
 
 MAX_DEPTH = 200
 """Deepest nesting of elements. Robot files have about ten levels."""
 
+PIECE = 2**24
+"""Bytes that are parsed at once. A huge file of another kind is refused by its first ones, and no robot file is so large
+that it takes several."""
 
 SHOWN_CHARACTERS = 200
 """Characters of a source that an error repeats."""
@@ -32,7 +37,7 @@ class XmlElement:
         line: line of the opening tag, counted from 1.
         file: what messages call the file.
         children: elements inside, in order.
-        text: characters inside, without those of children.
+        texts: characters inside, without those of children, in pieces.
     """
 
     tag: str
@@ -40,7 +45,7 @@ class XmlElement:
     line: int
     file: str
     children: list[XmlElement] = field(default_factory=list)
-    text: str = ""
+    texts: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         name = self.attributes.get("name")
@@ -152,7 +157,7 @@ class XmlSource:
 
 
 def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> XmlSource:
-    """Reads an XML file, or a text that starts with ``<``.
+    """Reads an XML file, or a text: what starts with ``<`` or has several lines.
 
     Document types and entities are refused, whatever they say: they make a small file grow without bounds (entity
     bombs) and read other files of the machine (external entities), and no robot description needs them.
@@ -167,24 +172,30 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
         TypeError: ``source`` is neither a path nor text.
     """
     if not isinstance(source, str | bytes | os.PathLike):
-        raise TypeError(f"{source!r} is no robot file; give a path or the XML as text")
+        raise TypeError(f"a {type(source).__name__} is no robot file; give a path or the XML as text")
     if isinstance(source, bytes):
-        return XmlSource(_parse(source, "XML text", None), "XML text", None)
+        return XmlSource(_parse(io.BytesIO(source), "XML text", None), "XML text", None)
     text = source if isinstance(source, str) else os.fspath(source)
-    if text.lstrip("\ufeff \t\r\n").startswith("<"):
-        data = text.lstrip("\ufeff \t\r\n").encode()
-        return XmlSource(_parse(data, "XML text", "utf-8"), "XML text", None)
+    if text.lstrip("\ufeff \t\r\n").startswith("<") or "\n" in text:
+        # Characters that no encoding has (lone surrogates) become bytes that the parser refuses by line.
+        data = text.lstrip("\ufeff \t\r\n").encode(errors="surrogatepass")
+        return XmlSource(_parse(io.BytesIO(data), "XML text", "utf-8"), "XML text", None)
     path, tried = find_file(text, None, package_dirs)
     if path is None:
         shown = text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "..."
         places = f"; looked at {len(tried)} places" if len(tried) > 1 else ""
+        lack = "is a folder" if os.path.isdir(text) else "does not exist"
         raise FileNotFoundError(
-            f"robot file {shown!r} does not exist{places}; correct the path, or name its package folder in package_dirs"
+            f"robot file {shown!r} {lack}{places}; correct the path, or name its package folder in package_dirs"
         )
-    return XmlSource(_parse(path.read_bytes(), str(path), None), str(path), path.absolute().parent)
+    try:
+        with open(path, "rb") as stream:
+            return XmlSource(_parse(stream, str(path), None), str(path), path.absolute().parent)
+    except OSError as error:
+        raise ImportFileError(f"{path} cannot be read: {error}; check its permissions") from error
 
 
-def _parse(data: bytes, file: str, encoding: str | None) -> XmlElement:
+def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
     parser = expat.ParserCreate(encoding)
     stack: list[XmlElement] = []
     roots: list[XmlElement] = []
@@ -207,7 +218,7 @@ def _parse(data: bytes, file: str, encoding: str | None) -> XmlElement:
 
     def characters(text):
         if stack:
-            stack[-1].text += text
+            stack[-1].texts.append(text)
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
@@ -217,10 +228,17 @@ def _parse(data: bytes, file: str, encoding: str | None) -> XmlElement:
     parser.CharacterDataHandler = characters
     parser.buffer_text = True
     try:
-        parser.Parse(data, True)
+        while piece := stream.read(PIECE):
+            parser.Parse(piece, False)
+        parser.Parse(b"", True)
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
         raise ImportFileError(f"{file}, line {error.lineno}: broken XML: {reason}; repair the file") from None
+    except ImportFileError:
+        raise
+    except (LookupError, ValueError) as error:
+        # What Python's codecs say to an encoding="..." that they or the parser do not have.
+        raise ImportFileError(f"{file}, line 1: its encoding cannot be read: {error}; save it as UTF-8") from None
     return roots[0]
 
 

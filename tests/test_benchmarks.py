@@ -1,0 +1,90 @@
+"""The benchmarks run, tell engines that disagree from those that agree, and judge what was measured only."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import warp as wp
+
+from tests.benchmarks import run
+from tests.benchmarks.cases import CASES
+from tests.benchmarks.engines import Settled
+
+STAND, TROT = (next(case for case in CASES if case.name == name) for name in ("stand", "trot"))
+
+
+def settled(feet: int, way: float = 0.0) -> Settled:
+    worlds = np.ones(4)
+    return Settled(0.3 * worlds, way * worlds, np.full(4, feet), worlds, True)
+
+
+def test_one_case_runs_and_its_table_has_what_was_asked_for(tmp_path, capsys, monkeypatch):
+    # It makes Warp quiet, and the tests after this one should not find it so.
+    monkeypatch.setattr(wp.config, "log_level", wp.config.log_level)
+    output = tmp_path / "made" / "table.md"
+    quick = ["--no-peers", "--no-first-step", "--rounds", "1", "--seconds", "0.005"]
+    run.main(["--cases", "stand", "--worlds", "3", *quick, "--output", str(output)])
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in output.read_text().splitlines()
+        if "|" in line
+    ]
+    assert rows[0][2] == "N = 3"
+    for engine in ("newton_like, general", "newton_like, specialised"):
+        (row,) = (r for r in rows if r[1] == engine)
+        rate, times = row[2].split(" (")
+        # Three worlds at a time step of 1/240 s are faster than real time, and no machine steps them in a nanosecond.
+        assert 720.0 < float(rate.replace(",", "")) < 3e9
+        assert times.endswith(" x)") and "4 feet down" in row[3]
+    assert any(r[1].startswith("mujoco.rollout") for r in rows)
+    # The targets are for 4096 worlds: three have none.
+    assert "target" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"heights": np.full(4, 0.31)}, "base heights 0.3000 m and 0.3100 m"),
+        ({"touching": np.array([4, 4, 3, 4])}, "shapes on the ground: 4.00 and 3.75, not 4"),
+        ({"force": np.array([1.0, 1.0, 1.0, 0.9])}, "ground forces over the weight"),
+        ({"finite": False}, "finite: True, False"),
+        ({}, None),
+    ],
+)
+def test_robots_that_stand_otherwise_are_not_compared(change, named):
+    said = run.disagreement(STAND, settled(4), replace(settled(4), **change))
+    assert said is None if named is None else named in said
+
+
+def test_robots_that_walk_otherwise_are_not_compared():
+    assert run.disagreement(TROT, settled(2, 0.5), settled(3, 0.45)) is None
+    assert "distances walked: 0.50 m and 0.30 m" in run.disagreement(TROT, settled(2, 0.5), settled(2, 0.3))
+    # Both stood still: they agree, and are no trot.
+    assert "distances walked" in run.disagreement(TROT, settled(4, 0.0), settled(4, 0.0))
+
+
+def test_targets_are_met_or_missed():
+    ratios = {("design", "general", 4096): 9.0, ("design", "specialised", 4096): 19.0, ("stand", "general", 64): 1.0}
+    general, special = run.targets(ratios)
+    assert general.startswith("design, general") and general.endswith(": met")
+    assert special.startswith("design, specialised") and special.endswith(": MISSED")
+    (cold, warm, memory) = run.targets(
+        {("stand", "general", "first"): (31.0, 1.0), ("stand", "general", "memory"): 39e3}
+    )
+    assert cold.endswith("MISSED") and warm.endswith("met") and memory.endswith("met")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        (["--worlds", "0"], "--worlds: 0 must be at least 1"),
+        (["--rounds", "0"], "--rounds: 0 must be at least 1"),
+        (["--seconds", "0"], "--seconds 0 must be above 0"),
+        (["--output", "/dev/null/table.md"], "--output /dev/null/table.md: cannot write there"),
+        (["--cases", "moonwalk"], "design"),
+    ],
+)
+def test_wrong_options_are_named(arguments, cure, capsys):
+    with pytest.raises(SystemExit):
+        run.main(arguments)
+    assert cure in capsys.readouterr().err

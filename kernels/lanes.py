@@ -280,6 +280,11 @@ def _scalar_math(real) -> types.SimpleNamespace:
         return c - a * b
 
     @wp.func
+    def detach(a: lane) -> lane:
+        """`a`, which reverse mode takes for a constant."""
+        return a
+
+    @wp.func
     def rcp(a: lane) -> lane:
         return real(1.0) / a
 
@@ -425,6 +430,9 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
 
     @wp.func_native(code("out = c - a * b;", "a", "b", "c"))
     def fnma(a_: lane, b_: lane, c_: lane) -> lane: ...
+
+    @wp.func_native(code("out = a;", "a"))
+    def detach(a_: lane) -> lane: ...
 
     @wp.func_native(code("out = 1 / a;", "a"))
     def rcp(a_: lane) -> lane: ...

@@ -90,6 +90,11 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # sizes of a dense matrix: joints and dofs of the largest articulation of the model
         links: int
         columns: int
+        # what a program is asked for: representations of the base's velocity and of results, a link and another one
+        base: int
+        output: int
+        link: int
+        other: int
 
     @m.struct
     class Params:

@@ -139,6 +139,8 @@ class Emitter:
             a, b, c = map(self._ref, args)
             minus = "-" if name == "fnma" else ""
             return f"__builtin_elementwise_fma({minus}{a}, {b}, {c})" if width > 1 else f"{c} {minus or '+'} {a} * {b}"
+        if name == "detach":
+            return self._ref(args[0])
         if name == "neg":
             return f"-{self._ref(args[0])}"
         if name == "rcp":

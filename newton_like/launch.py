@@ -110,6 +110,13 @@ def run_shared(workers: list[list]) -> None:
             future.result()
 
 
+def active_tape() -> wp.Tape | None:
+    """The tape that records now. Warp has no public name for it."""
+    from warp._src.context import runtime
+
+    return runtime.tape if runtime is not None else None
+
+
 def flat(array: wp.array, dtype) -> wp.array:
     """The numbers of an array of scalars, vectors or transforms as one row, in place.
 

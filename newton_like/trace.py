@@ -30,6 +30,7 @@ _FOLD = {
     "atan2": math.atan2,
     "exp": math.exp,
     "log": math.log,
+    "detach": lambda a: a,
 }
 """What each operation does to constants."""
 
@@ -228,6 +229,7 @@ def tracing_math(trace: Trace, parameter, real=np.float32) -> types.SimpleNamesp
     shared = func
     rcp, sqrt, sin, cos, div = (plain[name] for name in ("rcp", "sqrt", "sin", "cos", "div"))
     atan2, exp, log, smaller, larger = (plain[name] for name in ("atan2", "exp", "log", "min", "max"))
+    detach = plain["detach"]
     lane, memory = Number, None
     own = ("trace", "parameter", "operation", "plain", "fused")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})

@@ -6,7 +6,7 @@ import copy
 import types
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
@@ -15,10 +15,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
+from newton_like.adjoint import adjoint_trace
 from newton_like.emit import FLAGS, Emitter, native_program
-from newton_like.kernels.batched import INPUTS, OUTPUTS, batch_kernel, batch_structs
+from newton_like.kernels.batched import INPUTS, OUTPUTS, batch_kernel, batch_structs, share_inertia
 from newton_like.kernels.programs import programs
-from newton_like.launch import Workspace, flat, lane_width, run_shared, worker_count
+from newton_like.kernels.tree import BODY
+from newton_like.launch import Workspace, active_tape, flat, lane_width, run_shared, worker_count
 from newton_like.model import arguments
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
@@ -79,12 +81,23 @@ class Program:
         inputs: arrays that it reads.
         outputs: arrays that it writes.
         rows: ``rows(model, template)`` gives the sizes of further rows of memory.
+        settings: integers of ``Tree`` that say what is asked for, as pairs of names and values.
     """
 
     name: str
     inputs: tuple[Field, ...]
     outputs: tuple[Field, ...]
     rows: Callable | None = None
+    settings: tuple[tuple[str, int], ...] = ()
+
+    def ask(self, **settings: int) -> Program:
+        """The same program with other settings."""
+        return replace(self, settings=tuple(sorted({**dict(self.settings), **settings}.items())))
+
+    @property
+    def key(self) -> tuple:
+        """What tells it from other programs."""
+        return (self.name, *self.settings)
 
 
 def tree_rows(template) -> dict[str, int]:
@@ -103,10 +116,10 @@ def _namespace(width: int, real) -> types.SimpleNamespace:
 
 
 @cache
-def general_kernel(name: str, width: int, real, backward: bool = False):
+def general_kernel(name: str, width: int, real):
     """The kernel that runs a program for any robot."""
     m = _namespace(width, real)
-    return batch_kernel(m, getattr(m, name), backward)
+    return batch_kernel(m, getattr(m, name))
 
 
 class _Robot:
@@ -143,59 +156,60 @@ class _Robot:
                         self.held[start:end] = False
                 self.kernels.clear()
         self.constants = first
-        # a tape may still read the old numbers
-        for key in [key for key in self.bases if key[2]]:
-            del self.bases[key]
-        for key in [key for key in self.works if key[3]]:
-            del self.works[key]
         for base in self.bases.values():
             base.set_parameters(parameters)
 
-    def base(self, model, width: int, threads: int, backward: bool) -> Workspace:
+    def base(self, model, width: int, threads: int) -> Workspace:
         """Tree and parameters for one lane width."""
-        key = (width, threads, backward)
+        key = (width, threads)
         if key not in self.bases:
             template = self.batch.template
             dense = template.span == template.bodies
             tables = SimpleNamespace(
-                numbers={"links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation},
+                numbers={
+                    "links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation,
+                    "base": 0, "output": 0, "link": 0, "other": 0,
+                },
                 # rows of bodies lie in memory as in the arrays, or without gaps
                 arrays={} if dense else {"body_slot": np.arange(template.bodies)},
-            )
-            work = Workspace(
+            )  # fmt: skip
+            self.bases[key] = Workspace(
                 _namespace(width, model.dtype), template, self.batch.count, self.parameters, tables, {"size": 1},
                 model.device, threads,
             )  # fmt: skip
-            if backward:
-                # the tape looks for gradients in every array of a struct
-                for field in work.m.Tree.vars:
-                    if getattr(work.T, field) is None:
-                        setattr(work.T, field, wp.zeros(1, dtype=wp.int32, device=model.device))
-            self.bases[key] = work
         return self.bases[key]
 
-    def work(self, model, program: Program, width: int, threads: int, backward: bool = False) -> Workspace:
-        """The same with memory for a program."""
-        key = (program.name, width, threads, backward)
+    def work(self, model, program: Program, width: int, threads: int, adjoint: bool = False) -> Workspace:
+        """The same with memory for a program, or for its adjoint."""
+        key = (program.key, width, threads, adjoint)
         if key not in self.works:
-            base = self.base(model, width, threads, backward)
+            base = self.base(model, width, threads)
             work = copy.copy(base)
-            work.base = base
-            work.layout = layout = self._layout(model, program)
+            work.layout = layout = self._layout(model, program, adjoint)
             work.L = work.m.Layout()
             for name, at in layout.items():
-                setattr(work.L, name, at)
-            shape = (1, 1) if backward else (layout["size"], work.rows)
+                if name in work.m.Layout.vars:
+                    setattr(work.L, name, at)
+            if program.settings:
+                work.numbers = {**base.numbers, **dict(program.settings)}
+                work.T = work.m.Tree()
+                for name in work.m.Tree.vars:
+                    setattr(work.T, name, work.numbers.get(name, getattr(base.T, name)))
+            shape = (layout["size"], work.rows)
             work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in work.shares]
             self.works[key] = work
         return self.works[key]
 
-    def _layout(self, model, program: Program) -> dict[str, int]:
+    def _layout(self, model, program: Program, adjoint: bool) -> dict[str, int]:
         template = self.batch.template
         sizes = tree_rows(template)
         if program.rows is not None:
             sizes.update(program.rows(model, template))
-        sizes.update({f.row: f.width(model, template) for f in (*program.inputs, *program.outputs)})
+        fields = (*program.inputs, *program.outputs)
+        sizes.update({f.row: f.width(model, template) for f in fields})
+        if adjoint:
+            fields = (*fields, _INERTIA)
+            sizes.update({_adjoint(f).row: f.width(model, template) for f in fields})
         layout, at = {}, 0
         for name, size in sizes.items():
             layout[name] = at
@@ -211,7 +225,7 @@ class _Robot:
             # the two give the same bits where lanes are wider than one
             general = work.m.width == 1 or self.batch.count < WORTHWHILE
         if not general:
-            key = (program.name, work.m.width)
+            key = (program.key, work.m.width)
             if key not in self.kernels:
                 self.kernels[key] = self._specialised(program, work, evaluator)
             kernel, operations = self.kernels[key]
@@ -224,11 +238,32 @@ class _Robot:
         trace = trace_program(program.name, work, emitter.parameter)
         if evaluator == "auto" and len(trace) > BUDGET:
             return None, 0
-        rows = {f.row for f in program.outputs}
-        stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
-        code = emitter.head() + emitter.statements(trace, stores)
-        kernel = batch_kernel(work.m, native_program(code, work.m), options={"cpu_compiler_flags": FLAGS})
-        return kernel, len(trace)
+        return _emitted(emitter, trace, program.outputs), len(trace)
+
+    def adjoint_kernel(self, model, program: Program, work: Workspace, inertia: bool):
+        """The kernel of a program's adjoint, and about how many vector operations it does for a block."""
+        key = (program.key, work.m.width, "adjoint", inertia)
+        if key not in self.kernels:
+            held, at = self.held.copy(), self.parameters.at
+            if inertia:
+                held[at["body"] : at["gain"]] = False
+            emitter = Emitter(work, held)
+            trace = trace_program(program.name, work, emitter.parameter)
+            template, places = self.batch.template, work.layout
+            outputs, inputs = {}, {}
+            for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
+                for f in fields:
+                    for i in range(f.width(model, template)):
+                        into[places[f.row] + i] = places[_adjoint(f).row] + i
+            bodies = {
+                at["body"] + i: places[_adjoint(_INERTIA).row] + i
+                for i in range(BODY * template.bodies if inertia else 0)
+            }
+            real = np.float32 if model.dtype is wp.float32 else np.float64
+            trace = adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
+            results = [_adjoint(f) for f in (*program.inputs, _INERTIA)]
+            self.kernels[key] = _emitted(emitter, trace, results), len(trace)
+        return self.kernels[key]
 
     def pieces(self, model, work: Workspace, fields, arrays) -> tuple[list, list]:
         """The structs that say where the fields lie in their arrays, and the arrays as rows of numbers."""
@@ -278,6 +313,23 @@ class _Robot:
         B.count, B.masked = self.batch.count, int(masked)
         B.start, B.stride = int(self.batch.articulations[0]), self.batch.stride(self.batch.articulations)
         return B
+
+
+_INERTIA = Field("body", "bodies", BODY)
+"""Mass, centre of mass and inertia of the bodies, as they lie among the parameters."""
+
+
+def _adjoint(field: Field) -> Field:
+    return replace(field, row=f"adjoint_{field.row}")
+
+
+def _emitted(emitter: Emitter, trace: Trace, outputs):
+    """The kernel of a trace."""
+    rows = {f.row for f in outputs}
+    stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
+    m = emitter.work.m
+    code = emitter.head() + emitter.statements(trace, stores)
+    return batch_kernel(m, native_program(code, m), {"cpu_compiler_flags": FLAGS})
 
 
 def trace_program(name: str, work: Workspace, parameter) -> Trace:
@@ -331,7 +383,7 @@ def selection(model, mask=None, indices=None) -> wp.array | None:
 
 
 def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
-    """Runs a program over the articulations of a model, on Warp's tape where an array has gradients.
+    """Runs a program over the articulations of a model, and tells Warp's tape where an array has gradients.
 
     Args:
         model: the model.
@@ -340,58 +392,109 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         mask: bools of the selected articulations on the model's device, or None for all.
     """
     numbers = _numbers_of(model)
-    if any(a is not None and a.requires_grad for a in arrays):
-        _run_on_tape(model, numbers, program, arrays, mask)
-        return
     key = (
-        program.name, model.evaluator, None if mask is None else mask.ptr,
-        *[None if a is None else a.ptr for a in arrays],
+        program.key, model.evaluator, None if mask is None else mask.ptr, *[None if a is None else a.ptr for a in arrays],
     )  # fmt: skip
     commands = numbers.recorded.get(key)
     if commands is None:
-        commands = numbers.recorded[key] = [
-            _record(model, numbers, robot, program, arrays, mask) for robot in numbers.robots
-        ]
-        if len(numbers.recorded) > _RECORDED:
-            numbers.recorded.popitem(last=False)
+        commands = []
+        for robot in numbers.robots:
+            work = robot.work(model, program, numbers.width, numbers.threads)
+            kernel, operations = robot.kernel(model, program, work, model.evaluator)
+            ends = (program.inputs, program.outputs)
+            given = (arrays[: len(program.inputs)], arrays[len(program.inputs) :])
+            commands.append(_record(model, numbers, robot, work, kernel, operations, ends, given, mask))
+        _keep(numbers, key, commands)
     for together in commands:
         run_shared(together)
+    tape = active_tape()
+    if tape is not None and any(a is not None and a.requires_grad for a in arrays[len(program.inputs) :]):
+        _record_adjoint(model, numbers, program, arrays, mask, tape)
 
 
-def _inputs(model, numbers, robot, program, work, arrays, mask):
-    """What the kernel takes before and after its memory."""
+def _keep(numbers, key, commands) -> None:
+    numbers.recorded[key] = commands
+    if len(numbers.recorded) > _RECORDED:
+        numbers.recorded.popitem(last=False)
+
+
+def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tape) -> None:
+    """Puts the adjoint on the tape. What it reads is kept as it is now: numbers of the model may be edited before the tape runs."""
     count = len(program.inputs)
-    pieces, rows = robot.pieces(model, work, (*program.inputs, *program.outputs), arrays)
+    masses = (model.body_mass, model.body_com, model.body_inertia)
+    inertia = any(a.requires_grad for a in masses)
+    sources = [a if a is not None and a.requires_grad else None for a in arrays[:count]]
+    if not inertia and not any(a is not None for a in sources):
+        return
+    tracked = [a for a in (*arrays, *masses) if a is not None and a.requires_grad]
+    if mask is not None:
+        mask = wp.clone(mask)
+    shares = wp.zeros((model.body_count, BODY), dtype=model.dtype, device=model.device) if inertia else None
+    gradients = [None if a is None else a.grad for a in sources]
+    # what has no gradient is brought in as zeros and not taken out
+    fields = [*program.inputs, *[_adjoint(f) for f in (*program.outputs, *program.inputs)]]
+    results = [_adjoint(f) for f, g in zip(program.inputs, gradients, strict=True) if g is not None]
+    brought = [*arrays[:count], *[None if a is None else a.grad for a in arrays[count:]], *gradients]
+    taken = [g for g in gradients if g is not None]
+    if inertia:
+        fields.append(_adjoint(_INERTIA))
+        results.append(_adjoint(_INERTIA))
+        brought.append(shares)
+        taken.append(shares)
+    commands = []
+    for robot in numbers.robots:
+        work = robot.work(model, program, numbers.width, numbers.threads, True)
+        kernel, operations = robot.adjoint_kernel(model, program, work, inertia)
+        ends, given = (fields, results), (brought, taken)
+        commands.append(_record(model, numbers, robot, work, kernel, operations, ends, given, mask))
+    kept = (arrays, brought, mask, [(c, r.parameters) for c, r in zip(commands, numbers.robots, strict=True)])
+
+    def backward(kept=kept) -> None:
+        if inertia:
+            shares.zero_()
+        for together in commands:
+            run_shared(together)
+        if inertia:
+            _share_inertia(model, shares, masses)
+
+    tape.record_func(backward, tracked)
+
+
+def _share_inertia(model, shares: wp.array, masses) -> None:
+    """Adds the adjoints of the parameters of bodies to the gradients of the model's arrays."""
+    given = [a.grad if a.requires_grad else None for a in masses]
+    wp.launch(share_inertia(model.dtype), dim=model.body_count, inputs=[shares], outputs=given, device=model.device)
+
+
+def _record(model, numbers, robot, work, kernel, operations: int, ends, given, mask) -> list:
+    """Recorded launches, for every worker the same."""
+    before = [robot.selected(work, mask is not None), work.T, work.P, work.L, numbers.nothing if mask is None else mask]
     nothing, none = work.m.Piece(), robot._zeros(model, 1)
     nothing.part = robot._ints(model, [0])
-
-    def padded(items, filler, length):
-        return [*items, *[filler] * (length - len(items))]
-
-    before = [robot.selected(work, mask is not None), work.T, work.P, work.L, numbers.nothing if mask is None else mask]
-    after = padded(pieces[:count], nothing, INPUTS) + padded(rows[:count], none, INPUTS)
-    after += padded(pieces[count:], nothing, OUTPUTS) + padded(rows[count:], none, OUTPUTS)
-    return before, after
-
-
-def _record(model, numbers, robot, program, arrays, mask):
-    work = robot.work(model, program, numbers.width, numbers.threads)
-    kernel, operations = robot.kernel(model, program, work, model.evaluator)
-    threads, pieces = _shares(work, operations)
-    before, after = _inputs(model, numbers, robot, program, work, arrays, mask)
-    return [
+    after, kept = [], []
+    for fields, arrays, room in zip(ends, given, (INPUTS, OUTPUTS), strict=True):
+        pieces, rows = robot.pieces(model, work, fields, arrays)
+        kept += rows
+        after += [*pieces, *[nothing] * (room - len(pieces)), *rows, *[none] * (room - len(rows))]
+    threads, shares = _shares(work, operations)
+    cuda = work.device.is_cuda
+    commands = [
         [
             wp.launch(
                 kernel,
-                dim=n if work.device.is_cuda else 1,
-                inputs=[first, 1 if work.device.is_cuda else n, work.rows, *before, memory, *after],
+                dim=n if cuda else 1,
+                inputs=[first, 1 if cuda else n, work.rows, *before, memory, *after],
                 device=work.device,
                 record_cmd=True,
             )
-            for first, n in pieces
+            for first, n in shares
         ]
         for memory in work.memory[:threads]
     ]
+    for command in commands[0]:
+        # recorded launches know addresses only
+        command.kept = (before, kept, work.P.uniform, work.P.varying)
+    return commands
 
 
 def _shares(work: Workspace, operations: int) -> tuple[int, list[tuple[int, int]]]:
@@ -407,14 +510,3 @@ def _shares(work: Workspace, operations: int) -> tuple[int, list[tuple[int, int]
     count = min(_PIECES_A_THREAD * threads, work.blocks)
     cuts = np.linspace(0, work.blocks, count + 1).astype(int)
     return threads, [(int(a), int(b - a)) for a, b in pairwise(cuts)]
-
-
-def _run_on_tape(model, numbers, program, arrays, mask) -> None:
-    """At width 1, with memory of its own for every articulation and every call: the tape needs all values once more."""
-    kernel = general_kernel(program.name, 1, model.dtype, True)
-    for robot in numbers.robots:
-        work = robot.work(model, program, 1, 1, True)
-        chosen = None if mask is None else wp.clone(mask)
-        before, after = _inputs(model, numbers, robot, program, work, arrays, chosen)
-        memory = wp.zeros((work.layout["size"], work.count), dtype=model.dtype, device=model.device, requires_grad=True)
-        wp.launch(kernel, dim=work.count, inputs=[0, 1, work.count, *before, memory, *after], device=model.device)

@@ -1,0 +1,181 @@
+"""Reverse-mode differentiation of traces: straight-line code whose adjoint is straight-line code (Griewank and Walther 2008, chapter 3).
+
+The adjoint computes the values anew and then walks back, so nothing is stored between the two. Minima, maxima and
+comparisons pass the adjoint to the side that was taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.trace import Number, Trace, tracing_math
+
+
+def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, parameter, real=np.float32) -> Trace:
+    """The trace of ``d_in += (d out / d in)^T d_out``.
+
+    Args:
+        trace: of the function.
+        outputs: for every place that is written, the place of its adjoint.
+        inputs: for every place that is read, the place of its adjoint, which is added to.
+        parameters: the same for parameters, by their index.
+        parameter: see :func:`newton_like.trace.tracing_math`.
+        real: the working precision.
+
+    Raises:
+        NotImplementedError: an operation without a derivative.
+    """
+    result = Trace()
+    m = tracing_math(result, parameter, real)
+    needed = _reached(trace, [trace.memory[p] for p in outputs if p in trace.memory])
+    values: dict[int, Number] = {}
+
+    def value(a) -> Number:
+        return values[a] if isinstance(a, int) else Number(constant=a)
+
+    for n in sorted(needed):
+        name, *args = trace.ops[n]
+        if name == "load":
+            values[n] = m.get(None, args[0], None)
+        elif name == "param":
+            values[n] = m.param(None, None, 0, None, args[0])
+        elif name == "uniform":
+            values[n] = m.fill(args[0])
+        else:
+            values[n] = getattr(m, _METHOD.get(name, name))(*map(value, args))
+    adjoint: dict[int, Number] = {}
+
+    def give(a, x: Number) -> None:
+        if isinstance(a, int):
+            adjoint[a] = m.add(adjoint[a], x) if a in adjoint else x
+
+    for place, d_place in outputs.items():
+        x = trace.memory.get(place)
+        if x is not None and x.node is not None:
+            give(x.node, m.get(None, d_place, None))
+    for n in sorted(needed, reverse=True):
+        name, *args = trace.ops[n]
+        if n in adjoint and name not in ("load", "param", "uniform", "detach"):
+            if name not in _RULES:
+                raise NotImplementedError(f"operation {name} has no derivative")
+            _RULES[name](m, adjoint[n], values[n], args, value, give)
+    for n in sorted(needed):
+        name, *args = trace.ops[n]
+        where = {"load": inputs, "param": parameters}.get(name, {})
+        if n in adjoint and args[0] in where:
+            place = where[args[0]]
+            m.put(None, place, None, m.add(m.get(None, place, None), adjoint[n]))
+    return result
+
+
+def _reached(trace: Trace, numbers) -> set[int]:
+    reached, stack = set(), [x.node for x in numbers if x.node is not None]
+    while stack:
+        n = stack.pop()
+        if n not in reached:
+            reached.add(n)
+            if trace.ops[n][0] not in ("load", "param", "uniform"):
+                stack += [a for a in trace.ops[n][1:] if isinstance(a, int)]
+    return reached
+
+
+_METHOD = {"min": "smaller", "max": "larger"}
+
+
+def _add(m, d, out, args, value, give):
+    give(args[0], d)
+    give(args[1], d)
+
+
+def _sub(m, d, out, args, value, give):
+    give(args[0], d)
+    give(args[1], m.neg(d))
+
+
+def _mul(m, d, out, args, value, give):
+    a, b = args
+    give(a, m.mul(d, value(b)))
+    give(b, m.mul(d, value(a)))
+
+
+def _div(m, d, out, args, value, give):
+    a, b = args
+    share = m.div(d, value(b))
+    give(a, share)
+    give(b, m.neg(m.mul(share, out)))
+
+
+def _neg(m, d, out, args, value, give):
+    give(args[0], m.neg(d))
+
+
+def _rcp(m, d, out, args, value, give):
+    give(args[0], m.neg(m.mul(d, m.mul(out, out))))
+
+
+def _sqrt(m, d, out, args, value, give):
+    give(args[0], m.div(m.mul(d, m.fill(0.5)), out))
+
+
+def _fma(m, d, out, args, value, give):
+    a, b, c = args
+    give(a, m.mul(d, value(b)))
+    give(b, m.mul(d, value(a)))
+    give(c, d)
+
+
+def _fnma(m, d, out, args, value, give):
+    a, b, c = args
+    give(a, m.neg(m.mul(d, value(b))))
+    give(b, m.neg(m.mul(d, value(a))))
+    give(c, d)
+
+
+def _smaller(m, d, out, args, value, give):
+    a, b = args
+    zero = m.fill(0.0)
+    give(a, m.where_lt(value(a), value(b), d, zero))
+    give(b, m.where_lt(value(a), value(b), zero, d))
+
+
+def _larger(m, d, out, args, value, give):
+    a, b = args
+    zero = m.fill(0.0)
+    give(a, m.where_lt(value(b), value(a), d, zero))
+    give(b, m.where_lt(value(b), value(a), zero, d))
+
+
+def _where_lt(m, d, out, args, value, give):
+    a, b, x, y = args
+    zero = m.fill(0.0)
+    give(x, m.where_lt(value(a), value(b), d, zero))
+    give(y, m.where_lt(value(a), value(b), zero, d))
+
+
+def _sin(m, d, out, args, value, give):
+    give(args[0], m.mul(d, m.cos(value(args[0]))))
+
+
+def _cos(m, d, out, args, value, give):
+    give(args[0], m.neg(m.mul(d, m.sin(value(args[0])))))
+
+
+def _atan2(m, d, out, args, value, give):
+    y, x = args
+    share = m.div(d, m.fma(value(x), value(x), m.mul(value(y), value(y))))
+    give(y, m.mul(share, value(x)))
+    give(x, m.neg(m.mul(share, value(y))))
+
+
+def _exp(m, d, out, args, value, give):
+    give(args[0], m.mul(d, out))
+
+
+def _log(m, d, out, args, value, give):
+    give(args[0], m.div(d, value(args[0])))
+
+
+_RULES = {
+    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "neg": _neg, "rcp": _rcp, "sqrt": _sqrt, "fma": _fma, "fnma": _fnma,
+    "min": _smaller, "max": _larger, "where_lt": _where_lt, "sin": _sin, "cos": _cos, "atan2": _atan2, "exp": _exp, "log": _log,
+}  # fmt: skip

@@ -255,10 +255,10 @@ class _Robot:
                 for f in fields:
                     for i in range(f.width(model, template)):
                         into[places[f.row] + i] = places[_adjoint(f).row] + i
-            bodies = {
-                at["body"] + i: places[_adjoint(_INERTIA).row] + i
-                for i in range(BODY * template.bodies if inertia else 0)
-            }
+            bodies = {}
+            for k, slot in enumerate(work.arrays["body_slot"] if inertia else ()):
+                for i in range(BODY):
+                    bodies[at["body"] + BODY * k + i] = places[_adjoint(_INERTIA).row] + BODY * int(slot) + i
             real = np.float32 if model.dtype is wp.float32 else np.float64
             trace = adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
             results = [_adjoint(f) for f in (*program.inputs, _INERTIA)]

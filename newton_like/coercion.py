@@ -11,6 +11,10 @@ import warp as wp
 
 from newton_like.types import Axis
 
+LARGEST = 1.0e30
+"""Largest number that may stand for a length, a mass or another quantity in SI units. Nothing is larger, and products of
+a few such numbers, as an inertia far from the origin, do not overflow."""
+
 
 def as_number(value, what: str, *, finite: bool = True) -> float:
     """One real number as ``float``. Python, NumPy and Warp numbers, integers and booleans among them, are numbers.
@@ -18,11 +22,11 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
     Args:
         value: the number.
         what: its name in the error.
-        finite: refuse infinities too. NaN is always refused.
+        finite: refuse infinities and what is beyond ``LARGEST`` too. NaN is always refused.
 
     Raises:
         TypeError: ``value`` is no number.
-        ValueError: it is NaN, or infinite where that has no meaning.
+        ValueError: it is NaN, or infinite or too large where that has no meaning.
     """
     if isinstance(value, str | bytes):
         raise TypeError(f"{what} must be a number, not {value!r}")
@@ -34,6 +38,8 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
         raise TypeError(f"{what} must be a number, not {value!r}") from error
     if math.isnan(number) or (finite and math.isinf(number)):
         raise ValueError(f"{what} is {number}; give a {'finite ' if finite else ''}number")
+    if finite and abs(number) > LARGEST:
+        raise ValueError(f"{what} {number:g} is beyond {LARGEST:g}; units are SI (m, kg, s)")
     return number
 
 
@@ -115,7 +121,7 @@ def as_axis(value, what: str = "axis") -> tuple[float, float, float]:
             raise type(error)(f"{what}: {error}") from None
     vector = as_vector(value, 3, what)
     length = math.hypot(*vector)
-    if not 1.0e-12 <= length < math.inf:
+    if length < 1.0e-12:
         raise ValueError(f"{what} {vector} has length {length:g} and so no direction; give an axis such as (0, 0, 1)")
     return tuple(component / length for component in vector)
 
@@ -136,8 +142,8 @@ def as_matrix33(value, what: str) -> tuple[tuple[float, float, float], ...]:
         raise TypeError(f"{what} must be a 3x3 matrix of numbers, not {value!r}") from error
     if matrix.shape not in ((3, 3), (9,)):
         raise ValueError(f"{what} must be a 3x3 matrix (or 9 numbers in rows), not of shape {matrix.shape}")
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError(f"{what} {matrix.tolist()} has a number that is not finite")
+    if not np.all(np.abs(matrix) <= LARGEST):
+        raise ValueError(f"{what} {matrix.tolist()} has a number that is not finite, or beyond {LARGEST:g}")
     return tuple(tuple(row) for row in matrix.reshape(3, 3).tolist())
 
 

@@ -204,7 +204,7 @@ def test_attributes_are_read_when_they_are_set():
         (lambda b: b.add_shape_box(0, color=(2, 0, 0)), ValueError, "must be from 0 to 1"),
         (lambda b: b.add_shape(body=0, type=JointType.FREE), TypeError, "type must be a GeoType"),
         (lambda b: b.add_shape(body=0, type=GeoType.BOX, src=CUBE), ValueError, "a BOX has no src; leave"),
-        (lambda b: b.add_shape_capsule(0, radius=1e300), ValueError, "mass or inertia is beyond all numbers"),
+        (lambda b: b.add_shape_capsule(0, radius=1e300), ValueError, r"radius 1e\+300 is beyond 1e\+30; units are SI"),
         (lambda b: b.add_articulation(2), TypeError, "joints must be a list of joint indices, not 2"),
         (lambda b: b.set_joint_mimic(1, 0, coeffs=[1]), ValueError, "coeffs must have 2 numbers, not 1"),
         (
@@ -238,10 +238,14 @@ def test_errors_of_arguments_name_the_cure(call, error, message):
         (
             "body_mass",
             1e39,
-            r"body 'body_2' \(index 2, world 0\): body_mass 1e\+39 is beyond the range of float32; .*wp.float64",
+            r"body 'body_2' \(index 2, world 0\): mass 1e\+39 is beyond 1e\+30; units are SI",
         ),
-        ("body_mass", 1e-300, r"body 'body_2' \(index 2, world 0\): body_inv_mass .* is beyond the range"),
-        ("joint_damping", 1e39, r"joint 'joint_2' \(index 2, world 0\): joint_damping 1e\+39 is beyond the range"),
+        (
+            "body_mass",
+            1e-300,
+            r"body 'body_2' \(index 2, world 0\): body_inv_mass .* is beyond the range of float32.*wp.float64",
+        ),
+        ("joint_damping", 1e39, r"joint 'joint_2' \(index 2, world 0\): damping 1e\+39 is beyond 1e\+30"),
         ("joint_enabled", "no", r"builder.joint_enabled\[2\] is 'no'; give True or False"),
         ("joint_parent", [1, 2], r"builder.joint_parent\[2\] is \[1, 2\]; give an integer"),
         ("shape_collision_group", 2**40, r"builder.shape_collision_group\[2\] is 1099511627776; give an integer"),
@@ -260,8 +264,15 @@ def test_errors_of_entries_name_the_cure(name, value, message):
 
 def test_what_single_precision_cannot_hold_double_precision_can():
     builder = whole()
-    builder.joint_damping[0] = 1e200
-    assert builder.finalize("cpu", dtype=wp.float64).joint_damping.numpy()[0] == 1e200
+    builder.body_mass[1] = 1e-200
+    builder.body_inertia[1] = 1e-200 * np.eye(3)
+    assert builder.finalize("cpu", dtype=wp.float64).body_inv_mass.numpy()[1] == 1 / 1e-200
+    with pytest.raises(ValueError, match=r"body_inv_mass .* is beyond the range of float32"):
+        builder.finalize("cpu")
+
+
+def test_what_belongs_to_the_whole_scene_is_checked_too():
+    builder = whole()
     builder.shape_collision_filter_pairs.add((0, 9))
     with pytest.raises(ValueError, match="filter_pairs names shape 9; there are 3"):
         builder.finalize("cpu", dtype=wp.float64)

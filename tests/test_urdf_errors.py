@@ -124,6 +124,7 @@ WRONG_FILES = {
     "unknown geometry": (collision("<torus/>"), ["line 3", "link 'a'", "not <torus>"]),
     "two geometries": (collision('<sphere radius="1"/><sphere radius="1"/>'), ["not <sphere>, <sphere>"]),
     "flat box": (collision('<box size="1 0 1"/>'), ["line 3", "<box>", "sizes must be above 0"]),
+    "cosmic sphere": (collision('<sphere radius="1e31"/>'), ["line 3", "radius='1e31'", "beyond 1e+30; units are SI"]),
     "negative sphere": (collision('<sphere radius="-1"/>'), ["<sphere>", "sizes must be above 0"]),
     "no radius": (collision("<sphere/>"), ["no attribute 'radius'"]),
     "negative visual": (
@@ -330,12 +331,33 @@ def test_missing_files_are_named(source):
         ),
         ({"base_joint": {}}, ValueError, "no 'joint_type'"),
         ({"base_joint": {"joint_type": JointType.FIXED, "parent": 0}}, ValueError, "must not hold parent"),
+        ({"base_joint": 5}, TypeError, "base_joint must be a dictionary"),
+        ({"base_joint": {"joint_type": JointType.D6, "axes": []}}, TypeError, "'axes', which add_joint does not take"),
         ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
+        ({"mesh_maxhullvert": 8.5}, TypeError, r"mesh_maxhullvert must be an index \(an integer\), not 8.5"),
+        ({"floating": "no"}, TypeError, "floating must be True or False, not 'no'"),
+        ({"package_dirs": 5}, TypeError, "package_dirs must be a list of folders, not 5"),
+        ({"package_dirs": [5]}, TypeError, "package_dirs holds 5; give folders as texts or paths"),
     ],
 )
 def test_wrong_arguments(options, error, words):
     with pytest.raises(error, match=words):
         ModelBuilder().add_urdf(link(""), **options)
+
+
+def test_a_wrong_base_joint_leaves_the_builder_as_it_was():
+    """Its error comes when bodies are there already, here of a robot that is mounted on another."""
+    builder = ModelBuilder()
+    first = builder.add_urdf(collision('<sphere radius="1"/>'))
+    before = {column.name: copy.deepcopy(getattr(builder, column.name)) for column in COLUMNS}
+    pairs = set(builder.shape_collision_filter_pairs)
+    for base in ({"joint_type": JointType.D6, "linear_axes": ["q"]}, {"joint_type": JointType.REVOLUTE}):
+        with pytest.raises(ValueError, match="joint 'bot/base_joint'"):
+            builder.add_urdf(collision('<sphere radius="1"/>'), base_joint=base, parent_body=first.links["a"])
+        assert {column.name: getattr(builder, column.name) for column in COLUMNS} == before
+        assert set(builder.shape_collision_filter_pairs) == pairs
+    builder.add_urdf(collision('<sphere radius="1"/>'), parent_body=first.links["a"])
+    assert builder.articulation_end == [2] and (0, 1) in builder.shape_collision_filter_pairs
 
 
 @pytest.mark.parametrize("source", [5, None, ["a"]])

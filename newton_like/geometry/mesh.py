@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from newton_like.coercion import LARGEST
+
 MAX_HULL_VERTICES = 64
 """Default largest number of vertices of a collision hull."""
 
@@ -79,9 +81,12 @@ class Mesh:
         if points.size == 0 or points.ndim > 2 or points.size % 3:
             raise ValueError(f"{self}: vertices must have the shape [n, 3] with n > 0, not {list(points.shape)}")
         points = points.reshape(-1, 3)
-        if not np.all(np.isfinite(points)):
-            row = int(np.flatnonzero(~np.all(np.isfinite(points), axis=1))[0])
-            raise ValueError(f"{self}: vertex {row} is {points[row].tolist()}; coordinates must be finite")
+        fine = np.all(np.abs(points) <= LARGEST, axis=1)
+        if not fine.all():
+            row = int(np.flatnonzero(~fine)[0])
+            raise ValueError(
+                f"{self}: vertex {row} is {points[row].tolist()}; coordinates must be finite and below {LARGEST:g} [m]"
+            )
         if faces.size == 0 or faces.size % 3:
             raise ValueError(f"{self}: indices must hold three numbers a triangle and at least one, not {faces.size}")
         if not np.array_equal(faces, faces.astype(np.int64)):

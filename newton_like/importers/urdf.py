@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from newton_like.coercion import as_index, as_number
+from newton_like.coercion import as_flag, as_index, as_list, as_number
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
 from newton_like.geometry.transforms import as_transform, quat_between, transform, transform_multiply
-from newton_like.importers.urdf_build import Options, RobotBuilder, articulation_of
+from newton_like.importers.urdf_build import Options, RobotBuilder, articulation_of, unchanged_by_errors
 from newton_like.importers.urdf_parse import parse_robot
 from newton_like.importers.xml_source import read_xml
 from newton_like.types import Axis
@@ -103,7 +105,7 @@ def add_urdf(
     not added at all, and the indices are returned.
 
     Args:
-        builder: a :class:`newton_like.model.builder.ModelBuilder`. An error in the file leaves it as it was.
+        builder: a :class:`newton_like.model.builder.ModelBuilder`. An error leaves it as it was.
         source: path, ``file:`` or ``package:`` URI, or the XML text.
         xform: pose of the root link in the world, or in ``parent_body``.
         floating: true frees the root link (FREE joint, whose coordinates are the pose of the root link in the world);
@@ -143,7 +145,7 @@ def add_urdf(
     if density < 0.0:
         raise ValueError(f"massless_link_density {density:g} kg/m^3 must be at least 0")
     hull_vertices = MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert
-    hull_vertices = int(as_number(hull_vertices, "mesh_maxhullvert"))
+    hull_vertices = as_index(hull_vertices, "mesh_maxhullvert", 2**31)
     if hull_vertices < LEAST_HULL_VERTICES:
         raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
     parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
@@ -153,24 +155,25 @@ def add_urdf(
     turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
     options = Options(
         root_pose=transform_multiply(as_transform(xform, "xform"), transform(q=turn)),
-        floating=bool(floating),
+        floating=as_flag(False if floating is None else floating, "floating"),
         base_joint=base_joint,
         parent_body=parent_body,
         scale=scale,
         ordering=joint_ordering,
-        collapse=bool(collapse_fixed_joints),
-        visuals=not hide_visuals and not parse_visuals_as_colliders,
-        visuals_collide=bool(parse_visuals_as_colliders),
-        show_colliders=bool(force_show_colliders),
-        self_collisions=bool(enable_self_collisions),
-        own_inertia=not ignore_inertial_definitions,
+        collapse=as_flag(collapse_fixed_joints, "collapse_fixed_joints"),
+        visuals=not as_flag(hide_visuals, "hide_visuals") and not parse_visuals_as_colliders,
+        visuals_collide=as_flag(parse_visuals_as_colliders, "parse_visuals_as_colliders"),
+        show_colliders=as_flag(force_show_colliders, "force_show_colliders"),
+        self_collisions=as_flag(enable_self_collisions, "enable_self_collisions"),
+        own_inertia=not as_flag(ignore_inertial_definitions, "ignore_inertial_definitions"),
         massless_density=density,
-        package_dirs=(package_dirs,) if isinstance(package_dirs, str | os.PathLike) else tuple(package_dirs or ()),
+        package_dirs=_folders(package_dirs),
         hull_vertices=hull_vertices,
     )
     robot = parse_robot(read_xml(source, options.package_dirs))
     made = RobotBuilder(builder, robot, options)
-    made.build()
+    with unchanged_by_errors(builder):
+        made.build()
     report = UrdfImport(
         name=robot.name,
         articulation=made.articulation,
@@ -191,6 +194,13 @@ def _check_base(builder, floating, base_joint, parent_body) -> None:
     if base_joint is not None:
         if floating is not None:
             raise ValueError("give floating or base_joint, not both: each says how the root link moves")
+        if not isinstance(base_joint, dict):
+            raise TypeError(f"base_joint must be a dictionary of arguments of add_joint, not {base_joint!r}")
+        unknown = set(base_joint) - set(inspect.signature(builder.add_joint).parameters)
+        if unknown:
+            raise TypeError(
+                f"base_joint holds {', '.join(map(repr, sorted(unknown, key=str)))}, which add_joint does not take"
+            )
         if "joint_type" not in base_joint:
             raise ValueError(f"base_joint {base_joint!r} has no 'joint_type'; add one, such as JointType.D6")
         wrong = {"parent", "child"} & set(base_joint)
@@ -208,6 +218,18 @@ def _check_base(builder, floating, base_joint, parent_body) -> None:
                 "articulation that was added last, and joints of an articulation stay together; mount the robot before "
                 "adding others"
             )
+
+
+def _folders(package_dirs) -> tuple[Path, ...]:
+    if package_dirs is None:
+        return ()
+    if isinstance(package_dirs, str | os.PathLike):
+        package_dirs = [package_dirs]
+    folders = as_list(package_dirs, "package_dirs", "folders")
+    for folder in folders:
+        if not isinstance(folder, str | os.PathLike):
+            raise TypeError(f"package_dirs holds {folder!r}; give folders as texts or paths")
+    return tuple(map(Path, folders))
 
 
 def _warn(report: UrdfImport, source: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections import deque
@@ -21,6 +22,8 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.importers.urdf_parse import Joint, Link, Piece, UrdfRobot
 from newton_like.importers.xml_source import find_file
+from newton_like.model.columns import COLUMNS
+from newton_like.model.pairs import PairSet
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
 
 
@@ -293,6 +296,22 @@ class RobotBuilder:
             carried[self._carrier(joint.parent)] += carried[joint.child]
             if carried[joint.child] == 0.0 and joint.type != "fixed":
                 self.robot.remark("joints move links without any mass; give them an <inertial>", joint.name)
+
+
+@contextlib.contextmanager
+def unchanged_by_errors(builder):
+    """Takes back what was added to a builder where an error ends the block."""
+    lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
+    ends, pairs = list(builder.articulation_end), PairSet(builder.shape_collision_filter_pairs)
+    try:
+        yield
+    except BaseException:
+        for name, length in lengths.items():
+            del getattr(builder, name)[length:]
+        builder.articulation_end = ends
+        builder.shape_collision_filter_pairs = pairs
+        builder._forget_neighbours()
+        raise
 
 
 def articulation_of(builder, body: int) -> int:

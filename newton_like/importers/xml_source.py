@@ -12,6 +12,8 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 from xml.parsers import expat
 
+from newton_like.coercion import LARGEST
+
 MAX_DEPTH = 200
 """Deepest nesting of elements. Robot files have about ten levels."""
 
@@ -138,6 +140,10 @@ class XmlElement:
             raise self.error(f"{name}={self.attributes[name]!r}: {text!r} is not a number") from None
         if math.isnan(value) or (math.isinf(value) and not infinite):
             raise self.error(f"{name}={self.attributes[name]!r}: {text!r} is not a finite number")
+        if abs(value) > LARGEST and not infinite:
+            raise self.error(
+                f"{name}={self.attributes[name]!r}: {text!r} is beyond {LARGEST:g}; units are SI (m, kg, s)"
+            )
         return value
 
 

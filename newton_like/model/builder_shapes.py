@@ -103,14 +103,8 @@ class ShapeMethods:
             part = None
             if body >= 0 and cfg.density > 0.0 and not is_static and type not in MASSLESS:
                 part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)
-                if not all(np.all(np.isfinite(number)) for number in part):
-                    raise OverflowError
         except ValueError as error:
             raise ValueError(f"{what}: {error}") from None
-        except OverflowError:
-            raise ValueError(
-                f"{what}: its mass or inertia is beyond all numbers; give sizes {scale} in metres"
-            ) from None
 
         self.shape_label.append(label)
         self.shape_world.append(self.current_world)

@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-from newton_like.coercion import as_matrix33, as_number, as_vector
+from newton_like.coercion import LARGEST, as_matrix33, as_number, as_vector
 from newton_like.geometry.shapes import SOURCES
 from newton_like.geometry.transforms import UNIT_TOLERANCE, as_transform
 from newton_like.model.columns import COLUMNS, INT_SHAPES, SHAPES
@@ -123,6 +123,10 @@ def _read_reals(column, values: list, report: Report) -> np.ndarray:
     else:
         wrong = ~np.isfinite(flat).all(axis=1)
         report.refuse(column.kind, wrong, lambda i: f"{short} {_text(values[i])} is not finite; give finite numbers")
+        wrong = (np.abs(flat) > LARGEST).any(axis=1)
+        report.refuse(
+            column.kind, wrong, lambda i: f"{short} {_text(values[i])} is beyond {LARGEST:g}; units are SI (m, kg, s)"
+        )
     if column.low is not None:
         wrong = (array.reshape(flat.shape) < column.low).any(axis=1)
         report.refuse(column.kind, wrong, lambda i: f"{short} {_text(values[i])} is below {column.low:g}")

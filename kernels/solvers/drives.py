@@ -24,7 +24,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def apply_drives(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """tau <- bias + drives + passive forces + joint forces at the old velocity; drag <- armature and implicit passive terms."""
+        """tau <- drives + passive forces + joint forces at the old velocity; drag <- armature and implicit passive terms."""
         for k in range(T.bodies):
             m.joint_errors(b, t, k, T, P, L, mem)
             m.joint_force(t, k, T, L, mem)
@@ -35,8 +35,8 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             push = m.fma(m.gain(P, b, i, 6), m.get(mem, L.target_v + i, t), m.add(m.get(mem, L.act + i, t), clipped))
             push = m.fma(m.gain(P, b, i, 4), m.get(mem, L.error + i, t), push)
             drag = m.fma(dt, m.gain(P, b, i, 2), m.gain(P, b, i, 1))
-            tau = m.add(m.get(mem, L.bias + i, t), m.sub(force, clipped))
-            tau = m.fnma(drag, v, m.fnma(m.gain(P, b, i, 2), m.get(mem, L.strain + i, t), tau))
+            tau = m.fnma(m.gain(P, b, i, 2), m.get(mem, L.strain + i, t), m.sub(force, clipped))
+            tau = m.fnma(drag, v, tau)
             m.put(mem, L.push + i, t, push)
             m.put(mem, L.tau + i, t, m.add(tau, m.fnma(drive_slope(b, i, dt, P), v, push)))
             m.put(mem, L.drag + i, t, m.fma(dt, drag, m.gain(P, b, i, 0)))

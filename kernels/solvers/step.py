@@ -7,6 +7,8 @@ together, and decides which constraint rows some world of the block needs, is wr
 import types
 
 import warp as wp
+from newton_like.kernels.solvers.contact_rows import CONTACT
+from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, UNSETTLED
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, POSITION, VELOCITY
 
 
@@ -34,7 +36,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def free_velocity(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The velocity without constraints, and which limits it asks rows for."""
-        m.whiten(t, dt, L.tau, T, L, mem)
+        total = L.middle + T.dofs
+        for i in range(T.dofs):
+            m.put(mem, total + i, t, m.add(m.get(mem, L.tau + i, t), m.get(mem, L.bias + i, t)))
+        m.whiten(t, dt, total, T, L, mem)
         m.unwhiten(t, T, L, mem)
         find_excess(b, t, dt, T, P, L, mem)
         for i in range(T.dofs):
@@ -57,10 +62,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """The velocity without constraints, with centred bias forces, and the candidate contacts."""
+        """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts."""
         m.whiten(t, m.fill(o.dt), L.bias, T, L, mem)
         m.unwhiten(t, T, L, mem)
-        m.centre_bias(b, t, T, P, L, mem)
+        m.centre_bias(b, t, m.fill(o.dt), T, P, L, mem)
         free_velocity(b, t, m.fill(o.dt), T, P, L, mem)
         for s in range(T.first_guarded):
             m.detect(b, t, s, m.fill(o.dt), T, P, L, mem)
@@ -202,6 +207,28 @@ def step_kernel(
                 m.put(mem, at + i, t, m.fill(real(0.0)))
 
     @wp.func
+    def plan_iterations(done: int, t: int, L: m.Layout, mem: m.memory) -> int:
+        """How many iterations for centred bias forces there shall have been, and in which worlds; `done` where that is enough."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        change = m.get(mem, L.stash, t)
+        enough = m.fill(real(ENOUGH))
+        hopeless = one
+        planned = int(3)
+        if done == 3:
+            enough = m.fill(real(EXACT))
+            planned = 7
+        elif done == 7:
+            enough = m.fill(real(UNSETTLED))
+            hopeless = enough
+            planned = 8
+        if done == 8 or not m.any_lt(enough, change):
+            return done
+        m.put(mem, L.stash, t, m.where_lt(enough, change, one, zero))
+        m.put(mem, L.stash + 1, t, m.where_lt(hopeless, change, zero, m.get(mem, L.stash + 1, t)))
+        return planned
+
+    @wp.func
     def find_contacts(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, contacts_in: m.memory,
                       active: wp.array2d[int]) -> int:  # fmt: skip
         """Lists the candidates that are near in some world of the block."""
@@ -306,6 +333,50 @@ def step_kernel(
                     m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
 
     @wp.func
+    def scale_impulses(t: int, contacts: int, limits: int, s: m.lane, T: m.Tree, L: m.Layout, mem: m.memory,
+                       active: wp.array2d[int]):  # fmt: skip
+        """All impulses of active rows times s."""
+        for e in range(T.couplings):
+            m.put(mem, L.coupling_impulse + e, t, m.mul(s, m.get(mem, L.coupling_impulse + e, t)))
+        for n in range(limits):
+            p = L.dof_impulse + 3 * (active[T.candidates + n, t] // 2)
+            for j in range(3):
+                m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
+        for a in range(contacts):
+            p = L.impulse + T.contact_rows * active[a, t]
+            for j in range(T.contact_rows):
+                m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
+
+    @wp.func
+    def calm_bounces(
+        t: int, contacts: int, limits: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]
+    ):
+        """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985)."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        # an impact is what has no softness
+        softness = one
+        for a in range(contacts):
+            softness = m.smaller(softness, m.get(mem, L.contact + CONTACT * a + 1, t))
+        tiny = m.fill(real(1.0e-30))
+        if m.any_lt(softness, tiny):
+            square = tiny
+            along = zero
+            for i in range(T.dofs):
+                z = m.get(mem, L.work + 1 + i, t)
+                d = m.sub(m.get(mem, L.z + i, t), z)
+                square = m.fma(d, d, square)
+                along = m.fma(z, d, along)
+            # |z + s d| = |z|; half of an elastic impact is a plastic one
+            s = m.smaller(one, m.larger(m.fill(real(0.5)), m.div(m.mul(m.fill(real(-2.0)), along), square)))
+            s = m.where_lt(softness, tiny, s, one)
+            for i in range(T.dofs):
+                z = m.get(mem, L.work + 1 + i, t)
+                scaled = m.fma(s, m.sub(m.get(mem, L.z + i, t), z), z)
+                m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
+            scale_impulses(t, contacts, limits, s, T, L, mem, active)
+
+    @wp.func
     def constrain(b: int, t: int, contacts: int, limits: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
                   active: wp.array2d[int]):  # fmt: skip
         """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
@@ -329,6 +400,7 @@ def step_kernel(
             for a in range(contacts):
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+        calm_bounces(t, contacts, limits, T, L, mem, active)
 
     @wp.func
     def as_forces(t: int, at: int, n: int, o: m.Options, mem: m.memory):
@@ -437,7 +509,15 @@ def step_kernel(
                             mem, L.wrench + 6 * i, t, body_f, 6 * (B.body_start + i), 6 * B.body_stride, 6, b, B.count
                         )
                 wrenches(b, t, o, T, P, L, mem)
-        predict(b, t, o, T, P, L, mem)
+        m.put(mem, L.stash, t, m.fill(real(1.0)))
+        m.put(mem, L.stash + 1, t, m.fill(real(0.5)))
+        done = int(0)
+        planned = int(1)
+        while done < planned:
+            predict(b, t, o, T, P, L, mem)
+            done = done + 1
+            if done == planned:
+                planned = plan_iterations(done, t, L, mem)
         for _ in range(o.drive_passes):
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)

@@ -11,7 +11,7 @@ gives the joint's twist S qd; its apparent derivative gives the bias acceleratio
 
 import types
 
-from newton_like.kernels.tree import BALL, COMPOUND, DOF, FIXED, FREE, JOINT, PRISMATIC, REVOLUTE
+from newton_like.kernels.tree import BALL, COMPOUND, DOF, FIXED, FREE, INERTIAL, JOINT, PRISMATIC, REVOLUTE
 
 
 def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -180,7 +180,8 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         else:
             move = joint_twist(t, dof, T.linear[k] + T.angular[k], vel, L, mem)
             a = m.cross_motion(v, move)
-            if kind == FREE:
+            # the point that a free body turns about moves along, unless it is fixed to the world or to the body
+            if kind == FREE and (k > 0 or T.base < INERTIAL):
                 u = joint_twist(t, dof, 3, vel, L, mem)
                 a = m.spatial(m.add3(a.v, m.cross(u.v, move.w)), a.w)
         return a

@@ -8,6 +8,7 @@ from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
+from newton_like.kernels.dynamics.representation import representation_program
 from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
@@ -26,6 +27,7 @@ LAYERS = (
     joint_dispatch,
     inverse_joint_dispatch,
     kinematics_program,
+    representation_program,
     rnea_program,
     crba_program,
     factor_program,

@@ -20,6 +20,9 @@ EFFORT, FRICTION, VELOCITY, POSITION = 1, 2, 4, 8
 # Joint kinds. PRISMATIC, REVOLUTE and single-axis D6 joints share two of them; DISTANCE moves as FREE.
 FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
 
+# Representations of velocities, see newton_like.kernels.dynamics.representation; NATIVE: velocities of the joint as they are.
+NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
+
 BODY = 10  # mass, com (3, link frame), inertia about the com (xx yy zz xy xz yz, link axes)
 JOINT = 21  # quat of X_p (4), position of X_p (3), quat of inverse X_c (4), position of X_c (3), product of both quats (4), distance limits
 DOF = 10  # axis in the anchor frame (3), axis in the parent body (3), quat X_p (axis, 0) inverse X_c (4)
@@ -178,6 +181,14 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         body_q: int
         body_qd: int
         matrix: int
+        vector: int
+        # programs of the dynamics library
+        acceleration: int
+        articulated: int
+        wrenches: int
+        second: int
+        third: int
+        shift: int
 
     @m.struct
     class Options:

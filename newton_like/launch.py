@@ -259,8 +259,9 @@ def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[s
         dofs=template.dofs,
         free_root=template.free_root,
         reach=int(template.depth.max(initial=0)) + 1,
-        **{name: n for name, n in contacts.numbers.items() if name != "given"},
     )
+    numbers.update(dict.fromkeys(("base", "output", "link", "other", "links", "columns"), 0))
+    numbers.update({name: n for name, n in contacts.numbers.items() if name != "given"})
     arrays = {
         name: getattr(template, name)
         for name in (

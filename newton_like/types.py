@@ -196,6 +196,22 @@ class ShapeFlags(IntFlag):
     """A named frame: no mass, no collisions."""
 
 
+class VelRepr(IntEnum):
+    """How velocities of a frame (accelerations, wrenches) are written, linear part first (Traversaro and Saccon 2019).
+
+    Of a body with link frame B in the world W, centre of mass c, rotation R, position p:
+    """
+
+    COM = 1
+    """Velocity of the centre of mass and angular velocity, in world axes: the convention of ``State.body_qd``."""
+    MIXED = 2
+    """Velocity of the frame's origin (dp/dt) and angular velocity, in world axes."""
+    INERTIAL = 3
+    """Velocity of the body's point that is at the world's origin (dp/dt - w x p), in world axes."""
+    BODY = 4
+    """Velocity of the frame's origin and angular velocity, in the frame's axes (transpose(R) dp/dt)."""
+
+
 class ModelFlags(IntFlag):
     """Groups of model arrays, to tell :meth:`Model.notify_changed` what was edited."""
 

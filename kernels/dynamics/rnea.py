@@ -45,6 +45,16 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 m.put(mem, out + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
 
+    @m.func
+    def eval_bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- h, in the representation T.base"""
+        m.prepare(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.columns, mem)
+        bias_forces(b, t, L.v, L.vector, T, P, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.vector + i, t, m.neg(m.get(mem, L.vector + i, t)))
+
     return types.SimpleNamespace(
-        **vars(m), bias_accelerations=bias_accelerations, body_load=body_load, bias_forces=bias_forces
-    )
+        **vars(m), bias_accelerations=bias_accelerations, body_load=body_load, bias_forces=bias_forces,
+        eval_bias_forces=eval_bias_forces,
+    )  # fmt: skip

@@ -97,7 +97,7 @@ class Program:
     @property
     def key(self) -> tuple:
         """What tells it from other programs."""
-        return (self.name, *self.settings)
+        return (self.name, *self.settings, *((f.row, f.kind) for f in (*self.inputs, *self.outputs)))
 
 
 def tree_rows(template) -> dict[str, int]:
@@ -166,10 +166,7 @@ class _Robot:
             template = self.batch.template
             dense = template.span == template.bodies
             tables = SimpleNamespace(
-                numbers={
-                    "links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation,
-                    "base": 0, "output": 0, "link": 0, "other": 0,
-                },
+                numbers={"links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation},
                 # rows of bodies lie in memory as in the arrays, or without gaps
                 arrays={} if dense else {"body_slot": np.arange(template.bodies)},
             )  # fmt: skip
@@ -194,7 +191,8 @@ class _Robot:
                 work.numbers = {**base.numbers, **dict(program.settings)}
                 work.T = work.m.Tree()
                 for name in work.m.Tree.vars:
-                    setattr(work.T, name, work.numbers.get(name, getattr(base.T, name)))
+                    value = work.numbers.get(name)
+                    setattr(work.T, name, getattr(base.T, name) if value is None else int(value))
             shape = (layout["size"], work.rows)
             work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in work.shares]
             self.works[key] = work

@@ -1,0 +1,129 @@
+"""Representations of velocities, accelerations and wrenches of a frame, linear parts first.
+
+All of them are components of the frame's spatial vector about the articulation's reference point, taken at a point and along axes
+(Traversaro and Saccon 2019, "Multibody dynamics notation"):
+
+    COM       velocity of the centre of mass, world axes
+    MIXED     velocity of the frame's origin, world axes
+    INERTIAL  velocity of the body's point at the world's origin, world axes
+    BODY      velocity of the frame's origin, the frame's axes
+
+A floating base has its native velocities, or any of these: its motion subspace is then another one, and every algorithm that
+reads the subspace gives matrices and forces in that representation.
+"""
+
+import types
+
+from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL, NATIVE
+
+
+def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with conversions of spatial vectors, and ``prepare``, which every program of the dynamics starts with."""
+    real = m.real
+
+    @m.func
+    def turned_back(kind: int, s: m.Spatial, r: m.Mat33) -> m.Spatial:
+        """Along the axes of the representation; r turns the frame's axes into the world's."""
+        out = s
+        if kind == BODY_FIXED:
+            out = m.spatial(m.apply_t(s.v, r), m.apply_t(s.w, r))
+        return out
+
+    @m.func
+    def turned_out(kind: int, s: m.Spatial, r: m.Mat33) -> m.Spatial:
+        """The inverse of turned_back."""
+        out = s
+        if kind == BODY_FIXED:
+            out = m.spatial(m.apply(r, s.v), m.apply(r, s.w))
+        return out
+
+    @m.func
+    def reference_place(kind: int, x: m.Vec3, c: m.Vec3, o: m.Vec3) -> m.Vec3:
+        """The point of a representation, relative to the reference point o, for a frame at x with the centre of mass c."""
+        p = x
+        if kind == COM:
+            p = c
+        if kind == INERTIAL:
+            p = m.neg3(o)
+        return p
+
+    @m.func
+    def twist_as(kind: int, v: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
+        """Components of a twist about the reference point; p is the representation's point."""
+        return turned_back(kind, m.spatial(m.velocity_at(v, p), v.w), r)
+
+    @m.func
+    def twist_from(kind: int, u: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
+        """The inverse of twist_as."""
+        s = turned_out(kind, u, r)
+        return m.spatial(m.add3(s.v, m.cross(p, s.w)), s.w)
+
+    @m.func
+    def acceleration_as(kind: int, a: m.Spatial, v: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
+        """Time derivatives of the components of twist_as, from the spatial acceleration a and the twist v."""
+        at = m.spatial(m.velocity_at(a, p), a.w)
+        if kind < INERTIAL:
+            at = m.spatial(m.add3(at.v, m.cross(v.w, m.velocity_at(v, p))), at.w)
+        return turned_back(kind, at, r)
+
+    @m.func
+    def acceleration_from(kind: int, u: m.Spatial, v: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
+        """The inverse of acceleration_as."""
+        s = turned_out(kind, u, r)
+        if kind < INERTIAL:
+            s = m.spatial(m.sub3(s.v, m.cross(v.w, m.velocity_at(v, p))), s.w)
+        return m.spatial(m.add3(s.v, m.cross(p, s.w)), s.w)
+
+    @m.func
+    def wrench_as(kind: int, f: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
+        """Components of a wrench about the reference point: f.v is the force, f.w the torque."""
+        return turned_back(kind, m.spatial(f.v, m.sub3(f.w, m.cross(p, f.v))), r)
+
+    @m.func
+    def wrench_from(kind: int, u: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
+        """The inverse of wrench_as."""
+        s = turned_out(kind, u, r)
+        return m.spatial(s.v, m.add3(s.w, m.cross(p, s.v)))
+
+    @m.func
+    def place_of(t: int, k: int, kind: int, L: m.Layout, mem: m.memory) -> m.Vec3:
+        """The point of a representation of body k."""
+        return reference_place(
+            kind, m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.com + 3 * k, t), m.get3(mem, L.origin, t)
+        )
+
+    @m.func
+    def change_base(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """Motion subspace and velocities of a floating base in the representation ``T.base``."""
+        if T.free_root != 0 and T.base != NATIVE:
+            r = m.get9(mem, L.rot, t)
+            p = place_of(t, 0, T.base, L, mem)
+            m.put6(mem, L.v, t, twist_as(T.base, m.get6(mem, L.twist, t), p, r))
+            zero = m.fill(real(0.0))
+            one = m.fill(real(1.0))
+            x = m.vec(one, zero, zero)
+            y = m.vec(zero, one, zero)
+            z = m.vec(zero, zero, one)
+            n = m.zero3()
+            m.put6(mem, L.subspace, t, twist_from(T.base, m.spatial(x, n), p, r))
+            m.put6(mem, L.subspace + 6, t, twist_from(T.base, m.spatial(y, n), p, r))
+            m.put6(mem, L.subspace + 12, t, twist_from(T.base, m.spatial(z, n), p, r))
+            m.put6(mem, L.subspace + 18, t, twist_from(T.base, m.spatial(n, x), p, r))
+            m.put6(mem, L.subspace + 24, t, twist_from(T.base, m.spatial(n, y), p, r))
+            m.put6(mem, L.subspace + 30, t, twist_from(T.base, m.spatial(n, z), p, r))
+
+    @m.func
+    def prepare(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """Kinematics at q and v, with base velocities in the representation ``T.base``: v becomes nu."""
+        m.forward_kinematics(b, t, T, P, L, mem)
+        change_base(t, T, L, mem)
+
+    @m.func
+    def clear(t: int, at: int, n: int, mem: m.memory):
+        """Zeros in n rows."""
+        zero = m.fill(real(0.0))
+        for i in range(n):
+            m.put(mem, at + i, t, zero)
+
+    own = ("m", "real")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

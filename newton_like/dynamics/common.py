@@ -1,0 +1,140 @@
+"""What every function of the dynamics library does: take arrays, name representations, run a program, hand results out."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.launch import active_tape
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program, run
+from newton_like.types import VelRepr, warp_types
+
+Q, V = Field("q", "coords"), Field("v", "dofs")
+
+
+def columns(model) -> int:
+    """Degrees of freedom of the largest articulation: columns of dense matrices."""
+    return model.max_dofs_per_articulation
+
+
+def links(model) -> int:
+    """Joints, and so links, of the largest articulation."""
+    return model.max_joints_per_articulation
+
+
+def representation(value, name: str = "repr") -> int:
+    """A representation as an integer of the programs, 0 for None: velocities of the joint as they are.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if value is None:
+        return 0
+    try:
+        return int(VelRepr(value))
+    except ValueError:
+        names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
+        raise ValueError(f"{name}={value!r} is no representation; use None or one of {names}") from None
+
+
+def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
+    """``joint_q`` and ``joint_qd`` of a state (or of anything that has them), checked.
+
+    Raises:
+        TypeError, ValueError: wrong scalar type, shape or device.
+    """
+    arrays = [check_array(model, state.joint_q, "state.joint_q", model.dtype, (model.joint_coord_count,))]
+    if velocities:
+        arrays.append(check_array(model, state.joint_qd, "state.joint_qd", model.dtype, (model.joint_dof_count,)))
+    return arrays
+
+
+def to_device(model, value, name: str) -> wp.array:
+    """A Warp array, or numbers from the host as one.
+
+    Raises:
+        TypeError: no numbers.
+        ValueError: numbers that are not finite.
+    """
+    if isinstance(value, wp.array):
+        return value
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} holds numbers that are not finite")
+    return wp.array(numbers, dtype=model.dtype, device=model.device)
+
+
+def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
+    """One number for each degree of freedom: ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
+
+    Raises:
+        TypeError, ValueError: wrong scalar type, shape or device, or host numbers that are not finite.
+    """
+    flat, dense = Field(row, "dofs"), Field(row, "articulations", columns)
+    if value is None:
+        return flat, None
+    array = to_device(model, value, name)
+    if array.ndim == 1:
+        return flat, check_array(model, array, name, model.dtype, (model.joint_dof_count,))
+    return dense, check_array(model, array, name, model.dtype, (model.articulation_count, columns(model)))
+
+
+def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
+    """Six numbers for each link: ``[body_count]`` spatial vectors, ``[body_count, 6]``, or ``[articulation_count, max_links, 6]``;
+    None: zeros. In programs, the first two lie at ``row + 6 * T.body_slot[k]``, and the last at ``row + 6 * k``:
+    ``T.other`` is 1 for the last.
+
+    Raises:
+        TypeError, ValueError: wrong scalar type, shape or device, or host numbers that are not finite.
+    """
+    flat, dense = Field(row, "bodies", 6), Field(row, "articulations", lambda m: 6 * links(m))
+    if value is None:
+        return flat, None
+    array = to_device(model, value, name)
+    if array.ndim == 3:
+        return dense, check_array(model, array, name, model.dtype, (model.articulation_count, links(model), 6))
+    if array.ndim == 1:
+        return flat, check_array(model, array, name, warp_types(model.dtype).spatial_vector, (model.body_count,))
+    return flat, check_array(model, array, name, model.dtype, (model.body_count, 6))
+
+
+def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out", mask=None):
+    """Runs a program and gives its outputs.
+
+    Args:
+        model: the model.
+        program: what to run; every output is of the kind ``"articulations"``.
+        inputs: arrays or None.
+        shapes: for every output, its shape behind ``[articulation_count]``.
+        out: an array to write to (one output) or several; by default new ones.
+        name: how errors call `out`.
+        mask: bools of the selected articulations, or None.
+
+    Returns:
+        One array, or a tuple of arrays.
+
+    Raises:
+        TypeError, ValueError: `out` has the wrong scalar type, shape or device.
+    """
+    single = len(shapes) == 1
+    given = [out] if single else list(out) if out is not None else [None] * len(shapes)
+    if len(given) != len(shapes):
+        raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
+    # gradients flow to inputs, and to masses, centres of mass and inertias
+    sources = [a for a in (*inputs, model.body_mass, model.body_com, model.body_inertia) if a is not None]
+    grad = active_tape() is not None and any(a.requires_grad for a in sources)
+    results = []
+    for shape, array in zip(shapes, given, strict=True):
+        whole = (model.articulation_count, *shape)
+        if array is None:
+            array = wp.zeros(whole, dtype=model.dtype, device=model.device, requires_grad=grad)
+        else:
+            check_array(model, array, name, model.dtype, whole)
+        results.append(array)
+    if model.articulation_count and any(a.size for a in results):
+        run(model, program, [*inputs, *results], mask)
+    return results[0] if single else tuple(results)

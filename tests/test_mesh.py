@@ -220,7 +220,7 @@ def test_missing_files_and_zero_scales_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.stl"):
         Mesh.from_file(tmp_path / "nowhere.stl")
     BOX.export(tmp_path / "box.stl")
-    with pytest.raises(ValueError, match="must be finite and not zero"):
+    with pytest.raises(ValueError, match="must not be zero"):
         Mesh.from_file(tmp_path / "box.stl", scale=(1, 0, 1))
 
 
@@ -271,3 +271,37 @@ def test_heightfields_keep_their_heights(rng):
 def test_impossible_heightfields_are_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         Heightfield(*arguments)
+
+
+CORNERS = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+FACES = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Mesh("x", FACES), TypeError, "mesh: vertices must be an array of numbers, not x"),
+        (lambda: Mesh(np.zeros((4, 3), complex), FACES), TypeError, "vertices must be an array of numbers"),
+        (lambda: Mesh([[0, 0], [0, 0, 1]], FACES), TypeError, "vertices must be an array of numbers"),
+        (lambda: Mesh(np.zeros((3, 4)), FACES), ValueError, r"must have the shape \[n, 3\] with n > 0, not \[3, 4\]"),
+        (lambda: Mesh([*CORNERS, [0, 0, 1e31]], FACES), ValueError, r"vertex 4 .* below 1e\+30"),
+        (lambda: Mesh(CORNERS, [["a"] * 3]), TypeError, "indices must be an array of numbers"),
+        (lambda: Mesh(CORNERS, [0, 1, float("nan")]), ValueError, "indices must be whole numbers"),
+        (lambda: Mesh(CORNERS, [0, 1, 1e300]), ValueError, "indices must be whole numbers"),
+        (lambda: Mesh(CORNERS, FACES, max_hull_vertices=8.5), TypeError, "max_hull_vertices must be an index"),
+        (lambda: Mesh(CORNERS, FACES, color="red"), TypeError, "color must be 3 numbers, not 'red'"),
+        (lambda: Mesh(CORNERS, FACES, is_solid="no"), TypeError, "is_solid must be True or False"),
+        (lambda: Mesh(CORNERS, FACES, path=5), TypeError, "path of a mesh must be a text or a path, not 5"),
+        (lambda: Mesh.from_file(None), TypeError, "path of a mesh must be a text or a path, not None"),
+        (lambda: Mesh.from_file(__file__, scale=(1, 2)), ValueError, r"test_mesh.py': scale must have 3 numbers"),
+        (lambda: Mesh.from_file(__file__, scale="x"), TypeError, r"test_mesh.py': scale must be a number, not 'x'"),
+        (lambda: Heightfield("x", 2, 2), TypeError, "heightfield: data must be an array of numbers"),
+        (lambda: Heightfield([0] * 4, 2.5, 2), TypeError, "heightfield: nrow must be an index"),
+        (lambda: Heightfield([0] * 4, 2, 2, hx="wide"), TypeError, "heightfield: hx must be a number"),
+        (lambda: Heightfield([0, 0, 0, 1e31], 2, 2), ValueError, r"heights must be finite and below 1e\+30"),
+    ],
+)
+def test_wrong_arguments_are_named(make, error, message):
+    Mesh(CORNERS, FACES)
+    with pytest.raises(error, match=message):
+        make()

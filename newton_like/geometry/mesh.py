@@ -10,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from newton_like.coercion import LARGEST
+from newton_like.coercion import LARGEST, as_flag, as_index, as_number, as_vector
 
 MAX_HULL_VERTICES = 64
 """Default largest number of vertices of a collision hull."""
+
+SHOWN_CHARACTERS = 80
+"""Characters of a wrong array that an error repeats."""
 
 LEAST_HULL_VERTICES = 8
 """Six extremes along the axes, and two more where these lie in a plane."""
@@ -28,6 +31,17 @@ CLOSED_VOLUME_FRACTION = 1.0e-6
 def _readonly(array: np.ndarray) -> np.ndarray:
     array.setflags(write=False)
     return array
+
+
+def _numbers(value, what: str) -> np.ndarray:
+    """Real numbers in an array of any shape, as a float64 copy."""
+    try:
+        array = np.array(value)
+        if array.size and array.dtype.kind not in "fiub":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be an array of numbers, not {str(value)[:SHOWN_CHARACTERS]}") from None
 
 
 class Mesh:
@@ -73,12 +87,15 @@ class Mesh:
             path: file the mesh came from, used to name it in messages.
 
         Raises:
+            TypeError: an argument is of another kind.
             ValueError: nothing to see (no vertex or triangle), a coordinate is not finite, or an index names no vertex.
         """
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path of a mesh must be a text or a path, not {path!r}")
         self.path = None if path is None else Path(path)
-        points = np.array(vertices, dtype=np.float64)
-        faces = np.array(indices)
-        if points.size == 0 or points.ndim > 2 or points.size % 3:
+        points = _numbers(vertices, f"{self}: vertices")
+        faces = _numbers(indices, f"{self}: indices")
+        if points.size == 0 or points.ndim > 2 or points.size % 3 or (points.ndim == 2 and points.shape[1] != 3):
             raise ValueError(f"{self}: vertices must have the shape [n, 3] with n > 0, not {list(points.shape)}")
         points = points.reshape(-1, 3)
         fine = np.all(np.abs(points) <= LARGEST, axis=1)
@@ -89,20 +106,21 @@ class Mesh:
             )
         if faces.size == 0 or faces.size % 3:
             raise ValueError(f"{self}: indices must hold three numbers a triangle and at least one, not {faces.size}")
-        if not np.array_equal(faces, faces.astype(np.int64)):
-            raise ValueError(f"{self}: indices must be whole numbers")
+        if not np.array_equal(faces, np.trunc(faces)) or np.abs(faces).max() > 2**31:
+            raise ValueError(f"{self}: indices must be whole numbers that name vertices")
         faces = faces.astype(np.int64).reshape(-1)
         if faces.min() < 0 or faces.max() >= len(points):
             bad = faces[(faces < 0) | (faces >= len(points))][0]
             raise ValueError(f"{self}: index {bad} names no vertex; there are {len(points)}, counted from 0")
+        max_hull_vertices = as_index(max_hull_vertices, f"{self}: max_hull_vertices", 2**31)
         if max_hull_vertices < LEAST_HULL_VERTICES:
             raise ValueError(f"{self}: max_hull_vertices {max_hull_vertices} must be at least {LEAST_HULL_VERTICES}")
         self.vertices = _readonly(points)
         self.indices = _readonly(faces.astype(np.int32))
-        self.is_solid = bool(is_solid)
-        self.max_hull_vertices = int(max_hull_vertices)
-        self.color = None if color is None else tuple(float(c) for c in color)
-        if compute_inertia:
+        self.is_solid = as_flag(is_solid, f"{self}: is_solid")
+        self.max_hull_vertices = max_hull_vertices
+        self.color = None if color is None else as_vector(color, 3, f"{self}: color")
+        if as_flag(compute_inertia, f"{self}: compute_inertia"):
             self._volume_properties  # noqa: B018
 
     def __str__(self) -> str:
@@ -239,16 +257,18 @@ class Mesh:
             FileNotFoundError: there is no such file.
             ValueError: the file cannot be read as a mesh or holds no triangles, or a scale is zero or not finite.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path of a mesh must be a text or a path, not {path!r}")
         path = Path(path)
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise FileNotFoundError(f"mesh file '{path}' does not exist")
-        factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), (3,))
-        if not np.all(np.isfinite(factors)) or np.any(factors == 0.0):
-            raise ValueError(f"mesh '{path}': scale {factors.tolist()} must be finite and not zero")
+        what = f"mesh '{path}': scale"
+        factors = (as_number(scale, what),) * 3 if np.isscalar(scale) else as_vector(scale, 3, what)
+        if 0.0 in factors:
+            raise ValueError(f"{what} {factors} must not be zero")
+        max_hull_vertices = as_index(max_hull_vertices, f"mesh '{path}': max_hull_vertices", 2**31)
         stat = path.stat()
-        return _cached_mesh(
-            str(path.resolve()), stat.st_mtime_ns, stat.st_size, tuple(map(float, factors)), int(max_hull_vertices)
-        )
+        return _cached_mesh(str(path.resolve()), stat.st_mtime_ns, stat.st_size, factors, max_hull_vertices)
 
 
 class Heightfield:
@@ -271,25 +291,29 @@ class Heightfield:
             ValueError: fewer than 2 rows or columns, a wrong number of heights, heights not finite, an extent that is
                 not positive, ``max_z < min_z``, or only one of ``min_z`` and ``max_z`` given.
         """
+        nrow, ncol = as_index(nrow, "heightfield: nrow", 2**31), as_index(ncol, "heightfield: ncol", 2**31)
         if nrow < 2 or ncol < 2:
             raise ValueError(f"heightfield: nrow {nrow} and ncol {ncol} must be at least 2")
-        heights = np.array(data, dtype=np.float64)
+        heights = _numbers(data, "heightfield: data")
+        hx, hy = as_number(hx, "heightfield: hx"), as_number(hy, "heightfield: hy")
         if heights.size != nrow * ncol:
             raise ValueError(f"heightfield: {heights.size} heights for {nrow} rows of {ncol} columns")
-        if not np.all(np.isfinite(heights)):
-            raise ValueError("heightfield: heights must be finite")
-        if not (hx > 0.0 and hy > 0.0 and np.isfinite(hx) and np.isfinite(hy)):
-            raise ValueError(f"heightfield: half extents hx {hx} and hy {hy} must be positive and finite")
+        if not np.all(np.abs(heights) <= LARGEST):
+            raise ValueError(f"heightfield: heights must be finite and below {LARGEST:g} [m]")
+        if not (hx > 0.0 and hy > 0.0):
+            raise ValueError(f"heightfield: half extents hx {hx} and hy {hy} must be positive")
         if (min_z is None) != (max_z is None):
             raise ValueError("heightfield: give both min_z and max_z, or neither")
         low, high = float(heights.min()), float(heights.max())
-        if min_z is not None and not (np.isfinite(min_z) and np.isfinite(max_z) and min_z <= max_z):
-            raise ValueError(f"heightfield: min_z {min_z} must not be above max_z {max_z}, both finite")
+        if min_z is not None:
+            min_z, max_z = as_number(min_z, "heightfield: min_z"), as_number(max_z, "heightfield: max_z")
+            if min_z > max_z:
+                raise ValueError(f"heightfield: min_z {min_z} must not be above max_z {max_z}")
         self.data = _readonly(((heights - low) / (high - low if high > low else 1.0)).reshape(nrow, ncol))
-        self.nrow, self.ncol = int(nrow), int(ncol)
-        self.hx, self.hy = float(hx), float(hy)
-        self.min_z = low if min_z is None else float(min_z)
-        self.max_z = high if max_z is None else float(max_z)
+        self.nrow, self.ncol = nrow, ncol
+        self.hx, self.hy = hx, hy
+        self.min_z = low if min_z is None else min_z
+        self.max_z = high if max_z is None else max_z
 
     def __deepcopy__(self, memo) -> Heightfield:
         return self

@@ -8,6 +8,9 @@ import warp as wp
 INPUTS, OUTPUTS = 12, 6
 """How many arrays a program can read and write."""
 
+GENERAL_FLAGS = "-march=native -ffp-contract=off"
+"""How general kernels are compiled on a CPU: without Warp's own thresholds for inlining, in half the time."""
+
 
 def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with the structs ``Batch`` and ``Piece`` and what moves pieces of arrays."""
@@ -61,7 +64,7 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     return types.SimpleNamespace(**vars(m), Batch=Batch, Piece=Piece, wanted=wanted, bring=bring, take=take)
 
 
-def batch_kernel(m: types.SimpleNamespace, compute, options: dict | None = None):
+def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS):
     """The kernel that runs a program over a batch: thread i does the blocks from ``first + i * each`` up to the next one's.
 
     Threads of a CPU do all their blocks in one go, as it takes time to hand a kernel its arguments.
@@ -69,9 +72,10 @@ def batch_kernel(m: types.SimpleNamespace, compute, options: dict | None = None)
     Args:
         m: the programs' namespace with `batch_structs`.
         compute: ``compute(b, t, T, P, L, mem)``, a Warp function.
-        options: further module options.
+        flags: for the compiler of CPUs.
     """
     real = m.real
+    options = {"cpu_compiler_flags": flags}
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def kernel(

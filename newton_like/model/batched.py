@@ -327,7 +327,7 @@ def _emitted(emitter: Emitter, trace: Trace, outputs):
     stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
     m = emitter.work.m
     code = emitter.head() + emitter.statements(trace, stores)
-    return batch_kernel(m, native_program(code, m), {"cpu_compiler_flags": FLAGS})
+    return batch_kernel(m, native_program(code, m), FLAGS)
 
 
 def trace_program(name: str, work: Workspace, parameter) -> Trace:

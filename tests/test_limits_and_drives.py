@@ -71,10 +71,12 @@ def test_trees_stay_within_their_limits(rng):
 
     seen = simulation.run(3.0, state)
     beyond = np.maximum(seen[:, 0] - high, low - seen[:, 0])
-    # A drift at the fastest speed, and what eight sweeps leave where one impact hits several limits of a chain: rarely above 0.02.
+    # A drift at the fastest speed, and what a limit gives way that carries a chain far heavier than the inertia about its own axis (its
+    # softness is per unit of that), or that eight sweeps leave where an impact hits several limits: mostly below 0.02, rarely 0.06.
     fastest = np.abs(seen[:, 1]).max(axis=0)
     print("beyond limits:", (beyond.max(axis=0) - simulation.dt * fastest).max(), beyond.max())
-    assert (beyond.max(axis=0) < simulation.dt * fastest + 5e-2).all()
+    assert (beyond.max(axis=0) < simulation.dt * fastest + 1e-1).all()
+    assert np.quantile(beyond.max(axis=0) - simulation.dt * fastest, 0.98) < 2e-2
     assert np.count_nonzero(beyond.max(axis=0) > -1e-3) > 16  # limits were reached
 
 
@@ -270,6 +272,37 @@ def test_a_hanging_weight_rests_at_the_longest_distance(rng):
         builder.joint_qd[:] = [0.0] * 6
     simulation = Simulation(worlds_of(builders), dtype=wp.float64)
     length = simulation.run(3.0, lambda: np.linalg.norm(simulation.q[:, :3], axis=1))
-    # It swings: the centripetal drift of a step, (speed dt)^2 / 2 r, is pushed out at a fifth a step. With an anchor that whips round at
-    # 8 m/s and r = 0.3 m that is 5 x 1.8 mm, rarely twice that.
-    assert (np.abs(length[360:].max(axis=0) - longest) < 3e-2).all()
+    # It swings, with an anchor that whips round at up to 8 m/s. What a step moves beyond the linear row is counted in, but for what the
+    # impulses of the same step change of it: (8 m/s dt)^2 / r of 2 mm, now and then.
+    assert (length[360:].max(axis=0) - longest < 8e-3).all()
+    assert np.median(length[360:].max(axis=0) - longest) < 1e-3
+
+
+def test_a_tethered_body_circles_at_the_longest_distance(rng):
+    # A mass point flies into the end of its tether: the radial speed is lost, the angular momentum stays, and so does the distance.
+    radius, speed = rng.uniform(0.3, 1.0, 8), rng.uniform(0.5, 4.0, 8)
+    builders = []
+    for r, v in zip(radius, speed, strict=True):
+        builder = ModelBuilder(gravity=0.0)
+        link = builder.add_link(mass=1.0, inertia=random_inertia(rng, 1.0))
+        builder.add_articulation([builder.add_joint_distance(-1, link, min_distance=-1.0, max_distance=r)])
+        x = random_unit(rng)
+        builder.joint_q[:3] = (0.9 * r * x).tolist()
+        builder.joint_qd[:3] = (v * np.cross(x, random_unit(rng)) + 0.1 * v * x).tolist()
+        builders.append(builder)
+    simulation = Simulation(worlds_of(builders), dtype=wp.float64)
+
+    def momentum():
+        return np.cross(simulation.q[:, :3], simulation.qd[:, :3])
+
+    simulation.run(2.0)
+    start, turned = momentum(), speed * simulation.dt / radius
+    seen = simulation.run(4.0, lambda: np.linalg.norm(simulation.q[:, :3], axis=1))
+    # Between two middles of steps on the circle a body is nearer by 1 - cos(half a step's turn), and no farther.
+    assert (seen < radius * (1.0 + 1e-6)).all()
+    assert (seen > radius * (1.0 - turned**2)).all()
+    # Central impulses at the middle, drifts along straight lines: both keep it.
+    np.testing.assert_allclose(momentum(), start, rtol=1e-9, atol=1e-12)
+    # So the speed stays as well.
+    tangential = np.linalg.norm(start, axis=1) / radius
+    np.testing.assert_allclose(np.linalg.norm(simulation.qd[:, :3], axis=1), tangential, rtol=1e-3)

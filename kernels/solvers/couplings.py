@@ -1,7 +1,9 @@
 """Constraint rows that couple several degrees of freedom: mimic joints (q = offset + ratio q_ref) and distance limits.
 
 Their Jacobian rows leave the chain of one body, so they are stored over all degrees of freedom. A mimic error or a violated distance is
-pushed out at 0.2 / dt per step; a distance limit that is still apart may be reached within the step but not passed.
+pushed out at 0.2 / dt per step; a distance limit that is still apart may be reached within the step but not passed. A step also moves
+anchors along their line x by dt^2 / 2 (|v across x|^2 / |x| + w x (w x r) . x / |x|), for a child that turns at w about its centre of
+mass, at -r from its anchor; the row of a distance counts that in.
 """
 
 import types
@@ -61,7 +63,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def distance_row(
-        b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+        b: int, t: int, e: int, y: int, at: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
     ):
         """The anchors' distance changes by d . (velocity of the child's anchor relative to the parent's)."""
         k = T.coupling_body[e]
@@ -77,19 +79,29 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             d = m.fma3(axis, m.mul(inverse, m.get(mem, L.q + T.q_at[k] + i, t)), d)
         rot = m.get9(mem, L.rot + 9 * k, t)
         anchor = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(rot, m.joint_vec(P, b, JOINT * k + 11)))
+        v = m.zero3()
         for i in range(6):
-            s = m.get6(mem, L.subspace + 6 * (dof + i), t)
-            m.put(mem, y + dof + i, t, m.dot(d, m.velocity_at(s, anchor)))
+            s = m.velocity_at(m.get6(mem, L.subspace + 6 * (dof + i), t), anchor)
+            v = m.fma3(s, m.get(mem, L.v + dof + i, t), v)
+            m.put(mem, y + dof + i, t, m.dot(d, s))
+        w = m.zero3()
+        for i in range(3, 6):
+            w = m.fma3(m.get3(mem, L.subspace + 6 * (dof + i) + 3, t), m.get(mem, L.v + dof + i, t), w)
+        whirl = m.cross(w, m.cross(w, m.sub3(anchor, m.get3(mem, L.com + 3 * k, t))))
+        across = m.fnma3(d, m.dot(d, v), v)
+        bend = m.fma(inverse, m.dot(across, across), m.dot(d, whirl))
+        bend = m.mul(m.mul(m.fill(real(0.5)), dt), bend)
         shortest = m.joint_param(P, b, JOINT * k + 18)
         longest = m.joint_param(P, b, JOINT * k + 19)
         none = m.fill(real(1.0e10))
         low = m.where_lt(shortest, zero, none, m.sub(length, shortest))
         high = m.where_lt(longest, zero, none, m.sub(longest, length))
         gap = m.smaller(low, high)
-        speed = m.where_lt(gap, zero, m.mul(m.fill(real(0.2)), inverse_dt), inverse_dt)
+        side = m.where_lt(high, low, m.neg(one), one)
+        pace = m.where_lt(gap, zero, m.fill(real(0.2)), one)
         m.put(mem, at, t, m.where_lt(gap, m.fill(real(1.0e9)), one, zero))
-        m.put(mem, at + 2, t, m.neg(m.mul(gap, speed)))
-        m.put(mem, at + 3, t, m.where_lt(high, low, m.neg(one), one))
+        m.put(mem, at + 2, t, m.neg(m.fma(side, bend, m.div(m.mul(gap, pace), dt))))
+        m.put(mem, at + 3, t, side)
 
     @m.func
     def coupling_build(b: int, t: int, e: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -102,7 +114,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if T.coupling_kind[e] == FOLLOW:
             mimic_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
         else:
-            distance_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
+            distance_row(b, t, e, y, at, m.fill(o.dt), T, P, L, mem)
         dense_half_solve(t, y, T, L, mem)
         on = m.get(mem, at, t)
         a = m.larger(dense_dot(t, y, y, T, mem), m.fill(real(1.0e-12)))

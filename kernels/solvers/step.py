@@ -7,6 +7,7 @@ together, and decides which constraint rows some world of the block needs, is wr
 import types
 
 import warp as wp
+from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, UNSETTLED
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, POSITION, VELOCITY
@@ -173,14 +174,14 @@ def batch_struct(m: types.SimpleNamespace):
 
 
 def step_kernel(
-    m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str | None = None, given: bool = False
+    m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str = GENERAL_FLAGS, given: bool = False
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for.
     """
     real = m.real
-    options = {} if flags is None else {"cpu_compiler_flags": flags}
+    options = {"cpu_compiler_flags": flags}
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep

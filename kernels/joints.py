@@ -262,6 +262,94 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.linear[k] + T.angular[k]):
                 m.put(mem, qi + i, t, m.fma(m.get(mem, dof + i, t), dt, m.get(mem, qi + i, t)))
 
+    @m.func
+    def child_com(b: int, k: int, P: Params) -> Vec3:
+        """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
+        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, JOINT * k + 11))
+        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, JOINT * k + 7)), c)
+
+    @m.func
+    def retract_joint(b: int, t: int, k: int, step: int, to: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """Coordinates of joint k at `to` <- those of q moved by the increments at `step`, one for each dof: turns by rotation
+        vectors in the axes of the parent's anchor, and slides, those of a free body's centre of mass."""
+        kind = T.kind[k]
+        move = step + T.dof_at[k]
+        old = L.q + T.q_at[k]
+        new = to + T.q_at[k]
+        half = m.fill(real(0.5))
+        if kind == BALL:
+            turn = m.quat_exp(m.scale3(m.get3(mem, move, t), half))
+            m.put4(mem, new, t, m.quat_normalize(m.quat_multiply(turn, m.get4(mem, old, t))))
+        elif kind == FREE:
+            c = child_com(b, k, P)
+            before = m.quat_normalize(m.get4(mem, old + 3, t))
+            turn = m.quat_exp(m.scale3(m.get3(mem, move + 3, t), half))
+            after = m.quat_normalize(m.quat_multiply(turn, before))
+            swing = m.sub3(m.apply(m.quat_to_matrix(before), c), m.apply(m.quat_to_matrix(after), c))
+            m.put3(mem, new, t, m.add3(m.add3(m.get3(mem, old, t), m.get3(mem, move, t)), swing))
+            m.put4(mem, new + 3, t, after)
+        else:
+            for i in range(T.linear[k] + T.angular[k]):
+                m.put(mem, new + i, t, m.add(m.get(mem, old + i, t), m.get(mem, move + i, t)))
+
+    @m.func
+    def rotation_vector_rate(x: Vec3, w: Vec3) -> Vec3:
+        """The rate of a rotation vector x, short against a turn, at the angular velocity w: the inverse of the differential of the
+        exponential map, w - x w / 2 + (1/12 + x^2/720 + x^4/30240) x (x w) with cross products (Hairer, Lubich and Wanner 2006,
+        III.4)."""
+        square = m.dot(x, x)
+        c = m.fma(square, m.fill(real(1.0 / 30240.0)), m.fill(real(1.0 / 720.0)))
+        c = m.fma(square, c, m.fill(real(1.0 / 12.0)))
+        turned = m.cross(x, w)
+        return m.fma3(m.cross(x, turned), c, m.fnma3(turned, m.fill(real(0.5)), w))
+
+    @m.func
+    def increment_rate(t: int, k: int, step: int, vel: int, out: int, T: Tree, mem: m.memory):
+        """The rates at `out` of the increments at `step` of joint k, whose velocities are at `vel`."""
+        first = T.dof_at[k]
+        turns = int(-1)
+        if T.kind[k] == BALL:
+            turns = int(0)
+        if T.kind[k] == FREE:
+            turns = int(3)
+        for i in range(T.linear[k] + T.angular[k]):
+            m.put(mem, out + first + i, t, m.get(mem, vel + first + i, t))
+        if turns >= 0:
+            at = first + turns
+            m.put3(mem, out + at, t, rotation_vector_rate(m.get3(mem, step + at, t), m.get3(mem, vel + at, t)))
+
+    @m.func
+    def quat_rate(q: Quat, w: Vec3, gain: m.lane) -> Quat:
+        """dq/dt = (w, 0) q / 2 + gain |w| (1 - |q|) q / 2; the second term pulls a quaternion back to unit length."""
+        half = m.fill(real(0.5))
+        one = m.fill(real(1.0))
+        tiny = m.fill(real(1.0e-30))
+        length = m.sqrt(m.larger(m.fma(q.x, q.x, m.fma(q.y, q.y, m.fma(q.z, q.z, m.mul(q.w, q.w)))), tiny))
+        pull = m.mul(m.mul(gain, m.sqrt(m.larger(m.dot(w, w), tiny))), m.sub(one, length))
+        d = m.quat_multiply(m.quat(w.x, w.y, w.z, pull), q)
+        return m.quat(m.mul(half, d.x), m.mul(half, d.y), m.mul(half, d.z), m.mul(half, d.w))
+
+    @m.func
+    def coordinate_rate(
+        b: int, t: int, k: int, gain: m.lane, out: int, T: Tree, P: Params, L: Layout, mem: m.memory
+    ):
+        """dq/dt of joint k at `out`, from q and v."""
+        kind = T.kind[k]
+        dof = L.v + T.dof_at[k]
+        qi = L.q + T.q_at[k]
+        to = out + T.q_at[k]
+        if kind == BALL:
+            m.put4(mem, to, t, quat_rate(m.get4(mem, qi, t), m.get3(mem, dof, t), gain))
+        elif kind == FREE:
+            q = m.get4(mem, qi + 3, t)
+            w = m.get3(mem, dof + 3, t)
+            c = m.apply(m.quat_to_matrix(m.quat_normalize(q)), child_com(b, k, P))
+            m.put3(mem, to, t, m.sub3(m.get3(mem, dof, t), m.cross(w, c)))
+            m.put4(mem, to + 3, t, quat_rate(q, w, gain))
+        else:
+            for i in range(T.linear[k] + T.angular[k]):
+                m.put(mem, to + i, t, m.get(mem, dof + i, t))
+
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in ("m", "real")}})
 
 

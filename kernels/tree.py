@@ -98,6 +98,9 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         output: int
         link: int
         other: int
+        # contact points on links, and on which one each is
+        points: int
+        point_body: wp.array[int]
 
     @m.struct
     class Params:
@@ -189,6 +192,24 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         second: int
         third: int
         shift: int
+        weights: int
+        rate: int
+        rate_total: int
+        acceleration_total: int
+        next_q: int
+        next_v: int
+        next_rate: int
+        next_rate_total: int
+        next_acceleration_total: int
+        point_place: int
+        point_on: int
+        point_slip: int
+        point_slip_rate: int
+        point_ground: int
+        point_law: int
+        point_force: int
+        point_pose: int
+        point_depth: int
 
     @m.struct
     class Options:

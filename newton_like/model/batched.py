@@ -82,6 +82,7 @@ class Program:
         outputs: arrays that it writes.
         rows: ``rows(model, template)`` gives the sizes of further rows of memory.
         settings: integers of ``Tree`` that say what is asked for, as pairs of names and values.
+        tables: ``tables.of(batch)`` gives further integers of ``Tree``, and arrays of them, that a batch needs.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Program:
     outputs: tuple[Field, ...]
     rows: Callable | None = None
     settings: tuple[tuple[str, int], ...] = ()
+    tables: object = None
 
     def ask(self, **settings: int) -> Program:
         """The same program with other settings."""
@@ -97,7 +99,7 @@ class Program:
     @property
     def key(self) -> tuple:
         """What tells it from other programs."""
-        return (self.name, *self.settings, *((f.row, f.kind) for f in (*self.inputs, *self.outputs)))
+        return (self.name, self.tables, *self.settings, *((f.row, f.kind) for f in (*self.inputs, *self.outputs)))
 
 
 def tree_rows(template) -> dict[str, int]:
@@ -187,12 +189,18 @@ class _Robot:
             for name, at in layout.items():
                 if name in work.m.Layout.vars:
                     setattr(work.L, name, at)
-            if program.settings:
-                work.numbers = {**base.numbers, **dict(program.settings)}
+            if program.settings or program.tables is not None:
+                tables = {} if program.tables is None else program.tables.of(self.batch)
+                arrays = {name: value for name, value in tables.items() if isinstance(value, np.ndarray)}
+                numbers = {name: value for name, value in tables.items() if name not in arrays}
+                work.numbers = {**base.numbers, **dict(program.settings), **numbers}
+                work.arrays = {**base.arrays, **arrays}
                 work.T = work.m.Tree()
                 for name in work.m.Tree.vars:
                     value = work.numbers.get(name)
                     setattr(work.T, name, getattr(base.T, name) if value is None else int(value))
+                for name, values in arrays.items():
+                    setattr(work.T, name, work._ints(values))
             shape = (layout["size"], work.rows)
             work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in work.shares]
             self.works[key] = work

@@ -98,6 +98,9 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         output: int
         link: int
         other: int
+        # representation of given wrenches; 1: forces of FREE joints are world wrenches at the centre of mass
+        given_as: int
+        world_wrench: int
         # contact points on links, and on which one each is
         points: int
         point_body: wp.array[int]
@@ -188,6 +191,9 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # programs of the dynamics library
         acceleration: int
         articulated: int
+        lever: int
+        pivot: int
+        subspace_rate: int
         wrenches: int
         second: int
         third: int

@@ -260,7 +260,8 @@ def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[s
         free_root=template.free_root,
         reach=int(template.depth.max(initial=0)) + 1,
     )
-    numbers.update(dict.fromkeys(("base", "output", "link", "other", "points", "links", "columns"), 0))
+    settings = ("base", "output", "link", "other", "given_as", "world_wrench", "points", "links", "columns")
+    numbers.update(dict.fromkeys(settings, 0))
     numbers.update({name: n for name, n in contacts.numbers.items() if name != "given"})
     arrays = {
         name: getattr(template, name)

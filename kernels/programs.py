@@ -10,6 +10,7 @@ from newton_like.kernels.dynamics.factor import factor_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.representation import representation_program
 from newton_like.kernels.dynamics.rnea import rnea_program
+from newton_like.kernels.dynamics.system import system_program
 from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
@@ -32,6 +33,7 @@ LAYERS = (
     crba_program,
     factor_program,
     mass_matrix_program,
+    system_program,
     drive_program,
     plane_collision,
     dof_row_program,

@@ -198,6 +198,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         second: int
         third: int
         shift: int
+        limit_stiffness: int
+        limit_damping: int
         weights: int
         rate: int
         rate_total: int

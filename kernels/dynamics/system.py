@@ -1,0 +1,105 @@
+"""A mechanism as a system of differential equations: forces of the joints, rates of coordinates, and stages of integrators.
+
+Stages are those of Runge-Kutta-Munthe-Kaas methods (Munthe-Kaas 1999; Hairer, Lubich and Wanner 2006, IV.8): what is added up are
+increments in the Lie algebra of every joint, from the coordinates at the start of the step, and their rates, which
+``increment_rate`` makes of velocities. Each stage of explicit Euler, Heun's method and the classical Runge-Kutta method needs the
+rates of the one before and a weighted sum of all so far, and nothing else.
+"""
+
+import types
+
+# Passive forces of joints, as bits.
+STATIC_FRICTION, VISCOUS_FRICTION, LIMITS, SPRINGS = 1, 2, 4, 8
+
+
+def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_joint_forces``, ``eval_position_rate``, ``eval_stage`` and ``eval_increment``."""
+    real = m.real
+
+    @m.func
+    def friction_share(v: m.lane, speed: m.lane) -> m.lane:
+        """The sign of v, growing evenly from -1 to 1 between -speed and speed."""
+        one = m.fill(real(1.0))
+        share = m.div(v, m.larger(speed, m.fill(real(1.0e-30))))
+        return m.larger(m.smaller(share, one), m.neg(one))
+
+    @m.func
+    def limit_force(b: int, t: int, i: int, P: m.Params, L: m.Layout, mem: m.memory, q: m.lane) -> m.lane:
+        """-k d - c v of a dof whose coordinate q is beyond a limit by d, else nothing."""
+        zero = m.fill(real(0.0))
+        lower = m.gain(P, b, i, 10)
+        upper = m.gain(P, b, i, 11)
+        depth = m.add(m.smaller(m.sub(q, lower), zero), m.larger(m.sub(q, upper), zero))
+        damping = m.get(mem, L.limit_damping + i, t)
+        damping = m.where_lt(q, lower, damping, m.where_lt(upper, q, damping, zero))
+        return m.neg(m.fma(m.get(mem, L.limit_stiffness + i, t), depth, m.mul(damping, m.get(mem, L.v + i, t))))
+
+    @m.func
+    def eval_joint_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- joint forces + the passive forces that ``T.other`` asks for; weights holds the speed from which static friction
+        is whole."""
+        if T.other & SPRINGS:
+            for k in range(T.bodies):
+                m.joint_errors(b, t, k, T, P, L, mem)
+        m.clear(t, L.vector, T.columns, mem)
+        speed = m.get(mem, L.weights, t)
+        for i in range(T.dofs):
+            f = m.get(mem, L.force + i, t)
+            v = m.get(mem, L.v + i, t)
+            if T.other & STATIC_FRICTION:
+                f = m.fnma(m.gain(P, b, i, 9), friction_share(v, speed), f)
+            if T.other & VISCOUS_FRICTION:
+                f = m.fnma(m.gain(P, b, i, 1), v, f)
+            if T.other & LIMITS:
+                if T.dof_q[i] >= 0:
+                    f = m.add(f, limit_force(b, t, i, P, L, mem, m.get(mem, L.q + T.dof_q[i], t)))
+            if T.other & SPRINGS:
+                f = m.fnma(m.gain(P, b, i, 2), m.get(mem, L.strain + i, t), f)
+            m.put(mem, L.vector + i, t, f)
+
+    @m.func
+    def eval_position_rate(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- dq/dt, ``T.other`` places; weights holds the gain that pulls quaternions to unit length."""
+        m.clear(t, L.vector, T.other, mem)
+        gain = m.get(mem, L.weights, t)
+        for k in range(T.bodies):
+            m.coordinate_rate(b, t, k, gain, L.vector, T, P, L, mem)
+
+    @m.func
+    def weighted(t: int, i: int, start: m.lane, rate: int, total: int, L: m.Layout, mem: m.memory) -> m.lane:
+        """start + weights[0] rate + weights[1] total"""
+        x = m.fma(m.get(mem, L.weights, t), m.get(mem, rate + i, t), start)
+        return m.fma(m.get(mem, L.weights + 1, t), m.get(mem, total + i, t), x)
+
+    @m.func
+    def add_rate(t: int, i: int, rate: int, total: int, out: int, L: m.Layout, mem: m.memory):
+        """out <- total + weights[3] rate"""
+        x = m.fma(m.get(mem, L.weights + 3, t), m.get(mem, rate + i, t), m.get(mem, total + i, t))
+        m.put(mem, out + i, t, x)
+
+    @m.func
+    def eval_stage(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """next_q, next_v <- from q and v by rates and totals with their weights, next_rate <- the rates there; the increments have
+        weights[2] times the new velocities besides."""
+        for i in range(T.dofs):
+            v = weighted(t, i, m.get(mem, L.v + i, t), L.acceleration, L.acceleration_total, L, mem)
+            m.put(mem, L.next_v + i, t, v)
+            start = m.mul(m.get(mem, L.weights + 2, t), v)
+            m.put(mem, L.u + i, t, weighted(t, i, start, L.rate, L.rate_total, L, mem))
+            add_rate(t, i, L.acceleration, L.acceleration_total, L.next_acceleration_total, L, mem)
+            add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)
+        for k in range(T.bodies):
+            m.retract_joint(b, t, k, L.u, L.next_q, T, P, L, mem)
+            m.increment_rate(t, k, L.u, L.next_v, L.next_rate, T, mem)
+
+    @m.func
+    def eval_increment(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """next_v <- from vector by rates and totals with their weights: ``T.other`` further states of the articulation."""
+        for i in range(T.other):
+            m.put(mem, L.next_v + i, t, weighted(t, i, m.get(mem, L.vector + i, t), L.rate, L.rate_total, L, mem))
+            add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)
+
+    return types.SimpleNamespace(
+        **vars(m), eval_joint_forces=eval_joint_forces, eval_position_rate=eval_position_rate, eval_stage=eval_stage,
+        eval_increment=eval_increment,
+    )  # fmt: skip

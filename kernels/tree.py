@@ -98,12 +98,17 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         output: int
         link: int
         other: int
+        # which of its results a program gives
+        choice: int
         # representation of given wrenches; 1: forces of FREE joints are world wrenches at the centre of mass
         given_as: int
         world_wrench: int
-        # contact points on links, and on which one each is
+        # contact points on links, or frames, and on which one each is
         points: int
         point_body: wp.array[int]
+        # numbers a frame's offset from its link has (0, 3: a point, or 7), and how many of its vectors' components are wanted
+        offset_size: int
+        components: int
 
     @m.struct
     class Params:
@@ -218,6 +223,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         point_force: int
         point_pose: int
         point_depth: int
+        offset: int
+        subspace_rate: int
 
     @m.struct
     class Options:

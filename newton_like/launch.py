@@ -260,8 +260,8 @@ def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[s
         free_root=template.free_root,
         reach=int(template.depth.max(initial=0)) + 1,
     )
-    settings = ("base", "output", "link", "other", "given_as", "world_wrench", "points", "links", "columns")
-    numbers.update(dict.fromkeys(settings, 0))
+    settings = ("base", "output", "link", "other", "choice", "given_as", "world_wrench", "points", "links", "columns")
+    numbers.update(dict.fromkeys((*settings, "offset_size", "components"), 0))
     numbers.update({name: n for name, n in contacts.numbers.items() if name != "given"})
     arrays = {
         name: getattr(template, name)

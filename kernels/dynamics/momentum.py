@@ -1,0 +1,299 @@
+"""Momentum, centre of mass, energy and inertias of whole mechanisms, subtrees and links.
+
+Sums run over the bodies about the mechanism's centre of mass c, where momentum and inertia are smallest, so that no digits are lost
+by shifting them (Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid robot"):
+
+    column of the centroidal momentum matrix   I_c S_i            composite inertia of the bodies that dof i moves
+    its bias                                   sum of (f, n)      what gives the bodies their drift, without gravity
+    average velocity                           I^-1 h             I: the inertia with all joints locked
+"""
+
+import types
+
+import numpy as np
+import warp as wp
+from newton_like.kernels.tree import BODY, BODY_FIXED
+
+# what T.choice asks eval_momentum and eval_momentum_matrix for; at c where CENTROIDAL is added, else as in the base's frame
+MOMENTUM, AVERAGE, CENTROIDAL = 0, 2, 1
+CENTRE = 4
+# and eval_inertia
+LINK, SUBTREE, WHOLE, WHOLE_CENTROIDAL = range(4)
+# and eval_energy
+KINETIC, POTENTIAL, MECHANICAL = range(3)
+
+TINY = 1.0e-18
+"""A mass or an inertia below which there is none [kg, kg m^2]; the square of its inverse is still a float32."""
+
+
+def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``."""
+    real = m.real
+    # a moment of inertia this much smaller than the trace is none: rounding leaves a few units of 1e-7 or 1e-16
+    negligible = 1.0e-13 if real in (wp.float64, np.float64) else 1.0e-6
+
+    @m.func
+    def own_inertia(b: int, t: int, k: int, p: m.Vec3, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+        """The inertia of body k about the point p."""
+        at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
+        return m.inertia_of(m.body_param(P, b, BODY * k), m.sub3(m.get3(mem, L.com + 3 * k, t), p), at_com)
+
+    @m.func
+    def inverse_mass(mass: m.lane) -> m.lane:
+        return m.rcp(m.larger(mass, m.fill(real(TINY))))
+
+    @m.func
+    def centre_of_mass(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Vec3:
+        """Of all bodies; the reference point where there is no mass."""
+        mass = m.fill(real(0.0))
+        h = m.zero3()
+        for k in range(T.bodies):
+            one = m.body_param(P, b, BODY * k)
+            mass = m.add(mass, one)
+            h = m.fma3(m.get3(mem, L.com + 3 * k, t), one, h)
+        return m.scale3(h, inverse_mass(mass))
+
+    @m.func
+    def whole_inertia(b: int, t: int, p: m.Vec3, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+        """The inertia of all bodies about the point p."""
+        total = own_inertia(b, t, 0, p, P, L, mem)
+        for k in range(1, T.bodies):
+            total = m.inertia_add(total, own_inertia(b, t, k, p, P, L, mem))
+        return total
+
+    @m.func
+    def seen_from(s: m.Spatial, p: m.Vec3) -> m.Spatial:
+        """A twist about the point p in place of the reference point."""
+        return m.spatial(m.velocity_at(s, p), s.w)
+
+    @m.func
+    def whole_momentum(b: int, t: int, p: m.Vec3, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The momentum of all bodies about the point p."""
+        h = m.spatial(m.zero3(), m.zero3())
+        for k in range(T.bodies):
+            v = seen_from(m.get6(mem, L.twist + 6 * k, t), p)
+            h = m.add6(h, m.momentum(own_inertia(b, t, k, p, P, L, mem), v))
+        return h
+
+    @m.func
+    def sym_inverse(s: m.Sym3) -> m.Sym3:
+        """The inverse of an inertia by its LDL^T decomposition. Where there is no inertia about an axis (all mass lies on it), the
+        pseudo-inverse: nothing about that axis; where there is none at all, zero."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        trace = m.add(s.xx, m.add(s.yy, s.zz))
+        limit = m.fma(m.fill(real(negligible)), trace, m.fill(real(TINY)))
+        r0 = m.where_lt(limit, s.xx, m.rcp(m.larger(s.xx, limit)), zero)
+        a = m.mul(s.xy, r0)
+        c = m.mul(s.xz, r0)
+        d1 = m.fnma(a, s.xy, s.yy)
+        r1 = m.where_lt(limit, d1, m.rcp(m.larger(d1, limit)), zero)
+        e = m.mul(m.fnma(c, s.xy, s.yz), r1)
+        d2 = m.fnma(e, m.mul(e, d1), m.fnma(c, s.xz, s.zz))
+        r2 = m.where_lt(limit, d2, m.rcp(m.larger(d2, limit)), zero)
+        g = m.sub(m.mul(a, e), c)
+        xy = m.fnma(a, r1, m.neg(m.mul(m.mul(g, e), r2)))
+        inverse = m.sym(
+            m.fma(m.mul(g, g), r2, m.fma(m.mul(a, a), r1, r0)), m.fma(m.mul(e, e), r2, r1), r2,
+            xy, m.mul(g, r2), m.neg(m.mul(e, r2)),
+        )  # fmt: skip
+        # n: the axis without inertia, from the transposed inverse of L; it is projected out
+        w0 = m.where_lt(limit, s.xx, zero, one)
+        w1 = m.where_lt(limit, d1, zero, one)
+        w2 = m.where_lt(limit, d2, zero, one)
+        n = m.vec(m.fma(w2, g, m.fnma(w1, a, w0)), m.fnma(w2, e, w1), w2)
+        square = m.larger(m.dot(n, n), one)
+        u = m.scale3(m.sym_apply(inverse, n), m.rcp(square))
+        half = m.mul(m.fill(real(0.5)), m.mul(m.dot(n, u), m.rcp(square)))
+        z = m.fnma3(n, half, u)
+        return m.sym(
+            m.fnma(m.mul(m.fill(real(2.0)), z.x), n.x, inverse.xx),
+            m.fnma(m.mul(m.fill(real(2.0)), z.y), n.y, inverse.yy),
+            m.fnma(m.mul(m.fill(real(2.0)), z.z), n.z, inverse.zz),
+            m.fnma(z.x, n.y, m.fnma(z.y, n.x, inverse.xy)),
+            m.fnma(z.x, n.z, m.fnma(z.z, n.x, inverse.xz)),
+            m.fnma(z.y, n.z, m.fnma(z.z, n.y, inverse.yz)),
+        )
+
+    @m.func
+    def asked_place(t: int, centroidal: int, c: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+        """The point of results, from c: that of the representation of body 0, or c itself."""
+        p = m.zero3()
+        if centroidal == 0:
+            p = m.sub3(m.place_of(t, 0, T.output, L, mem), c)
+        return p
+
+    @m.func
+    def eval_momentum(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- momentum or average velocity, second <- position of the centre of mass, third <- its velocity"""
+        m.prepare(b, t, T, P, L, mem)
+        c = centre_of_mass(b, t, T, P, L, mem)
+        inertia = whole_inertia(b, t, c, T, P, L, mem)
+        h = whole_momentum(b, t, c, T, P, L, mem)
+        p = asked_place(t, T.choice % 2, c, T, L, mem)
+        r = m.get9(mem, L.rot, t)
+        v = m.scale3(h.v, inverse_mass(inertia.m))
+        if T.choice < AVERAGE:
+            m.put6(mem, L.vector, t, m.wrench_as(T.output, h, p, r))
+        else:
+            w = m.sym_apply(sym_inverse(inertia.i), h.w)
+            m.put6(mem, L.vector, t, m.twist_as(T.output, m.spatial(v, w), p, r))
+        m.put3(mem, L.second, t, m.add3(c, m.get3(mem, L.origin, t)))
+        m.put3(mem, L.third, t, v)
+
+    @m.func
+    def put_column3(t: int, at: int, stride: int, a: m.Vec3, mem: m.memory):
+        m.put(mem, at, t, a.x)
+        m.put(mem, at + stride, t, a.y)
+        m.put(mem, at + 2 * stride, t, a.z)
+
+    @m.func
+    def eval_momentum_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """matrix <- what takes the velocities to the momentum, the average velocity or the velocity of the centre of mass"""
+        m.clear(t, L.v, T.dofs, mem)
+        m.prepare(b, t, T, P, L, mem)
+        c = centre_of_mass(b, t, T, P, L, mem)
+        p = asked_place(t, T.choice % 2, c, T, L, mem)
+        r = m.get9(mem, L.rot, t)
+        inertia = whole_inertia(b, t, c, T, P, L, mem)
+        inverse = sym_inverse(inertia.i)
+        over_mass = inverse_mass(inertia.m)
+        rows = int(6)
+        if T.choice == CENTRE:
+            rows = 3
+        m.clear(t, L.matrix, rows * T.columns, mem)
+        for back in range(T.bodies):
+            k = T.bodies - 1 - back
+            total = own_inertia(b, t, k, c, P, L, mem)
+            for i in range(T.child_at[k], T.child_at[k + 1]):
+                total = m.inertia_add(total, m.get10(mem, L.composite + 10 * T.child[i], t))
+            m.put10(mem, L.composite + 10 * k, t, total)
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                h = m.momentum(total, seen_from(m.get6(mem, L.subspace + 6 * i, t), c))
+                at = L.matrix + i
+                if T.choice < AVERAGE:
+                    h = m.wrench_as(T.output, h, p, r)
+                else:
+                    h = m.spatial(m.scale3(h.v, over_mass), m.sym_apply(inverse, h.w))
+                    if T.choice < CENTRE:
+                        h = m.twist_as(T.output, h, p, r)
+                put_column3(t, at, T.columns, h.v, mem)
+                if T.choice < CENTRE:
+                    put_column3(t, at + 3 * T.columns, T.columns, h.w, mem)
+
+    @m.func
+    def eval_momentum_bias(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- the rate of the centroidal momentum, second <- the acceleration of the centre of mass, while nu is constant"""
+        m.prepare(b, t, T, P, L, mem)
+        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))
+        f = m.spatial(m.zero3(), m.zero3())
+        mass = m.fill(real(0.0))
+        for k in range(T.bodies):
+            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
+            m.put6(mem, L.drift + 6 * k, t, a)
+            f = m.add6(f, m.body_load(b, t, k, P, L, mem))
+            mass = m.add(mass, m.body_param(P, b, BODY * k))
+        c = centre_of_mass(b, t, T, P, L, mem)
+        r = m.get9(mem, L.rot, t)
+        m.put3(mem, L.second, t, m.scale3(f.v, inverse_mass(mass)))
+        rate = m.spatial(f.v, m.sub3(f.w, m.cross(c, f.v)))
+        if T.output == BODY_FIXED:
+            # components along axes that turn
+            h = whole_momentum(b, t, c, T, P, L, mem)
+            v = m.get6(mem, L.twist, t)
+            rate = m.spatial(m.sub3(rate.v, m.cross(v.w, h.v)), m.sub3(rate.w, m.cross(v.w, h.w)))
+        m.put6(mem, L.vector, t, m.wrench_as(T.output, rate, m.zero3(), r))
+
+    @m.func
+    def put_row6(t: int, at: int, a: m.Vec3, b: m.Vec3, mem: m.memory):
+        m.put3(mem, at, t, a)
+        m.put3(mem, at + 3, t, b)
+
+    @m.func
+    def put_inertia(t: int, at: int, kind: int, s: m.Inertia, r: m.Mat33, mem: m.memory):
+        """Stores the 6 x 6 matrix of an inertia: twists about its point to momenta, along world axes or those of r."""
+        h = s.h
+        i = s.i
+        if kind == BODY_FIXED:
+            h = m.apply_t(h, r)
+            i = m.sym_rotate(i, m.rows(m.column(r, 0), m.column(r, 1), m.column(r, 2)))
+        zero = m.fill(real(0.0))
+        put_row6(t, at, m.vec(s.m, zero, zero), m.vec(zero, h.z, m.neg(h.y)), mem)
+        put_row6(t, at + 6, m.vec(zero, s.m, zero), m.vec(m.neg(h.z), zero, h.x), mem)
+        put_row6(t, at + 12, m.vec(zero, zero, s.m), m.vec(h.y, m.neg(h.x), zero), mem)
+        put_row6(t, at + 18, m.vec(zero, m.neg(h.z), h.y), m.vec(i.xx, i.xy, i.xz), mem)
+        put_row6(t, at + 24, m.vec(h.z, zero, m.neg(h.x)), m.vec(i.xy, i.yy, i.yz), mem)
+        put_row6(t, at + 30, m.vec(m.neg(h.y), h.x, zero), m.vec(i.xz, i.yz, i.zz), mem)
+
+    @m.func
+    def inertia_from(s: m.Inertia, p: m.Vec3) -> m.Inertia:
+        """An inertia about the point p in place of the one that it is about."""
+        out = m.Inertia()
+        g = m.fma3(s.h, m.fill(real(-2.0)), m.scale3(p, s.m))
+        half = m.fill(real(-0.5))
+        out.m = s.m
+        out.h = m.fnma3(p, s.m, s.h)
+        out.i = m.sym(
+            m.fma(g.y, p.y, m.fma(g.z, p.z, s.i.xx)),
+            m.fma(g.x, p.x, m.fma(g.z, p.z, s.i.yy)),
+            m.fma(g.x, p.x, m.fma(g.y, p.y, s.i.zz)),
+            m.fma(half, m.fma(g.x, p.y, m.mul(g.y, p.x)), s.i.xy),
+            m.fma(half, m.fma(g.x, p.z, m.mul(g.z, p.x)), s.i.xz),
+            m.fma(half, m.fma(g.y, p.z, m.mul(g.z, p.y)), s.i.yz),
+        )
+        return out
+
+    @m.func
+    def eval_inertia(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """matrix <- 6 x 6 inertias of every link, of every subtree, or of the whole"""
+        m.clear(t, L.v, T.dofs, mem)
+        m.prepare(b, t, T, P, L, mem)
+        if T.choice < WHOLE:
+            m.clear(t, L.matrix, 36 * T.links, mem)
+            for back in range(T.bodies):
+                k = T.bodies - 1 - back
+                p = m.place_of(t, k, T.output, L, mem)
+                r = m.get9(mem, L.rot + 9 * k, t)
+                if T.choice == LINK:
+                    put_inertia(t, L.matrix + 36 * k, T.output, own_inertia(b, t, k, p, P, L, mem), r, mem)
+                else:
+                    total = m.composite_inertia(b, t, k, T, P, L, mem)
+                    m.put10(mem, L.composite + 10 * k, t, total)
+                    put_inertia(t, L.matrix + 36 * k, T.output, inertia_from(total, p), r, mem)
+        else:
+            c = centre_of_mass(b, t, T, P, L, mem)
+            total = whole_inertia(b, t, c, T, P, L, mem)
+            # exactly zero, where rounding leaves something
+            total.h = m.zero3()
+            p = asked_place(t, T.choice - WHOLE, c, T, L, mem)
+            put_inertia(t, L.matrix, T.output, inertia_from(total, p), m.get9(mem, L.rot, t), mem)
+
+    @m.func
+    def eval_energy(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- kinetic energy (of bodies and armature), potential energy in gravity, or their sum"""
+        m.prepare(b, t, T, P, L, mem)
+        kinetic = m.fill(real(0.0))
+        potential = m.fill(real(0.0))
+        if T.choice != POTENTIAL:
+            for k in range(T.bodies):
+                s = m.get6(mem, L.twist + 6 * k, t)
+                at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
+                v = m.velocity_at(s, m.get3(mem, L.com + 3 * k, t))
+                kinetic = m.fma(m.body_param(P, b, BODY * k), m.dot(v, v), kinetic)
+                kinetic = m.add(kinetic, m.dot(s.w, m.sym_apply(at_com, s.w)))
+            for i in range(T.dofs):
+                speed = m.get(mem, L.v + i, t)
+                kinetic = m.fma(m.mul(m.gain(P, b, i, 0), speed), speed, kinetic)
+        if T.choice != KINETIC:
+            c = centre_of_mass(b, t, T, P, L, mem)
+            mass = m.fill(real(0.0))
+            for k in range(T.bodies):
+                mass = m.add(mass, m.body_param(P, b, BODY * k))
+            height = m.dot(m.gravity(P, b), m.add3(c, m.get3(mem, L.origin, t)))
+            potential = m.neg(m.mul(mass, height))
+        m.put(mem, L.vector, t, m.fma(m.fill(real(0.5)), kinetic, potential))
+
+    return types.SimpleNamespace(
+        **vars(m), eval_momentum=eval_momentum, eval_momentum_matrix=eval_momentum_matrix,
+        eval_momentum_bias=eval_momentum_bias, eval_inertia=eval_inertia, eval_energy=eval_energy,
+    )  # fmt: skip

@@ -45,9 +45,18 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
             values[n] = getattr(m, _METHOD.get(name, name))(*map(value, args))
     adjoint: dict[int, Number] = {}
 
-    def give(a, x: Number) -> None:
-        if isinstance(a, int):
-            adjoint[a] = m.add(adjoint[a], x) if a in adjoint else x
+    def give(a, x: Number, y: Number | None = None, minus: bool = False) -> None:
+        """Adds x, or x y, to the adjoint of an operand, or subtracts it."""
+        if not isinstance(a, int):
+            return
+        if a in adjoint:
+            if y is None:
+                adjoint[a] = (m.sub if minus else m.add)(adjoint[a], x)
+            else:
+                adjoint[a] = (m.fnma if minus else m.fma)(x, y, adjoint[a])
+        else:
+            x = x if y is None else m.mul(x, y)
+            adjoint[a] = m.neg(x) if minus else x
 
     for place, d_place in outputs.items():
         x = trace.memory.get(place)
@@ -89,28 +98,28 @@ def _add(m, d, out, args, value, give):
 
 def _sub(m, d, out, args, value, give):
     give(args[0], d)
-    give(args[1], m.neg(d))
+    give(args[1], d, minus=True)
 
 
 def _mul(m, d, out, args, value, give):
     a, b = args
-    give(a, m.mul(d, value(b)))
-    give(b, m.mul(d, value(a)))
+    give(a, d, value(b))
+    give(b, d, value(a))
 
 
 def _div(m, d, out, args, value, give):
     a, b = args
     share = m.div(d, value(b))
     give(a, share)
-    give(b, m.neg(m.mul(share, out)))
+    give(b, share, out, minus=True)
 
 
 def _neg(m, d, out, args, value, give):
-    give(args[0], m.neg(d))
+    give(args[0], d, minus=True)
 
 
 def _rcp(m, d, out, args, value, give):
-    give(args[0], m.neg(m.mul(d, m.mul(out, out))))
+    give(args[0], d, m.mul(out, out), minus=True)
 
 
 def _sqrt(m, d, out, args, value, give):
@@ -118,16 +127,14 @@ def _sqrt(m, d, out, args, value, give):
 
 
 def _fma(m, d, out, args, value, give):
-    a, b, c = args
-    give(a, m.mul(d, value(b)))
-    give(b, m.mul(d, value(a)))
-    give(c, d)
+    _mul(m, d, out, args[:2], value, give)
+    give(args[2], d)
 
 
 def _fnma(m, d, out, args, value, give):
     a, b, c = args
-    give(a, m.neg(m.mul(d, value(b))))
-    give(b, m.neg(m.mul(d, value(a))))
+    give(a, d, value(b), minus=True)
+    give(b, d, value(a), minus=True)
     give(c, d)
 
 
@@ -153,22 +160,22 @@ def _where_lt(m, d, out, args, value, give):
 
 
 def _sin(m, d, out, args, value, give):
-    give(args[0], m.mul(d, m.cos(value(args[0]))))
+    give(args[0], d, m.cos(value(args[0])))
 
 
 def _cos(m, d, out, args, value, give):
-    give(args[0], m.neg(m.mul(d, m.sin(value(args[0])))))
+    give(args[0], d, m.sin(value(args[0])), minus=True)
 
 
 def _atan2(m, d, out, args, value, give):
     y, x = args
     share = m.div(d, m.fma(value(x), value(x), m.mul(value(y), value(y))))
-    give(y, m.mul(share, value(x)))
-    give(x, m.neg(m.mul(share, value(y))))
+    give(y, share, value(x))
+    give(x, share, value(y), minus=True)
 
 
 def _exp(m, d, out, args, value, give):
-    give(args[0], m.mul(d, out))
+    give(args[0], d, out)
 
 
 def _log(m, d, out, args, value, give):

@@ -82,6 +82,7 @@ class Program:
         outputs: arrays that it writes.
         rows: ``rows(model, template)`` gives the sizes of further rows of memory.
         settings: integers of ``Tree`` that say what is asked for, as pairs of names and values.
+        adjoint: the function that is differentiated in its place: one of the same value, cheaper to go through backward.
         tables: ``tables.of(batch)`` gives further integers of ``Tree``, and arrays of them, that a batch needs.
     """
 
@@ -90,6 +91,7 @@ class Program:
     outputs: tuple[Field, ...]
     rows: Callable | None = None
     settings: tuple[tuple[str, int], ...] = ()
+    adjoint: str | None = None
     tables: object = None
 
     def ask(self, **settings: int) -> Program:
@@ -254,22 +256,25 @@ class _Robot:
             if inertia:
                 held[at["body"] : at["gain"]] = False
             emitter = Emitter(work, held)
-            trace = trace_program(program.name, work, emitter.parameter)
-            template, places = self.batch.template, work.layout
-            outputs, inputs = {}, {}
-            for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
-                for f in fields:
-                    for i in range(f.width(model, template)):
-                        into[places[f.row] + i] = places[_adjoint(f).row] + i
-            bodies = {}
-            for k, slot in enumerate(work.arrays["body_slot"] if inertia else ()):
-                for i in range(BODY):
-                    bodies[at["body"] + BODY * k + i] = places[_adjoint(_INERTIA).row] + BODY * int(slot) + i
-            real = np.float32 if model.dtype is wp.float32 else np.float64
-            trace = adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
+            trace = self.adjoint(model, program, work, emitter, inertia)
             results = [_adjoint(f) for f in (*program.inputs, _INERTIA)]
             self.kernels[key] = _emitted(emitter, trace, results), len(trace)
         return self.kernels[key]
+
+    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: bool) -> Trace:
+        """The trace of a program's adjoint."""
+        template, places, body = self.batch.template, work.layout, self.parameters.at["body"]
+        outputs, inputs, bodies = {}, {}, {}
+        for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
+            for f in fields:
+                for i in range(f.width(model, template)):
+                    into[places[f.row] + i] = places[_adjoint(f).row] + i
+        for k, slot in enumerate(work.arrays["body_slot"] if inertia else ()):
+            for i in range(BODY):
+                bodies[body + BODY * k + i] = places[_adjoint(_INERTIA).row] + BODY * int(slot) + i
+        trace = trace_program(program.adjoint or program.name, work, emitter.parameter)
+        real = np.float32 if model.dtype is wp.float32 else np.float64
+        return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 
     def pieces(self, model, work: Workspace, fields, arrays) -> tuple[list, list]:
         """The structs that say where the fields lie in their arrays, and the arrays as rows of numbers."""

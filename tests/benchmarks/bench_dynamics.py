@@ -1,0 +1,205 @@
+"""The dynamics library against pinocchio on the same CPU: ``python -m tests.benchmarks.bench_dynamics``.
+
+Both get the same robots, random states and numbers of threads. Results are compared first; then the two take turns, and
+medians of the turns are printed. Pinocchio computes in double, this engine in single precision, as each is used; with
+``--double`` both compute in double. Where pinocchio has a parallel version (RNEA, ABA) that is what runs, without Python in
+the loop; its ``crba`` is called from a Python loop on one thread. Its robots have one joint for each axis, of the aligned
+types, which are its fastest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+
+import numpy as np
+import pinocchio as pin
+import warp as wp
+
+import newton_like
+from newton_like import dynamics
+from tests.support.pinocchio_bridge import PinocchioBridge
+from tests.support.reference import FREE
+
+from .cases import design_quadruped, humanoid
+
+ROBOTS = {"quadruped": design_quadruped, "humanoid": humanoid}
+TURN = 0.04
+"""Seconds of a turn: a core needs a millisecond to find its pace after other code."""
+
+
+class Peer:
+    """Pinocchio on the robots of a model, with a joint for each axis."""
+
+    def __init__(self, bridge: PinocchioBridge, q: np.ndarray, qd: np.ndarray, a: np.ndarray, tau: np.ndarray):
+        tree = bridge.tree
+        self.model = pin.Model()
+        self.model.gravity = bridge.model.gravity
+        carrier, place = {-1: 0}, {-1: pin.SE3.Identity()}
+        for j in tree.parents_first():
+            parent, child, dofs = int(tree.joint_parent[j]), int(tree.joint_child[j]), tree.qd_of(j)
+            at, X = carrier[parent], place[parent] * _se3(tree.joint_X_p[j])
+            if tree.joint_type[j] == FREE:
+                at, X = self.model.addJoint(at, pin.JointModelFreeFlyer(), X, f"joint_{j}"), pin.SE3.Identity()
+            else:
+                for i, axis in enumerate(tree.joint_axis[dofs]):
+                    at = self.model.addJoint(at, _hinge(axis), X, f"joint_{j}_{i}")
+                    X = pin.SE3.Identity()
+            carrier[child], place[child] = at, X * _se3(tree.joint_X_c[j]).inverse()
+            inertia = pin.Inertia(tree.body_mass[child], tree.body_com[child], tree.body_inertia[child])
+            self.model.appendBodyToJoint(at, inertia, place[child])
+        self.model.armature = bridge.model.armature.copy()
+        self.data, self.pool = self.model.createData(), pin.ModelPool(self.model, os.cpu_count() or 1)
+        maps = [bridge.velocity_map(x, v) for x, v in zip(q, qd, strict=True)]
+        self.q = np.asfortranarray(np.stack([bridge.q_pin(x) for x in q], axis=1))
+        self.v = np.asfortranarray(np.stack([T @ v for (T, _), v in zip(maps, qd, strict=True)], axis=1))
+        self.a = np.asfortranarray(np.stack([T @ x + d for (T, d), x in zip(maps, a, strict=True)], axis=1))
+        self.tau = np.asfortranarray(
+            np.stack([np.linalg.solve(T.T, f) for (T, _), f in zip(maps, tau, strict=True)], axis=1)
+        )
+        self.maps, self.out = maps, np.zeros_like(self.v, order="F")
+        self.columns = [np.ascontiguousarray(x) for x in self.q.T]
+
+    def inverse(self, threads: int) -> None:
+        pin.rneaInParallel(threads, self.pool, self.q, self.v, self.a, self.out)
+
+    def forward(self, threads: int) -> None:
+        pin.abaInParallel(threads, self.pool, self.q, self.v, self.tau, self.out)
+
+    def mass(self, threads: int) -> None:
+        model, data, crba = self.model, self.data, pin.crba
+        for q in self.columns:
+            crba(model, data, q)
+
+
+def _se3(x) -> pin.SE3:
+    return pin.XYZQUATToSE3(np.asarray(x, dtype=np.float64))
+
+
+def _hinge(axis):
+    names = {(1, 0, 0): pin.JointModelRX, (0, 1, 0): pin.JointModelRY, (0, 0, 1): pin.JointModelRZ}
+    aligned = names.get(tuple(np.round(axis, 12)))
+    return aligned() if aligned else pin.JointModelRevoluteUnaligned(np.asarray(axis, dtype=np.float64))
+
+
+class Ours:
+    """This engine on many worlds."""
+
+    def __init__(self, robot, worlds: int, dtype, threads: int):
+        os.environ["NEWTON_LIKE_THREADS"] = str(threads)
+        scene = newton_like.ModelBuilder()
+        scene.replicate(robot(newton_like), worlds)
+        self.model = model = scene.finalize("cpu", dtype=dtype)
+        self.worlds, self.state = worlds, model.state()
+        rng = np.random.default_rng(5)
+        q = model.joint_q.numpy().reshape(worlds, -1).astype(np.float64)
+        q[:, :3] += rng.normal(0.0, 1.0, (worlds, 3))
+        q[:, 3:7] = rng.normal(size=(worlds, 4))
+        q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+        q[:, 7:] += rng.normal(0.0, 0.5, q[:, 7:].shape)
+        n = model.joint_dof_count // worlds
+        self.q, self.qd, self.a, self.tau = q, *rng.normal(size=(3, worlds, n))
+        self.state.joint_q.assign(q.ravel())
+        self.state.joint_qd.assign(self.qd.ravel())
+        self.accelerations, self.forces = (wp.array(x.ravel(), dtype=dtype, device="cpu") for x in (self.a, self.tau))
+        self.vector = wp.zeros((worlds, n), dtype=dtype, device="cpu")
+        self.matrix = wp.zeros((worlds, n, n), dtype=dtype, device="cpu")
+
+    def inverse(self) -> None:
+        dynamics.inverse_dynamics(self.model, self.state, self.accelerations, out=self.vector)
+
+    def forward(self) -> None:
+        dynamics.forward_dynamics(self.model, self.state, self.forces, out=self.vector)
+
+    def mass(self) -> None:
+        dynamics.mass_matrix(self.model, self.state, out=self.matrix)
+
+
+def check(ours: Ours, bridge: PinocchioBridge, peer: Peer, tolerance: float) -> None:
+    """Raises AssertionError where the engines disagree by more than rounding explains."""
+    worlds = range(0, ours.worlds, max(1, ours.worlds // 16))
+    ours.inverse()
+    _close(
+        ours.vector.numpy()[worlds],
+        [bridge.inverse_dynamics(ours.q[i], ours.qd[i], ours.a[i]) for i in worlds],
+        tolerance,
+    )
+    peer.inverse(1)
+    _close(ours.vector.numpy()[worlds], [peer.maps[i][0].T @ peer.out[:, i] for i in worlds], tolerance)
+    ours.forward()
+    expected = [bridge.forward_dynamics(ours.q[i], ours.qd[i], ours.tau[i]) for i in worlds]
+    _close(ours.vector.numpy()[worlds], expected, 100 * tolerance)
+    peer.forward(1)
+    _close(
+        ours.vector.numpy()[worlds],
+        [np.linalg.solve(T, peer.out[:, i] - d) for i in worlds for T, d in [peer.maps[i]]],
+        100 * tolerance,
+    )
+    ours.mass()
+    _close(ours.matrix.numpy()[worlds], [bridge.mass_matrix(ours.q[i]) for i in worlds], tolerance)
+
+
+def _close(actual, expected, tolerance: float) -> None:
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(actual, expected, rtol=0.0, atol=tolerance * np.abs(expected).max())
+
+
+def turns(sides: dict, seconds: float) -> dict:
+    """Median seconds a call of each side, taking turns."""
+    inner = {}
+    for name, call in sides.items():
+        call()
+        begin = time.perf_counter()
+        call()
+        inner[name] = max(1, round(TURN / (time.perf_counter() - begin)))
+    taken: dict = {name: [] for name in sides}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(taken[next(iter(sides))]) < 5:
+        for name, call in sides.items():
+            begin = time.perf_counter()
+            for _ in range(inner[name]):
+                call()
+            taken[name].append((time.perf_counter() - begin) / inner[name])
+    return {name: float(np.median(x)) for name, x in taken.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--robots", nargs="+", choices=list(ROBOTS), default=list(ROBOTS))
+    parser.add_argument("--worlds", type=int, default=4096)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
+    parser.add_argument("--seconds", type=float, default=3.0, help="time for each row")
+    parser.add_argument("--double", action="store_true", help="float64 here too")
+    args = parser.parse_args()
+    wp.config.quiet = True
+    dtype = wp.float64 if args.double else wp.float32
+    print(f"nanoseconds a world (median), {args.worlds} worlds, {dtype.__name__}, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{'robot':>10} {'function':>9} {'threads':>8} {'pinocchio':>10} {'newton_like':>12} {'ratio':>7} {'N = 1, us':>10}"
+    )
+    for name in args.robots:
+        one = Ours(ROBOTS[name], 1, dtype, 1)
+        bridge = PinocchioBridge(one.model)
+        for threads in args.threads:
+            ours = Ours(ROBOTS[name], args.worlds, dtype, threads)
+            peer = Peer(bridge, ours.q, ours.qd, ours.a, ours.tau)
+            check(ours, bridge, peer, 1e-10 if args.double else 3e-5)
+            for function in ("inverse", "forward", "mass"):
+                if function == "mass" and threads != 1:
+                    continue
+                sides = {
+                    "ours": getattr(ours, function),
+                    "peer": lambda f=function, t=threads, p=peer: getattr(p, f)(t),
+                    "one": getattr(one, function),
+                }
+                taken = turns(sides, args.seconds)
+                mine, theirs = (taken[k] / args.worlds * 1e9 for k in ("ours", "peer"))
+                print(
+                    f"{name:>10} {function:>9} {threads:>8} {theirs:>10.0f} {mine:>12.1f} {theirs / mine:>7.1f}"
+                    f" {taken['one'] * 1e6:>10.1f}"
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""The centre of mass of mechanisms: where it is, how it moves, and its Jacobian."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.dynamics.momentum import centre_rows
+from newton_like.kernels.dynamics.momentum import CENTRE
+from newton_like.model.batched import Field, Program
+
+_POSITION = Program("eval_momentum", (Q,), (Field("second", "articulations", 3),), centre_rows)
+_VELOCITY = Program("eval_momentum", (Q, V), (Field("third", "articulations", 3),), centre_rows)
+_BIAS = Program("eval_momentum_bias", (Q, V), (Field("second", "articulations", 3),), centre_rows)
+_JACOBIAN = Program(
+    "eval_momentum_matrix", (Q,), (Field("matrix", "articulations", lambda m: 3 * columns(m)),)
+).ask(choice=CENTRE)  # fmt: skip
+
+
+def com_position(model, state, *, out: wp.array | None = None) -> wp.array:
+    """Centre of mass of each mechanism. Without mass, the anchor of its first joint.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        out: written; a new array by default.
+
+    Returns:
+        [m], world axes, ``[articulation_count, 3]``.
+
+    Raises:
+        ValueError: an array of the wrong shape or device.
+        TypeError: an array of the wrong scalar type.
+    """
+    return evaluate(model, _POSITION, state_arrays(model, state, False), [(3,)], out)
+
+
+def com_velocity(model, state, *, out: wp.array | None = None) -> wp.array:
+    """Velocity of the centre of mass of each mechanism: its linear momentum over its mass.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        out: written; a new array by default.
+
+    Returns:
+        [m/s], world axes, ``[articulation_count, 3]``; zero without mass.
+
+    Raises:
+        ValueError, TypeError: as :func:`com_position`.
+    """
+    return evaluate(model, _VELOCITY, state_arrays(model, state), [(3,)], out)
+
+
+def com_jacobian(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
+    """The matrix that takes generalised velocities to the velocity of the centre of mass.
+
+    Column i is the velocity, for a unit velocity of dof i, of the centre of mass of the bodies that it moves, times their share of the
+    mass.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out: written; a new array by default.
+
+    Returns:
+        World axes, ``[articulation_count, 3, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError, TypeError: as :func:`com_position`, or an unknown representation.
+    """
+    program = _JACOBIAN.ask(base=representation(repr))
+    return evaluate(model, program, state_arrays(model, state, False), [(3, columns(model))], out)
+
+
+def com_bias_acceleration(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
+    """Acceleration of the centre of mass while the generalised velocities are constant: ``J_dot nu``.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: :class:`VelRepr` of the velocity of floating bases, which is constant; None: as ``joint_qd``.
+        out: written; a new array by default.
+
+    Returns:
+        [m/s^2], world axes, ``[articulation_count, 3]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`com_position`, or an unknown representation.
+    """
+    program = _BIAS.ask(base=representation(repr))
+    return evaluate(model, program, state_arrays(model, state), [(3,)], out)

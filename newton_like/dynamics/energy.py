@@ -1,0 +1,67 @@
+"""Energies of mechanisms."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from newton_like.dynamics.common import Q, V, evaluate, state_arrays
+from newton_like.kernels.dynamics.momentum import KINETIC, MECHANICAL, POTENTIAL
+from newton_like.model.batched import Field, Program
+
+_ENERGY = Field("vector", "articulations", 1)
+_MOVING = Program("eval_energy", (Q, V), (_ENERGY,))
+_PLACED = Program("eval_energy", (Q,), (_ENERGY,)).ask(choice=POTENTIAL)
+
+
+def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
+    """Kinetic energy of each mechanism, its bodies' and its drives' (``joint_armature``): ``1/2 nu^T M nu``.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        out: written; a new array by default.
+
+    Returns:
+        [J], ``[articulation_count]``.
+
+    Raises:
+        ValueError: an array of the wrong shape or device.
+        TypeError: an array of the wrong scalar type.
+    """
+    return evaluate(model, _MOVING.ask(choice=KINETIC), state_arrays(model, state), [()], out)
+
+
+def potential_energy(model, state, *, out: wp.array | None = None) -> wp.array:
+    """Potential energy of each mechanism in gravity, ``-m g . p_com``: zero with the centre of mass at the world's origin.
+
+    It grows with height. Springs of joints are not in it.
+
+    Args:
+        model: the :class:`Model`, whose ``gravity`` counts.
+        state: the :class:`State` whose ``joint_q`` counts.
+        out: written; a new array by default.
+
+    Returns:
+        [J], ``[articulation_count]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`kinetic_energy`.
+    """
+    return evaluate(model, _PLACED, state_arrays(model, state, False), [()], out)
+
+
+def mechanical_energy(model, state, *, out: wp.array | None = None) -> wp.array:
+    """Kinetic and potential energy of each mechanism together.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        out: written; a new array by default.
+
+    Returns:
+        [J], ``[articulation_count]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`kinetic_energy`.
+    """
+    return evaluate(model, _MOVING.ask(choice=MECHANICAL), state_arrays(model, state), [()], out)

@@ -1,0 +1,273 @@
+"""Momentum of mechanisms, the matrices that give it, and the average velocity that belongs to it.
+
+A mechanism's momentum is written like a wrench on its first link (the floating base, or the first link that moves), and its average
+velocity like that link's velocity: about the point and along the axes that a :class:`VelRepr` names. *Centroidal* quantities are about
+the mechanism's centre of mass, along the first link's axes for ``VelRepr.BODY`` and along the world's for every other representation
+(Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid robot"; Traversaro, Pucci and Nori 2017 for average velocities).
+
+``joint_armature`` is inertia of a drive that has no place in space: it counts in the mass matrix and in the kinetic energy, and not
+here.
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.kernels.dynamics.momentum import AVERAGE, CENTROIDAL, MOMENTUM, WHOLE, WHOLE_CENTROIDAL
+from newton_like.model.batched import Field, Program
+from newton_like.types import VelRepr
+
+
+def centre_rows(model, template) -> dict[str, int]:
+    """Memory for all results of the programs of momentum, of which each function takes one."""
+    return dict(vector=6, second=3, third=3)
+
+
+_MOMENTUM = Program("eval_momentum", (Q, V), (Field("vector", "articulations", 6),), centre_rows)
+_MATRIX = Program("eval_momentum_matrix", (Q,), (Field("matrix", "articulations", lambda m: 6 * columns(m)),))
+_BIAS = Program("eval_momentum_bias", (Q, V), (Field("vector", "articulations", 6),), centre_rows)
+_INERTIA = Program("eval_inertia", (Q,), (Field("matrix", "articulations", 36),))
+
+
+def _vector(model, state, choice: int, repr, out):
+    program = _MOMENTUM.ask(choice=choice, output=representation(repr))
+    return evaluate(model, program, state_arrays(model, state), [(6,)], out)
+
+
+def _jacobian(model, state, choice: int, repr, out_repr, out):
+    program = _MATRIX.ask(choice=choice, base=representation(repr), output=representation(out_repr, "out_repr"))
+    return evaluate(model, program, state_arrays(model, state, False), [(6, columns(model))], out)
+
+
+def _inertia(model, state, choice: int, repr, out):
+    program = _INERTIA.ask(choice=choice, output=representation(repr))
+    return evaluate(model, program, state_arrays(model, state, False), [(6, 6)], out)
+
+
+def total_momentum(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """Linear and angular momentum of each mechanism.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: :class:`VelRepr` of the result: about the origin of the first link (MIXED, BODY), its centre of mass (COM) or the
+            origin of the world (INERTIAL), along world axes or the link's (BODY). None: MIXED.
+        out: written; a new array by default.
+
+    Returns:
+        [kg m/s, kg m^2/s], ``[articulation_count, 6]``.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    return _vector(model, state, MOMENTUM, repr, out)
+
+
+def total_momentum_jacobian(
+    model, state, *, repr=None, out_repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
+    """The matrix that takes generalised velocities to :func:`total_momentum`.
+
+    Column i is ``I_c S_i``, with the inertia I_c of the bodies that dof i moves (Featherstone 2008, section 6.2). For a floating base
+    without armature these are the first six rows of the mass matrix, where ``repr`` and ``out_repr`` are the same.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out_repr: that of the momentum, see :func:`total_momentum`.
+        out: written; a new array by default.
+
+    Returns:
+        ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _jacobian(model, state, MOMENTUM, repr, out_repr, out)
+
+
+def centroidal_momentum(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """Linear momentum of each mechanism, and angular momentum about its centre of mass.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: ``VelRepr.BODY``: along the axes of the first link; any other: along world axes.
+        out: written; a new array by default.
+
+    Returns:
+        [kg m/s, kg m^2/s], ``[articulation_count, 6]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _vector(model, state, MOMENTUM + CENTROIDAL, repr, out)
+
+
+def centroidal_momentum_jacobian(
+    model, state, *, repr=None, out_repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
+    """The centroidal momentum matrix (CMM) A: ``h_G = A nu`` (Orin, Goswami and Lee 2013).
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out_repr: axes of the momentum, see :func:`centroidal_momentum`.
+        out: written; a new array by default.
+
+    Returns:
+        ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _jacobian(model, state, MOMENTUM + CENTROIDAL, repr, out_repr, out)
+
+
+def centroidal_momentum_bias(
+    model, state, *, repr=None, out_repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
+    """Bias ``A_dot nu`` of the centroidal momentum matrix: ``h_G_dot = A nu_dot + A_dot nu``.
+
+    By the accelerations that all bodies have while nu is constant, without gravity (Wensing and Orin 2016, "Improved computation of the
+    humanoid centroidal dynamics").
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: :class:`VelRepr` of the velocity of floating bases, whose accelerations are its derivatives; None: as ``joint_qd``.
+        out_repr: axes of the momentum, see :func:`centroidal_momentum`. For BODY this is the derivative of components along
+            axes that turn.
+        out: written; a new array by default.
+
+    Returns:
+        [N, N m], ``[articulation_count, 6]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    program = _BIAS.ask(base=representation(repr), output=representation(out_repr, "out_repr"))
+    return evaluate(model, program, state_arrays(model, state), [(6,)], out)
+
+
+def locked_spatial_inertia(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """Inertia of each mechanism as one rigid body, all joints locked.
+
+    It takes the velocity of the first link, in a representation, to the momentum of the rigid body in the same one.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of both, see :func:`total_momentum`.
+        out: written; a new array by default.
+
+    Returns:
+        [kg, kg m, kg m^2], ``[articulation_count, 6, 6]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _inertia(model, state, WHOLE, repr, out)
+
+
+def locked_centroidal_inertia(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """Inertia of each mechanism as one rigid body about its centre of mass: the total mass, and the moments of inertia.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: ``VelRepr.BODY``: along the axes of the first link; any other: along world axes.
+        out: written; a new array by default.
+
+    Returns:
+        [kg, kg m^2], ``[articulation_count, 6, 6]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _inertia(model, state, WHOLE_CENTROIDAL, repr, out)
+
+
+def average_velocity(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """Velocity at which the mechanism, as one rigid body, has the momentum that it has: ``I^-1 h``.
+
+    Where all mass lies on a line, the angular velocity about that line is zero; where it lies in a point, all of it; where there is no
+    mass, the velocity too.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: :class:`VelRepr` of the result, as of the velocity of the first link. None: MIXED.
+        out: written; a new array by default.
+
+    Returns:
+        [m/s, rad/s], ``[articulation_count, 6]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _vector(model, state, AVERAGE, repr, out)
+
+
+def average_velocity_jacobian(
+    model, state, *, repr=None, out_repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
+    """The matrix that takes generalised velocities to :func:`average_velocity`.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out_repr: that of the average velocity.
+        out: written; a new array by default.
+
+    Returns:
+        ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _jacobian(model, state, AVERAGE, repr, out_repr, out)
+
+
+def average_centroidal_velocity(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """Velocity of the centre of mass, and the angular velocity of :func:`average_velocity`.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: ``VelRepr.BODY``: along the axes of the first link; any other: along world axes.
+        out: written; a new array by default.
+
+    Returns:
+        [m/s, rad/s], ``[articulation_count, 6]``.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _vector(model, state, AVERAGE + CENTROIDAL, repr, out)
+
+
+def average_centroidal_velocity_jacobian(
+    model, state, *, repr=None, out_repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
+    """The matrix that takes generalised velocities to :func:`average_centroidal_velocity`.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out_repr: axes of the result, see :func:`average_centroidal_velocity`.
+        out: written; a new array by default.
+
+    Returns:
+        ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError, TypeError: as :func:`total_momentum`.
+    """
+    return _jacobian(model, state, AVERAGE + CENTROIDAL, repr, out_repr, out)

@@ -11,7 +11,7 @@ gives the joint's twist S qd; its apparent derivative gives the bias acceleratio
 
 import types
 
-from newton_like.kernels.tree import BALL, COMPOUND, DOF, FIXED, FREE, INERTIAL, JOINT, PRISMATIC, REVOLUTE
+from newton_like.kernels.tree import BALL, BODY_FIXED, COMPOUND, DOF, FIXED, FREE, INERTIAL, JOINT, PRISMATIC, REVOLUTE
 
 
 def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -185,6 +185,32 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 u = joint_twist(t, dof, 3, vel, L, mem)
                 a = m.spatial(m.add3(a.v, m.cross(u.v, move.w)), a.w)
         return a
+
+    @m.func
+    def subspace_rates(t: int, out: int, T: Tree, L: Layout, mem: m.memory):
+        """The time derivatives, six numbers a dof at `out`, of the columns of the motion subspaces at the velocities of the layout,
+        in world axes about a point at rest. ``sum over a joint's dofs of column rate times velocity`` is its `joint_drift`."""
+        for k in range(T.bodies):
+            kind = T.kind[k]
+            dof = T.dof_at[k]
+            n = T.linear[k] + T.angular[k]
+            # what carries the columns: the parent, or the body where a floating base moves along its own axes
+            v = m.get6(mem, L.twist + 6 * T.parent[k], t)
+            if k == 0 and T.free_root != 0 and T.base == BODY_FIXED:
+                v = m.get6(mem, L.twist, t)
+            for i in range(n):
+                s = m.get6(mem, L.subspace + 6 * (dof + i), t)
+                m.put6(mem, out + 6 * (dof + i), t, m.cross_motion(v, s))
+                if kind == COMPOUND:
+                    v = m.fma6(s, m.get(mem, L.v + dof + i, t), v)
+            # the point that a free body turns about moves along, see joint_drift
+            if kind == FREE and (k > 0 or T.base < INERTIAL):
+                u = joint_twist(t, dof, 3, L.v, L, mem)
+                for i in range(3):
+                    at = 6 * (dof + 3 + i)
+                    s = m.get6(mem, L.subspace + at, t)
+                    d = m.get6(mem, out + at, t)
+                    m.put6(mem, out + at, t, m.spatial(m.add3(d.v, m.cross(u.v, s.w)), d.w))
 
     @m.func
     def rotation_error(t: int, at: int, goal: Quat, mem: m.memory) -> Vec3:

@@ -7,7 +7,9 @@ import warp as wp
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
+from newton_like.kernels.dynamics.link_kinematics import link_kinematics_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
+from newton_like.kernels.dynamics.momentum import momentum_program
 from newton_like.kernels.dynamics.representation import representation_program
 from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.dynamics.system import system_program
@@ -29,10 +31,12 @@ LAYERS = (
     inverse_joint_dispatch,
     kinematics_program,
     representation_program,
+    link_kinematics_program,
     rnea_program,
     crba_program,
     factor_program,
     mass_matrix_program,
+    momentum_program,
     system_program,
     drive_program,
     plane_collision,

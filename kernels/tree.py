@@ -224,7 +224,6 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         point_pose: int
         point_depth: int
         offset: int
-        subspace_rate: int
 
     @m.struct
     class Options:

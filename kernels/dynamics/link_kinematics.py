@@ -1,0 +1,196 @@
+"""Poses, velocities, Jacobians with their derivatives, and accelerations of frames that links carry.
+
+Frame i of a program is carried by body ``T.point_body[i]`` (-1: the world, -2: none in this articulation, whose results are
+zeros), and stands at its offset there: ``T.offset_size`` numbers, a point (3), a transform (7), or nothing (0): the link frame.
+
+With S_j the motion subspace of dof j, V the twist of the body, both about a point at rest, and p and R the place and the axes of a
+representation, column j of a Jacobian is S_j seen at p along R, and its time derivative
+
+    d/dt (v + w x p) = v' + w' x p + w x p',    d/dt (R^T u) = R^T (u' - w_body x u)
+
+where p' is the velocity of the frame's origin, or zero for the world's (Traversaro and Saccon 2019, "Multibody dynamics notation").
+"""
+
+import types
+
+from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL
+
+
+def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_frame_transforms`` and its like."""
+
+    @m.func
+    def frame_body(i: int, T: m.Tree) -> int:
+        """The body that carries frame i, T.bodies for the world, -1 for none."""
+        k = T.point_body[i]
+        body = k
+        if k == -1:
+            body = T.bodies
+        if k < -1 or k >= T.bodies:
+            body = -1
+        return body
+
+    @m.func
+    def frame_place(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+        """The origin of frame i on body k."""
+        x = m.get3(mem, L.pos + 3 * k, t)
+        if T.offset_size > 0:
+            x = m.add3(x, m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.offset + T.offset_size * i, t)))
+        return x
+
+    @m.func
+    def frame_quat(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Quat:
+        """The orientation of frame i on body k."""
+        q = m.get4(mem, L.quat + 4 * k, t)
+        if T.offset_size == 7:
+            q = m.quat_multiply(q, m.quat_normalize(m.get4(mem, L.offset + 7 * i + 3, t)))
+        return q
+
+    @m.func
+    def frame_axes(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Mat33:
+        """The orientation of frame i on body k as a matrix."""
+        r = m.get9(mem, L.rot + 9 * k, t)
+        if T.offset_size == 7:
+            r = m.quat_to_matrix(frame_quat(t, i, k, T, L, mem))
+        return r
+
+    @m.func
+    def output_place(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+        """The point of the representation ``T.output`` of frame i on body k."""
+        x = frame_place(t, i, k, T, L, mem)
+        if T.output == COM:
+            x = m.get3(mem, L.com + 3 * k, t)
+        if T.output == INERTIAL:
+            x = m.neg3(m.get3(mem, L.origin, t))
+        return x
+
+    @m.func
+    def put_components(t: int, at: int, stride: int, s: m.Spatial, T: m.Tree, mem: m.memory):
+        """Stores a spatial vector, or its linear part where ``T.components`` is 3, in rows `stride` apart."""
+        m.put(mem, at, t, s.v.x)
+        m.put(mem, at + stride, t, s.v.y)
+        m.put(mem, at + 2 * stride, t, s.v.z)
+        if T.components == 6:
+            m.put(mem, at + 3 * stride, t, s.w.x)
+            m.put(mem, at + 4 * stride, t, s.w.y)
+            m.put(mem, at + 5 * stride, t, s.w.z)
+
+    @m.func
+    def still(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """Velocities of zero, for what depends on coordinates alone."""
+        m.clear(t, L.v, T.dofs, mem)
+
+    @m.func
+    def eval_frame_transforms(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- poses of the frames, seen from the last of them, which has no row itself: position and, unless
+        ``T.components`` is 3, quaternion."""
+        still(t, T, L, mem)
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.components * T.points, mem)
+        base = frame_body(T.points, T)
+        for i in range(T.points):
+            k = frame_body(i, T)
+            if k >= 0 and base >= 0:
+                x = m.sub3(frame_place(t, i, k, T, L, mem), frame_place(t, T.points, base, T, L, mem))
+                at = L.vector + T.components * i
+                m.put3(mem, at, t, m.apply_t(x, frame_axes(t, T.points, base, T, L, mem)))
+                if T.components == 7:
+                    q = m.quat_conjugate(frame_quat(t, T.points, base, T, L, mem))
+                    m.put4(mem, at + 3, t, m.quat_multiply(q, frame_quat(t, i, k, T, L, mem)))
+
+    @m.func
+    def eval_frame_velocities(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- velocities of the frames relative to the last of them, which stands for the world."""
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.components * T.points, mem)
+        base = frame_body(T.points, T)
+        for i in range(T.points):
+            k = frame_body(i, T)
+            if k >= 0 and base >= 0:
+                v = m.get6(mem, L.twist + 6 * k, t)
+                u = m.get6(mem, L.twist + 6 * base, t)
+                v = m.spatial(m.sub3(v.v, u.v), m.sub3(v.w, u.w))
+                x = output_place(t, i, k, T, L, mem)
+                r = frame_axes(t, T.points, base, T, L, mem)
+                if T.output == INERTIAL:
+                    x = frame_place(t, T.points, base, T, L, mem)
+                if T.output == BODY_FIXED:
+                    r = frame_axes(t, i, k, T, L, mem)
+                seen = m.twist_as(BODY_FIXED, v, x, r)
+                put_components(t, L.vector + T.components * i, 1, seen, T, mem)
+
+    @m.func
+    def eval_frame_jacobians(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """matrix <- Jacobians of the frames, from nu in the representation ``T.base`` to ``T.output``."""
+        still(t, T, L, mem)
+        m.prepare(b, t, T, P, L, mem)
+        size = T.components * T.columns
+        m.clear(t, L.matrix, size * T.points, mem)
+        for i in range(T.points):
+            k = frame_body(i, T)
+            if k >= 0 and k < T.bodies:
+                leaf = T.leaf[k]
+                if leaf >= 0:
+                    x = output_place(t, i, k, T, L, mem)
+                    r = frame_axes(t, i, k, T, L, mem)
+                    for d in range(T.depth[leaf] + 1):
+                        dof = T.chain[T.chain_at[leaf] + d]
+                        s = m.twist_as(T.output, m.get6(mem, L.subspace + 6 * dof, t), x, r)
+                        put_components(t, L.matrix + size * i + dof, T.columns, s, T, mem)
+
+    @m.func
+    def column_rate(kind: int, s: m.Spatial, rate: m.Spatial, v: m.Spatial, x: m.Vec3, r: m.Mat33) -> m.Spatial:
+        """The time derivative of twist_as(s), for a frame on a body with the twist v."""
+        u = m.velocity_at(s, x)
+        du = m.velocity_at(rate, x)
+        dw = rate.w
+        if kind != INERTIAL:
+            du = m.add3(du, m.cross(s.w, m.velocity_at(v, x)))
+        if kind == BODY_FIXED:
+            du = m.sub3(du, m.cross(v.w, u))
+            dw = m.sub3(dw, m.cross(v.w, s.w))
+        return m.turned_back(kind, m.spatial(du, dw), r)
+
+    @m.func
+    def eval_frame_jacobian_derivatives(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """matrix <- time derivatives of the Jacobians of eval_frame_jacobians at the velocities v."""
+        m.prepare(b, t, T, P, L, mem)
+        m.subspace_rates(t, L.subspace_rate, T, L, mem)
+        size = T.components * T.columns
+        m.clear(t, L.matrix, size * T.points, mem)
+        for i in range(T.points):
+            k = frame_body(i, T)
+            if k >= 0 and k < T.bodies:
+                leaf = T.leaf[k]
+                if leaf >= 0:
+                    v = m.get6(mem, L.twist + 6 * k, t)
+                    x = output_place(t, i, k, T, L, mem)
+                    r = frame_axes(t, i, k, T, L, mem)
+                    for d in range(T.depth[leaf] + 1):
+                        dof = T.chain[T.chain_at[leaf] + d]
+                        s = m.get6(mem, L.subspace + 6 * dof, t)
+                        rate = m.get6(mem, L.subspace_rate + 6 * dof, t)
+                        c = column_rate(T.output, s, rate, v, x, r)
+                        put_components(t, L.matrix + size * i + dof, T.columns, c, T, mem)
+
+    @m.func
+    def eval_frame_accelerations(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- time derivatives of the frames' velocities, when those of nu in ``T.base`` are `acceleration`."""
+        m.prepare(b, t, T, P, L, mem)
+        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))
+        for k in range(T.bodies):
+            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
+            for j in range(T.dof_at[k], T.dof_at[k + 1]):
+                a = m.fma6(m.get6(mem, L.subspace + 6 * j, t), m.get(mem, L.acceleration + j, t), a)
+            m.put6(mem, L.drift + 6 * k, t, a)
+        m.clear(t, L.vector, T.components * T.points, mem)
+        for i in range(T.points):
+            k = frame_body(i, T)
+            if k >= 0 and k < T.bodies:
+                v = m.get6(mem, L.twist + 6 * k, t)
+                x = output_place(t, i, k, T, L, mem)
+                r = frame_axes(t, i, k, T, L, mem)
+                s = m.acceleration_as(T.output, m.get6(mem, L.drift + 6 * k, t), v, x, r)
+                put_components(t, L.vector + T.components * i, 1, s, T, mem)
+
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})

@@ -5,6 +5,8 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.collision.plane import plane_collision
+from newton_like.kernels.configuration import configuration_dispatch
+from newton_like.kernels.dynamics.configuration import configuration_program
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
 from newton_like.kernels.dynamics.link_kinematics import link_kinematics_program
@@ -12,6 +14,7 @@ from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.momentum import momentum_program
 from newton_like.kernels.dynamics.representation import representation_program
 from newton_like.kernels.dynamics.rnea import rnea_program
+from newton_like.kernels.dynamics.soft_contact import soft_contact_program
 from newton_like.kernels.dynamics.system import system_program
 from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
@@ -29,7 +32,9 @@ LAYERS = (
     tree_structs,
     joint_dispatch,
     inverse_joint_dispatch,
+    configuration_dispatch,
     kinematics_program,
+    configuration_program,
     representation_program,
     link_kinematics_program,
     rnea_program,
@@ -38,6 +43,7 @@ LAYERS = (
     mass_matrix_program,
     momentum_program,
     system_program,
+    soft_contact_program,
     drive_program,
     plane_collision,
     dof_row_program,

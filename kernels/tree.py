@@ -214,14 +214,12 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         next_rate: int
         next_rate_total: int
         next_acceleration_total: int
-        point_place: int
         point_on: int
         point_slip: int
         point_slip_rate: int
         point_ground: int
         point_law: int
         point_force: int
-        point_pose: int
         point_depth: int
         offset: int
 

@@ -1,0 +1,106 @@
+"""Soft contact of points on links with the ground: Hunt and Crossley's normal force, and friction with a tangential state.
+
+With the depth d of a point below the ground (normal n), its velocity v, and its tangential state m (a displacement):
+
+    f_n = max(0, K d^(1+p) - D d^q n.v)                                       (Hunt and Crossley 1975)
+    f_t = -s (K d^p m_t + D d^q v_t)          s: 1 where it sticks, else what makes |f_t| = mu f_n
+    dm/dt = s v_t - (1 - s) (K / D) d^(p-q) m_t                               (Azad and Featherstone 2010)
+
+The last line is v_t while the point sticks, -(f_t + K d^p m_t) / (D d^q) while it slips, and -(K / D) m without contact, where s = 0
+and d^(p-q) counts as 1: one formula, in which nothing cancels.
+"""
+
+import types
+
+# What T.link asks for, as bits.
+SQUARE_ROOTS, ONE_PLANE, GIVEN_WRENCHES, DENSE_WRENCHES = 1, 2, 4, 8
+
+LAW = 5  # K, D, mu, p, q
+
+
+def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_soft_contact``."""
+    real = m.real
+
+    @m.func
+    def point_contact(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The wrench of the ground on contact point i of body k about the reference point. Its force, its depth and the rate of its
+        state are stored."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        tiny = m.fill(real(1.0e-20))
+        stiffness = m.get(mem, L.point_law, t)
+        damping = m.get(mem, L.point_law + 1, t)
+        ground = L.point_ground
+        if (T.link & ONE_PLANE) == 0:
+            ground = ground + 4 * i
+        n = m.get3(mem, ground, t)
+        x = m.frame_place(t, i, k, T, L, mem)
+        v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
+        level = m.sub(m.get(mem, ground + 3, t), m.dot(n, m.get3(mem, L.origin, t)))
+        depth = m.mul(m.get(mem, L.point_on + i, t), m.larger(m.sub(level, m.dot(n, x)), zero))
+        # d^p and d^q, zero without contact, and d^(p-q), one without
+        some = m.larger(depth, tiny)
+        power_p = m.sqrt(some)
+        power_q = power_p
+        ratio = one
+        if (T.link & SQUARE_ROOTS) == 0:
+            log = m.log(some)
+            p = m.get(mem, L.point_law + 3, t)
+            q = m.get(mem, L.point_law + 4, t)
+            power_p = m.exp(m.mul(p, log))
+            power_q = m.exp(m.mul(q, log))
+            ratio = m.where_lt(zero, depth, m.exp(m.mul(m.sub(p, q), log)), one)
+        spring = m.where_lt(zero, depth, m.mul(stiffness, power_p), zero)
+        damper = m.where_lt(zero, depth, m.mul(damping, power_q), zero)
+        rise = m.dot(n, v)
+        push = m.larger(m.fnma(damper, rise, m.mul(spring, depth)), zero)
+        slip = m.get3(mem, L.point_slip + 3 * i, t)
+        v_t = m.fnma3(n, rise, v)
+        slip_t = m.fnma3(n, m.dot(n, slip), slip)
+        drag = m.fma3(slip_t, spring, m.scale3(v_t, damper))
+        length = m.sqrt(m.larger(m.dot(drag, drag), m.fill(real(1.0e-30))))
+        most = m.mul(m.get(mem, L.point_law + 2, t), push)
+        # without contact and where the ground would have to pull, nothing sticks
+        share = m.where_lt(zero, push, m.smaller(m.div(most, length), one), zero)
+        force = m.fnma3(drag, share, m.scale3(n, push))
+        relax = m.mul(m.mul(m.sub(one, share), ratio), m.div(stiffness, damping))
+        away = m.vec(
+            m.where_lt(zero, depth, slip_t.x, slip.x),
+            m.where_lt(zero, depth, slip_t.y, slip.y),
+            m.where_lt(zero, depth, slip_t.z, slip.z),
+        )
+        m.put3(mem, L.point_slip_rate + 3 * i, t, m.fnma3(away, relax, m.scale3(v_t, share)))
+        m.put3(mem, L.point_force + 3 * i, t, force)
+        m.put(mem, L.point_depth + i, t, depth)
+        return m.spatial(force, m.cross(x, force))
+
+    @m.func
+    def eval_soft_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """point_force, point_slip_rate, point_depth <- of every contact point; second <- wrenches on the links in ``T.output``: the
+        given ones, in ``T.given_as``, and those of the ground."""
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.clear(t, L.point_force, 3 * T.points, mem)
+        m.clear(t, L.point_slip_rate, 3 * T.points, mem)
+        m.clear(t, L.point_depth, T.points, mem)
+        m.clear(t, L.second, 6 * T.links, mem)
+        m.clear(t, L.load, 6 * T.bodies, mem)
+        if T.link & GIVEN_WRENCHES:
+            for k in range(T.bodies):
+                at = L.wrenches + 6 * T.body_slot[k]
+                if T.link & DENSE_WRENCHES:
+                    at = L.wrenches + 6 * k
+                place = m.place_of(t, k, T.given_as, L, mem)
+                f = m.wrench_from(T.given_as, m.get6(mem, at, t), place, m.get9(mem, L.rot + 9 * k, t))
+                m.put6(mem, L.load + 6 * k, t, f)
+        for i in range(T.points):
+            k = T.point_body[i]
+            if k >= 0:
+                f = m.add6(m.get6(mem, L.load + 6 * k, t), point_contact(t, i, k, T, L, mem))
+                m.put6(mem, L.load + 6 * k, t, f)
+        for k in range(T.bodies):
+            place = m.place_of(t, k, T.output, L, mem)
+            f = m.wrench_as(T.output, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
+            m.put6(mem, L.second + 6 * k, t, f)
+
+    return types.SimpleNamespace(**vars(m), eval_soft_contact=eval_soft_contact)

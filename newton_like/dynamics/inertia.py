@@ -1,0 +1,204 @@
+"""Inertias of links and subtrees, and the inertial parameters of a model: read, edited, differentiated."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_flag, as_index, as_list
+from newton_like.dynamics.common import Q, evaluate, links, representation, state_arrays, to_device
+from newton_like.geometry import inertia as inertia_math
+from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
+from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
+from newton_like.launch import active_tape
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program
+from newton_like.types import ModelFlags, VelRepr
+
+_INERTIAS = Program("eval_inertia", (Q,), (Field("matrix", "articulations", lambda m: 36 * links(m)),))
+
+
+def _inertias(model, state, choice: int, repr, out):
+    program = _INERTIAS.ask(choice=choice, output=representation(repr))
+    return evaluate(model, program, state_arrays(model, state, False), [(links(model), 6, 6)], out)
+
+
+def link_spatial_inertia(model, state, *, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
+    """Spatial inertia of each link: it takes the link's velocity in a representation to its momentum in the same one.
+
+    In BODY it depends on ``body_mass``, ``body_com`` and ``body_inertia`` alone.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr`: about the link's origin (BODY, MIXED), its centre of mass (COM) or the origin of the world
+            (INERTIAL), along the link's axes (BODY) or the world's. None: MIXED.
+        out: written; a new array by default.
+
+    Returns:
+        [kg, kg m, kg m^2], ``[articulation_count, max_joints_per_articulation, 6, 6]``; links that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    return _inertias(model, state, LINK, repr, out)
+
+
+def crb_inertia(model, state, *, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
+    """Composite-rigid-body inertia of each link: the sum of the inertias of the link and of all that it carries.
+
+    As if all joints below were locked (Featherstone 2008, section 6.2). Arguments, result and errors as
+    :func:`link_spatial_inertia`.
+    """
+    return _inertias(model, state, SUBTREE, repr, out)
+
+
+def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = None) -> wp.array:
+    """Inertial parameters of all bodies as vectors ``(m, cx, cy, cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz)``, on Warp's tape.
+
+    Args:
+        model: the :class:`Model`, whose ``body_mass``, ``body_com`` and ``body_inertia`` count.
+        linear: false: centre of mass c and inertia about it; true: first moment m c in place of c, and inertia about the link's
+            origin. Inverse dynamics and energies are linear in these (Atkeson, An and Hollerbach 1986). Both in link axes.
+        out: written; a new array by default.
+
+    Returns:
+        [kg, m or kg m, kg m^2], ``[body_count, 10]``, in the order of ``body_mass``.
+
+    Raises:
+        ValueError: `out` has the wrong shape or device.
+        TypeError: it has the wrong scalar type.
+    """
+    shape, sources = (model.body_count, 10), (model.body_mass, model.body_com, model.body_inertia)
+    if out is None:
+        grad = active_tape() is not None and any(a.requires_grad for a in sources)
+        out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
+    else:
+        check_array(model, out, "out", model.dtype, shape)
+    arguments = [int(as_flag(linear, "linear")), *sources]
+    kernel = parameter_kernels(model.dtype).read
+    wp.launch(kernel, dim=model.body_count, inputs=arguments, outputs=[out], device=model.device)
+    return out
+
+
+def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
+    """The inverse of :func:`inertial_parameters`: gives all bodies new masses, centres of mass and inertias, and notifies the model.
+
+    On Warp's tape, gradients flow through ``body_mass``, ``body_com`` and ``body_inertia`` to `values` (the model needs
+    ``requires_grad=True``). Whether a body can have such an inertia is not checked, so that a search may pass through others.
+
+    Args:
+        model: the :class:`Model`, whose ``body_mass``, ``body_com`` and ``body_inertia`` are written.
+        values: ``[body_count, 10]``.
+        linear: see :func:`inertial_parameters`. A body without mass has its centre of mass at the link's origin.
+
+    Raises:
+        ValueError: the wrong shape or device, or host numbers that are not finite.
+        TypeError: no numbers, or of the wrong scalar type.
+    """
+    values = check_array(model, to_device(model, values, "values"), "values", model.dtype, (model.body_count, 10))
+    arguments = [int(as_flag(linear, "linear")), values]
+    results = [model.body_mass, model.body_com, model.body_inertia]
+    kernel = parameter_kernels(model.dtype).write
+    wp.launch(kernel, dim=model.body_count, inputs=arguments, outputs=results, device=model.device)
+    model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+
+
+def set_link_mass(model, link, mass, *, world=None) -> None:
+    """Gives a link another mass, in one world, some or all, and notifies the model.
+
+    Its centre of mass and its inertia about it stay.
+
+    Args:
+        model: the :class:`Model`.
+        link: label, or number of the link in its articulation (that of its joint).
+        mass: [kg], a number, or one for each of the worlds.
+        world: index or indices; by default all worlds that have the link.
+
+    Raises:
+        KeyError: no link has the label (in a world that is asked for), or several of one world have it.
+        IndexError: the number, or the world, does not exist.
+        ValueError: another number of masses, or a mass that no body with the link's inertia has.
+        TypeError: something else than numbers.
+    """
+    bodies = _bodies(model, link, world)
+    values = _numbers(mass, "mass", (), len(bodies))
+    _check(model, bodies, values, model.body_inertia.numpy()[bodies])
+    _write(model.body_mass, bodies, values)
+    model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+
+
+def set_link_inertia(model, link, inertia, *, world=None) -> None:
+    """Gives a link another inertia, in one world, some or all, and notifies the model. Its mass and centre of mass stay.
+
+    Args:
+        model: the :class:`Model`.
+        link: label, or number of the link in its articulation (that of its joint).
+        inertia: 3x3, about the centre of mass, in link axes [kg m^2]; or one for each of the worlds.
+        world: index or indices; by default all worlds that have the link.
+
+    Raises:
+        KeyError, IndexError: as :func:`set_link_mass`.
+        ValueError: another shape, or an inertia that no body of the link's mass has.
+        TypeError: something else than numbers.
+    """
+    bodies = _bodies(model, link, world)
+    values = _numbers(inertia, "inertia", (3, 3), len(bodies))
+    _check(model, bodies, model.body_mass.numpy()[bodies], values)
+    _write(model.body_inertia, bodies, 0.5 * (values + values.transpose(0, 2, 1)))
+    model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+
+
+def _bodies(model, link, world) -> np.ndarray:
+    """The body that a link is in each of the worlds."""
+    worlds = np.maximum(model.body_world.numpy(), 0) if model.world_count == 1 else model.body_world.numpy()
+    if isinstance(link, str):
+        found = np.array([k for k, label in enumerate(model.body_label) if label == link], dtype=int)
+        if not found.size:
+            shown = ", ".join(map(repr, list(dict.fromkeys(model.body_label))[:8]))
+            raise KeyError(f"no link is called {link!r}; there are: {shown or 'none'}")
+    else:
+        link = as_index(link, "link", model.max_joints_per_articulation)
+        start, end = model.articulation_start.numpy()[:-1], model.articulation_end.numpy()
+        found = model.joint_child.numpy()[start[start + link < end] + link]
+    if world is not None:
+        chosen = as_list(world, "world", "indices") if np.ndim(world) else [world]
+        chosen = np.array([as_index(w, "world", model.world_count) for w in chosen], dtype=int)
+        missing = chosen[~np.isin(chosen, worlds[found])]
+        if missing.size:
+            raise KeyError(f"world {missing[0]} has no link {link!r}")
+        order = {int(w): i for i, w in enumerate(chosen)}
+        found = np.array(
+            sorted((k for k in found if worlds[k] in order), key=lambda k: order[int(worlds[k])]), dtype=int
+        )
+    several = [w for w, n in zip(*np.unique(worlds[found], return_counts=True), strict=True) if n > 1]
+    if several:
+        raise KeyError(f"world {several[0]} has several links {link!r}; give the label of one of them")
+    return found
+
+
+def _numbers(value, name: str, shape: tuple[int, ...], count: int) -> np.ndarray:
+    value = value.numpy() if isinstance(value, wp.array) else value
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be made of numbers, not {value!r}") from None
+    if numbers.shape not in (shape, (count, *shape)):
+        raise ValueError(
+            f"{name} has shape {numbers.shape}; it must be {shape}, or {(count, *shape)}: one for each world"
+        )
+    return np.broadcast_to(numbers, (count, *shape))
+
+
+def _check(model, bodies, masses, inertias) -> None:
+    for body, mass, inertia in zip(bodies, masses, inertias, strict=True):
+        wrong = inertia_math.check(mass, inertia)
+        if wrong:
+            raise ValueError(f"link {model.body_label[body]!r} (body {body}): {wrong} (mass {mass:g} kg)")
+
+
+def _write(array: wp.array, bodies, values) -> None:
+    numbers = array.numpy()
+    numbers[bodies] = values
+    array.assign(numbers)

@@ -1,0 +1,281 @@
+"""Manifolds of the joints' coordinates: how a joint's coordinates are chosen, compared and moved. Beside `joints`, what knows joint kinds.
+
+Local coordinates of a joint about others (q0) are the differences of its coordinates, and of rotations and poses
+
+    BALL  phi = log(inverse(R0) R)         FREE  phi = log(inverse(H0) H), linear part first
+
+with R and H the rotation and the pose of the child's anchor in the parent's. With w = log(inverse(R0) R), s = |w|^2 and
+d = inverse(R0) (p - p0), in closed form (Sola, Deray and Atchuthan 2018, "A micro Lie theory", equations 146 and 174)
+
+    phi = (V^-1 d, w),   V^-1 d = d - w x d / 2 + c(s) w x (w x d),   c(s) = (1 - |w|/2 cot(|w|/2)) / s
+
+    w' = V^-1 y for the relative angular velocity y in the axes of R0,   and the linear part is differentiated as it stands
+
+which is the inverse right Jacobian times the child anchor's twist in its own axes, without its 6 x 6 matrix.
+"""
+
+import types
+
+from newton_like.kernels.tree import BALL, FREE
+
+# what T.other asks eval_configuration for
+NORMAL, PRINCIPAL, ZERO, RANDOM = range(4)
+
+
+def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with the functions of joints that choose, compare and move coordinates."""
+    real = m.real
+    Vec3, Quat, Tree, Params, Layout = m.Vec3, m.Quat, m.Tree, m.Params, m.Layout
+
+    @m.func
+    def rotation_at(kind: int) -> int:
+        """Where the rotation is among the coordinates, and among the dofs, of a joint that has one as a whole; -1: it has none."""
+        at = -1
+        if kind == BALL:
+            at = 0
+        if kind == FREE:
+            at = 3
+        return at
+
+    @m.func
+    def quat_principal(q: Quat) -> Quat:
+        """Of a quaternion and its negative, which are the same rotation, the one with w >= 0."""
+        s = m.where_lt(q.w, m.fill(real(0.0)), m.fill(real(-1.0)), m.fill(real(1.0)))
+        return m.quat(m.mul(q.x, s), m.mul(q.y, s), m.mul(q.z, s), m.mul(q.w, s))
+
+    @m.func
+    def principal_angle(a: m.lane) -> m.lane:
+        """The angle in (-pi, pi] of the same turn; one that is there keeps its bits."""
+        pi = m.fill(real(3.141592653589793))
+        low = m.neg(pi)
+        turned = m.atan2(m.sin(a), m.cos(a))
+        turned = m.where_lt(low, turned, turned, pi)
+        return m.where_lt(low, a, m.where_lt(pi, a, turned, a), turned)
+
+    @m.func
+    def random_quat(x: m.lane, y: m.lane, z: m.lane) -> Quat:
+        """A rotation, uniform for x, y and z uniform in [0, 1) (Shoemake 1992)."""
+        turn = m.fill(real(6.283185307179586))
+        a = m.sqrt(m.sub(m.fill(real(1.0)), x))
+        b = m.sqrt(x)
+        y = m.mul(turn, y)
+        z = m.mul(turn, z)
+        return m.quat(m.mul(a, m.sin(y)), m.mul(a, m.cos(y)), m.mul(b, m.sin(z)), m.mul(b, m.cos(z)))
+
+    @m.func
+    def random_between(x: m.lane, lower: m.lane, upper: m.lane, half: m.lane, most: m.lane) -> m.lane:
+        """Uniform, for x uniform in [0, 1), in a range; of one that is longer than `most`, in 2 half of it, about zero if it can be."""
+        low = m.larger(lower, m.smaller(m.neg(half), m.sub(upper, m.add(half, half))))
+        width = m.add(half, half)
+        whole = m.sub(upper, lower)
+        low = m.where_lt(most, whole, low, lower)
+        width = m.where_lt(most, whole, width, whole)
+        return m.fma(x, width, low)
+
+    @m.func
+    def choose_joint(b: int, t: int, k: int, out: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """Coordinates of joint k at `out`: those of q normalised or made principal, those of no motion, or random ones, for which
+        q holds uniform numbers."""
+        mode = T.other
+        qi = L.q + T.q_at[k]
+        to = out + T.q_at[k]
+        n = T.linear[k] + T.angular[k]
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        shift = rotation_at(T.kind[k])
+        if shift >= 0:
+            if shift > 0:
+                x = m.get3(mem, qi, t)
+                if mode == ZERO:
+                    x = m.zero3()
+                if mode == RANDOM:
+                    x = m.fma3(x, m.fill(real(2.0)), m.vec(m.neg(one), m.neg(one), m.neg(one)))
+                m.put3(mem, to, t, x)
+            q = m.get4(mem, qi + shift, t)
+            # no rotation has the quaternion zero; programs take it for the identity
+            empty = m.fma(q.x, q.x, m.fma(q.y, q.y, m.fma(q.z, q.z, m.mul(q.w, q.w))))
+            q = m.quat(q.x, q.y, q.z, m.where_lt(zero, empty, q.w, one))
+            if mode == ZERO:
+                q = m.quat(zero, zero, zero, one)
+            if mode == RANDOM:
+                q = random_quat(q.x, q.y, q.z)
+            q = m.quat_normalize(q)
+            if mode == PRINCIPAL:
+                q = quat_principal(q)
+            m.put4(mem, to + shift, t, q)
+        else:
+            for i in range(n):
+                q = m.get(mem, qi + i, t)
+                if mode == PRINCIPAL and i >= T.linear[k]:
+                    q = principal_angle(q)
+                if mode == ZERO:
+                    q = zero
+                if mode == RANDOM:
+                    lower = m.gain(P, b, T.dof_at[k] + i, 10)
+                    upper = m.gain(P, b, T.dof_at[k] + i, 11)
+                    if i >= T.linear[k]:
+                        pi = m.fill(real(3.141592653589793))
+                        q = random_between(q, lower, upper, pi, m.add(pi, pi))
+                    else:
+                        q = random_between(q, lower, upper, one, m.fill(real(1.0e9)))
+                m.put(mem, to + i, t, q)
+
+    # ------------------------------------------------------------------------------------------- logarithms
+
+    @m.func
+    def log_pole(s: m.lane, square: m.lane) -> m.lane:
+        return m.rcp(m.sub(square, s))
+
+    @m.func
+    def log_factor(s: m.lane) -> m.lane:
+        """c(s) = (1 - x cot x) / s with x = sqrt(s) / 2, for 0 <= s <= pi^2.
+
+        x cot x = 1 - 2 sum of x^2 / (k^2 pi^2 - x^2): two terms as they are, the rest as a power series; every summand is positive,
+        so that nothing cancels anywhere.
+        """
+        two = m.fill(real(2.0))
+        near = m.mul(
+            two, m.add(log_pole(s, m.fill(real(39.47841760435743))), log_pole(s, m.fill(real(157.91367041742973))))
+        )
+        c = m.fill(real(6.25747115080577254e-26))
+        c = m.fma(c, s, m.fill(real(2.22893266455370120e-23)))
+        c = m.fma(c, s, m.fill(real(7.95557541071984463e-21)))
+        c = m.fma(c, s, m.fill(real(2.85002212921379108e-18)))
+        c = m.fma(c, s, m.fill(real(1.02801253753604606e-15)))
+        c = m.fma(c, s, m.fill(real(3.75671620021579791e-13)))
+        c = m.fma(c, s, m.fill(real(1.40882415747610478e-10)))
+        c = m.fma(c, s, m.fill(real(5.58456839049441506e-08)))
+        c = m.fma(c, s, m.fill(real(2.54381206886256203e-05)))
+        return m.add(near, m.fma(c, s, m.fill(real(2.00075935568722260e-02))))
+
+    @m.func
+    def log_factor_slope(s: m.lane) -> m.lane:
+        """dc/ds"""
+        two = m.fill(real(2.0))
+        one = log_pole(s, m.fill(real(39.47841760435743)))
+        other = log_pole(s, m.fill(real(157.91367041742973)))
+        near = m.mul(two, m.fma(one, one, m.mul(other, other)))
+        c = m.fill(real(9.0 * 6.25747115080577254e-26))
+        c = m.fma(c, s, m.fill(real(8.0 * 2.22893266455370120e-23)))
+        c = m.fma(c, s, m.fill(real(7.0 * 7.95557541071984463e-21)))
+        c = m.fma(c, s, m.fill(real(6.0 * 2.85002212921379108e-18)))
+        c = m.fma(c, s, m.fill(real(5.0 * 1.02801253753604606e-15)))
+        c = m.fma(c, s, m.fill(real(4.0 * 3.75671620021579791e-13)))
+        c = m.fma(c, s, m.fill(real(3.0 * 1.40882415747610478e-10)))
+        c = m.fma(c, s, m.fill(real(2.0 * 5.58456839049441506e-08)))
+        return m.add(near, m.fma(c, s, m.fill(real(2.54381206886256203e-05))))
+
+    @m.func
+    def unexp(w: Vec3, c: m.lane, y: Vec3) -> Vec3:
+        """V^-1 y = y - w x y / 2 + c w x (w x y)"""
+        turned = m.cross(w, y)
+        return m.fma3(m.cross(w, turned), c, m.fnma3(turned, m.fill(real(0.5)), y))
+
+    @m.func
+    def unexp_rate(w: Vec3, w_dot: Vec3, c: m.lane, c_dot: m.lane, d: Vec3, d_dot: Vec3) -> Vec3:
+        """The time derivative of V^-1 d."""
+        turned = m.cross(w, d)
+        change = m.add3(m.cross(w_dot, d), m.cross(w, d_dot))
+        twice = m.add3(m.cross(w_dot, turned), m.cross(w, change))
+        linear = m.fnma3(change, m.fill(real(0.5)), d_dot)
+        return m.fma3(twice, c, m.fma3(m.cross(w, turned), c_dot, linear))
+
+    @m.func
+    def exp_on(w: Vec3, y: Vec3) -> Vec3:
+        """V y = y + a w x y + e w x (w x y), a = (1 - cos |w|) / |w|^2, e = (|w| - sin |w|) / |w|^3."""
+        s = m.dot(w, w)
+        half = m.mul(m.fill(real(0.5)), m.sqrt(m.larger(s, m.fill(real(1.0e-24)))))
+        chord = m.mul(m.sin(half), m.rcp(half))
+        a = m.mul(m.fill(real(0.5)), m.mul(chord, chord))
+        e = m.fill(real(-1.0 / 51090942171709440000.0))
+        e = m.fma(e, s, m.fill(real(1.0 / 121645100408832000.0)))
+        e = m.fma(e, s, m.fill(real(-1.0 / 355687428096000.0)))
+        e = m.fma(e, s, m.fill(real(1.0 / 1307674368000.0)))
+        e = m.fma(e, s, m.fill(real(-1.0 / 6227020800.0)))
+        e = m.fma(e, s, m.fill(real(1.0 / 39916800.0)))
+        e = m.fma(e, s, m.fill(real(-1.0 / 362880.0)))
+        e = m.fma(e, s, m.fill(real(1.0 / 5040.0)))
+        e = m.fma(e, s, m.fill(real(-1.0 / 120.0)))
+        e = m.fma(e, s, m.fill(real(1.0 / 6.0)))
+        # beyond two radians nothing cancels in the closed form
+        one = m.fill(real(1.0))
+        large = m.larger(s, one)
+        angle = m.sqrt(large)
+        closed = m.mul(m.sub(one, m.mul(m.sin(angle), m.rcp(angle))), m.rcp(large))
+        e = m.where_lt(s, m.fill(real(4.0)), e, closed)
+        turned = m.cross(w, y)
+        return m.fma3(m.cross(w, turned), e, m.fma3(turned, a, y))
+
+    @m.func
+    def local_joint(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """vector, third <- local coordinates of joint k about those at `second`, and their rates."""
+        dof = T.dof_at[k]
+        at = T.q_at[k]
+        shift = rotation_at(T.kind[k])
+        if shift >= 0:
+            turn = at + shift
+            spin = dof + shift
+            old = m.quat_normalize(m.get4(mem, L.second + turn, t))
+            new = m.quat_normalize(m.get4(mem, L.q + turn, t))
+            axes = m.quat_to_matrix(old)
+            rate = m.get3(mem, L.v + spin, t)
+            w = m.quat_log(m.quat_multiply(m.quat_conjugate(old), new))
+            s = m.dot(w, w)
+            c = log_factor(s)
+            w_dot = unexp(w, c, m.apply_t(rate, axes))
+            m.put3(mem, L.vector + spin, t, w)
+            m.put3(mem, L.third + spin, t, w_dot)
+            if shift > 0:
+                d = m.apply_t(m.sub3(m.get3(mem, L.q + at, t), m.get3(mem, L.second + at, t)), axes)
+                arm = m.apply(m.quat_to_matrix(new), m.child_com(b, k, P))
+                d_dot = m.apply_t(m.sub3(m.get3(mem, L.v + dof, t), m.cross(rate, arm)), axes)
+                c_dot = m.mul(m.mul(m.fill(real(2.0)), log_factor_slope(s)), m.dot(w, w_dot))
+                m.put3(mem, L.vector + dof, t, unexp(w, c, d))
+                m.put3(mem, L.third + dof, t, unexp_rate(w, w_dot, c, c_dot, d, d_dot))
+        else:
+            for i in range(T.linear[k] + T.angular[k]):
+                m.put(mem, L.vector + dof + i, t, m.sub(m.get(mem, L.q + at + i, t), m.get(mem, L.second + at + i, t)))
+                m.put(mem, L.third + dof + i, t, m.get(mem, L.v + dof + i, t))
+
+    @m.func
+    def global_joint(t: int, k: int, T: Tree, L: Layout, mem: m.memory):
+        """third <- coordinates of joint k, from those at q and the local ones at `vector` about them."""
+        dof = T.dof_at[k]
+        at = T.q_at[k]
+        shift = rotation_at(T.kind[k])
+        if shift >= 0:
+            turn = at + shift
+            spin = dof + shift
+            old = m.quat_normalize(m.get4(mem, L.q + turn, t))
+            w = m.get3(mem, L.vector + spin, t)
+            new = m.quat_multiply(old, m.quat_exp(m.scale3(w, m.fill(real(0.5)))))
+            m.put4(mem, L.third + turn, t, m.quat_normalize(new))
+            if shift > 0:
+                d = m.apply(m.quat_to_matrix(old), exp_on(w, m.get3(mem, L.vector + dof, t)))
+                m.put3(mem, L.third + at, t, m.add3(m.get3(mem, L.q + at, t), d))
+        else:
+            for i in range(T.linear[k] + T.angular[k]):
+                m.put(mem, L.third + at + i, t, m.add(m.get(mem, L.q + at + i, t), m.get(mem, L.vector + dof + i, t)))
+
+    @m.func
+    def velocity_of_rate(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+        """vector <- velocities of joint k whose coordinates have the rates at `second`; what lengthens a quaternion is no velocity."""
+        dof = T.dof_at[k]
+        at = T.q_at[k]
+        shift = rotation_at(T.kind[k])
+        if shift >= 0:
+            turn = at + shift
+            spin = dof + shift
+            q = m.quat_normalize(m.get4(mem, L.q + turn, t))
+            d = m.quat_multiply(m.get4(mem, L.second + turn, t), m.quat_conjugate(q))
+            w = m.scale3(m.vec(d.x, d.y, d.z), m.fill(real(2.0)))
+            m.put3(mem, L.vector + spin, t, w)
+            if shift > 0:
+                arm = m.apply(m.quat_to_matrix(q), m.child_com(b, k, P))
+                m.put3(mem, L.vector + dof, t, m.add3(m.get3(mem, L.second + at, t), m.cross(w, arm)))
+        else:
+            for i in range(T.linear[k] + T.angular[k]):
+                m.put(mem, L.vector + dof + i, t, m.get(mem, L.second + at + i, t))
+
+    own = ("m", "real")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

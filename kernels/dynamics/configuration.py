@@ -1,0 +1,41 @@
+"""Coordinates of whole articulations as points of their manifold, joint by joint."""
+
+import types
+
+
+def configuration_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_configuration``, ``eval_local_coordinates``, ``eval_global_coordinates`` and
+    ``eval_velocity_of_rate``.
+
+    What an articulation has less of than the largest one is zero in the results: no program writes there, and memory is zero when it
+    is made.
+    """
+
+    @m.func
+    def eval_configuration(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """third <- coordinates as ``T.other`` asks for them: q normalised or made principal, of no motion, or random."""
+        for k in range(T.bodies):
+            m.choose_joint(b, t, k, L.third, T, P, L, mem)
+
+    @m.func
+    def eval_local_coordinates(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector, third <- local coordinates of q about the coordinates at `second`, and their rates at the velocities v."""
+        for k in range(T.bodies):
+            m.local_joint(b, t, k, T, P, L, mem)
+
+    @m.func
+    def eval_global_coordinates(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """third <- the coordinates whose local ones about q are at `vector`."""
+        for k in range(T.bodies):
+            m.global_joint(t, k, T, L, mem)
+
+    @m.func
+    def eval_velocity_of_rate(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- the velocities with which q changes at the rates at `second`."""
+        for k in range(T.bodies):
+            m.velocity_of_rate(b, t, k, T, P, L, mem)
+
+    return types.SimpleNamespace(
+        **vars(m), eval_configuration=eval_configuration, eval_local_coordinates=eval_local_coordinates,
+        eval_global_coordinates=eval_global_coordinates, eval_velocity_of_rate=eval_velocity_of_rate,
+    )  # fmt: skip

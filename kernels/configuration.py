@@ -85,12 +85,12 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         shift = rotation_at(T.kind[k])
         if shift >= 0:
             if shift > 0:
-                x = m.get3(mem, qi, t)
+                place = m.get3(mem, qi, t)
                 if mode == ZERO:
-                    x = m.zero3()
+                    place = m.zero3()
                 if mode == RANDOM:
-                    x = m.fma3(x, m.fill(real(2.0)), m.vec(m.neg(one), m.neg(one), m.neg(one)))
-                m.put3(mem, to, t, x)
+                    place = m.fma3(place, m.fill(real(2.0)), m.vec(m.neg(one), m.neg(one), m.neg(one)))
+                m.put3(mem, to, t, place)
             q = m.get4(mem, qi + shift, t)
             # no rotation has the quaternion zero; programs take it for the identity
             empty = m.fma(q.x, q.x, m.fma(q.y, q.y, m.fma(q.z, q.z, m.mul(q.w, q.w))))
@@ -105,20 +105,20 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put4(mem, to + shift, t, q)
         else:
             for i in range(n):
-                q = m.get(mem, qi + i, t)
+                x = m.get(mem, qi + i, t)
                 if mode == PRINCIPAL and i >= T.linear[k]:
-                    q = principal_angle(q)
+                    x = principal_angle(x)
                 if mode == ZERO:
-                    q = zero
+                    x = zero
                 if mode == RANDOM:
                     lower = m.gain(P, b, T.dof_at[k] + i, 10)
                     upper = m.gain(P, b, T.dof_at[k] + i, 11)
                     if i >= T.linear[k]:
                         pi = m.fill(real(3.141592653589793))
-                        q = random_between(q, lower, upper, pi, m.add(pi, pi))
+                        x = random_between(x, lower, upper, pi, m.add(pi, pi))
                     else:
-                        q = random_between(q, lower, upper, one, m.fill(real(1.0e9)))
-                m.put(mem, to + i, t, q)
+                        x = random_between(x, lower, upper, one, m.fill(real(1.0e9)))
+                m.put(mem, to + i, t, x)
 
     # ------------------------------------------------------------------------------------------- logarithms
 

@@ -1,0 +1,224 @@
+"""Robots with some joints locked: links behind locked joints become part of the links that carry them."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from newton_like.coercion import as_list, as_vector
+from newton_like.geometry.transforms import (
+    UNIT_TOLERANCE,
+    as_transform,
+    quat_from_axis_angle,
+    quat_inverse,
+    quat_multiply,
+    quat_rotate,
+    transform,
+    transform_multiply,
+)
+from newton_like.model.builder import ModelBuilder
+from newton_like.model.checks import Report, check_values, read_columns
+from newton_like.model.columns import COLUMNS
+from newton_like.model.pairs import PairSet
+from newton_like.types import JointType
+
+MIMIC_TOLERANCE = 1.0e-6
+"""Largest distance [m or rad] of a follower that is locked from where its leader, locked too, has it."""
+
+
+def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) -> ModelBuilder:
+    """A copy of a robot, or of a whole scene, in which only some joints can move.
+
+    The links behind a locked joint are lumped with the link that carries it (or with the world): masses, centres of mass and inertias
+    add up, and shapes, sites (named frames) and the joints further out move over with their places unchanged. What is left moves as
+    the whole robot does with those joints locked. Fixed joints that are not kept are lumped too. Joints that close loops and disabled
+    joints stay. Finalize the result; the builder that is given stays as it is.
+
+    Args:
+        builder: what to reduce, before :meth:`ModelBuilder.finalize`.
+        joints_to_keep: labels or indices of the joints that go on moving; all other joints are locked, but for the FREE joints of
+            floating bases, which are locked only where ``locked_positions`` names them. A label stands for all joints that have it, as
+            in the worlds of a scene. By default all joints that ``locked_positions`` does not name.
+        locked_positions: where joints are locked: from labels or indices to coordinates (a number, or as many as the joint has in
+            ``joint_q``; quaternions x y z w). Locked joints that are not named stay at the builder's ``joint_q``; followers of locked
+            joints (mimic) where these put them.
+
+    Returns:
+        The new builder.
+
+    Raises:
+        KeyError: no joint has one of the labels.
+        IndexError: no joint has one of the indices.
+        TypeError: a model or something else is given in place of a builder, or no number in place of one.
+        ValueError: a joint is both kept and locked, cannot be locked (it closes a loop or is disabled), has another number of
+            coordinates, a quaternion that is not of unit length, or only one of a leader and its follower is kept.
+    """
+    if not isinstance(builder, ModelBuilder):
+        raise TypeError(
+            f"reduce() works on a ModelBuilder, before finalize(), not on a {type(builder).__name__}; links and joints of a "
+            "finished model are fixed"
+        )
+    if joints_to_keep is None and locked_positions is None:
+        raise TypeError("reduce() needs joints_to_keep or locked_positions")
+    report = Report(builder)
+    columns = read_columns(builder, report)
+    check_values(columns, report)
+    given = _given(builder, {} if locked_positions is None else locked_positions)
+    locked = _locked(builder, joints_to_keep, given)
+    positions = _positions(builder, columns, locked, given)
+
+    result = _copied(builder)
+    coms = [np.array(c) for c in columns["body_com"]]
+    for joint in locked:
+        first, (linear, angular) = columns["joint_qd_start"][joint], columns["joint_dof_dim"][joint]
+        motion = _motion(columns["joint_axis"][first : first + linear + angular], int(linear), positions[joint])
+        result.joint_X_p[joint] = tuple(transform_multiply(columns["joint_X_p"][joint], motion).tolist())
+    _fix(result, locked)
+    remap = result.collapse_fixed_joints(joints_to_keep=[j for j in range(builder.joint_count) if j not in locked])
+    _keep_velocities(result, {new: coms[old] for old, new in remap["body_remap"].items() if old >= 0})
+    return result
+
+
+def _joints_called(builder, joint) -> list[int]:
+    """All joints of a label, or the one of an index."""
+    if isinstance(joint, str) and joint in builder.joint_label:
+        return [j for j, label in enumerate(builder.joint_label) if label == joint]
+    return [builder._resolve("joint", joint)]
+
+
+def _given(builder, locked_positions) -> dict[int, object]:
+    """Positions by the indices of joints."""
+    if not hasattr(locked_positions, "items"):
+        raise TypeError(f"locked_positions must be a dict from joints to positions, not {locked_positions!r}")
+    given = {}
+    for key, value in locked_positions.items():
+        for joint in _joints_called(builder, key):
+            if joint in given:
+                raise ValueError(f"locked_positions names {builder._describe('joint', joint)} twice")
+            if builder.joint_articulation[joint] < 0 or not builder.joint_enabled[joint]:
+                what = "closes a loop" if builder.joint_articulation[joint] < 0 else "is disabled"
+                raise ValueError(f"{builder._describe('joint', joint)} {what} and cannot be locked")
+            given[joint] = value
+    return given
+
+
+def _locked(builder, joints_to_keep, given: dict) -> list[int]:
+    if joints_to_keep is None:
+        locked = set(given)
+    else:
+        names = as_list(joints_to_keep, "joints_to_keep", "labels or indices")
+        kept = {j for name in names for j in _joints_called(builder, name)}
+        both = sorted(kept & set(given))
+        if both:
+            raise ValueError(f"{builder._describe('joint', both[0])} is in joints_to_keep and in locked_positions")
+        floating = {
+            j
+            for j in range(builder.joint_count)
+            if builder.joint_type[j] == JointType.FREE and builder.joint_parent[j] < 0 and j not in given
+        }
+        tree = {
+            j for j in range(builder.joint_count) if builder.joint_articulation[j] >= 0 and builder.joint_enabled[j]
+        }
+        locked = tree - kept - floating
+    for follower, leader in enumerate(builder.joint_mimic_joint):
+        if leader >= 0 and (follower in locked) != (leader in locked):
+            raise ValueError(
+                f"{builder._describe('joint', follower)} follows {builder._describe('joint', leader)}; keep both or lock both"
+            )
+    return sorted(locked)
+
+
+def _positions(builder, columns: dict, locked: list[int], given: dict) -> dict[int, np.ndarray]:
+    """Coordinates of the locked joints."""
+    ends = [*builder.joint_q_start[1:], builder.joint_coord_count]
+    positions = {}
+    for joint in locked:
+        positions[joint] = columns["joint_q"][builder.joint_q_start[joint] : ends[joint]]
+        if joint in given:
+            positions[joint] = _read(builder, joint, given[joint], len(positions[joint]))
+    for joint in locked:
+        leader = builder.joint_mimic_joint[joint]
+        if leader >= 0:
+            offset, ratio = columns["joint_mimic_coeffs"][joint]
+            wanted = offset + ratio * positions[leader]
+            if joint in given and np.abs(positions[joint] - wanted).max(initial=0.0) > MIMIC_TOLERANCE:
+                raise ValueError(
+                    f"{builder._describe('joint', joint)} cannot be locked at {positions[joint].tolist()}: it follows "
+                    f"{builder._describe('joint', leader)}, which puts it at {wanted.tolist()}"
+                )
+            positions[joint] = wanted
+    return positions
+
+
+def _read(builder, joint: int, value, count: int) -> np.ndarray:
+    what = f"position of {builder._describe('joint', joint)}"
+    q = np.array(as_vector([value] if np.ndim(value) == 0 else value, count, what))
+    if count > sum(builder.joint_dof_dim[joint]):
+        length = np.linalg.norm(q[-4:])
+        if abs(length - 1.0) > UNIT_TOLERANCE:
+            raise ValueError(f"{what}: the quaternion {q[-4:].tolist()} has length {length:.6g}; normalise it")
+        q[-4:] /= length
+    return q
+
+
+def _motion(axes: np.ndarray, linear: int, q: np.ndarray) -> np.ndarray:
+    """The transform of a joint at its coordinates: slides along the first axes, then turns about the others or a quaternion."""
+    turn = np.array([0.0, 0.0, 0.0, 1.0])
+    if len(q) > len(axes):
+        turn = q[-4:]
+    else:
+        for axis, angle in zip(axes[linear:], q[linear:], strict=True):
+            turn = quat_multiply(turn, quat_from_axis_angle(axis, angle))
+    return transform(q[:linear] @ axes[:linear], turn)
+
+
+def _copied(builder: ModelBuilder) -> ModelBuilder:
+    result = copy.copy(builder)
+    for name in (*[column.name for column in COLUMNS], "world_label", "world_gravity"):
+        setattr(result, name, list(getattr(builder, name)))
+    for name in ("default_joint_cfg", "default_shape_cfg"):
+        setattr(result, name, copy.copy(getattr(builder, name)))
+    result.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
+    result._forget_neighbours()
+    return result
+
+
+def _fix(builder: ModelBuilder, locked: list[int]) -> None:
+    """Makes joints fixed ones, and takes their coordinates away."""
+    for kind, name, total in (
+        ("dof", "joint_qd_start", builder.joint_dof_count),
+        ("coord", "joint_q_start", builder.joint_coord_count),
+    ):
+        starts = [*getattr(builder, name), total]
+        gone = {i for j in locked for i in range(starts[j], starts[j + 1])}
+        keep = [i for i in range(total) if i not in gone]
+        for column in COLUMNS:
+            if column.kind == kind:
+                values = getattr(builder, column.name)
+                setattr(builder, column.name, [values[i] for i in keep])
+        setattr(builder, name, np.searchsorted(keep, starts[:-1]).tolist())
+    for joint in locked:
+        builder.joint_type[joint] = int(JointType.FIXED)
+        builder.joint_dof_dim[joint] = (0, 0)
+        builder.joint_mimic_joint[joint] = -1
+        builder.joint_mimic_coeffs[joint] = (0.0, 1.0)
+        builder.joint_min_distance[joint] = builder.joint_max_distance[joint] = -1.0
+
+
+def _keep_velocities(builder: ModelBuilder, old_coms: dict[int, np.ndarray]) -> None:
+    """Initial velocities of bodies and of FREE and DISTANCE joints are of centres of mass, which have moved."""
+    for body, old in old_coms.items():
+        shift = np.array(builder.body_com[body]) - old
+        qd = np.array(builder.body_qd[body], dtype=np.float64)
+        qd[:3] += np.cross(qd[3:], quat_rotate(as_transform(builder.body_q[body])[3:], shift))
+        builder.body_qd[body] = tuple(qd.tolist())
+        for joint in builder._joints_of(body):
+            if builder.joint_child[joint] == body and builder.joint_type[joint] in (JointType.FREE, JointType.DISTANCE):
+                q, v = builder.joint_q_start[joint] + 3, builder.joint_qd_start[joint]
+                turn = quat_multiply(
+                    builder.joint_q[q : q + 4], quat_inverse(as_transform(builder.joint_X_c[joint])[3:])
+                )
+                velocity = np.array(builder.joint_qd[v : v + 6], dtype=np.float64)
+                moved = velocity[:3] + np.cross(velocity[3:], quat_rotate(turn, shift))
+                builder.joint_qd[v : v + 3] = moved.tolist()

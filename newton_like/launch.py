@@ -22,6 +22,9 @@ WIDTHS = (1, 8, 16)
 BLOCKS_PER_THREAD = 8
 """A batch with fewer blocks for each thread is launched on fewer threads, unless their number is asked for."""
 
+PIECES_PER_THREAD = 4
+"""More pieces than threads, so that a thread which is held up does not hold up the others."""
+
 
 @cache
 def _cpu_has_avx512() -> bool:
@@ -78,17 +81,6 @@ def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="newton_like")
 
 
-def run_together(commands) -> None:
-    """Launches recorded commands on as many threads, and returns when all are done."""
-    if len(commands) == 1:
-        commands[0].launch()
-        return
-    futures = [_pool(len(commands) - 1).submit(c.launch) for c in commands[1:]]
-    commands[0].launch()
-    for future in futures:
-        future.result()
-
-
 def run_shared(workers: list[list]) -> None:
     """Launches pieces of work on several threads, each piece once: whoever is free takes the next one.
 
@@ -97,6 +89,10 @@ def run_shared(workers: list[list]) -> None:
     Args:
         workers: for every worker the same pieces, recorded on its own memory.
     """
+    if len(workers) == 1:
+        for command in workers[0]:
+            command.launch()
+        return
     pieces, left = len(workers[0]), itertools.count()
 
     def work(commands):
@@ -147,6 +143,14 @@ def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
     )
 
 
+def cut(blocks: int, threads: int) -> list[tuple[int, int]]:
+    """First block and number of blocks of pieces of work for some threads: a few more than threads."""
+    if threads == 1:
+        return [(0, blocks)] if blocks else []
+    ends = np.linspace(0, blocks, min(PIECES_PER_THREAD * threads, blocks) + 1).astype(int)
+    return [(int(a), int(b - a)) for a, b in pairwise(ends)]
+
+
 class Workspace:
     """A batch, ready for kernels: its tree, parameters and layout as Warp structs, and the workers' memory.
 
@@ -172,17 +176,14 @@ class Workspace:
         self.set_parameters(parameters)
         if self.device.is_cuda:
             self.workers = 1
-            self.shares = [(0, self.blocks)]
             rows = self.blocks
         else:
             # waking a thread costs about as much as stepping a few blocks
             most = self.blocks if threads is not None else self.blocks // BLOCKS_PER_THREAD
             self.workers = min(worker_count(threads), max(most, 1))
-            cuts = np.linspace(0, self.blocks, self.workers + 1).astype(int)
-            self.shares = [(int(a), int(b - a)) for a, b in pairwise(cuts)]
             rows = 1
         self.rows = rows
-        self.memory = [wp.zeros((layout["size"], rows), dtype=m.lane, device=self.device) for _ in self.shares]
+        self.memory = [wp.zeros((layout["size"], rows), dtype=m.lane, device=self.device) for _ in range(self.workers)]
 
     def _ints(self, values) -> wp.array:
         values = np.asarray(values, dtype=np.int32).ravel()
@@ -243,12 +244,14 @@ class Workspace:
             return wp.zeros((n, self.blocks), dtype=self.m.lane, device=self.device).transpose((1, 0))
         return wp.zeros((self.blocks, n), dtype=self.m.lane, device=self.device)
 
-    def record(self, kernel, inputs) -> list:
-        """One recorded launch a worker. `inputs` is called with the worker's index and gives what follows (first, workers)."""
+    def record(self, kernel, inputs) -> list[list]:
+        """Recorded launches for `run_shared`. `inputs` is called with the worker's index and gives what follows (first, workers)."""
         return [
-            wp.launch(kernel, dim=share, inputs=[first, self.rows, *inputs(i)], device=self.device, record_cmd=True)
-            for i, (first, share) in enumerate(self.shares)
-            if share
+            [
+                wp.launch(kernel, dim=n, inputs=[first, self.rows, *inputs(i)], device=self.device, record_cmd=True)
+                for first, n in cut(self.blocks, self.workers)
+            ]
+            for i in range(self.workers)
         ]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like.launch import WIDTHS, flat, lane_width, run_together, worker_count
+from newton_like.launch import WIDTHS, cut, flat, lane_width, run_shared, worker_count
 
 
 @pytest.fixture(autouse=True)
@@ -59,19 +59,30 @@ def test_flat_refuses_strided_arrays():
         flat(wp.zeros(10, dtype=wp.vec3, device="cpu")[::2], wp.float32)
 
 
-def test_every_command_runs_once_and_errors_come_through():
-    class Command:
-        count = 0
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_piece_runs_once_and_errors_come_through(threads):
+    done = []
+
+    class Piece:
+        def __init__(self, i):
+            self.i = i
 
         def launch(self):
-            self.count += 1
+            done.append(self.i)
 
     class Broken:
         def launch(self):
             raise RuntimeError("broken")
 
-    commands = [Command() for _ in range(3)]
-    run_together(commands)
-    assert [c.count for c in commands] == [1, 1, 1]
+    run_shared([[Piece(i) for i in range(7)]] * threads)
+    assert sorted(done) == list(range(7))
     with pytest.raises(RuntimeError, match="broken"):
-        run_together([Command(), Broken()])
+        run_shared([[Piece(0), Broken(), Piece(2)]] * threads)
+
+
+def test_pieces_cover_all_blocks():
+    for blocks in (0, 1, 5, 64):
+        for threads in (1, 2, 3):
+            pieces = cut(blocks, threads)
+            assert [i for first, n in pieces for i in range(first, first + n)] == list(range(blocks))
+            assert all(n > 0 for _, n in pieces)

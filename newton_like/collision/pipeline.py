@@ -14,7 +14,7 @@ from newton_like.kernels.collision.collect import (
 )
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import GIVEN
-from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_together
+from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_shared
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
 
@@ -91,7 +91,7 @@ def collide(model, state, contacts) -> None:
     first = 0
     for batch, work, found, _, _ in finder.parts:
         place = [batch.count, int(batch.body_start[0]), batch.stride(batch.body_start), real(LOOKAHEAD)]
-        run_together(
+        run_shared(
             work.record(
                 detect, lambda i, w=work, p=place, f=found: [*p, w.T, w.P, w.L, body_q, body_qd, w.memory[i], f]
             )

@@ -20,7 +20,7 @@ from newton_like.emit import FLAGS, Emitter, native_program
 from newton_like.kernels.batched import INPUTS, OUTPUTS, batch_kernel, batch_structs, share_inertia
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
-from newton_like.launch import Workspace, active_tape, flat, lane_width, run_shared, worker_count
+from newton_like.launch import Workspace, active_tape, cut, flat, lane_width, run_shared, worker_count
 from newton_like.model import arguments
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
@@ -37,8 +37,6 @@ _WORK_A_THREAD = 500_000
 """Vector operations for which it is worth to wake a thread: some 100 microseconds."""
 _STAGING = 8
 """Vector operations that bringing a number into memory, or taking it out, is worth."""
-_PIECES_A_THREAD = 4
-"""More pieces than threads, so that a thread which is held up does not hold up the others."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +202,7 @@ class _Robot:
                 for name, values in arrays.items():
                     setattr(work.T, name, work._ints(values))
             shape = (layout["size"], work.rows)
-            work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in work.shares]
+            work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in range(work.workers)]
             self.works[key] = work
         return self.works[key]
 
@@ -386,6 +384,11 @@ def _numbers_of(model) -> _Numbers:
     return numbers
 
 
+def batches(model) -> list:
+    """The batches that programs run over, see :func:`newton_like.model.templates.find_batches`."""
+    return [robot.batch for robot in _numbers_of(model).robots]
+
+
 def selection(model, mask=None, indices=None) -> wp.array | None:
     """See :func:`newton_like.model.arguments.selection`."""
     if mask is None and indices is None:
@@ -487,7 +490,7 @@ def _record(model, numbers, robot, work, kernel, operations: int, ends, given, m
         pieces, rows = robot.pieces(model, work, fields, arrays)
         kept += rows
         after += [*pieces, *[nothing] * (room - len(pieces)), *rows, *[none] * (room - len(rows))]
-    threads, shares = _shares(work, operations)
+    threads = _threads(work, operations)
     cuda = work.device.is_cuda
     commands = [
         [
@@ -498,7 +501,7 @@ def _record(model, numbers, robot, work, kernel, operations: int, ends, given, m
                 device=work.device,
                 record_cmd=True,
             )
-            for first, n in shares
+            for first, n in cut(work.blocks, threads)
         ]
         for memory in work.memory[:threads]
     ]
@@ -508,16 +511,6 @@ def _record(model, numbers, robot, work, kernel, operations: int, ends, given, m
     return commands
 
 
-def _shares(work: Workspace, operations: int) -> tuple[int, list[tuple[int, int]]]:
-    """Number of threads, and first block and number of blocks of every launch.
-
-    Args:
-        work: what is launched.
-        operations: of a block.
-    """
-    threads = min(work.workers, work.blocks, max(1, work.blocks * operations // _WORK_A_THREAD))
-    if threads == 1:
-        return 1, [(0, work.blocks)]
-    count = min(_PIECES_A_THREAD * threads, work.blocks)
-    cuts = np.linspace(0, work.blocks, count + 1).astype(int)
-    return threads, [(int(a), int(b - a)) for a, b in pairwise(cuts)]
+def _threads(work: Workspace, operations: int) -> int:
+    """How many threads share the blocks of a batch, which have about so many vector operations each."""
+    return min(work.workers, work.blocks, max(1, work.blocks * operations // _WORK_A_THREAD))

@@ -18,7 +18,7 @@ from newton_like.kernels.solvers.health import forget_kernel, health_kernels
 from newton_like.kernels.solvers.step import batch_struct, general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.kinematics import eval_fk
-from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_together
+from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_shared
 from newton_like.model.model import EVALUATORS
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
@@ -218,7 +218,7 @@ class SolverFeatherstone:
             self._hand_over(contacts)
         self._last = self._steppers if contacts is None else self._given
         for commands in entry.commands:
-            run_together(commands)
+            run_shared(commands)
 
     def _choose_steppers(self, contacts):
         if contacts is None:
@@ -391,7 +391,7 @@ class _Recording:
 
     def set_options(self, options, dt: float) -> None:
         for commands in self.commands:
-            for command in commands:
+            for command in (c for worker in commands for c in worker):
                 command.set_param_by_name("o", options)
         self.dt = dt
 
@@ -419,7 +419,7 @@ class _Stepper:
         self.hand_over = HandOver(model, tables, work) if given else None
         self.contacts_in = self.hand_over.lanes if given else work.kept(0)
         length = max(numbers["candidates"] + dofs, 1)
-        self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in work.shares]
+        self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in range(work.workers)]
 
     def _choose_kernel(self):
         solver = self.solver

@@ -9,6 +9,7 @@ from newton_like.kernels.configuration import configuration_dispatch
 from newton_like.kernels.dynamics.configuration import configuration_program
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
+from newton_like.kernels.dynamics.joint_motion import joint_motion_program
 from newton_like.kernels.dynamics.link_kinematics import link_kinematics_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.momentum import momentum_program
@@ -37,6 +38,7 @@ LAYERS = (
     configuration_program,
     representation_program,
     link_kinematics_program,
+    joint_motion_program,
     rnea_program,
     crba_program,
     factor_program,

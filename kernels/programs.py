@@ -6,7 +6,10 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.configuration import configuration_dispatch
+from newton_like.kernels.dynamics.aba import aba_program
+from newton_like.kernels.dynamics.armature import armature_program
 from newton_like.kernels.dynamics.configuration import configuration_program
+from newton_like.kernels.dynamics.coriolis import coriolis_program
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
 from newton_like.kernels.dynamics.joint_motion import joint_motion_program
@@ -39,10 +42,13 @@ LAYERS = (
     representation_program,
     link_kinematics_program,
     joint_motion_program,
+    armature_program,
     rnea_program,
     crba_program,
     factor_program,
     mass_matrix_program,
+    aba_program,
+    coriolis_program,
     momentum_program,
     system_program,
     soft_contact_program,

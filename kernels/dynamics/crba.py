@@ -13,10 +13,15 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``joint_space_inertia``."""
 
     @m.func
+    def link_inertia(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+        """The inertia of body k, in world axes about the origin."""
+        at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
+        return m.inertia_of(m.body_param(P, b, BODY * k), m.get3(mem, L.com + 3 * k, t), at_com)
+
+    @m.func
     def composite_inertia(b: int, t: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
         """The inertia of the subtree of body k, in world axes about the origin."""
-        at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
-        total = m.inertia_of(m.body_param(P, b, BODY * k), m.get3(mem, L.com + 3 * k, t), at_com)
+        total = link_inertia(b, t, k, P, L, mem)
         for i in range(T.child_at[k], T.child_at[k + 1]):
             total = m.inertia_add(total, m.get10(mem, L.composite + 10 * T.child[i], t))
         return total
@@ -37,5 +42,6 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put(mem, row + d, t, m.dot6(m.get6(mem, L.subspace + 6 * j, t), f))
 
     return types.SimpleNamespace(
-        **vars(m), composite_inertia=composite_inertia, joint_space_inertia=joint_space_inertia
-    )
+        **vars(m), link_inertia=link_inertia, composite_inertia=composite_inertia,
+        joint_space_inertia=joint_space_inertia,
+    )  # fmt: skip

@@ -1,30 +1,105 @@
-"""Joint-space inertias as dense matrices."""
+"""Joint-space inertias, and their inverses, as dense matrices."""
 
 import types
 
+from newton_like.kernels.tree import COM, NATIVE
+
 
 def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_mass_matrix``."""
+    """The namespace `m` with ``eval_mass_matrix`` and ``eval_mass_matrix_inverse``."""
     real = m.real
 
     @m.func
+    def add_armature(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """h <- h with armature, in the representation T.base"""
+        turned = m.turned_base(T)
+        for i in range(T.dofs):
+            if i > 5 or turned == 0:
+                at = L.h + T.row[i] + T.depth[i]
+                m.put(mem, at, t, m.add(m.get(mem, at, t), m.gain(P, b, i, 0)))
+            else:
+                c = m.get3(mem, L.com, t)
+                x = m.twist_as(COM, m.get6(mem, L.subspace + 6 * i, t), c, m.get9(mem, L.rot, t))
+                f = m.base_armature(b, t, x, P, L, mem)
+                for j in range(i + 1):
+                    at = L.h + T.row[i] + j
+                    x = m.get6(mem, L.subspace + 6 * j, t)
+                    m.put(mem, at, t, m.add(m.get(mem, at, t), m.dot6(x, f)))
+
+    @m.func
     def eval_mass_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- the joint-space inertia with armature; rows and columns that this articulation lacks are zero."""
-        zero = m.fill(real(0.0))
-        for i in range(T.dofs):
-            m.put(mem, L.v + i, t, zero)
-        m.forward_kinematics(b, t, T, P, L, mem)
+        """matrix <- the joint-space inertia with armature, in the representation T.base; rows and columns that this articulation
+        lacks are zero."""
+        m.clear(t, L.v, T.dofs, mem)
+        m.prepare(b, t, T, P, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)
-        for i in range(T.columns * T.columns):
-            m.put(mem, L.matrix + i, t, zero)
+        add_armature(b, t, T, P, L, mem)
+        m.clear(t, L.matrix, T.columns * T.columns, mem)
         for i in range(T.dofs):
-            depth = T.depth[i]
-            for d in range(depth):
+            for d in range(T.depth[i] + 1):
                 j = T.chain[T.chain_at[i] + d]
                 x = m.get(mem, L.h + T.row[i] + d, t)
                 m.put(mem, L.matrix + i * T.columns + j, t, x)
                 m.put(mem, L.matrix + j * T.columns + i, t, x)
-            diagonal = m.add(m.get(mem, L.h + T.row[i] + depth, t), m.gain(P, b, i, 0))
-            m.put(mem, L.matrix + i * T.columns + i, t, diagonal)
 
-    return types.SimpleNamespace(**vars(m), eval_mass_matrix=eval_mass_matrix)
+    @m.func
+    def represent(t: int, at: int, stride: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """Six velocities of a floating base, `stride` apart, as those in the representation T.output."""
+        v = m.spatial(m.zero3(), m.zero3())
+        for i in range(6):
+            v = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, at + i * stride, t), v)
+        u = m.twist_as(T.output, v, m.place_of(t, 0, T.output, L, mem), m.get9(mem, L.rot, t))
+        m.put(mem, at, t, u.v.x)
+        m.put(mem, at + stride, t, u.v.y)
+        m.put(mem, at + 2 * stride, t, u.v.z)
+        m.put(mem, at + 3 * stride, t, u.w.x)
+        m.put(mem, at + 4 * stride, t, u.w.y)
+        m.put(mem, at + 5 * stride, t, u.w.z)
+
+    @m.func
+    def invert_rows(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """Rows of h, of L <- those of its inverse, with the diagonal."""
+        for back in range(T.dofs):
+            i = T.dofs - 1 - back
+            row = L.h + T.row[i]
+            depth = T.depth[i]
+            for back_d in range(depth):
+                d = depth - 1 - back_d
+                x = m.neg(m.get(mem, row + d, t))
+                for e in range(d + 1, depth):
+                    above = L.h + T.row[T.chain[T.chain_at[i] + e]]
+                    x = m.fnma(m.get(mem, row + e, t), m.get(mem, above + d, t), x)
+                m.put(mem, row + d, t, x)
+            m.put(mem, row + depth, t, m.fill(real(1.0)))
+
+    @m.func
+    def eval_mass_matrix_inverse(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """matrix <- the inverse of the joint-space inertia, in the representation T.output: L^-1 D^-1 L^-T, where row i of L^-1 has
+        the sparsity of row i of L."""
+        m.clear(t, L.v, T.dofs, mem)
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.joint_space_inertia(b, t, T, P, L, mem)
+        m.factorize_apart(b, t, T, P, L, mem)
+        invert_rows(t, T, L, mem)
+        m.clear(t, L.matrix, T.columns * T.columns, mem)
+        for i in range(T.dofs):
+            for j in range(i + 1):
+                x = m.fill(real(0.0))
+                for d in range(T.depth[j] + 1):
+                    if d <= T.depth[i]:
+                        k = T.chain[T.chain_at[j] + d]
+                        # chains that part do not meet again
+                        if k == T.chain[T.chain_at[i] + d]:
+                            w = m.mul(m.get(mem, L.h + T.row[j] + d, t), m.get(mem, L.pivot + k, t))
+                            x = m.fma(w, m.get(mem, L.h + T.row[i] + d, t), x)
+                m.put(mem, L.matrix + i * T.columns + j, t, x)
+                m.put(mem, L.matrix + j * T.columns + i, t, x)
+        if T.free_root != 0 and T.output != NATIVE:
+            for i in range(T.dofs):
+                represent(t, L.matrix + i, T.columns, T, L, mem)
+            for i in range(T.dofs):
+                represent(t, L.matrix + i * T.columns, 1, T, L, mem)
+
+    return types.SimpleNamespace(
+        **vars(m), eval_mass_matrix=eval_mass_matrix, eval_mass_matrix_inverse=eval_mass_matrix_inverse
+    )

@@ -1,15 +1,19 @@
-"""Bias forces by the recursive Newton-Euler algorithm (Luh, Walker and Paul 1980; Featherstone 2008, table 5.1).
+"""Inverse dynamics by the recursive Newton-Euler algorithm (Luh, Walker and Paul 1980; Featherstone 2008, table 5.1).
 
-With all joint accelerations zero and the world accelerating upward by -g, every body carries its drift a:
+With the world accelerating upward by -g, every body accelerates by a. What makes it do so:
 
-    f = m a_com,   n = I alpha + w x I w   (about the centre of mass),   h_i = S_i . (sum of f, n over the subtree)
+    f = m a_com,   n = I alpha + w x I w   (about the centre of mass),   tau_i = S_i . (sum of f, n over the subtree)
+
+The bias forces are what remains when all joint accelerations are zero, and a is the bodies' drift.
 """
 
 import types
 
+from newton_like.kernels.tree import BODY, COM, FREE
+
 
 def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``bias_forces``."""
+    """The namespace `m` with ``bias_forces``, ``newton_euler``, and the programs of inverse dynamics."""
 
     @m.func
     def bias_accelerations(b: int, t: int, vel: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -20,16 +24,20 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.drift + 6 * k, t, a)
 
     @m.func
-    def body_load(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
-        """The wrench, about the origin, that gives body k its drift."""
+    def inertial_wrench(b: int, t: int, k: int, a: m.Spatial, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The wrench, about the origin, that gives body k the acceleration a."""
         v = m.get6(mem, L.twist + 6 * k, t)
-        a = m.get6(mem, L.drift + 6 * k, t)
         c = m.get3(mem, L.com + 3 * k, t)
         i = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
         at_com = m.add3(m.velocity_at(a, c), m.cross(v.w, m.velocity_at(v, c)))
-        f = m.scale3(at_com, m.body_param(P, b, 10 * k))
+        f = m.scale3(at_com, m.body_param(P, b, BODY * k))
         n = m.add3(m.sym_apply(i, a.w), m.cross(v.w, m.sym_apply(i, v.w)))
         return m.spatial(f, m.add3(n, m.cross(c, f)))
+
+    @m.func
+    def body_load(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The wrench, about the origin, that gives body k its drift."""
+        return inertial_wrench(b, t, k, m.get6(mem, L.drift + 6 * k, t), P, L, mem)
 
     @m.shared
     def bias_forces(b: int, t: int, vel: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -46,15 +54,114 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, out + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
 
     @m.func
+    def link_wrench(t: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The wrench given for link k in the representation T.given_as, about the origin; T.other: given by link, not by body."""
+        at = 6 * T.body_slot[k]
+        if T.other == 1:
+            at = 6 * k
+        p = m.place_of(t, k, T.given_as, L, mem)
+        return m.wrench_from(T.given_as, m.get6(mem, L.wrenches + at, t), p, m.get9(mem, L.rot + 9 * k, t))
+
+    @m.func
+    def newton_euler(b: int, t: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """out <- M nu_dot + h, less the given wrenches of links where T.given_as is not 0; nu_dot at L.acceleration."""
+        turned = m.turned_base(T)
+        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
+        for k in range(T.bodies):
+            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
+            m.put6(mem, L.drift + 6 * k, t, a)
+        for back in range(T.bodies):
+            k = T.bodies - 1 - back
+            f = body_load(b, t, k, P, L, mem)
+            if T.given_as != 0:
+                w = link_wrench(t, k, T, L, mem)
+                f = m.spatial(m.sub3(f.v, w.v), m.sub3(f.w, w.w))
+            for i in range(T.child_at[k], T.child_at[k + 1]):
+                f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))
+            if k == 0 and turned == 1:
+                a = m.get6(mem, L.drift, t)
+                a = m.spatial(m.add3(a.v, m.gravity(P, b)), a.w)
+                c = m.get3(mem, L.com, t)
+                moved = m.acceleration_as(COM, a, m.get6(mem, L.twist, t), c, m.get9(mem, L.rot, t))
+                f = m.add6(f, m.base_armature(b, t, moved, P, L, mem))
+            m.put6(mem, L.load + 6 * k, t, f)
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                x = m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)
+                if k > 0 or turned == 0:
+                    x = m.fma(m.gain(P, b, i, 0), m.get(mem, L.acceleration + i, t), x)
+                m.put(mem, out + i, t, x)
+
+    @m.func
+    def eval_inverse_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- M nu_dot + h - the given wrenches, in the representation T.base; or as Control.joint_f, where T.world_wrench is 1"""
+        m.prepare(b, t, T, P, L, mem)
+        if T.world_wrench == 0:
+            m.clear(t, L.vector, T.columns, mem)
+        newton_euler(b, t, L.vector, T, P, L, mem)
+        if T.world_wrench == 1:
+            # numbers for each dof, without gaps
+            for k in range(T.bodies):
+                if T.kind[k] == FREE:
+                    at = L.vector + T.dof_at[k]
+                    f = m.zero3()
+                    n = m.zero3()
+                    for i in range(3):
+                        axis = m.get3(mem, L.subspace + 6 * (T.dof_at[k] + i), t)
+                        f = m.fma3(axis, m.get(mem, at + i, t), f)
+                        n = m.fma3(axis, m.get(mem, at + 3 + i, t), n)
+                    m.put3(mem, at, t, f)
+                    m.put3(mem, at + 3, t, n)
+
+    @m.func
     def eval_bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """vector <- h, in the representation T.base"""
+        m.clear(t, L.acceleration, T.dofs, mem)
+        eval_inverse_dynamics(b, t, T, P, L, mem)
+
+    @m.func
+    def eval_gravity_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- g, in the representation T.base"""
+        m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.columns, mem)
-        bias_forces(b, t, L.v, L.vector, T, P, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.vector + i, t, m.neg(m.get(mem, L.vector + i, t)))
+        up = m.neg3(m.gravity(P, b))
+        for back in range(T.bodies):
+            k = T.bodies - 1 - back
+            f = m.scale3(up, m.body_param(P, b, BODY * k))
+            load = m.spatial(f, m.cross(m.get3(mem, L.com + 3 * k, t), f))
+            for i in range(T.child_at[k], T.child_at[k + 1]):
+                load = m.add6(load, m.get6(mem, L.load + 6 * T.child[i], t))
+            m.put6(mem, L.load + 6 * k, t, load)
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                m.put(mem, L.vector + i, t, m.dot6(m.get6(mem, L.subspace + 6 * i, t), load))
+
+    @m.func
+    def eval_frame_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """wrenches <- what they were (or zero, where T.other is 0) and `second`, a wrench in the representation T.output of the frame
+        at `shift` (position, quaternion) on link T.link; wrenches of links are in T.given_as."""
+        m.clear(t, L.v, T.dofs, mem)
+        m.forward_kinematics(b, t, T, P, L, mem)
+        k = T.link
+        if k < T.bodies:
+            x = m.get3(mem, L.pos + 3 * k, t)
+            r = m.get9(mem, L.rot + 9 * k, t)
+            c = m.get3(mem, L.com + 3 * k, t)
+            o = m.get3(mem, L.origin, t)
+            turn = m.quat_normalize(m.get4(mem, L.shift + 3, t))
+            axes = m.quat_to_matrix(m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), turn))
+            place = m.add3(x, m.apply(r, m.get3(mem, L.shift, t)))
+            f = m.wrench_from(T.output, m.get6(mem, L.second, t), m.reference_place(T.output, place, c, o), axes)
+            f = m.wrench_as(T.given_as, f, m.reference_place(T.given_as, x, c, o), r)
+            at = L.wrenches + 6 * k
+            if T.other == 1:
+                f = m.add6(m.get6(mem, at, t), f)
+            m.put6(mem, at, t, f)
 
     return types.SimpleNamespace(
-        **vars(m), bias_accelerations=bias_accelerations, body_load=body_load, bias_forces=bias_forces,
-        eval_bias_forces=eval_bias_forces,
+        **vars(m), bias_accelerations=bias_accelerations, inertial_wrench=inertial_wrench, body_load=body_load,
+        bias_forces=bias_forces, link_wrench=link_wrench, newton_euler=newton_euler,
+        eval_inverse_dynamics=eval_inverse_dynamics, eval_bias_forces=eval_bias_forces,
+        eval_gravity_forces=eval_gravity_forces, eval_frame_forces=eval_frame_forces,
     )  # fmt: skip

@@ -1,9 +1,10 @@
-"""The joint-space inertia of the articulations of a model."""
+"""The joint-space inertia of the articulations of a model, its inverse, and the Coriolis matrix."""
 
 from __future__ import annotations
 
 import warp as wp
 
+from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.kinematics import eval_matrix
 from newton_like.model.batched import Field, Program
 
@@ -12,7 +13,18 @@ def _size(model) -> int:
     return model.max_dofs_per_articulation**2
 
 
-_MASS_MATRIX = Program("eval_mass_matrix", (Field("q", "coords"),), (Field("matrix", "articulations", _size),))
+def _inverse_rows(model, template) -> dict[str, int]:
+    return {"pivot": template.dofs}
+
+
+def _coriolis_rows(model, template) -> dict[str, int]:
+    return {"subspace_rate": 6 * template.dofs, "articulated": 12 * template.bodies}
+
+
+_MATRIX = (Field("matrix", "articulations", _size),)
+_MASS_MATRIX = Program("eval_mass_matrix", (Q,), _MATRIX)
+_INVERSE = Program("eval_mass_matrix_inverse", (Q,), _MATRIX, _inverse_rows)
+_CORIOLIS = Program("eval_coriolis_matrix", (Q, V), _MATRIX, _coriolis_rows)
 
 
 def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.array | None:
@@ -39,3 +51,79 @@ def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.a
     """
     dofs = model.max_dofs_per_articulation
     return eval_matrix(model, _MASS_MATRIX, state, H, "H", (dofs, dofs), mask)
+
+
+def mass_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
+    """Joint-space inertia M: ``nuT M nu / 2`` is the kinetic energy of an articulation, its armature included.
+
+    By the composite-rigid-body algorithm (Featherstone 2008, table 6.2).
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out: written; a new array by default.
+
+    Returns:
+        [kg, kg m or kg m^2], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``; rows and
+        columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    program = _MASS_MATRIX.ask(base=representation(repr))
+    return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
+
+
+def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
+    """Inverse of :func:`mass_matrix`: accelerations per joint force.
+
+    From the factorisation ``M = LT D L``, which keeps the sparsity of the tree (Featherstone 2008, section 6.5), and
+    ``L^-1``, whose rows are as sparse.
+
+    A degree of freedom that moves nothing (a body that lost its mass, the twist of a point mass, and no armature) has
+    no pivot left but rounding. It counts as locked: its row and column are zero, and the rest is the inverse of the
+    rest. In another representation than the joint's a locked degree of freedom of a floating base makes the inverse a
+    generalised one, ``M^-1 M M^-1 = M^-1``.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out: written; a new array by default.
+
+    Returns:
+        [1/kg, 1/(kg m) or 1/(kg m^2)], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``;
+        rows and columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    program = _INVERSE.ask(output=representation(repr))
+    return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
+
+
+def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
+    """The Coriolis matrix C: ``C nu = h - g``, and ``C + CT`` is the rate of :func:`mass_matrix`.
+
+    Of all matrices with the first property the one by Echeandia and Wensing (2021), in O(n d) for n degrees of freedom
+    and depth d of the tree; for joints of one axis its entries are those of the Christoffel symbols.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
+        out: written; a new array by default.
+
+    Returns:
+        [kg/s, kg m/s or kg m^2/s], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``; rows
+        and columns that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    program = _CORIOLIS.ask(base=representation(repr))
+    return evaluate(model, program, state_arrays(model, state), [(columns(model),) * 2], out)

@@ -1,0 +1,34 @@
+"""The armature of a floating base in representations of its velocity other than its joint's.
+
+In the joint's velocities (of the centre of mass, and angular, along the axes of the anchor, which rest) the armature is a diagonal: masses
+along three axes, and inertias about them, at the centre of mass. As a wrench it goes through every motion subspace.
+"""
+
+import types
+
+from newton_like.kernels.tree import COM, NATIVE
+
+
+def armature_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``base_armature``."""
+
+    @m.func
+    def turned_base(T: m.Tree) -> int:
+        """1: the armature of the base is no diagonal."""
+        turned = int(0)
+        if T.free_root != 0 and T.base != NATIVE:
+            turned = 1
+        return turned
+
+    @m.func
+    def base_armature(b: int, t: int, x: m.Spatial, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The wrench about the origin that the armature answers a motion x with: components at the centre of mass along world axes."""
+        axes = m.quat_to_matrix(m.joint_quat(P, b, 0))
+        v = m.apply_t(x.v, axes)
+        w = m.apply_t(x.w, axes)
+        f = m.vec(m.mul(m.gain(P, b, 0, 0), v.x), m.mul(m.gain(P, b, 1, 0), v.y), m.mul(m.gain(P, b, 2, 0), v.z))
+        n = m.vec(m.mul(m.gain(P, b, 3, 0), w.x), m.mul(m.gain(P, b, 4, 0), w.y), m.mul(m.gain(P, b, 5, 0), w.z))
+        at_com = m.spatial(m.apply(axes, f), m.apply(axes, n))
+        return m.wrench_from(COM, at_com, m.get3(mem, L.com, t), axes)
+
+    return types.SimpleNamespace(**vars(m), turned_base=turned_base, base_armature=base_armature)

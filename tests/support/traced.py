@@ -71,3 +71,15 @@ def _places(model, robot, work, field):
     for p in range(piece.parts):
         for i in range(piece.size):
             yield piece.row + p * piece.size + i, piece.start + part[p] + worlds * piece.stride + i
+
+
+def run_by_numpy(model, program: batched.Program, arrays, mask=None) -> None:
+    """In place of :func:`newton_like.model.batched.run`, so that public functions run without a compiler: on Warp arrays of doubles.
+
+    ``monkeypatch.setattr(common, "run", run_by_numpy)``
+    """
+    assert mask is None
+    count = len(program.inputs)
+    results = run_traced(model, program, [None if a is None else a.numpy() for a in arrays[:count]])
+    for array, values in zip(arrays[count:], results, strict=True):
+        array.assign(values.reshape(array.numpy().shape))

@@ -34,7 +34,8 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def frame_place(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
         """The origin of frame i on body k."""
         x = m.get3(mem, L.pos + 3 * k, t)
-        if T.offset_size > 0:
+        # points are seen from the world, which has no offset
+        if T.offset_size == 7 or (T.offset_size == 3 and i < T.points):
             x = m.add3(x, m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.offset + T.offset_size * i, t)))
         return x
 
@@ -58,7 +59,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def output_place(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
         """The point of the representation ``T.output`` of frame i on body k."""
         x = frame_place(t, i, k, T, L, mem)
-        if T.output == COM:
+        if T.output == COM and k < T.bodies:
             x = m.get3(mem, L.com + 3 * k, t)
         if T.output == INERTIAL:
             x = m.neg3(m.get3(mem, L.origin, t))

@@ -1,0 +1,290 @@
+"""Which frames a function is asked for: on which link of every articulation, and at which offset there."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_list
+from newton_like.dynamics.common import links, to_device
+from newton_like.dynamics.names import as_link_index, names_of, unknown
+from newton_like.geometry.transforms import IDENTITY, as_transform
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field
+
+WORLD, NONE = -1, -2
+"""In place of a link: the world, and nothing in this articulation."""
+
+_KEPT = 256
+
+
+class Frames:
+    """The links that carry some frames, and the one whose frame they are seen from, in every articulation.
+
+    Attributes:
+        links: ``[articulation_count, frames + 1]``, with `WORLD` and `NONE`; the last is what they are seen from.
+        size: numbers that an offset has: 0, 3 or 7.
+        programs: what was made of them.
+    """
+
+    def __init__(self, links: np.ndarray, size: int):
+        self.links, self.size, self.programs = links, size, {}
+
+    @property
+    def count(self) -> int:
+        """Number of frames."""
+        return self.links.shape[1] - 1
+
+    def of(self, batch) -> dict:
+        """What programs need to know; see :class:`newton_like.model.batched.Program`."""
+        rows = self.links[batch.articulations]
+        other = np.flatnonzero((rows != rows[0]).any(axis=1))
+        if other.size:
+            a, b = batch.articulations[[0, other[0]]]
+            raise ValueError(
+                f"links {rows[0, :-1].tolist()} of articulation {a} and {rows[other[0], :-1].tolist()} of articulation {b} have "
+                "the names that were asked for, though both are of one shape; ask for indices"
+            )
+        return {"points": self.count, "point_body": rows[0], "offset_size": self.size}
+
+
+class _Kept:
+    """Frames and offsets that a model was asked for."""
+
+    def __init__(self, version: int):
+        self.version = version
+        self.frames: OrderedDict = OrderedDict()
+        self.offsets: OrderedDict = OrderedDict()
+        self.asked: OrderedDict = OrderedDict()
+
+
+_kept: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def _kept_for(model) -> _Kept:
+    kept = _kept.get(model)
+    if kept is None:
+        kept = _kept[model] = _Kept(model.version)
+    elif kept.version != model.version:
+        # frames know links, which stay as they are; what was asked for may be sites that were moved
+        kept.version = model.version
+        kept.asked.clear()
+    return kept
+
+
+def _keep(store: OrderedDict, key, make):
+    value = store.get(key)
+    if value is None:
+        value = store[key] = make()
+        if len(store) > _KEPT:
+            store.popitem(last=False)
+    return value
+
+
+def frames_at(model, rows: np.ndarray, size: int) -> Frames:
+    """The same object whenever the same links are asked for, so that what was compiled and recorded is found again."""
+    return _keep(_kept_for(model).frames, (rows.tobytes(), rows.shape, size), lambda: Frames(rows, size))
+
+
+def every_link(model) -> tuple[Frames, None, None]:
+    """All links, as `asked_frames` gives frames."""
+
+    def make():
+        count = names_of(model).count[:, None]
+        rows = np.arange(links(model))[None, :].repeat(model.articulation_count, axis=0)
+        return frames_at(model, _seen_from(np.where(rows < count, rows, NONE), WORLD), 0), None, None
+
+    return _keep(_kept_for(model).asked, "links", make)
+
+
+def asked_link(model, link) -> tuple[Frames, None, None]:
+    """One link, from its name or index, as `asked_frames` gives frames.
+
+    Raises:
+        KeyError, IndexError, TypeError, ValueError: see `link_rows`.
+    """
+
+    def make():
+        return frames_at(model, _seen_from(link_rows(model, link)[:, None], WORLD), 0), None, None
+
+    if not isinstance(link, str | int | np.integer):
+        return make()
+    return _keep(_kept_for(model).asked, ("link", type(link), link), make)
+
+
+def _seen_from(rows: np.ndarray, base) -> np.ndarray:
+    last = np.broadcast_to(np.asarray(base).reshape(-1, 1), (len(rows), 1))
+    return np.ascontiguousarray(np.concatenate([rows, last], axis=1), dtype=np.int32)
+
+
+def link_rows(model, link, what: str = "link") -> np.ndarray:
+    """The index of a link in every articulation, from a name or an index, ``[articulation_count]``.
+
+    Raises:
+        KeyError: no articulation has the name.
+        IndexError: no articulation has the index.
+        TypeError: neither a name nor an index.
+        ValueError: a name means several links of one articulation.
+    """
+    names = names_of(model)
+    if not isinstance(link, str):
+        index = as_link_index(link, what, links(model))
+        return np.where(index < names.count, index, NONE)
+    found = [names.only("link", link, a) for a in range(len(names.start))]
+    if all(i is None for i in found):
+        raise unknown(what, link, _every(names, "link"), "any articulation")
+    return np.array([NONE if i is None else i for i in found], dtype=int)
+
+
+def _every(names, *kinds: str) -> list[str]:
+    return [*dict.fromkeys(label for kind in kinds for labels in set(names.labels[kind]) for label in labels)]
+
+
+def _site_rows(model, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Links and offsets of a site in every articulation; None: none has it."""
+    names = names_of(model)
+    found = [names.only("frame", name, a) for a in range(len(names.start))]
+    if all(i is None for i in found):
+        return None
+    rows = np.full(len(found), NONE)
+    offsets = np.tile(IDENTITY, (len(found), 1))
+    transforms = model.shape_transform.numpy()
+    for a, i in enumerate(found):
+        if i is not None:
+            at = names.site_start[a] + i
+            rows[a], offsets[a] = names.site_link[at], transforms[names.sites[at]]
+    return rows, offsets
+
+
+def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
+    """Links ``[articulation_count]`` and offsets ``[1 or articulation_count, 7]`` (None: none) of one frame."""
+    if isinstance(frame, tuple) and len(frame) == 2:
+        offset = _offset(model, frame[1])
+        if frame[0] is None:
+            return np.full(model.articulation_count, WORLD), offset
+        return link_rows(model, frame[0]), offset
+    if frame is None:
+        return np.full(model.articulation_count, WORLD), None
+    if isinstance(frame, str):
+        site = _site_rows(model, frame)
+        names = names_of(model)
+        linked = [names.matches("link", frame, a) for a in range(len(names.start))]
+        if site is not None:
+            if any(linked):
+                raise ValueError(
+                    f"frame {frame!r} is a site and a link; give the link's index, or a pair (link, offset)"
+                )
+            return site
+        if not any(linked):
+            raise unknown("frame", frame, _every(names, "frame", "link"), "any articulation")
+    return link_rows(model, frame, "frame"), None
+
+
+def _offset(model, offset) -> np.ndarray:
+    what = "a frame's offset"
+    if isinstance(offset, wp.array) and offset.requires_grad:
+        raise ValueError(f"{what} requires gradients, which do not reach frames; use the functions of points")
+    values = np.asarray(offset.numpy() if isinstance(offset, wp.array) else offset, dtype=np.float64)
+    if values.ndim == 2 and values.shape != (model.articulation_count, 7):
+        raise ValueError(f"{what} has shape {values.shape}; give (7,) or ({model.articulation_count}, 7)")
+    rows = values if values.ndim == 2 else values[None] if values.ndim == 1 else [offset]
+    return np.array([as_transform(row, what) for row in rows]).reshape(-1, 7)
+
+
+def _key(frame):
+    """What tells a frame from others, to look it up fast."""
+    if isinstance(frame, tuple) and len(frame) == 2:
+        offset = np.asarray(frame[1].numpy() if isinstance(frame[1], wp.array) else frame[1], dtype=np.float64)
+        return (type(frame[0]), frame[0], offset.shape, offset.tobytes())
+    return (type(frame), frame)
+
+
+def asked_frames(model, frames, base=None) -> tuple[Frames, Field | None, wp.array | None]:
+    """Frames from what a user writes.
+
+    Args:
+        model: the :class:`Model`.
+        frames: names of sites or links, indices of links, or pairs of a link and an offset, transform or
+            ``[articulation_count, 7]``; None: the world.
+        base: what they are seen from, likewise.
+
+    Returns:
+        The frames, and the field and array of their offsets (None: all offsets are the identity).
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError: see `link_rows` and `as_transform`.
+    """
+    asked = [*frames, base]
+    try:
+        key = ("frames", *map(_key, asked))
+        hash(key)
+    except (TypeError, ValueError):
+        key = None
+
+    def make():
+        found = [_frame_rows(model, frame) for frame in asked]
+        rows = np.stack([rows for rows, _ in found], axis=1).astype(np.int32)
+        if all(offset is None for _, offset in found):
+            return frames_at(model, np.ascontiguousarray(rows), 0), None, None
+        offsets = np.stack(
+            [np.broadcast_to(IDENTITY if x is None else x, (model.articulation_count, 7)) for _, x in found], axis=1
+        )
+        return frames_at(model, np.ascontiguousarray(rows), 7), *_offsets(model, offsets)
+
+    return make() if key is None else _keep(_kept_for(model).asked, key, make)
+
+
+def _offsets(model, offsets: np.ndarray) -> tuple[Field, wp.array]:
+    """Offsets ``[articulation_count, frames, size]`` as an input: one copy where all articulations agree."""
+    kind, size = "articulations", offsets.shape[1] * offsets.shape[2]
+    if (offsets == offsets[:1]).all():
+        kind, offsets = "all", offsets[:1]
+    values = np.ascontiguousarray(offsets)
+    array = _keep(
+        _kept_for(model).offsets,
+        (values.tobytes(), values.shape),
+        lambda: wp.array(values.ravel(), dtype=model.dtype, device=model.device),
+    )
+    return Field("offset", kind, size), array
+
+
+def asked_points(model, on, points) -> tuple[Frames, Field, wp.array]:
+    """Points of links from what a user writes.
+
+    Args:
+        model: the :class:`Model`.
+        on: a link that carries them all, or one for each: names or indices.
+        points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``: a Warp array of the model's
+            type, through which gradients flow, or numbers.
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError: see `link_rows`; wrong shape, or numbers that are not finite.
+    """
+    if isinstance(points, wp.array):
+        array = points
+    else:
+        values = np.asarray(points, dtype=np.float64)
+        key = (values.tobytes(), values.shape, "points")
+        array = _keep(_kept_for(model).offsets, key, lambda: to_device(model, values, "points"))
+    count = model.articulation_count
+    shared = array.ndim == 2
+    if array.ndim not in (2, 3) or array.shape[-1] != 3 or (not shared and array.shape[0] != count):
+        raise ValueError(f"points has shape {array.shape}; give (n, 3) or ({count}, n, 3)")
+    n = array.shape[-2]
+    check_array(model, array, "points", model.dtype, array.shape)
+    single = isinstance(on, str | int | np.integer)
+    carriers = [on] * n if single else as_list(on, "links", "names or indices")
+    if len(carriers) != n:
+        raise ValueError(f"{len(carriers)} links for {n} points; give one for all, or one for each")
+
+    def make_rows():
+        found = {link: link_rows(model, link) for link in set(carriers)}
+        rows = np.stack([found[link] for link in carriers], axis=1) if n else np.zeros((count, 0))
+        return frames_at(model, _seen_from(rows, WORLD), 3), None
+
+    frames = _keep(_kept_for(model).asked, ("points", *((type(x), x) for x in carriers)), make_rows)[0]
+    # the world, from where they are seen, stands at its own origin
+    return frames, Field("offset", "all" if shared else "articulations", 3 * n), array

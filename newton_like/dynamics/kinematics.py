@@ -1,0 +1,330 @@
+"""Poses, velocities and accelerations of links, frames and points.
+
+A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is the name of a site, a link (its link frame), a pair
+of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``, or None, the world.
+A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
+
+Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the world's
+origin, relative transforms and twists and the representations MIXED, BODY and COM are as good as at the origin (1e-5 of a robot's
+size), positions in the world have the spacing of such numbers (6e-5 m), and INERTIAL velocities, which move with a lever of that
+length, the same of theirs (1e-4 m/s for 1 rad/s).
+"""
+
+from __future__ import annotations
+
+import warp as wp
+
+from newton_like.dynamics.common import Q, V, dof_vector, evaluate, representation, state_arrays
+from newton_like.dynamics.frames import Frames, asked_frames, asked_link, asked_points, every_link
+from newton_like.model.batched import Field, Program
+from newton_like.types import VelRepr
+
+MIXED = VelRepr.MIXED
+
+
+def output_representation(value, name: str) -> int:
+    """A representation of a link's velocity as an integer of the programs.
+
+    Raises:
+        ValueError: it is none; joints' own velocities, None, are no representation of links.
+    """
+    if value is None:
+        raise ValueError(f"{name}=None is no representation of links; use one of {', '.join(map(str, VelRepr))}")
+    return representation(value, name)
+
+
+def _rows(name: str):
+    return (lambda model, template: {"subspace_rate": 6 * template.dofs}) if name.endswith("derivatives") else None
+
+
+def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: int) -> Program:
+    """The program `name` for some frames, the same object whenever the same is asked for."""
+    key = (name, *settings.items(), *((f.row, f.kind) for f in inputs))
+    if key not in frames.programs:
+        program = Program(name, tuple(inputs), (result,), _rows(name), tables=frames)
+        frames.programs[key] = program.ask(**settings)
+    return frames.programs[key]
+
+
+def _vectors(model, state, name: str, asked, components: int, single: bool, out, extra=(), velocities=True, **settings):
+    """Some numbers for each frame."""
+    frames, field, offsets = asked
+    inputs, arrays = [Q, V] if velocities else [Q], state_arrays(model, state, velocities)
+    for f, array in (*extra, *([(field, offsets)] if field else [])):
+        inputs.append(f)
+        arrays.append(array)
+    result = Field("vector", "articulations", components * frames.count)
+    program = frame_program(name, frames, inputs, result, components=components, **settings)
+    shape = (components,) if single else (frames.count, components)
+    return evaluate(model, program, arrays, [shape], out)
+
+
+# ---------------------------------------------------------------------------------------------------------- poses
+
+
+def link_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
+    """Poses of all links in the world.
+
+    ``X_wc = X_wp X_p X_j(q) inverse(X_c)`` down the tree (Featherstone 2008, section 4.4).
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        out: written; a new array by default.
+
+    Returns:
+        Position [m] and quaternion x y z w of the link frames, ``[articulation_count, max_links, 7]``; links that an articulation
+        lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device.
+        TypeError: an array of the wrong scalar type.
+    """
+    return _vectors(model, state, "eval_frame_transforms", every_link(model), 7, False, out, velocities=False)
+
+
+def link_transform(model, state, link, *, out: wp.array | None = None) -> wp.array:
+    """Pose of a link in the world, ``[articulation_count, 7]``; see :func:`frame_transform`."""
+    return _poses(model, state, asked_link(model, link), True, out)
+
+
+def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.array:
+    """Pose of a frame in the world.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        frame: a frame, see above.
+        out: written; a new array by default.
+
+    Returns:
+        Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
+
+    Raises:
+        KeyError: a name that nothing has; similar ones are named.
+        IndexError: a link that does not exist.
+        ValueError: an array of the wrong shape or device; an offset that is no transform; a name that several links have.
+        TypeError: an array of the wrong scalar type; what is no frame.
+    """
+    return _poses(model, state, asked_frames(model, [frame]), True, out)
+
+
+def frame_transforms(model, state, frames, *, out: wp.array | None = None) -> wp.array:
+    """Poses of several frames in the world, ``[articulation_count, frames, 7]``; see :func:`frame_transform`."""
+    return _poses(model, state, asked_frames(model, frames), False, out)
+
+
+def relative_transform(model, state, source, target, *, out: wp.array | None = None) -> wp.array:
+    """Pose of one frame seen from another: ``inverse(X_target) X_source``, which takes coordinates in `source` to those in `target`.
+
+    No digits are lost far from the world's origin.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        source, target: frames of the same articulation, or None for the world.
+        out: written; a new array by default.
+
+    Returns:
+        Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`.
+    """
+    return _poses(model, state, asked_frames(model, [source], target), True, out)
+
+
+def _poses(model, state, asked, single: bool, out) -> wp.array:
+    return _vectors(model, state, "eval_frame_transforms", asked, 7, single, out, velocities=False)
+
+
+def point_positions(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
+    """Positions in the world of points that links carry.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        links: the link of all points, or a list with one for each.
+        points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
+        out: written; a new array by default.
+
+    Returns:
+        [m], ``[articulation_count, n, 3]``.
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`; points of the wrong shape, or not finite.
+    """
+    asked = asked_points(model, links, points)
+    return _vectors(model, state, "eval_frame_transforms", asked, 3, False, out, velocities=False)
+
+
+# ----------------------------------------------------------------------------------------------------- velocities
+
+
+def link_velocities(model, state, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Velocities of all links.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: their :class:`VelRepr`.
+        out: written; a new array by default.
+
+    Returns:
+        Linear [m/s] and angular velocity [rad/s], ``[articulation_count, max_links, 6]``; links that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    return _velocities(model, state, every_link(model), False, repr, out)
+
+
+def link_velocity(model, state, link, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Velocity of a link, ``[articulation_count, 6]``; see :func:`frame_velocity`."""
+    return _velocities(model, state, asked_link(model, link), True, repr, out)
+
+
+def frame_velocity(model, state, frame, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Velocity of a frame.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        frame: a frame, see above; COM means the centre of mass of its link.
+        repr: the :class:`VelRepr` of the result.
+        out: written; a new array by default.
+
+    Returns:
+        Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`; an unknown representation.
+    """
+    return _velocities(model, state, asked_frames(model, [frame]), True, repr, out)
+
+
+def frame_velocities(model, state, frames, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Velocities of several frames, ``[articulation_count, frames, 6]``; see :func:`frame_velocity`."""
+    return _velocities(model, state, asked_frames(model, frames), False, repr, out)
+
+
+def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Velocity of one frame as an observer sees it who moves with another, as if that one were the world.
+
+    With the frame B = `source` and the observer A = `target` (Traversaro and Saccon 2019):
+
+    * BODY: of B's origin, in B's axes
+    * MIXED: of B's origin, in A's axes: the time derivative of the position of `relative_transform`
+    * INERTIAL: of the point at A's origin that moves along with B, in A's axes
+    * COM: of the centre of mass of B's link, in A's axes
+
+    No digits are lost far from the world's origin.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        source, target: frames of the same articulation, or None for the world.
+        repr: the :class:`VelRepr` of the result.
+        out: written; a new array by default.
+
+    Returns:
+        Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.
+
+    Raises:
+        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`; an unknown representation.
+    """
+    return _velocities(model, state, asked_frames(model, [source], target), True, repr, out)
+
+
+def _velocities(model, state, asked, single: bool, repr, out) -> wp.array:
+    output = output_representation(repr, "repr")
+    return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output=output)
+
+
+def point_velocities(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
+    """Velocities [m/s] in world axes of points that links carry, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
+    asked = asked_points(model, links, points)
+    return _vectors(model, state, "eval_frame_velocities", asked, 3, False, out, output=int(MIXED))
+
+
+# -------------------------------------------------------------------------------------------------- accelerations
+
+
+def link_accelerations(
+    model, state, joint_acceleration=None, *, repr=None, out_repr=MIXED, out: wp.array | None = None
+) -> wp.array:
+    """Accelerations of all links: the time derivatives of :func:`link_velocities`, ``J nu_dot + J_dot nu``.
+
+    Gravity plays no role.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        joint_acceleration: nu_dot [m/s^2 or rad/s^2], ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
+        repr: :class:`VelRepr` of nu of floating bases, whose time derivative is given; None: as ``joint_qd``.
+        out_repr: :class:`VelRepr` of the links' velocities, whose time derivatives are returned: MIXED gives the classical
+            acceleration of the link frame's origin, BODY and INERTIAL spatial ones (Featherstone 2008, section 2.11).
+        out: written; a new array by default.
+
+    Returns:
+        [m/s^2] and [rad/s^2], ``[articulation_count, max_links, 6]``; links that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation; numbers that are not finite.
+        TypeError: an array of the wrong scalar type.
+    """
+    return _accelerations(model, state, every_link(model), False, joint_acceleration, repr, out_repr, out)
+
+
+def link_acceleration(
+    model, state, link, joint_acceleration=None, *, repr=None, out_repr=MIXED, out: wp.array | None = None
+) -> wp.array:
+    """Acceleration of a link, ``[articulation_count, 6]``; see :func:`link_accelerations` and :func:`frame_transform`."""
+    asked = asked_link(model, link)
+    return _accelerations(model, state, asked, True, joint_acceleration, repr, out_repr, out)
+
+
+def frame_acceleration(
+    model, state, frame, joint_acceleration=None, *, repr=None, out_repr=MIXED, out: wp.array | None = None
+) -> wp.array:
+    """Acceleration of a frame, ``[articulation_count, 6]``; see :func:`link_accelerations` and :func:`frame_transform`."""
+    asked = asked_frames(model, [frame])
+    return _accelerations(model, state, asked, True, joint_acceleration, repr, out_repr, out)
+
+
+def link_bias_accelerations(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Accelerations of all links while nu is constant, ``J_dot nu``, ``[articulation_count, max_links, 6]``.
+
+    See :func:`link_accelerations`. They depend on `repr`, as it says which velocities are constant.
+    """
+    return link_accelerations(model, state, repr=repr, out_repr=out_repr, out=out)
+
+
+def link_bias_acceleration(model, state, link, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Acceleration of a link while nu is constant, ``J_dot nu``, ``[articulation_count, 6]``; see :func:`link_accelerations`."""
+    return link_acceleration(model, state, link, repr=repr, out_repr=out_repr, out=out)
+
+
+def frame_bias_acceleration(model, state, frame, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
+    """Acceleration of a frame while nu is constant, ``J_dot nu``, ``[articulation_count, 6]``; see :func:`link_accelerations`."""
+    return frame_acceleration(model, state, frame, repr=repr, out_repr=out_repr, out=out)
+
+
+def point_bias_accelerations(model, state, links, points, *, repr=None, out: wp.array | None = None) -> wp.array:
+    """Accelerations [m/s^2] in world axes of points that links carry while nu is constant, ``[articulation_count, n, 3]``.
+
+    See :func:`point_positions` and :func:`link_accelerations`.
+    """
+    base = representation(repr)
+    still = dof_vector(model, None, "joint_acceleration", "acceleration")
+    return _vectors(
+        model, state, "eval_frame_accelerations", asked_points(model, links, points), 3, False, out, [still],
+        base=base, output=int(MIXED),
+    )  # fmt: skip
+
+
+def _accelerations(model, state, asked, single: bool, joint_acceleration, repr, out_repr, out) -> wp.array:
+    base, output = representation(repr), output_representation(out_repr, "out_repr")
+    given = dof_vector(model, joint_acceleration, "joint_acceleration", "acceleration")
+    return _vectors(model, state, "eval_frame_accelerations", asked, 6, single, out, [given], base=base, output=output)

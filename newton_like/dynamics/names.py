@@ -1,0 +1,249 @@
+"""Names and indices of the links, joints and frames of articulations.
+
+Links and joints of an articulation are numbered as its joints, from the root to the leaves: link i is what joint i moves. These are the
+rows of everything that `newton_like.dynamics` gives, and the same for all articulations of one shape. Frames are the sites of an
+articulation's links (:meth:`ModelBuilder.add_site`).
+
+A name is a label, or what follows a slash in it: ``"base"`` finds ``"robot_3/base"``, where no other label of the articulation ends so.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from newton_like.coercion import as_index, as_list
+from newton_like.types import ShapeFlags
+
+
+class Names:
+    """Labels of every articulation of a model, as of one version of it.
+
+    Attributes:
+        start, count: first joint, and number of joints, of each articulation.
+        child: body that each joint of the model moves.
+    """
+
+    def __init__(self, model):
+        self.model_labels = {"joint": model.joint_label, "link": model.body_label, "frame": model.shape_label}
+        self.version = model.version
+        self.start = model.articulation_start.numpy()[: model.articulation_count].astype(int)
+        self.count = model.articulation_end.numpy().astype(int) - self.start
+        self.child = model.joint_child.numpy().astype(int)
+        site = (model.shape_flags.numpy() & int(ShapeFlags.SITE)) != 0
+        body = model.shape_body.numpy()
+        articulation, link = np.full(model.body_count, -1), np.full(model.body_count, -1)
+        for a, (s, n) in enumerate(zip(self.start, self.count, strict=True)):
+            articulation[self.child[s : s + n]] = a
+            link[self.child[s : s + n]] = np.arange(n)
+        sites = np.flatnonzero(site & (body >= 0))
+        sites = sites[articulation[body[sites]] >= 0]
+        order = np.argsort(articulation[body[sites]], kind="stable")
+        self.sites = sites[order]
+        self.site_link = link[body[self.sites]]
+        self.site_start = np.searchsorted(articulation[body[self.sites]], np.arange(len(self.start) + 1))
+        self._found: dict = {}
+
+    @cached_property
+    def labels(self) -> dict[str, list[tuple[str, ...]]]:
+        """Labels of the joints, links and frames of each articulation."""
+        return {kind: [self._of(kind, a) for a in range(len(self.start))] for kind in self.model_labels}
+
+    def _of(self, kind: str, a: int) -> tuple[str, ...]:
+        joints = slice(self.start[a], self.start[a] + self.count[a])
+        if kind == "joint":
+            return tuple(self.model_labels["joint"][joints])
+        indices = self.child[joints] if kind == "link" else self.sites[self.site_start[a] : self.site_start[a + 1]]
+        return tuple(self.model_labels[kind][i] for i in indices)
+
+    def matches(self, kind: str, name: str, a: int) -> tuple[int, ...]:
+        """Indices of the joints, links or frames of an articulation that a name may mean."""
+        labels = self.labels[kind][a]
+        key = (labels, name)
+        if key not in self._found:
+            whole = tuple(i for i, label in enumerate(labels) if label == name)
+            self._found[key] = whole or tuple(i for i, label in enumerate(labels) if label.endswith(f"/{name}"))
+        return self._found[key]
+
+    def only(self, kind: str, name: str, a: int) -> int | None:
+        """The one joint, link or frame of an articulation of that name; None: it has none.
+
+        Raises:
+            ValueError: several have the name.
+        """
+        found = self.matches(kind, name, a)
+        if len(found) > 1:
+            raise ValueError(f"{kind} {name!r} is ambiguous in articulation {a}: indices {list(found)}; give an index")
+        return found[0] if found else None
+
+
+_names: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def names_of(model) -> Names:
+    """The labels of a model, read anew after :meth:`Model.notify_changed`."""
+    names = _names.get(model)
+    if names is None or names.version != model.version:
+        names = _names[model] = Names(model)
+    return names
+
+
+def as_link_index(index, what: str, count: int) -> int:
+    """An index of a joint, link or frame.
+
+    Raises:
+        TypeError: it is no integer, and no name either.
+        IndexError: it is not below `count`.
+    """
+    if isinstance(index, bool) or not isinstance(index, int | np.integer):
+        raise TypeError(f"{what} must be a name or an index, not {index!r}")
+    return as_index(index, what, count)
+
+
+def unknown(kind: str, name: str, labels, where: str) -> KeyError:
+    """The error for a name that nothing has."""
+    close = get_close_matches(name, [*dict.fromkeys([*labels, *(x.rpartition("/")[2] for x in labels)])], 3, 0.5)
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {_listed(labels)}"
+    return KeyError(f"no {kind} {name!r} in {where}; {hint}")
+
+
+def _listed(labels, most: int = 8) -> str:
+    shown = [*labels][:most]
+    return ", ".join(map(repr, shown)) + (", ..." if len(labels) > most else "") if shown else "none"
+
+
+def _labels(model, kind: str, articulation) -> tuple[str, ...]:
+    return names_of(model).labels[kind][as_index(articulation, "articulation", model.articulation_count)]
+
+
+def index_of(model, kind: str, name, articulation: int = 0) -> int:
+    """The index of a joint, link or frame of an articulation, from its name or that index."""
+    labels = _labels(model, kind, articulation)
+    if not isinstance(name, str):
+        return as_link_index(name, kind, len(labels))
+    index = names_of(model).only(kind, name, articulation)
+    if index is None:
+        raise unknown(kind, name, labels, f"articulation {articulation}")
+    return index
+
+
+def _indices(model, kind: str, names, articulation) -> list[int]:
+    if isinstance(names, str):
+        raise TypeError(f"names must be a list of names, not the text {names!r}")
+    return [index_of(model, kind, name, articulation) for name in as_list(names, "names", "names")]
+
+
+def _names_at(model, kind: str, indices, articulation) -> list[str]:
+    labels = _labels(model, kind, articulation)
+    if indices is None:
+        return list(labels)
+    return [labels[as_index(i, f"{kind} index", len(labels))] for i in as_list(indices, "indices", "integers")]
+
+
+def link_names(model, indices=None, articulation: int = 0) -> list[str]:
+    """Labels of the links of an articulation.
+
+    Args:
+        model: the :class:`Model`.
+        indices: of which links; all by default.
+        articulation: which one; the first by default. All of one shape number their links alike.
+
+    Raises:
+        IndexError: an index does not exist.
+    """
+    return _names_at(model, "link", indices, articulation)
+
+
+def joint_names(model, indices=None, articulation: int = 0) -> list[str]:
+    """Labels of the joints of an articulation; see :func:`link_names`."""
+    return _names_at(model, "joint", indices, articulation)
+
+
+def frame_names(model, indices=None, articulation: int = 0) -> list[str]:
+    """Labels of the sites of an articulation's links; see :func:`link_names`."""
+    return _names_at(model, "frame", indices, articulation)
+
+
+def link_index(model, name: str, articulation: int = 0) -> int:
+    """Index of a link among those of its articulation.
+
+    Args:
+        model: the :class:`Model`.
+        name: its label, or the end of it behind a slash. An index is given back.
+        articulation: which one; the first by default.
+
+    Raises:
+        KeyError: no link has that name; similar ones are named.
+        ValueError: several have it.
+        IndexError: an index, or the articulation, does not exist.
+    """
+    return index_of(model, "link", name, articulation)
+
+
+def joint_index(model, name: str, articulation: int = 0) -> int:
+    """Index of a joint among those of its articulation; see :func:`link_index`."""
+    return index_of(model, "joint", name, articulation)
+
+
+def frame_index(model, name: str, articulation: int = 0) -> int:
+    """Index of a site among those of an articulation's links; see :func:`link_index`."""
+    return index_of(model, "frame", name, articulation)
+
+
+def link_indices(model, names, articulation: int = 0) -> list[int]:
+    """Indices of several links; see :func:`link_index`."""
+    return _indices(model, "link", names, articulation)
+
+
+def joint_indices(model, names, articulation: int = 0) -> list[int]:
+    """Indices of several joints; see :func:`link_index`."""
+    return _indices(model, "joint", names, articulation)
+
+
+def frame_indices(model, names, articulation: int = 0) -> list[int]:
+    """Indices of several frames; see :func:`link_index`."""
+    return _indices(model, "frame", names, articulation)
+
+
+def link_bodies(model, articulation: int = 0) -> np.ndarray:
+    """Bodies of the model that are the links of an articulation: where they stand in ``body_mass`` and its like, ``[links]``."""
+    names, a = names_of(model), as_index(articulation, "articulation", model.articulation_count)
+    return names.child[names.start[a] : names.start[a] + names.count[a]].copy()
+
+
+def frame_link(model, name, articulation: int = 0) -> int:
+    """Index of the link that a frame stands on; see :func:`frame_index`."""
+    names, i = names_of(model), index_of(model, "frame", name, articulation)
+    return int(names.site_link[names.site_start[articulation] + i])
+
+
+def frame_offset(model, name, articulation: int = 0) -> np.ndarray:
+    """Pose of a frame seen from its link: position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
+    names, i = names_of(model), index_of(model, "frame", name, articulation)
+    shape = names.sites[names.site_start[articulation] + i]
+    return model.shape_transform.numpy()[shape].astype(np.float64)
+
+
+def joint_dofs(model, joint, articulation: int = 0) -> slice:
+    """Degrees of freedom of a joint among those of its articulation: its columns of Jacobians and dense matrices.
+
+    Args:
+        model: the :class:`Model`.
+        joint: name or index.
+        articulation: which one; the first by default.
+    """
+    return _span(model, model.joint_qd_start.numpy(), joint, articulation)
+
+
+def joint_coords(model, joint, articulation: int = 0) -> slice:
+    """Coordinates of a joint among those of its articulation; see :func:`joint_dofs`."""
+    return _span(model, model.joint_q_start.numpy(), joint, articulation)
+
+
+def _span(model, starts: np.ndarray, joint, articulation) -> slice:
+    i = index_of(model, "joint", joint, articulation)
+    first = int(names_of(model).start[articulation])
+    return slice(int(starts[first + i] - starts[first]), int(starts[first + i + 1] - starts[first]))

@@ -1,0 +1,325 @@
+"""Points on the links of a model that can touch the ground: where they come from, and their kinematics."""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_index
+from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.geometry.transforms import quat_rotate
+from newton_like.kernels.tree import MIXED
+from newton_like.model.batched import Field, Program, batches
+from newton_like.types import GeoType, ShapeFlags, VelRepr
+
+SPHERE_POINTS = 32
+"""Points on a sphere, capsule or ellipsoid, unless told otherwise."""
+
+RIM_POINTS = 8
+"""Points on a rim of a cylinder or cone, unless told otherwise."""
+
+
+class _Table:
+    """On which body of a batch each contact point is, -2 for none, and the world last: integers for programs.
+
+    Tables of the same content are one object, so that programs with it are one program.
+    """
+
+    def __init__(self, bodies: dict[int, np.ndarray], count: int):
+        self.bodies, self.count = bodies, count
+
+    def of(self, batch) -> dict:
+        """``points`` and ``point_body``."""
+        return {"points": self.count, "point_body": self.bodies[int(batch.articulations[0])]}
+
+
+_tables: WeakValueDictionary = WeakValueDictionary()
+
+
+def _table(bodies: dict[int, np.ndarray], count: int) -> _Table:
+    key = (count, *((a, rows.tobytes()) for a, rows in bodies.items()))
+    table = _tables.get(key)
+    if table is None:
+        table = _tables[key] = _Table(bodies, count)
+    return table
+
+
+class ContactPoints:
+    """Points on links, in the same order for every articulation: by link, and within a link as they were given.
+
+    By default they are taken from the shapes that collide: the corners of boxes, the vertices of convex hulls of meshes,
+    points spread evenly over spheres, ellipsoids and the caps of capsules, and points on the rims of cylinders and cones
+    (and the tips of cones).
+
+    Args:
+        model: the :class:`Model`.
+        points: in place of those of the shapes: for bodies, by label (all bodies that have it) or index, places in the
+            link frame [m], ``[n, 3]``.
+        sphere_points: number of points on a sphere, ellipsoid or capsule.
+        rim_points: number of points on a rim.
+
+    Attributes:
+        count: points of the articulation that has most.
+        link: link of each point, numbered as the joints of the articulation, -1 where an articulation has no point,
+            ``[articulation_count, count]``.
+        position: place in the link frame [m], ``[articulation_count, count, 3]``.
+
+    Raises:
+        KeyError: no body has a label.
+        IndexError: a body does not exist.
+        ValueError: a body outside of articulations; places of the wrong shape or not finite; too few points for a shape.
+    """
+
+    def __init__(
+        self, model, points: dict | None = None, *, sphere_points: int = SPHERE_POINTS, rim_points: int = RIM_POINTS
+    ):
+        self.model = model
+        articulation, link = _owners(model)
+        if points is None:
+            sphere_points = as_index(sphere_points, "sphere_points", 2**31, lowest=4)
+            rim_points = as_index(rim_points, "rim_points", 2**31, lowest=3)
+            body, place = _points_of_shapes(model, articulation, sphere_points, rim_points)
+        else:
+            body, place = _given_points(model, articulation, points)
+        order = np.lexsort((np.arange(len(body)), link[body], articulation[body]))
+        self._arrange(articulation[body][order], link[body][order], place[order])
+
+    def _arrange(self, articulation, link, place) -> None:
+        """Gives every point a slot: the articulations of a batch have theirs on the same links."""
+        model = self.model
+        links = max(model.max_joints_per_articulation, 1)
+        counts = np.zeros((model.articulation_count, links), dtype=np.int64)
+        np.add.at(counts, (articulation, link), 1)
+        slots, bodies = np.zeros_like(counts), {}
+        for batch in batches(model):
+            most = counts[batch.articulations].max(axis=0)
+            slots[batch.articulations] = np.cumsum(most) - most
+            bodies[int(batch.articulations[0])] = np.repeat(np.arange(links), most)
+        self.count = max((len(rows) for rows in bodies.values()), default=0)
+        self.link = np.full((model.articulation_count, self.count), -1, dtype=np.int32)
+        self.position = np.zeros((model.articulation_count, self.count, 3))
+        flat = articulation * links + link
+        first = np.concatenate([[0], np.cumsum(counts.ravel())])[flat]
+        slot = slots.ravel()[flat] + np.arange(len(flat)) - first
+        self.link[articulation, slot] = link
+        self.position[articulation, slot] = place
+        padded = {}
+        for a, rows in bodies.items():
+            whole = np.full(self.count + 1, -2, dtype=np.int32)
+            whole[: len(rows)], whole[-1] = rows, -1
+            padded[a] = whole
+        self.table = _table(padded, self.count)
+        # frames of the programs have one more, the world's
+        offsets = np.concatenate([self.position, np.zeros((model.articulation_count, 1, 3))], axis=1)
+        self.offsets = wp.array(offsets.reshape(model.articulation_count, -1), dtype=model.dtype, device=model.device)
+        self.on = wp.array((self.link >= 0).astype(np.float64), dtype=model.dtype, device=model.device)
+        self.links = wp.array(self.link, dtype=wp.int32, device=model.device)
+
+    @property
+    def offset_field(self) -> Field:
+        """What `offsets` holds."""
+        return Field("offset", "articulations", 3 * (self.count + 1))
+
+
+def check_points(model, points: ContactPoints) -> ContactPoints:
+    """The points, if they are this model's.
+
+    Raises:
+        TypeError: they are no :class:`ContactPoints`.
+        ValueError: of another model.
+    """
+    if not isinstance(points, ContactPoints):
+        raise TypeError(f"points must be ContactPoints(model), not {type(points).__name__}")
+    if points.model is not model:
+        raise ValueError("points belong to another model; make ContactPoints(model) of this one")
+    return points
+
+
+def _owners(model) -> tuple[np.ndarray, np.ndarray]:
+    """Articulation and link of every body, -1 for bodies outside of articulations."""
+    start, end = model.articulation_start.numpy(), model.articulation_end.numpy()
+    child = model.joint_child.numpy()
+    articulation = np.full(model.body_count, -1, dtype=np.int64)
+    link = np.full(model.body_count, -1, dtype=np.int64)
+    for a in range(model.articulation_count):
+        bodies = child[start[a] : end[a]]
+        articulation[bodies] = a
+        link[bodies] = np.arange(len(bodies))
+    return articulation, link
+
+
+def _given_points(model, articulation, points) -> tuple[np.ndarray, np.ndarray]:
+    labels: dict[str, list[int]] = {}
+    for body, label in enumerate(model.body_label):
+        labels.setdefault(label, []).append(body)
+    if not hasattr(points, "items"):
+        raise TypeError(f"points must map bodies to places in their link frames, not be a {type(points).__name__}")
+    bodies, places = [np.zeros(0, dtype=np.int64)], [np.zeros((0, 3))]
+    for key, given in points.items():
+        place = np.asarray(given, dtype=np.float64)
+        if place.ndim != 2 or place.shape[1] != 3 or not np.isfinite(place).all():
+            raise ValueError(f"points of body {key!r} must be finite numbers [n, 3], not of shape {place.shape}")
+        if isinstance(key, str):
+            if key not in labels:
+                raise KeyError(f"points: no body has the label {key!r}")
+            chosen = labels[key]
+        else:
+            chosen = [as_index(key, "points: body", model.body_count)]
+        for body in chosen:
+            if articulation[body] < 0:
+                raise ValueError(f"points: body '{model.body_label[body]}' (index {body}) belongs to no articulation")
+            bodies.append(np.full(len(place), body))
+            places.append(place)
+    return np.concatenate(bodies), np.concatenate(places)
+
+
+def _points_of_shapes(model, articulation, sphere_points: int, rim_points: int) -> tuple[np.ndarray, np.ndarray]:
+    body, kind = model.shape_body.numpy(), model.shape_type.numpy()
+    flags, scale = model.shape_flags.numpy(), model.shape_scale.numpy().astype(np.float64)
+    pose = model.shape_transform.numpy().astype(np.float64)
+    first, count = model.shape_hull_first.numpy(), model.shape_hull_count.numpy()
+    hulls = model.hull_points.numpy().astype(np.float64)
+    shapes = np.flatnonzero((body >= 0) & ((flags & int(ShapeFlags.COLLIDE_SHAPES)) != 0))
+    shapes = shapes[articulation[body[shapes]] >= 0]
+    known: dict = {}
+    local = [np.zeros((0, 3))]
+    for s in shapes:
+        key = (int(kind[s]), tuple(scale[s]), int(first[s]), int(count[s]))
+        if key not in known:
+            hull = hulls[first[s] : first[s] + count[s]]
+            known[key] = _points_of_shape(GeoType(key[0]), scale[s], hull, sphere_points, rim_points)
+        local.append(known[key])
+    of = np.repeat(shapes, [len(p) for p in local[1:]])
+    places = pose[of, :3] + quat_rotate(pose[of, 3:], np.concatenate(local))
+    return body[of].astype(np.int64), places
+
+
+def _points_of_shape(kind: GeoType, scale, hull, sphere_points: int, rim_points: int) -> np.ndarray:
+    """Points of a shape in its frame, ``[n, 3]``."""
+    if kind == GeoType.BOX:
+        return scale * np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=np.float64)
+    if kind == GeoType.SPHERE:
+        return scale[0] * _on_sphere(sphere_points)
+    if kind == GeoType.ELLIPSOID:
+        return scale * _on_sphere(sphere_points)
+    if kind == GeoType.CAPSULE:
+        caps = _on_sphere(sphere_points)
+        return scale[0] * caps + np.where(caps[:, 2:] > 0.0, scale[1], -scale[1]) * np.array([0.0, 0.0, 1.0])
+    angle = 2.0 * np.pi * np.arange(rim_points) / rim_points
+    rim = np.stack([scale[0] * np.cos(angle), scale[0] * np.sin(angle), np.full(rim_points, -scale[1])], axis=1)
+    if kind == GeoType.CYLINDER:
+        return np.concatenate([rim, rim * [1.0, 1.0, -1.0]])
+    if kind == GeoType.CONE:
+        return np.concatenate([rim, [[0.0, 0.0, scale[1]]]])
+    return hull
+
+
+def _on_sphere(n: int) -> np.ndarray:
+    """Directions spread evenly: a Fibonacci spiral (Gonzalez 2010) with a point on each pole."""
+    z = np.linspace(1.0, -1.0, n)
+    angle = np.pi * (3.0 - np.sqrt(5.0)) * np.arange(n)
+    r = np.sqrt(np.maximum(0.0, 1.0 - z * z))
+    return np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1)
+
+
+def _rate_rows(model, template) -> dict[str, int]:
+    return {"subspace_rate": 6 * template.dofs}
+
+
+def _frames(points: ContactPoints, name: str, inputs, size, components: int, row: str = "vector", rows=None, **asked):
+    """A program over the points as frames of their links, with the axes of these."""
+    fields = (*inputs, points.offset_field)
+    program = Program(name, fields, (Field(row, "articulations", size),), rows, tables=points.table)
+    return program.ask(components=components, offset_size=3, **asked)
+
+
+def contact_point_positions(model, state, points: ContactPoints, *, out=None) -> wp.array:
+    """Places of contact points in the world.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        points: the :class:`ContactPoints`.
+        out: written; a new array by default.
+
+    Returns:
+        [m], ``[articulation_count, points.count, 3]``. Where ``points.link`` is -1 the numbers mean nothing.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; points of another model.
+        TypeError: an array of the wrong scalar type.
+    """
+    n = check_points(model, points).count
+    program = _frames(points, "eval_frame_transforms", (Q,), 3 * n, 3)
+    return evaluate(model, program, [*state_arrays(model, state, False), points.offsets], [(n, 3)], out)
+
+
+def contact_point_poses(model, state, points: ContactPoints, *, out=None) -> wp.array:
+    """Poses of the frames at contact points that have the axes of their links: position [m] and quaternion.
+
+    Arguments and errors as for :func:`contact_point_positions`; returns ``[articulation_count, points.count, 7]``.
+    """
+    n = check_points(model, points).count
+    program = _frames(points, "eval_frame_transforms", (Q,), 7 * n, 7)
+    return evaluate(model, program, [*state_arrays(model, state, False), points.offsets], [(n, 7)], out)
+
+
+def contact_point_velocities(model, state, points: ContactPoints, *, out=None) -> wp.array:
+    """Velocities of contact points: time derivatives of their places in the world.
+
+    Arguments (``state.joint_qd`` counts too) and errors as for :func:`contact_point_positions`; returns [m/s],
+    ``[articulation_count, points.count, 3]``.
+    """
+    n = check_points(model, points).count
+    program = _frames(points, "eval_frame_velocities", (Q, V), 3 * n, 3, output=MIXED)
+    return evaluate(model, program, [*state_arrays(model, state), points.offsets], [(n, 3)], out)
+
+
+def contact_point_jacobians(
+    model, state, points: ContactPoints, *, repr=None, out_repr=VelRepr.MIXED, out=None
+) -> wp.array:
+    """Free-floating Jacobians of the frames at contact points that have the axes of their links: ``twist = J nu``.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        points: the :class:`ContactPoints`.
+        repr: :class:`VelRepr` of the velocity of floating bases in nu; None: as ``joint_qd``.
+        out_repr: :class:`VelRepr` of the frames' twists. In ``MIXED`` the first three rows give the points' velocities.
+        out: written; a new array by default.
+
+    Returns:
+        ``[articulation_count, points.count, 6, max_dofs_per_articulation]``. Where ``points.link`` is -1 the numbers mean
+        nothing.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; points of another model; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    n = check_points(model, points).count
+    asked = {"base": representation(repr), "output": _frame_representation(out_repr)}
+    size = 6 * n * columns(model)
+    program = _frames(points, "eval_frame_jacobians", (Q,), size, 6, "matrix", **asked)
+    inputs = [*state_arrays(model, state, False), points.offsets]
+    return evaluate(model, program, inputs, [(n, 6, columns(model))], out)
+
+
+def contact_point_jacobian_derivatives(
+    model, state, points: ContactPoints, *, repr=None, out_repr=VelRepr.MIXED, out=None
+) -> wp.array:
+    """Time derivatives of :func:`contact_point_jacobians` at ``state.joint_qd``. Arguments, shape and errors as there."""
+    n = check_points(model, points).count
+    asked = {"base": representation(repr), "output": _frame_representation(out_repr)}
+    size = 6 * n * columns(model)
+    program = _frames(points, "eval_frame_jacobian_derivatives", (Q, V), size, 6, "matrix", _rate_rows, **asked)
+    inputs = [*state_arrays(model, state), points.offsets]
+    return evaluate(model, program, inputs, [(n, 6, columns(model))], out)
+
+
+def _frame_representation(value) -> int:
+    kind = representation(value, "out_repr")
+    if kind == 0:
+        raise ValueError("out_repr=None: a contact point has no joint of its own; use one of VelRepr")
+    return kind

@@ -1,0 +1,207 @@
+"""Integrators of the equations of motion, on the manifold of the joints' coordinates.
+
+Coordinates advance by increments in the Lie algebra of every joint, from where they are at the start of the step: angles and
+displacements add up, and turns are rotation vectors whose rates the inverse differential of the exponential map makes of angular
+velocities (Munthe-Kaas 1999). So a method of order p for ordinary differential equations has order p here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from weakref import WeakKeyDictionary
+
+import warp as wp
+
+from newton_like.coercion import as_number
+from newton_like.dynamics.common import Q, V, columns
+from newton_like.dynamics.soft_contact import SoftContact, check_contact
+from newton_like.dynamics.system import constants, motion_rate
+from newton_like.kinematics import eval_fk
+from newton_like.launch import active_tape
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program, run
+from newton_like.types import VelRepr
+
+_WEIGHTS = Field("weights", "all", 4)
+_STAGE = Program(
+    "eval_stage",
+    (
+        Q, V, Field("rate", "dofs"), Field("acceleration", "articulations", columns), Field("rate_total", "dofs"),
+        Field("acceleration_total", "dofs"), _WEIGHTS,
+    ),
+    (
+        Field("next_q", "coords"), Field("next_v", "dofs"), Field("next_rate", "dofs"), Field("next_rate_total", "dofs"),
+        Field("next_acceleration_total", "dofs"),
+    ),
+    lambda model, template: {"u": template.dofs},
+)  # fmt: skip
+
+
+def _increment(size: int) -> Program:
+    inputs = [Field(name, "articulations", size) for name in ("vector", "rate", "rate_total")]
+    outputs = [Field(name, "articulations", size) for name in ("next_v", "next_rate_total")]
+    return Program("eval_increment", (*inputs, _WEIGHTS), tuple(outputs)).ask(other=size)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What a stage adds to the start, in time steps: `last` times the last rates and `total` times the sum of rates so far, after
+    `share` times the last rates were added to that; `new` times the new velocities."""
+
+    last: float
+    total: float
+    share: float
+    new: float = 0.0
+
+
+_METHODS = {
+    "semi_implicit": (_Stage(1.0, 0.0, 0.0, 1.0),),
+    "explicit": (_Stage(1.0, 0.0, 0.0),),
+    "heun": (_Stage(1.0, 0.0, 0.5), _Stage(0.5, 1.0, 0.0)),
+    "rk4": (
+        _Stage(0.5, 0.0, 1.0 / 6.0),
+        _Stage(0.5, 0.0, 1.0 / 3.0),
+        _Stage(1.0, 0.0, 1.0 / 3.0),
+        _Stage(1.0 / 6.0, 1.0, 0.0),
+    ),
+}
+"""Tableaus: explicit Euler, Heun (1900), Kutta (1901). Semi-implicit Euler moves by the new velocities alone."""
+
+
+class _Buffers:
+    """Arrays of the stages of a step, used again from step to step."""
+
+    def __init__(self, model, requires_grad: bool):
+        self.model, self.requires_grad, self.made = model, requires_grad, {}
+
+    def get(self, name: str, shape) -> wp.array:
+        """An array of that name; with gradients always a new one, which the tape may keep."""
+        key = (name, shape)
+        if self.requires_grad or key not in self.made:
+            array = wp.zeros(shape, dtype=self.model.dtype, device=self.model.device, requires_grad=self.requires_grad)
+            if self.requires_grad:
+                return array
+            self.made[key] = array
+        return self.made[key]
+
+
+_buffers: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def _buffers_for(model, arrays) -> _Buffers:
+    masses = (model.body_mass, model.body_com, model.body_inertia)
+    if active_tape() is not None and any(a.requires_grad for a in (*arrays, *masses)):
+        return _Buffers(model, True)
+    if model not in _buffers:
+        _buffers[model] = _Buffers(model, False)
+    return _buffers[model]
+
+
+def integrate(
+    model,
+    state_in,
+    state_out,
+    dt: float,
+    method: str = "semi_implicit",
+    *,
+    joint_forces=None,
+    link_forces=None,
+    link_forces_repr=VelRepr.COM,
+    contact: SoftContact | None = None,
+    contact_state: wp.array | None = None,
+    contact_state_out: wp.array | None = None,
+    **options,
+) -> None:
+    """Advances coordinates, velocities and contact state by a time step.
+
+    Forces between bodies and stiff forces of joints are no part of it but for `contact` and the passive forces of
+    :func:`velocity_rate`, and are all explicit: the step must be short against their time constants.
+
+    ================= ===== =================================== ================================================
+    method            order evaluations of the forward dynamics
+    ================= ===== =================================== ================================================
+    ``semi_implicit`` 1     1                                   velocities first, then coordinates by the new ones
+    ``explicit``      1     1                                   Euler
+    ``heun``          2     2                                   trapezoidal predictor and corrector
+    ``rk4``           4     4                                   the classical Runge-Kutta method
+    ================= ===== =================================== ================================================
+
+    Args:
+        model: the :class:`Model`.
+        state_in: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state_out: written: ``joint_q``, ``joint_qd``, and ``body_q``, ``body_qd`` by :func:`newton_like.eval_fk`. May be
+            ``state_in``, but for gradients.
+        dt: time step [s].
+        method: see the table.
+        joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`, constant over the step; or functions
+            of a state (anything with ``joint_q`` and ``joint_qd``) that give them at every stage.
+        contact: a :class:`SoftContact`, whose forces are added to those on the links; none by default.
+        contact_state: its state, see :func:`soft_contact_forces`.
+        contact_state_out: written; may be ``contact_state``, but for gradients, and is by default.
+        **options: ``passive``, ``friction_speed`` of :func:`velocity_rate`, and ``forward_method``, its ``method``.
+
+    Raises:
+        ValueError: an unknown method; a time step that is not positive and finite; an array of the wrong shape or device; a
+            contact without its state, or the other way round.
+        TypeError: an array of the wrong scalar type.
+    """
+    if method not in _METHODS:
+        raise ValueError(f"method={method!r} is unknown; use one of {', '.join(map(repr, _METHODS))}")
+    dt = as_number(dt, "dt")
+    if dt <= 0.0:
+        raise ValueError(f"dt {dt} must be above 0")
+    if "forward_method" in options:
+        options["method"] = options.pop("forward_method")
+    start = _checked(model, state_in, "state_in")
+    end = _checked(model, state_out, "state_out")
+    slips = _contact_states(model, contact, contact_state, contact_state_out)
+    buffers = _buffers_for(model, [*start, *slips])
+    stage = SimpleNamespace(joint_q=start[0], joint_qd=start[1])
+    rate, slip = start[1], slips[0] if slips else None
+    totals, slip_total = (None, None), None
+    stages = _METHODS[method]
+    for i, weights in enumerate(stages):
+        forces = [f(stage) if callable(f) else f for f in (joint_forces, link_forces)]
+        acceleration, slip_rate = motion_rate(model, stage, *forces, contact, slip, link_forces_repr, **options)
+        numbers = (dt * weights.last, weights.total, dt * weights.new, dt * weights.share)
+        w = constants(numbers, model.dtype, str(model.device))
+        last = i + 1 == len(stages)
+        found = list(end) if last else [buffers.get(f"{name} {i}", a.shape) for name, a in zip("qv", end, strict=True)]
+        found += [buffers.get(f"{name} {i}", end[1].shape) for name in ("rate", "rate total", "acceleration total")]
+        if model.joint_dof_count:
+            # semi-implicit: what coordinates advance by is the new velocity
+            old = None if weights.new else rate
+            run(model, _STAGE, [*start, old, acceleration, *totals, w, *found])
+        stage = SimpleNamespace(joint_q=found[0], joint_qd=found[1])
+        rate, totals = found[2], (found[3], found[4])
+        if slips:
+            slip = slips[1] if last else buffers.get(f"slip {i}", contact.shape)
+            total = buffers.get(f"slip total {i}", contact.shape)
+            if slip.size:
+                size = contact.shape[1] * contact.shape[2]
+                run(model, _increment(size), [slips[0], slip_rate, slip_total, w, slip, total])
+            slip_total = total
+    if hasattr(state_out, "body_q"):
+        eval_fk(model, *end, state_out)
+
+
+def _checked(model, state, name: str) -> list[wp.array]:
+    return [
+        check_array(model, state.joint_q, f"{name}.joint_q", model.dtype, (model.joint_coord_count,)),
+        check_array(model, state.joint_qd, f"{name}.joint_qd", model.dtype, (model.joint_dof_count,)),
+    ]
+
+
+def _contact_states(model, contact, before, after) -> list[wp.array]:
+    """The contact states before and after the step; none without contact."""
+    if contact is None:
+        if before is not None or after is not None:
+            raise ValueError("contact_state is given without contact")
+        return []
+    check_contact(model, contact)
+    if before is None:
+        raise ValueError("contact needs contact_state; start with contact.state()")
+    after = before if after is None else after
+    names = ("contact_state", "contact_state_out")
+    return [check_array(model, a, n, model.dtype, contact.shape) for a, n in zip((before, after), names, strict=True)]

@@ -1,0 +1,367 @@
+"""Soft contact of the links of a model with the ground: Hunt and Crossley's law, and friction with a tangential state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_index, as_number
+from newton_like.dynamics.common import Q, V, evaluate, link_vectors, links, representation, state_arrays, to_device
+from newton_like.dynamics.contact_points import ContactPoints, check_points, contact_point_positions
+from newton_like.dynamics.terrain import FlatTerrain, PlaneTerrain, Terrain
+from newton_like.geometry.transforms import quat_rotate
+from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
+from newton_like.kernels.dynamics.terrain import touching_kernel
+from newton_like.kinematics import eval_fk
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program
+from newton_like.types import Axis, VelRepr
+
+
+@dataclass(frozen=True, eq=False)
+class SoftContactParameters:
+    """Constants of the contact law, see :func:`soft_contact_forces`: one number, or one for each articulation.
+
+    Attributes:
+        stiffness: K [N/m^(1+p)], above 0.
+        damping: D [N s/m^(1+q)], above 0.
+        mu: coefficient of friction, at least 0.
+        p: exponent of the stiffness, at least 0.
+        q: exponent of the damping, at least 0.
+
+    Raises:
+        ValueError: a number out of its range.
+        TypeError: no numbers.
+    """
+
+    stiffness: float | np.ndarray = 1.0e6
+    damping: float | np.ndarray = 2000.0
+    mu: float | np.ndarray = 0.5
+    p: float | np.ndarray = 0.5
+    q: float | np.ndarray = 0.5
+
+    def __post_init__(self):
+        for name in ("stiffness", "damping", "mu", "p", "q"):
+            try:
+                values = np.asarray(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError):
+                raise TypeError(f"{name} of a soft contact must be a number or one for each articulation") from None
+            positive = name in ("stiffness", "damping")
+            if (
+                values.ndim > 1
+                or not np.isfinite(values).all()
+                or (values < 0.0).any()
+                or (positive and not values.all())
+            ):
+                wanted = "above 0" if positive else "at least 0"
+                raise ValueError(f"{name} of a soft contact must be finite and {wanted}, one or [articulation_count]")
+
+    @property
+    def square_roots(self) -> bool:
+        """Whether both exponents are 1/2."""
+        return bool(np.all(np.asarray(self.p) == 0.5) and np.all(np.asarray(self.q) == 0.5))
+
+    def numbers(self, model) -> np.ndarray:
+        """K, D, mu, p, q of every articulation, ``[articulation_count, 5]``.
+
+        Raises:
+            ValueError: numbers for another count of articulations.
+        """
+        law = np.zeros((model.articulation_count, LAW))
+        for i, name in enumerate(("stiffness", "damping", "mu", "p", "q")):
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            if values.ndim and len(values) != model.articulation_count:
+                raise ValueError(
+                    f"{name} of a soft contact has {len(values)} numbers for {model.articulation_count} articulations"
+                )
+            law[:, i] = values
+        return law
+
+
+class SoftContact:
+    """What touches the ground, the ground, and the law between the two.
+
+    Args:
+        model: the :class:`Model`; its z axis points up.
+        points: the :class:`ContactPoints`, by default those of the shapes.
+        terrain: the ground, by default level at z = 0.
+        parameters: the :class:`SoftContactParameters`, by default those of :func:`estimate_soft_contact_parameters`.
+
+    Attributes:
+        points, terrain, parameters: as given.
+        law: the constants on the device, ``[articulation_count, 5]``: K, D, mu, p, q. Gradients reach them.
+
+    Raises:
+        TypeError: arguments of other classes.
+        ValueError: points of another model; an up axis other than z; an articulation count that does not fit.
+    """
+
+    def __init__(
+        self,
+        model,
+        points: ContactPoints | None = None,
+        terrain: Terrain | None = None,
+        parameters: SoftContactParameters | None = None,
+    ):
+        if model.up_axis != Axis.Z:
+            raise ValueError(
+                f"terrain has heights along z, but the model's up axis is {model.up_axis}; build it with Z up"
+            )
+        terrain = FlatTerrain() if terrain is None else terrain
+        if not isinstance(terrain, Terrain):
+            raise TypeError(
+                f"terrain must be FlatTerrain, PlaneTerrain or HeightfieldTerrain, not {type(terrain).__name__}"
+            )
+        self.model = model
+        self.points = ContactPoints(model) if points is None else check_points(model, points)
+        self.terrain = terrain
+        if parameters is None:
+            parameters = estimate_soft_contact_parameters(model, points=self.points)
+        if not isinstance(parameters, SoftContactParameters):
+            raise TypeError(f"parameters must be SoftContactParameters, not {type(parameters).__name__}")
+        self.parameters = parameters
+        self.law = wp.array(
+            parameters.numbers(model), dtype=model.dtype, device=model.device, requires_grad=model.requires_grad
+        )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of the contact state: a displacement [m] for each point."""
+        return self.model.articulation_count, self.points.count, 3
+
+    def state(self, requires_grad: bool = False) -> wp.array:
+        """A contact state without displacements, zeros ``[articulation_count, points.count, 3]``."""
+        return wp.zeros(self.shape, dtype=self.model.dtype, device=self.model.device, requires_grad=requires_grad)
+
+
+class SoftContactForces(NamedTuple):
+    """Results of :func:`soft_contact_forces`.
+
+    Attributes:
+        points: forces on the contact points [N], world axes, ``[articulation_count, points, 3]``.
+        state_rate: time derivative of the contact state [m/s], ``[articulation_count, points, 3]``.
+        depth: how deep the points are below the ground [m], along its normal, ``[articulation_count, points]``.
+        links: wrenches on the links, ``[articulation_count, max_joints_per_articulation, 6]``.
+    """
+
+    points: wp.array
+    state_rate: wp.array
+    depth: wp.array
+    links: wp.array
+
+
+def check_contact(model, contact: SoftContact) -> SoftContact:
+    """The soft contact, if it is this model's.
+
+    Raises:
+        TypeError: it is no :class:`SoftContact`.
+        ValueError: of another model.
+    """
+    if not isinstance(contact, SoftContact):
+        raise TypeError(f"contact must be a SoftContact(model, ...), not {type(contact).__name__}")
+    if contact.model is not model:
+        raise ValueError("contact belongs to another model; make SoftContact(model, ...) of this one")
+    return contact
+
+
+def soft_contact_forces(
+    model,
+    state,
+    contact: SoftContact,
+    contact_state=None,
+    *,
+    link_forces=None,
+    link_forces_repr=VelRepr.COM,
+    repr=VelRepr.COM,
+    out=None,
+) -> SoftContactForces:
+    """Forces of the ground on contact points, and what their tangential states do.
+
+    With the depth d of a point below the ground of normal n, its velocity v and its state m (m_t: tangential part):
+    ``f_n = max(0, K d^(1+p) + D d^q d')`` with ``d' = -n.v`` (Hunt and Crossley 1975), ``f_t = -(K d^p m_t + D d^q v_t)``,
+    scaled to ``mu f_n`` where it is larger, and ``m' = v_t`` where the point sticks, ``-(f_t + K d^p m_t) / (D d^q)`` where it
+    slips and ``-(K / D) m`` where it does not touch (Azad and Featherstone 2010).
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        contact: the :class:`SoftContact`.
+        contact_state: m [m], ``[articulation_count, points, 3]``; None: zeros.
+        link_forces: wrenches that are added to those of the ground in the result ``links``; shapes as for
+            :func:`forward_dynamics`.
+        link_forces_repr: :class:`VelRepr` of ``link_forces``.
+        repr: :class:`VelRepr` of the result ``links``.
+        out: four arrays to write to, in the order of the result; new ones by default.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; the contact of another model; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    n = check_contact(model, contact).points.count
+    if contact_state is not None:
+        contact_state = check_array(
+            model, to_device(model, contact_state, "contact_state"), "contact_state", model.dtype, contact.shape
+        )
+    given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
+    plane = isinstance(contact.terrain, PlaneTerrain)
+    points = None if plane else contact_point_positions(model, state, contact.points)
+    ground = contact.terrain.ground(model, points)
+    asked = SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * plane | GIVEN_WRENCHES * (wrenches is not None)
+    asked |= DENSE_WRENCHES * (given.kind == "articulations")
+    inputs = (
+        Q,
+        V,
+        contact.points.offset_field,
+        Field("point_on", "articulations", n),
+        Field("point_slip", "articulations", 3 * n),
+        Field("point_law", "articulations", LAW),
+        Field("point_ground", "all", 4) if plane else Field("point_ground", "articulations", 4 * n),
+        given,
+    )
+    outputs = (
+        Field("point_force", "articulations", 3 * n),
+        Field("point_slip_rate", "articulations", 3 * n),
+        Field("point_depth", "articulations", n),
+        Field("second", "articulations", lambda m: 6 * links(m)),
+    )
+    program = Program("eval_soft_contact", inputs, outputs, tables=contact.points.table).ask(
+        link=asked, output=_wrench_representation(repr, "repr"), given_as=_wrench_representation(link_forces_repr, "link_forces_repr"),
+        offset_size=3,
+    )  # fmt: skip
+    arrays = [
+        *state_arrays(model, state), contact.points.offsets, contact.points.on, contact_state, contact.law, ground, wrenches,
+    ]  # fmt: skip
+    shapes = [(n, 3), (n, 3), (n,), (links(model), 6)]
+    return SoftContactForces(*evaluate(model, program, arrays, shapes, out))
+
+
+def _wrench_representation(value, name: str) -> int:
+    kind = representation(value, name)
+    if kind == 0:
+        raise ValueError(f"{name}=None: a wrench on a link needs one of VelRepr")
+    return kind
+
+
+def link_contact_forces(
+    model, state, contact: SoftContact, contact_state=None, *, repr=VelRepr.COM, out=None
+) -> wp.array:
+    """Wrenches of the ground on the links, ``[articulation_count, max_joints_per_articulation, 6]``.
+
+    The result ``links`` of :func:`soft_contact_forces`, where arguments and errors are described.
+    """
+    arrays = None
+    if out is not None:
+        arrays = [*(wp.zeros(s, dtype=model.dtype, device=model.device) for s in _point_shapes(model, contact)), out]
+    return soft_contact_forces(model, state, contact, contact_state, repr=repr, out=arrays).links
+
+
+def _point_shapes(model, contact: SoftContact) -> list[tuple[int, ...]]:
+    whole = check_contact(model, contact).shape
+    return [whole, whole, whole[:2]]
+
+
+def in_contact(model, state, contact: SoftContact) -> wp.array:
+    """Which links touch the ground with at least one of their contact points.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        contact: the :class:`SoftContact`.
+
+    Returns:
+        Bools, ``[articulation_count, max_joints_per_articulation]``.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; the contact of another model.
+        TypeError: an array of the wrong scalar type.
+    """
+    depth = soft_contact_forces(model, state, contact).depth
+    result = wp.zeros((model.articulation_count, links(model)), dtype=wp.bool, device=model.device)
+    if result.size and depth.size:
+        wp.launch(
+            touching_kernel(model.dtype),
+            dim=result.shape,
+            inputs=[depth, contact.points.links],
+            outputs=[result],
+            device=model.device,
+        )
+    return result
+
+
+def estimate_soft_contact_parameters(
+    model,
+    static_friction: float = 0.5,
+    active_points: int = 4,
+    damping_ratio: float = 1.0,
+    max_penetration: float | None = None,
+    *,
+    points: ContactPoints | None = None,
+    p: float = 0.5,
+    q: float = 0.5,
+) -> SoftContactParameters:
+    """Constants with which every articulation, at rest on a few of its points, is a given depth below the ground.
+
+    ``K = (m g / active_points) / max_penetration^(1+p)`` and ``D = 2 damping_ratio sqrt(K m)``, m the mass of the articulation.
+
+    Args:
+        model: the :class:`Model`.
+        static_friction: mu.
+        active_points: number of points that carry the weight.
+        damping_ratio: 1 for about critical damping.
+        max_penetration: depth at rest [m]; by default 0.005 times twice the height of the centre of mass above the lowest
+            contact point, in the model's own pose ``model.joint_q``.
+        points: the :class:`ContactPoints` whose lowest counts there, by default those of the shapes.
+        p, q: exponents.
+
+    Returns:
+        Parameters with ``stiffness`` and ``damping`` for each articulation.
+
+    Raises:
+        ValueError: a number out of its range; an articulation without mass, without weight, or, where ``max_penetration`` is
+            not given, with no point below its centre of mass.
+        TypeError: no numbers.
+    """
+    active_points = as_index(active_points, "active_points", 2**31, lowest=1)
+    damping_ratio = as_number(damping_ratio, "damping_ratio")
+    if damping_ratio <= 0.0:
+        raise ValueError(f"damping_ratio {damping_ratio} must be above 0")
+    mass, com = _mass_and_com(model)
+    weight = mass * np.linalg.norm(model.gravity.numpy()[np.maximum(model.articulation_world.numpy(), 0)], axis=1)
+    for a in np.flatnonzero(weight <= 0.0)[:1]:
+        raise ValueError(
+            f"articulation '{model.articulation_label[a]}' (index {a}) has no weight; give parameters instead"
+        )
+    if max_penetration is None:
+        points = ContactPoints(model) if points is None else check_points(model, points)
+        places = contact_point_positions(model, model, points).numpy().astype(np.float64)
+        lowest = np.where(points.link >= 0, places[..., 2], np.inf).min(axis=1, initial=np.inf)
+        depth = 0.005 * 2.0 * (com[:, 2] - lowest)
+        for a in np.flatnonzero(~(np.isfinite(depth) & (depth > 0.0)))[:1]:
+            raise ValueError(
+                f"articulation '{model.articulation_label[a]}' (index {a}) has no contact point below its centre of mass; "
+                "give max_penetration"
+            )
+    else:
+        depth = as_number(max_penetration, "max_penetration")
+        if depth <= 0.0:
+            raise ValueError(f"max_penetration {depth} must be above 0")
+    stiffness = weight / active_points / depth ** (1.0 + as_number(p, "p"))
+    return SoftContactParameters(stiffness, 2.0 * damping_ratio * np.sqrt(stiffness * mass), static_friction, p, q)
+
+
+def _mass_and_com(model) -> tuple[np.ndarray, np.ndarray]:
+    """Mass and centre of mass of every articulation in the model's own pose, ``[articulation_count]`` and ``[.., 3]``."""
+    state = model.state(requires_grad=False)
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    pose, body_mass = state.body_q.numpy().astype(np.float64), model.body_mass.numpy().astype(np.float64)
+    places = pose[:, :3] + quat_rotate(pose[:, 3:], model.body_com.numpy().astype(np.float64))
+    start, end, child = model.articulation_start.numpy(), model.articulation_end.numpy(), model.joint_child.numpy()
+    mass, com = np.zeros(model.articulation_count), np.zeros((model.articulation_count, 3))
+    for a in range(model.articulation_count):
+        bodies = child[start[a] : end[a]]
+        mass[a] = body_mass[bodies].sum()
+        com[a] = body_mass[bodies] @ places[bodies] / max(mass[a], 1.0e-30)
+    return mass, com

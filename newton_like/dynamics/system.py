@@ -1,0 +1,269 @@
+"""A mechanism as a system of differential equations: passive joint forces, and rates of coordinates, velocities and contacts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import warp as wp
+
+from newton_like.coercion import as_number
+from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, state_arrays
+from newton_like.dynamics.forces import forward_dynamics
+from newton_like.dynamics.soft_contact import SoftContact, soft_contact_forces
+from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program
+from newton_like.types import VelRepr
+
+FRICTION_SPEED = 1.0e-3
+"""Joint speed [m/s or rad/s] from which static friction is whole."""
+
+_PASSIVE = {"friction": STATIC_FRICTION | VISCOUS_FRICTION, "limits": LIMITS, "springs": SPRINGS}
+
+
+def _spring_rows(model, template) -> dict[str, int]:
+    return {"target_q": template.coords, "error": template.dofs, "strain": template.dofs}
+
+
+_ONE = Field("weights", "all", 1)
+
+
+def _joint_program(force: Field) -> Program:
+    fields = (Q, V, force, Field("limit_stiffness", "dofs"), Field("limit_damping", "dofs"), _ONE)
+    return Program("eval_joint_forces", fields, (Field("vector", "articulations", columns),), _spring_rows)
+
+
+def coordinates(model) -> int:
+    """Coordinates of the articulation that has most."""
+    q = model.joint_q_start.numpy()
+    counts = q[model.articulation_end.numpy()] - q[model.articulation_start.numpy()[: model.articulation_count]]
+    return int(counts.max(initial=0))
+
+
+_RATE = Program("eval_position_rate", (Q, V, _ONE), (Field("vector", "articulations", coordinates),))
+
+
+class StateRate(NamedTuple):
+    """Time derivative of a state.
+
+    Attributes:
+        joint_q: of the coordinates, ``[articulation_count, max coordinates]``, see :func:`position_rate`.
+        joint_qd: of the velocities, ``[articulation_count, max_dofs_per_articulation]``, see :func:`velocity_rate`.
+        contact: of the contact state, ``[articulation_count, points, 3]``, see :func:`soft_contact_forces`; None without one.
+    """
+
+    joint_q: wp.array
+    joint_qd: wp.array
+    contact: wp.array | None
+
+
+def number_array(model, value, name: str) -> wp.array:
+    """One finite number of at least zero, where a program reads it.
+
+    Raises:
+        TypeError, ValueError: it is none.
+    """
+    value = as_number(value, name)
+    if value < 0.0:
+        raise ValueError(f"{name} {value} must be at least 0")
+    return constants((value,), model.dtype, str(model.device))
+
+
+@lru_cache(maxsize=256)
+def constants(values: tuple[float, ...], dtype, device: str) -> wp.array:
+    """Numbers that programs only read; always the same array for the same numbers, so that recorded launches are used again."""
+    return wp.array(values, dtype=dtype, device=device)
+
+
+def passive_bits(passive) -> int:
+    """Kinds of passive joint forces as bits.
+
+    Raises:
+        TypeError: no names.
+        ValueError: an unknown name.
+    """
+    if isinstance(passive, str):
+        raise TypeError(f"passive={passive!r} must be a tuple of names, such as ({passive!r},)")
+    bits = 0
+    for name in passive:
+        if name not in _PASSIVE:
+            raise ValueError(
+                f"passive: {name!r} is no kind of joint force; use any of {', '.join(map(repr, _PASSIVE))}"
+            )
+        bits |= _PASSIVE[name]
+    return bits
+
+
+def sum_of_joint_forces(model, state, joint_forces, bits: int, friction_speed, out=None) -> wp.array:
+    """Given joint forces and the passive ones of `bits`, ``[articulation_count, max_dofs_per_articulation]``."""
+    field, given = dof_vector(model, joint_forces, "joint_forces", "force")
+    limits = [
+        check_array(model, getattr(model, name), f"model.{name}", model.dtype, (model.joint_dof_count,))
+        for name in ("joint_limit_ke", "joint_limit_kd")
+    ]
+    speed = number_array(model, friction_speed, "friction_speed")
+    inputs = [*state_arrays(model, state), given, *limits, speed]
+    return evaluate(model, _joint_program(field).ask(other=bits), inputs, [(columns(model),)], out)
+
+
+def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEED, out=None) -> wp.array:
+    """Friction of the joints, static (Coulomb) and viscous: ``-joint_friction s(qd) - joint_damping qd``.
+
+    s(qd) is the sign of the velocity, made steady: it grows evenly from -1 to 1 between ``-friction_speed`` and
+    ``friction_speed``, which explicit integrators need.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        friction_speed: [m/s or rad/s]; 0 for the sign itself.
+        out: written; a new array by default.
+
+    Returns:
+        [N or N m], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; a negative ``friction_speed``.
+        TypeError: an array of the wrong scalar type.
+    """
+    return sum_of_joint_forces(model, state, None, _PASSIVE["friction"], friction_speed, out)
+
+
+def joint_limit_forces(model, state, *, out=None) -> wp.array:
+    """Springs and dampers that act while a coordinate is beyond a limit: ``-joint_limit_ke (q - limit) - joint_limit_kd qd``.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        out: written; a new array by default.
+
+    Returns:
+        [N or N m], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device.
+        TypeError: an array of the wrong scalar type.
+    """
+    return sum_of_joint_forces(model, state, None, LIMITS, 0.0, out)
+
+
+def joint_spring_forces(model, state, *, out=None) -> wp.array:
+    """Springs of the joints: ``-joint_stiffness (q - joint_rest_q)``; of a BALL joint, of the rotation vector from its rest.
+
+    Arguments, result and errors as for :func:`joint_limit_forces`.
+    """
+    return sum_of_joint_forces(model, state, None, SPRINGS, 0.0, out)
+
+
+def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.array:
+    """Time derivatives of the joint coordinates.
+
+    Of a quaternion q with angular velocity w, ``dq/dt = (w, 0) q / 2 + regularisation |w| (1 - |q|) q / 2``: the second term
+    draws it back to unit length when it is integrated as four numbers. Of a FREE joint, whose velocity is that of the
+    centre of mass, the rate of its position is that of the child's anchor.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        regularisation: the factor above; 0 for the derivative alone.
+        out: written; a new array by default.
+
+    Returns:
+        [m/s, rad/s or 1/s], ``[articulation_count, coordinates of the articulation that has most]``; coordinates that an
+        articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; a negative ``regularisation``.
+        TypeError: an array of the wrong scalar type.
+    """
+    gain = number_array(model, regularisation, "regularisation")
+    most = coordinates(model)
+    return evaluate(model, _RATE.ask(other=most), [*state_arrays(model, state), gain], [(most,)], out)
+
+
+def velocity_rate(
+    model,
+    state,
+    joint_forces=None,
+    link_forces=None,
+    *,
+    passive=tuple(_PASSIVE),
+    friction_speed: float = FRICTION_SPEED,
+    method: str = "aba",
+    link_forces_repr=VelRepr.COM,
+    repr=None,
+    out=None,
+) -> wp.array:
+    """Time derivatives of the velocities: forward dynamics with the passive forces of the joints.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        joint_forces, link_forces, method, link_forces_repr, repr, out: as for :func:`forward_dynamics`.
+        passive: which passive forces are added to ``joint_forces``: any of ``"friction"`` (:func:`joint_friction_forces`),
+            ``"limits"`` (:func:`joint_limit_forces`), ``"springs"`` (:func:`joint_spring_forces`).
+        friction_speed: see :func:`joint_friction_forces`.
+
+    Returns:
+        [m/s^2 or rad/s^2], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation, method or
+            kind of force.
+        TypeError: an array of the wrong scalar type.
+    """
+    bits = passive_bits(passive)
+    if bits:
+        joint_forces = sum_of_joint_forces(model, state, joint_forces, bits, friction_speed)
+    return forward_dynamics(
+        model, state, joint_forces, link_forces, method=method, link_forces_repr=link_forces_repr, repr=repr, out=out
+    )
+
+
+def state_rate(
+    model,
+    state,
+    joint_forces=None,
+    link_forces=None,
+    *,
+    contact: SoftContact | None = None,
+    contact_state=None,
+    link_forces_repr=VelRepr.COM,
+    regularisation: float = 0.1,
+    **options,
+) -> StateRate:
+    """Time derivatives of coordinates, velocities and contact state: the whole right-hand side of the equations of motion.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`.
+        contact: a :class:`SoftContact`, whose forces are added to those on the links; none by default.
+        contact_state: its state, see :func:`soft_contact_forces`; None: zeros.
+        regularisation: see :func:`position_rate`.
+        **options: ``passive``, ``friction_speed`` and ``method`` of :func:`velocity_rate`.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; numbers that are not finite; the contact of another model; a
+            ``contact_state`` without ``contact``.
+        TypeError: an array of the wrong scalar type.
+    """
+    q_rate = position_rate(model, state, regularisation=regularisation)
+    acceleration, contact_rate = motion_rate(
+        model, state, joint_forces, link_forces, contact, contact_state, link_forces_repr, **options
+    )
+    return StateRate(q_rate, acceleration, contact_rate)
+
+
+def motion_rate(model, state, joint_forces, link_forces, contact, contact_state, link_forces_repr, **options):
+    """Rates of the velocities and of the contact state (None without contact), see :func:`state_rate`."""
+    contact_rate = None
+    if contact is not None:
+        ground = soft_contact_forces(
+            model, state, contact, contact_state, link_forces=link_forces, link_forces_repr=link_forces_repr
+        )
+        link_forces, link_forces_repr, contact_rate = ground.links, VelRepr.COM, ground.state_rate
+    elif contact_state is not None:
+        raise ValueError("contact_state is given without contact")
+    acceleration = velocity_rate(model, state, joint_forces, link_forces, link_forces_repr=link_forces_repr, **options)
+    return acceleration, contact_rate

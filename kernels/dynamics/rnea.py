@@ -139,25 +139,23 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_frame_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """wrenches <- what they were (or zero, where T.other is 0) and `second`, a wrench in the representation T.output of the frame
-        at `shift` (position, quaternion) on link T.link; wrenches of links are in T.given_as."""
+        """wrenches, by link, <- with those at `second`, in the representation T.output of the frames that they act in, one force
+        where T.components is 3; T.other 1: in place of what was on those links."""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
-        k = T.link
-        if k < T.bodies:
-            x = m.get3(mem, L.pos + 3 * k, t)
-            r = m.get9(mem, L.rot + 9 * k, t)
-            c = m.get3(mem, L.com + 3 * k, t)
-            o = m.get3(mem, L.origin, t)
-            turn = m.quat_normalize(m.get4(mem, L.shift + 3, t))
-            axes = m.quat_to_matrix(m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), turn))
-            place = m.add3(x, m.apply(r, m.get3(mem, L.shift, t)))
-            f = m.wrench_from(T.output, m.get6(mem, L.second, t), m.reference_place(T.output, place, c, o), axes)
-            f = m.wrench_as(T.given_as, f, m.reference_place(T.given_as, x, c, o), r)
-            at = L.wrenches + 6 * k
-            if T.other == 1:
-                f = m.add6(m.get6(mem, at, t), f)
-            m.put6(mem, at, t, f)
+        if T.other == 1:
+            for i in range(T.points):
+                if m.frame_body(i, T) >= 0:
+                    m.clear(t, L.wrenches + 6 * m.frame_body(i, T), 6, mem)
+        for i in range(T.points):
+            k = m.frame_body(i, T)
+            if k >= 0:
+                f = m.spatial(m.get3(mem, L.second + T.components * i, t), m.zero3())
+                if T.components == 6:
+                    f = m.get6(mem, L.second + 6 * i, t)
+                f = m.wrench_from(T.output, f, m.output_place(t, i, k, T, L, mem), m.frame_axes(t, i, k, T, L, mem))
+                f = m.wrench_as(T.given_as, f, m.place_of(t, k, T.given_as, L, mem), m.get9(mem, L.rot + 9 * k, t))
+                m.put6(mem, L.wrenches + 6 * k, t, m.add6(m.get6(mem, L.wrenches + 6 * k, t), f))
 
     return types.SimpleNamespace(
         **vars(m), bias_accelerations=bias_accelerations, inertial_wrench=inertial_wrench, body_load=body_load,

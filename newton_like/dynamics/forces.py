@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
-from newton_like.coercion import as_index
 from newton_like.dynamics.common import (
     Q,
     V,
@@ -17,6 +17,8 @@ from newton_like.dynamics.common import (
     state_arrays,
     to_device,
 )
+from newton_like.dynamics.frames import WORLD, asked_frames, asked_points
+from newton_like.dynamics.kinematics import frame_program, output_representation
 from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program, run, selection
@@ -48,16 +50,9 @@ _FORWARD = {
 }
 
 
-def _given_as(value, name: str) -> int:
-    """A representation of wrenches, as an integer of the programs."""
-    if value is None:
-        raise ValueError(f"{name} is None; wrenches need a VelRepr")
-    return representation(value, name)
-
-
 def _link_forces(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]]:
     """Input, array and settings of wrenches of links; nothing without any."""
-    kind = _given_as(repr, "link_forces_repr")
+    kind = output_representation(repr, "link_forces_repr")
     if link_forces is None:
         return (), [], {}
     field, array = link_vectors(model, link_forces, "link_forces", "wrenches")
@@ -206,34 +201,63 @@ def forward_dynamics(
     return evaluate(model, program, inputs, [(columns(model),)], out)
 
 
+def _on_world(frames) -> bool:
+    return bool((frames.links[:, :-1] == WORLD).any())
+
+
+def _applied(
+    model, state, asked, forces, components: int, single: bool, repr, link_forces, link_forces_repr, replace, out
+):
+    """Wrenches of links, with those of some frames."""
+    frames, offset, offsets = asked
+    if _on_world(frames):
+        raise ValueError("a force on the world moves nothing; name a link, a site, or a pair (link, offset)")
+    forces = to_device(model, forces, "forces")
+    one = (components,) if single else (frames.count, components)
+    shared = forces.ndim == len(one)
+    check_array(model, forces, "forces", model.dtype, one if shared else (model.articulation_count, *one))
+    if link_forces is not None:
+        link_forces = to_device(model, link_forces, "link_forces")
+        check_array(model, link_forces, "link_forces", model.dtype, (model.articulation_count, links(model), 6))
+    given = Field("second", "all" if shared else "articulations", components * frames.count)
+    inputs = [Q, given, _WRENCHES, *([offset] if offset else [])]
+    settings = {
+        "output": output_representation(repr, "repr"),
+        "given_as": output_representation(link_forces_repr, "link_forces_repr"),
+        "other": int(bool(replace)),
+        "components": components,
+    }
+    program = frame_program("eval_frame_forces", frames, inputs, _WRENCHES, **settings)
+    arrays = [*state_arrays(model, state, False), forces, link_forces, *([offsets] if offset else [])]
+    return evaluate(model, program, arrays, [(links(model), 6)], out)
+
+
 def frame_forces(
     model,
     state,
-    link,
+    frames,
     forces,
     *,
-    frame=None,
     repr=VelRepr.MIXED,
     link_forces=None,
     link_forces_repr=VelRepr.COM,
     replace: bool = False,
     out: wp.array | None = None,
 ) -> wp.array:
-    """Wrenches of links with one more, that acts at a point or in a frame of a link.
+    """Wrenches of links with those that act in frames of links.
 
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` counts.
-        link: index of the link in its articulation, as in :func:`newton_like.eval_jacobian`; articulations without it stay
-            as they are.
-        forces: wrenches (force [N], torque [N m]), ``[articulation_count, 6]``, or six numbers for all.
-        frame: on the link: position [m], or position and quaternion x y z w, in the link's frame; the link's own frame by
-            default.
-        repr: :class:`VelRepr` of `forces`: MIXED: torque about the frame's origin, world axes; BODY: the same along the
+        frames: a frame, or a list of them: the name of a site or link, the index of a link, or a pair of a link and an offset (see
+            :func:`frame_transform`). Articulations that have no such link stay as they are.
+        forces: their wrenches (force [N], torque [N m]), ``[articulation_count, 6]`` for one frame,
+            ``[articulation_count, frames, 6]`` for a list; without the first dimension: the same for all articulations.
+        repr: :class:`VelRepr` of `forces`. MIXED: torque about the frame's origin, world axes; BODY: the same along the
             frame's axes; INERTIAL: about the world's origin, world axes; COM: about the link's centre of mass, world axes.
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
-        replace: the wrench takes the place of the link's, in place of being added to it.
+        replace: links of `frames` lose the wrench that they had, in place of getting more.
         out: written; a new array by default. It may be `link_forces`, but for gradients.
 
     Returns:
@@ -241,29 +265,47 @@ def frame_forces(
         :func:`forward_dynamics` take them.
 
     Raises:
-        ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation.
-        TypeError: an array of the wrong scalar type; `link` is no integer.
+        ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation; the world
+            as a frame.
+        TypeError: an array of the wrong scalar type; what is no frame.
+        KeyError: a name that nothing has.
         IndexError: no articulation has such a link.
     """
-    link = as_index(link, "link", links(model))
-    forces = to_device(model, forces, "forces")
-    shape = (6,) if forces.ndim == 1 else (model.articulation_count, 6)
-    check_array(model, forces, "forces", model.dtype, shape)
-    place = [0.0] * 3 if frame is None else frame
-    place = to_device(model, [*place, 0.0, 0.0, 0.0, 1.0] if len(place) == 3 else place, "frame")
-    check_array(model, place, "frame", model.dtype, (7,))
-    if link_forces is not None:
-        link_forces = to_device(model, link_forces, "link_forces")
-        check_array(model, link_forces, "link_forces", model.dtype, (model.articulation_count, links(model), 6))
-    wrench = Field("second", "all" if forces.ndim == 1 else "articulations", 6)
-    program = Program("eval_frame_forces", (Q, wrench, Field("shift", "all", 7), _WRENCHES), (_WRENCHES,)).ask(
-        link=link,
-        output=_given_as(repr, "repr"),
-        given_as=_given_as(link_forces_repr, "link_forces_repr"),
-        other=int(not replace),
-    )
-    inputs = [*state_arrays(model, state, False), forces, place, link_forces]
-    return evaluate(model, program, inputs, [(links(model), 6)], out)
+    single = frames is None or isinstance(frames, str | int | np.integer | tuple)
+    asked = asked_frames(model, [frames] if single else frames)
+    return _applied(model, state, asked, forces, 6, single, repr, link_forces, link_forces_repr, replace, out)
+
+
+def point_forces(
+    model,
+    state,
+    links,
+    points,
+    forces,
+    *,
+    link_forces=None,
+    link_forces_repr=VelRepr.COM,
+    replace: bool = False,
+    out: wp.array | None = None,
+) -> wp.array:
+    """Wrenches of links with those of forces that act at points of links.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        links: the link of all points, or a list with one for each: names or indices.
+        points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
+        forces: [N], world axes, ``[n, 3]`` or ``[articulation_count, n, 3]``.
+        link_forces, link_forces_repr, replace, out: see :func:`frame_forces`.
+
+    Returns:
+        As :func:`frame_forces`.
+
+    Raises:
+        ValueError, TypeError, KeyError, IndexError: as :func:`frame_forces`.
+    """
+    asked = asked_points(model, links, points)
+    return _applied(model, state, asked, forces, 3, False, VelRepr.MIXED, link_forces, link_forces_repr, replace, out)
 
 
 def eval_inverse_dynamics(model, state, joint_qdd=None, joint_f: wp.array | None = None, mask=None) -> wp.array:

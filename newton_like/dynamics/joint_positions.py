@@ -1,0 +1,173 @@
+"""Limits of joint positions, and random positions between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_index, as_list
+from newton_like.dynamics.names import as_link_index, index_of, joint_dofs, names_of, unknown
+from newton_like.model.arguments import check_array
+from newton_like.types import MAXVAL, JointType
+
+SLIDE = 1.0
+"""Reach [m] to either side of what slides without limits."""
+
+_FLOATING = (JointType.FREE, JointType.DISTANCE)
+
+
+def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Limits of the positions of joints.
+
+    Args:
+        model: the :class:`Model`.
+        joints: name or index of one joint, or a list of them; all joints of the articulation by default.
+        articulation: which one; the first by default.
+
+    Returns:
+        Lower and upper limits [m or rad] of the joints' degrees of freedom, one after the other, ``[dofs]`` each (float64); infinite
+        where there is none, as for all directions of BALL, FREE and DISTANCE joints.
+
+    Raises:
+        KeyError: no joint has the name; similar ones are named.
+        IndexError: an index, or the articulation, does not exist.
+        ValueError: several joints have the name.
+    """
+    a = as_index(articulation, "articulation", model.articulation_count)
+    if joints is None:
+        joints = range(int(names_of(model).count[a]))
+    elif isinstance(joints, str | int | np.integer):
+        joints = [joints]
+    names, starts = names_of(model), model.joint_qd_start.numpy()
+    first = int(starts[names.start[a]])
+    # whatever is no limit is stored as a large number
+    lower, upper = _limits(model)
+    dofs = [np.arange(0)]
+    for joint in as_list(joints, "joints", "names or indices"):
+        s = joint_dofs(model, index_of(model, "joint", joint, a), a)
+        dofs.append(first + np.arange(s.start, s.stop))
+    chosen = np.concatenate(dofs)
+    return lower[chosen], upper[chosen]
+
+
+def _limits(model) -> tuple[np.ndarray, np.ndarray]:
+    lower, upper = (getattr(model, f"joint_limit_{x}").numpy().astype(np.float64) for x in ("lower", "upper"))
+    lower[lower <= -MAXVAL] = -np.inf
+    upper[upper >= MAXVAL] = np.inf
+    counts = np.diff(model.joint_qd_start.numpy())
+    free = np.repeat(np.isin(model.joint_type.numpy(), (JointType.BALL, *_FLOATING)), counts)
+    lower[free], upper[free] = -np.inf, np.inf
+    return lower, upper
+
+
+def random_joint_positions(model, seed=None, *, joints=None, out: wp.array | None = None) -> wp.array:
+    """Random coordinates for ``State.joint_q``, drawn anew for every articulation.
+
+    Uniformly between limits; a range of 2 pi or more on 2 pi of it, [-pi, pi] where that lies within; rotations of BALL, FREE and
+    DISTANCE joints uniformly; slides without limits on 2 m, within 1 m of zero where they can; positions of FREE joints within
+    1 m of zero along each axis. Anchors of DISTANCE joints are as far apart as they may be, and joints that follow others (mimic)
+    follow. Joints that close loops keep the coordinates of the model.
+
+    Args:
+        model: the :class:`Model`.
+        seed: an integer, or a ``numpy.random.Generator``; None: other numbers each time.
+        joints: names or indices of the joints to draw, in whichever articulations have them; the others keep the coordinates of
+            the model. All by default.
+        out: written; a new array by default.
+
+    Returns:
+        [m, rad or quaternion x y z w], ``[joint_coord_count]``.
+
+    Raises:
+        KeyError: no articulation has a joint of a name.
+        IndexError: no articulation has a joint of an index.
+        ValueError, TypeError: ``out`` has another shape, device or scalar type; no seed.
+    """
+    try:
+        rng = np.random.default_rng(seed)
+    except TypeError:
+        raise TypeError(f"seed must be an integer or a numpy.random.Generator, not {type(seed).__name__}") from None
+    if out is None:
+        out = wp.zeros(model.joint_coord_count, dtype=model.dtype, device=model.device)
+    check_array(model, out, "out", model.dtype, (model.joint_coord_count,))
+    q = model.joint_q.numpy().astype(np.float64)
+    drawn = _draw(model, rng)
+    wanted = np.repeat(_wanted(model, joints), np.diff(model.joint_q_start.numpy()))
+    q[wanted] = drawn[wanted]
+    _follow(model, q)
+    if q.size:
+        out.assign(q)
+    return out
+
+
+def _wanted(model, joints) -> np.ndarray:
+    """Which joints to draw, ``[joint_count]``."""
+    if joints is None:
+        return model.joint_articulation.numpy() >= 0
+    if isinstance(joints, str | int | np.integer):
+        joints = [joints]
+    names, wanted = names_of(model), np.zeros(model.joint_count, dtype=bool)
+    for joint in as_list(joints, "joints", "names or indices"):
+        if isinstance(joint, str):
+            found = [names.only("joint", joint, a) for a in range(len(names.start))]
+            if all(i is None for i in found):
+                labels = dict.fromkeys(x for labels in set(names.labels["joint"]) for x in labels)
+                raise unknown("joint", joint, labels, "any articulation")
+        else:
+            i = as_link_index(joint, "joint", int(names.count.max(initial=0)))
+            found = [i if i < n else None for n in names.count]
+        wanted[[s + i for s, i in zip(names.start, found, strict=True) if i is not None]] = True
+    return wanted
+
+
+def _draw(model, rng: np.random.Generator) -> np.ndarray:
+    """Coordinates of all joints, each for itself."""
+    kinds, dims = model.joint_type.numpy(), model.joint_dof_dim.numpy()
+    at, dof = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
+    lower, upper = _limits(model)
+    q = np.zeros(model.joint_coord_count)
+
+    scalar = ~np.isin(kinds, (JointType.BALL, *_FLOATING))
+    for linear in (True, False):
+        counts = np.where(scalar, dims[:, 0 if linear else 1], 0)
+        shift = np.zeros_like(counts) if linear else dims[:, 0]
+        joint = np.repeat(np.arange(len(kinds)), counts)
+        step = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + shift[joint]
+        low, high = lower[dof[joint] + step], upper[dof[joint] + step]
+        reach = SLIDE if linear else np.pi
+        wide = ~np.isfinite(high - low) if linear else high - low >= 2.0 * np.pi
+        start = np.where(wide, np.clip(-reach, low, high - 2.0 * reach), low)
+        width = np.where(wide, 2.0 * reach, high - np.where(wide, 0.0, low))
+        q[at[joint] + step] = start + width * rng.random(len(joint))
+
+    turned = np.flatnonzero(~scalar)
+    q[at[turned + 1][:, None] - [4, 3, 2, 1]] = _directions(rng, len(turned), 4)
+    free = np.flatnonzero(kinds == JointType.FREE)
+    q[at[free][:, None] + [0, 1, 2]] = rng.uniform(-SLIDE, SLIDE, (len(free), 3))
+    rope = np.flatnonzero(kinds == JointType.DISTANCE)
+    near = np.maximum(model.joint_min_distance.numpy()[rope].astype(np.float64), 0.0)
+    far = model.joint_max_distance.numpy()[rope].astype(np.float64)
+    far = np.where(far < 0.0, near + SLIDE, far)
+    apart = near + (far - near) * rng.random(len(rope))
+    q[at[rope][:, None] + [0, 1, 2]] = apart[:, None] * _directions(rng, len(rope), 3)
+    return q
+
+
+def _directions(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
+    """Unit vectors, uniform on the sphere, ``[n, size]``."""
+    x = rng.normal(size=(n, size))
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def _follow(model, q: np.ndarray) -> None:
+    """Puts joints that follow others where they belong: q = c0 + c1 q_leader."""
+    leader = model.joint_mimic_joint.numpy()
+    followers = np.flatnonzero(leader >= 0)
+    at, coefficients = model.joint_q_start.numpy(), model.joint_mimic_coeffs.numpy().astype(np.float64)
+    to, source = at[followers], at[leader[followers]]
+    # a leader may follow another one: as often as there are followers in a row
+    for _ in followers:
+        new = coefficients[followers, 0] + coefficients[followers, 1] * q[source]
+        if np.array_equal(new, q[to]):
+            break
+        q[to] = new

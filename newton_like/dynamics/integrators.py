@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from weakref import WeakKeyDictionary
 
 import warp as wp
 
 from newton_like.coercion import as_number
-from newton_like.dynamics.common import Q, V, columns
-from newton_like.dynamics.soft_contact import SoftContact, check_contact
-from newton_like.dynamics.system import constants, motion_rate
+from newton_like.dynamics.buffers import Buffers, buffers_of
+from newton_like.dynamics.common import Q, V, columns, links
+from newton_like.dynamics.forces import forward_dynamics
+from newton_like.dynamics.soft_contact import SoftContact, check_contact, soft_contact_forces
+from newton_like.dynamics.system import constants, total_joint_forces
 from newton_like.kinematics import eval_fk
-from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program, run
 from newton_like.types import VelRepr
@@ -67,35 +67,6 @@ _METHODS = {
     ),
 }
 """Tableaus: explicit Euler, Heun (1900), Kutta (1901). Semi-implicit Euler moves by the new velocities alone."""
-
-
-class _Buffers:
-    """Arrays of the stages of a step, used again from step to step."""
-
-    def __init__(self, model, requires_grad: bool):
-        self.model, self.requires_grad, self.made = model, requires_grad, {}
-
-    def get(self, name: str, shape) -> wp.array:
-        """An array of that name; with gradients always a new one, which the tape may keep."""
-        key = (name, shape)
-        if self.requires_grad or key not in self.made:
-            array = wp.zeros(shape, dtype=self.model.dtype, device=self.model.device, requires_grad=self.requires_grad)
-            if self.requires_grad:
-                return array
-            self.made[key] = array
-        return self.made[key]
-
-
-_buffers: WeakKeyDictionary = WeakKeyDictionary()
-
-
-def _buffers_for(model, arrays) -> _Buffers:
-    masses = (model.body_mass, model.body_com, model.body_inertia)
-    if active_tape() is not None and any(a.requires_grad for a in (*arrays, *masses)):
-        return _Buffers(model, True)
-    if model not in _buffers:
-        _buffers[model] = _Buffers(model, False)
-    return _buffers[model]
 
 
 def integrate(
@@ -151,32 +122,29 @@ def integrate(
     dt = as_number(dt, "dt")
     if dt <= 0.0:
         raise ValueError(f"dt {dt} must be above 0")
-    if "forward_method" in options:
-        options["method"] = options.pop("forward_method")
     start = _checked(model, state_in, "state_in")
     end = _checked(model, state_out, "state_out")
     slips = _contact_states(model, contact, contact_state, contact_state_out)
-    buffers = _buffers_for(model, [*start, *slips])
+    buffers, device = buffers_of(model), str(model.device)
     stage = SimpleNamespace(joint_q=start[0], joint_qd=start[1])
     rate, slip = start[1], slips[0] if slips else None
     totals, slip_total = (None, None), None
     stages = _METHODS[method]
     for i, weights in enumerate(stages):
         forces = [f(stage) if callable(f) else f for f in (joint_forces, link_forces)]
-        acceleration, slip_rate = motion_rate(model, stage, *forces, contact, slip, link_forces_repr, **options)
+        acceleration, slip_rate = _rates(model, stage, *forces, link_forces_repr, contact, slip, options, buffers, i)
         numbers = (dt * weights.last, weights.total, dt * weights.new, dt * weights.share)
-        w = constants(numbers, model.dtype, str(model.device))
-        last = i + 1 == len(stages)
-        found = list(end) if last else [buffers.get(f"{name} {i}", a.shape) for name, a in zip("qv", end, strict=True)]
-        found += [buffers.get(f"{name} {i}", end[1].shape) for name in ("rate", "rate total", "acceleration total")]
+        w = constants(numbers, model.dtype, device)
+        final = i + 1 == len(stages)
+        found = list(end) if final else [buffers.get(f"{n} {i}", a.shape) for n, a in zip("qv", end, strict=True)]
+        found += [buffers.get(f"{n} {i}", end[1].shape) for n in ("rate", "rate total", "acceleration total")]
         if model.joint_dof_count:
-            # semi-implicit: what coordinates advance by is the new velocity
-            old = None if weights.new else rate
-            run(model, _STAGE, [*start, old, acceleration, *totals, w, *found])
+            # semi-implicit: coordinates advance by the new velocities
+            run(model, _STAGE, [*start, None if weights.new else rate, acceleration, *totals, w, *found])
         stage = SimpleNamespace(joint_q=found[0], joint_qd=found[1])
-        rate, totals = found[2], (found[3], found[4])
+        rate, totals = found[2], found[3:]
         if slips:
-            slip = slips[1] if last else buffers.get(f"slip {i}", contact.shape)
+            slip = slips[1] if final else buffers.get(f"slip {i}", contact.shape)
             total = buffers.get(f"slip total {i}", contact.shape)
             if slip.size:
                 size = contact.shape[1] * contact.shape[2]
@@ -184,6 +152,27 @@ def integrate(
             slip_total = total
     if hasattr(state_out, "body_q"):
         eval_fk(model, *end, state_out)
+
+
+def _rates(model, state, joint_forces, link_forces, repr, contact, slip, options: dict, buffers: Buffers, stage: int):
+    """Rates of the velocities and of the contact state (None without contact) at a stage, in buffers."""
+    options = dict(options)
+    method = options.pop("forward_method", "aba")
+    slip_rate = None
+    if contact is not None:
+        shape = contact.shape
+        shapes = (shape, shape, shape[:2], (model.articulation_count, links(model), 6))
+        names = ("contact forces", f"slip rate {stage}", "depth", "contact wrenches")
+        out = [buffers.get(n, s) for n, s in zip(names, shapes, strict=True)]
+        ground = soft_contact_forces(
+            model, state, contact, slip, link_forces=link_forces, link_forces_repr=repr, out=out
+        )
+        link_forces, repr, slip_rate = ground.links, VelRepr.COM, ground.state_rate
+    shape = (model.articulation_count, columns(model))
+    total = total_joint_forces(model, state, joint_forces, out=buffers.get("joint forces", shape), **options)
+    out = buffers.get("acceleration", shape)
+    acceleration = forward_dynamics(model, state, total, link_forces, method=method, link_forces_repr=repr, out=out)
+    return acceleration, slip_rate
 
 
 def _checked(model, state, name: str) -> list[wp.array]:

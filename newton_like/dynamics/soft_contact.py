@@ -9,6 +9,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index, as_number
+from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.common import Q, V, evaluate, link_vectors, links, representation, state_arrays, to_device
 from newton_like.dynamics.contact_points import ContactPoints, check_points, contact_point_positions
 from newton_like.dynamics.terrain import FlatTerrain, PlaneTerrain, Terrain
@@ -207,8 +208,7 @@ def soft_contact_forces(
         )
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
     plane = isinstance(contact.terrain, PlaneTerrain)
-    points = None if plane else contact_point_positions(model, state, contact.points)
-    ground = contact.terrain.ground(model, points)
+    ground = _ground(model, state, contact)
     asked = SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * plane | GIVEN_WRENCHES * (wrenches is not None)
     asked |= DENSE_WRENCHES * (given.kind == "articulations")
     inputs = (
@@ -236,6 +236,15 @@ def soft_contact_forces(
     ]  # fmt: skip
     shapes = [(n, 3), (n, 3), (n,), (links(model), 6)]
     return SoftContactForces(*evaluate(model, program, arrays, shapes, out))
+
+
+def _ground(model, state, contact: SoftContact) -> wp.array:
+    """The plane of the ground, or those below all contact points."""
+    if isinstance(contact.terrain, PlaneTerrain):
+        return contact.terrain.ground(model)
+    buffers = buffers_of(model)
+    places = contact_point_positions(model, state, contact.points, out=buffers.get("contact points", contact.shape))
+    return contact.terrain.ground(model, places, buffers.get("ground", (*contact.shape[:2], 4)))
 
 
 def _wrench_representation(value, name: str) -> int:

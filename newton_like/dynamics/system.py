@@ -107,6 +107,14 @@ def sum_of_joint_forces(model, state, joint_forces, bits: int, friction_speed, o
     return evaluate(model, _joint_program(field).ask(other=bits), inputs, [(columns(model),)], out)
 
 
+def total_joint_forces(
+    model, state, joint_forces, passive=tuple(_PASSIVE), friction_speed: float = FRICTION_SPEED, out=None
+):
+    """Given joint forces and the passive ones that are named; the given ones themselves where none are."""
+    bits = passive_bits(passive)
+    return sum_of_joint_forces(model, state, joint_forces, bits, friction_speed, out) if bits else joint_forces
+
+
 def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEED, out=None) -> wp.array:
     """Friction of the joints, static (Coulomb) and viscous: ``-joint_friction s(qd) - joint_damping qd``.
 
@@ -212,11 +220,9 @@ def velocity_rate(
             kind of force.
         TypeError: an array of the wrong scalar type.
     """
-    bits = passive_bits(passive)
-    if bits:
-        joint_forces = sum_of_joint_forces(model, state, joint_forces, bits, friction_speed)
+    total = total_joint_forces(model, state, joint_forces, passive, friction_speed)
     return forward_dynamics(
-        model, state, joint_forces, link_forces, method=method, link_forces_repr=link_forces_repr, repr=repr, out=out
+        model, state, total, link_forces, method=method, link_forces_repr=link_forces_repr, repr=repr, out=out
     )
 
 
@@ -248,22 +254,13 @@ def state_rate(
             ``contact_state`` without ``contact``.
         TypeError: an array of the wrong scalar type.
     """
-    q_rate = position_rate(model, state, regularisation=regularisation)
-    acceleration, contact_rate = motion_rate(
-        model, state, joint_forces, link_forces, contact, contact_state, link_forces_repr, **options
-    )
-    return StateRate(q_rate, acceleration, contact_rate)
-
-
-def motion_rate(model, state, joint_forces, link_forces, contact, contact_state, link_forces_repr, **options):
-    """Rates of the velocities and of the contact state (None without contact), see :func:`state_rate`."""
-    contact_rate = None
+    if contact is None and contact_state is not None:
+        raise ValueError("contact_state is given without contact")
+    q_rate, contact_rate = position_rate(model, state, regularisation=regularisation), None
     if contact is not None:
         ground = soft_contact_forces(
             model, state, contact, contact_state, link_forces=link_forces, link_forces_repr=link_forces_repr
         )
         link_forces, link_forces_repr, contact_rate = ground.links, VelRepr.COM, ground.state_rate
-    elif contact_state is not None:
-        raise ValueError("contact_state is given without contact")
-    acceleration = velocity_rate(model, state, joint_forces, link_forces, link_forces_repr=link_forces_repr, **options)
-    return acceleration, contact_rate
+    v_rate = velocity_rate(model, state, joint_forces, link_forces, link_forces_repr=link_forces_repr, **options)
+    return StateRate(q_rate, v_rate, contact_rate)

@@ -38,7 +38,7 @@ class PlaneTerrain:
         """Unit normals at places x, y of any shape, ``[..., 3]``."""
         return np.broadcast_to(self.normal, (*np.broadcast_shapes(np.shape(x), np.shape(y)), 3)).copy()
 
-    def ground(self, model, points: wp.array | None) -> wp.array:
+    def ground(self, model) -> wp.array:
         """The plane n.x = c, for all points the same: ``(n, c)``."""
         key = (str(model.device), model.dtype)
         if key not in self._ground:
@@ -120,22 +120,19 @@ class HeightfieldTerrain:
         n = np.stack([-slope_x * in_x, -slope_y * in_y, np.ones_like(slope_x)], axis=-1)
         return n / np.linalg.norm(n, axis=-1, keepdims=True)
 
-    def ground(self, model, points: wp.array) -> wp.array:
-        """The plane n.x = c that touches the terrain at x, y of every point ``[a, b, 3]``: ``(n, c)``, ``[a, b, 4]``."""
+    def ground(self, model, points: wp.array, out: wp.array) -> wp.array:
+        """The planes n.x = c that touch the terrain at x, y of points ``[a, b, 3]``: ``(n, c)`` to `out`, ``[a, b, 4]``."""
         key = (str(model.device), model.dtype)
         if key not in self._tables:
             self._tables[key] = wp.array(self.heights, dtype=model.dtype, device=model.device)
-        ground = wp.zeros(
-            (*points.shape[:2], 4), dtype=model.dtype, device=model.device, requires_grad=points.requires_grad
-        )
         wp.launch(
             heightfield_kernel(model.dtype),
             dim=points.shape[:2],
             inputs=[points, self._tables[key], *self.corner, *self.spacing],
-            outputs=[ground],
+            outputs=[out],
             device=model.device,
         )
-        return ground
+        return out
 
 
 Terrain = PlaneTerrain | HeightfieldTerrain

@@ -12,7 +12,8 @@ FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
 """How emitted code is compiled on a CPU: it is vector code already, and fuses what the programs say and nothing else."""
 
 CUT = 3000
-"""Operations of one C++ function. Compilers need much more than twice as long for twice as much straight-line code."""
+"""Operations of one C++ function, unless more are asked for. Compilers need much more than twice as long for twice as much
+straight-line code; values that are handed over cost some percent."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _GROUP_FLAGS = {
@@ -27,9 +28,11 @@ class Emitter:
         workspace: whose layout and parameters the traces know.
         held: which parameters are constants of the code; those that all articulations share, by default. The others are
             looked up when the code runs, in the copy that all articulations share or in their own.
+        cut: operations of one C++ function; ``CUT`` by default.
     """
 
-    def __init__(self, workspace, held: np.ndarray | None = None):
+    def __init__(self, workspace, held: np.ndarray | None = None, cut: int | None = None):
+        self.cut = CUT if cut is None else cut
         self.work, self.width, self.real = workspace, workspace.m.width, workspace.m.real
         self.held = workspace.same if held is None else held
         self._loose = held is not None
@@ -71,7 +74,7 @@ class Emitter:
     def statements(self, trace: Trace, stores: list[tuple]) -> str:
         """C++ statements that carry out what the `stores` need."""
         need = needed(trace, stores)
-        if len(need) <= CUT or self.width == 1:
+        if len(need) <= self.cut or self.width == 1:
             text: list[str] = []
             turned: set[int] = set()
             for n in need:
@@ -87,7 +90,7 @@ class Emitter:
 
         A number is written where it was computed; but places that are read too are written last, when all has been read.
         """
-        parts = [need[i : i + CUT] for i in range(0, len(need), CUT)]
+        parts = [need[i : i + self.cut] for i in range(0, len(need), self.cut)]
         last = len(parts) - 1
         part_of = {n: i for i, part in enumerate(parts) for n in part}
         read = set(trace.loads)

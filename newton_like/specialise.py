@@ -29,7 +29,7 @@ class Specialiser:
     def __init__(self, workspace, options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed")):
         self.work = workspace
         self.m = workspace.m
-        self.emitter = Emitter(workspace)
+        self.emitter = Emitter(workspace, cut=BUDGET)
         self._name = self.emitter.name
         self.T, self.P = known_tree(workspace), known_parameters(workspace)
         self.L = types.SimpleNamespace(**workspace.layout)
@@ -61,6 +61,8 @@ class Specialiser:
         self._traces["detect"] = {i: self._trace("detect", i) for i in range(T.first_guarded, T.first_hull)}
         rows = [2 * i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
         rows += [2 * i + 1 for i in range(T.dofs) if T.dof_limits[i] & (VELOCITY | POSITION)]
+        if any(T.dof_limits[i] & FRICTION for i in range(T.dofs)):
+            self._traces["friction_sweep"] = {0: self._trace("friction_sweep")}
         for name in ("dof_build", "dof_sweep"):
             self._traces[name] = {i: self._trace(name, i // 2, i % 2) for i in rows}
 
@@ -112,6 +114,7 @@ class Specialiser:
         detect_code = self._code("detect", *live, "s")
         dof_build_code = self._code("dof_build", *live, "2 * i + full")
         dof_sweep_code = self._code("dof_sweep", *live, "2 * i + full")
+        friction_sweep_code = self._code("friction_sweep", *live) if "friction_sweep" in self._traces else ""
 
         @wp.func_native(smooth_code)
         def smooth(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
@@ -173,6 +176,9 @@ class Specialiser:
         def dof_build(
             b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
         ): ...
+
+        @wp.func_native(friction_sweep_code)
+        def friction_sweep(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
         @wp.func_native(dof_sweep_code)
         def dof_sweep(

@@ -151,5 +151,12 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 total = m.add(total, change)
         m.chain_add(t, i, y, total, T, L, mem)
 
+    @m.func
+    def friction_sweep(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """One Gauss-Seidel visit of every dof with friction where none has a hard limit to keep."""
+        for i in range(T.dofs):
+            if T.dof_limits[i] & FRICTION:
+                dof_sweep(b, t, i, 0, dt, T, P, L, mem)
+
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

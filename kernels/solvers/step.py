@@ -117,6 +117,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.dof_sweep(b, t, i, full, m.fill(o.dt), T, P, L, mem)
 
     @m.func
+    def friction_sweep(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        m.friction_sweep(b, t, m.fill(o.dt), T, P, L, mem)
+
+    @m.func
     def recheck(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The constrained velocity, and which limits it breaks that nothing enforced; over is positive where there are any."""
         dt = m.fill(o.dt)
@@ -186,7 +190,7 @@ def step_kernel(
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
     contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
-    dof_build, dof_sweep = stages.dof_build, stages.dof_sweep
+    dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
 
     @wp.func
     def load(
@@ -392,12 +396,20 @@ def step_kernel(
         for a in range(contacts):
             build_contact(b, t, a, active[a, t], o, T, P, L, mem)
         start_cold(t, contacts, limits, T, L, mem, active)
+        # all dofs with friction are in the list: without a hard limit among them they are visited in one go
+        plain = bool(limits > 0)
+        for n in range(limits):
+            if active[T.candidates + n, t] % 2 == 1:
+                plain = bool(False)
         for _ in range(o.iterations):
             for e in range(T.couplings):
                 coupling_sweep(t, e, T, L, mem)
-            for n in range(limits):
-                i = active[T.candidates + n, t]
-                dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
+            if plain:
+                friction_sweep(b, t, o, T, P, L, mem)
+            else:
+                for n in range(limits):
+                    i = active[T.candidates + n, t]
+                    dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
             for a in range(contacts):
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)

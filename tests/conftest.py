@@ -20,3 +20,15 @@ def rng(request) -> np.random.Generator:
     """Random numbers of this test: a function of the run's seed and the test's name, not of the order of the tests."""
     print(f"random inputs: NEWTON_LIKE_SEED={SEED} repeats them")
     return np.random.default_rng([SEED, zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture
+def by_numpy(monkeypatch):
+    """Functions of the dynamics library are run by NumPy, in double precision and without a compiler."""
+    from newton_like.dynamics import common
+
+    from .support.traced import run_by_numpy
+
+    monkeypatch.setattr(common, "run", run_by_numpy)
+    monkeypatch.setattr("newton_like.kinematics.run", run_by_numpy)
+    monkeypatch.setattr("newton_like.dynamics.forces.run", run_by_numpy)

@@ -1,5 +1,6 @@
 """Momentum, centre of mass, energy and inertias: laws over random trees, an independent reference, and pinocchio."""
 
+import inspect
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,12 +8,13 @@ import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like import ModelBuilder, dynamics, eval_mass_matrix
+from newton_like import JointType, ModelBuilder, dynamics, eval_mass_matrix
 from newton_like.dynamics import common
 from newton_like.types import VelRepr
 
 from .support import reference
-from .support.kinematic_cases import every_kind, forest, gradient_errors
+from .support.dynamics_cases import Case, cases, motion
+from .support.kinematic_cases import forest, gradient_errors
 from .support.random_trees import random_inertia, random_state, random_tree
 from .support.traced import run_by_numpy
 
@@ -21,80 +23,7 @@ REPRS = [None, *VelRepr]
 # Sums over ten bodies of products of some hundred roundings of 1e-16, of numbers of up to a hundred.
 CLOSE = dict(rtol=1e-11, atol=1e-10)
 # Central differences: truncation of 1e-12 times third derivatives, and roundings of 1e-14 over steps of 1e-6 of numbers of up to 1e3.
-STEP = 1e-6
 SMOOTH = dict(rtol=1e-6, atol=2e-5)
-
-
-@pytest.fixture
-def by_numpy(monkeypatch):
-    monkeypatch.setattr(common, "run", run_by_numpy)
-    monkeypatch.setattr("newton_like.kinematics.run", run_by_numpy)
-
-
-class Case:
-    """One robot with coordinates and velocities, and its own arrays without padding."""
-
-    def __init__(self, model, q, qd):
-        self.model, self.q, self.qd, self.tree = model, q, qd, reference.Tree.from_model(model)
-        self.state = self.at(q, qd)
-        self.floating = self.tree.joint_type[0] in (reference.FREE, reference.DISTANCE)
-        self.base = int(self.tree.joint_child[0])
-
-    def at(self, q, qd):
-        return SimpleNamespace(joint_q=wp.array(q, dtype=wp.float64), joint_qd=wp.array(qd, dtype=wp.float64))
-
-    def get(self, function, *, state=None, **options) -> np.ndarray:
-        """What a function gives for this robot."""
-        (result,) = function(self.model, self.state if state is None else state, **options).numpy()
-        return result
-
-    def pose(self, q=None):
-        """Position, centre of mass and rotation matrix of the first link."""
-        pose = reference.body_poses(self.tree, self.q if q is None else q)[self.base]
-        R = Rotation.from_quat(pose[3:]).as_matrix()
-        return pose[:3], pose[:3] + R @ self.tree.body_com[self.base], R
-
-    def place(self, repr, q=None):
-        """Point and axes of a representation of the first link."""
-        x, c, R = self.pose(q)
-        point = {VelRepr.COM: c, VelRepr.INERTIAL: np.zeros(3)}.get(repr, x)
-        return point, R if repr == VelRepr.BODY else np.eye(3)
-
-    def velocities(self, repr, q=None, qd=None):
-        """Generalised velocities in a representation."""
-        q, qd = self.q if q is None else q, self.qd if qd is None else qd
-        nu = qd.copy()
-        if self.floating and repr is not None:
-            v, w = np.split(reference.body_velocities(self.tree, q, qd)[self.base], 2)
-            p, R = self.place(repr, q)
-            nu[:3], nu[3:6] = R.T @ (v + np.cross(w, p - self.pose(q)[1])), R.T @ w
-        return nu
-
-    def along(self, value, qdd=0.0):
-        """Derivative of value(q, qd) along a motion with accelerations qdd (of joint_qd)."""
-        ends = [
-            value(reference.displace(self.tree, self.q, self.qd, s * STEP), self.qd + s * STEP * qdd) for s in (1, -1)
-        ]
-        return (ends[0] - ends[1]) / (2 * STEP)
-
-
-def cases(rng, armature=True):
-    """Floating and fixed bases, all joint types."""
-    trees = [random_tree(rng, floating=f, joints=n, armature=armature) for f, n in ((True, 7), (False, 7), (None, 5))]
-    if armature:
-        trees[0].joint_armature[:6] = rng.uniform(0.0, 0.1, 6).tolist()
-    for tree in trees:
-        tree.gravity = tuple(rng.normal(size=3))
-        model = tree.finalize("cpu", dtype=wp.float64)
-        yield Case(model, *random_state(model, rng))
-
-
-def motion(p, R):
-    """X that takes twists about the origin, world axes, to those at p along the columns of R."""
-    X = np.zeros((6, 6))
-    X[:3, :3] = X[3:, 3:] = R.T
-    X[:3, 3:] = -R.T @ reference.cross_matrix(p)
-    return X
 
 
 def test_momenta_and_energies_are_those_of_the_bodies(rng, by_numpy):
@@ -306,8 +235,11 @@ def test_pinocchio_finds_the_same(rng, by_numpy):
     close = dict(rtol=1e-9, atol=1e-9)
     for _ in range(3):
         for floating in (True, False):
-            # pinocchio has no armature of free bodies, nor one that turns
-            model = random_tree(rng, floating=floating, armature=False).finalize("cpu", dtype=wp.float64)
+            # pinocchio has no armature of free bodies, nor one that turns; it forgets links that are welded to the world
+            tree = random_tree(rng, floating=floating, armature=False)
+            while tree.joint_type[0] == JointType.FIXED:
+                tree = random_tree(rng, floating=floating, armature=False)
+            model = tree.finalize("cpu", dtype=wp.float64)
             case = Case(model, *random_state(model, rng))
             bridge = PinocchioBridge(model)
             q = bridge.q_pin(case.q)
@@ -329,3 +261,196 @@ def test_pinocchio_finds_the_same(rng, by_numpy):
             kinetic, potential = pin.computeKineticEnergy(robot, data, q, v), pin.computePotentialEnergy(robot, data, q)
             np.testing.assert_allclose(case.get(dynamics.kinetic_energy), kinetic, **close)
             np.testing.assert_allclose(case.get(dynamics.potential_energy), potential, **close)
+
+
+VECTORS = [a for a, _ in PAIRS]
+JACOBIANS = [b for _, b in PAIRS]
+FUNCTIONS = [
+    *VECTORS, *JACOBIANS, dynamics.centroidal_momentum_bias, dynamics.locked_spatial_inertia,
+    dynamics.locked_centroidal_inertia, dynamics.com_position, dynamics.com_velocity, dynamics.com_jacobian,
+    dynamics.com_bias_acceleration, dynamics.kinetic_energy, dynamics.potential_energy, dynamics.mechanical_energy,
+    dynamics.link_spatial_inertia, dynamics.crb_inertia,
+]  # fmt: skip
+
+
+def options_of(function) -> dict:
+    """Representations other than the default ones."""
+    names = inspect.signature(function).parameters
+    return {name: repr for name, repr in (("repr", VelRepr.INERTIAL), ("out_repr", VelRepr.BODY)) if name in names}
+
+
+@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
+def test_kernels_say_what_traces_say(rng, monkeypatch, dtype):
+    """Two robots in three worlds; what an articulation lacks is zero; `out` is used again."""
+    scene = forest(rng, worlds=3, robots=2, joints=6)
+    model, double = scene.finalize("cpu", dtype=dtype), scene.finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+    state, exact = (
+        SimpleNamespace(joint_q=wp.array(q, dtype=d), joint_qd=wp.array(qd, dtype=d)) for d in (dtype, wp.float64)
+    )
+    # float32: some ten roundings of 6e-8 add up and cancel
+    tolerance = 1e-12 if dtype is wp.float64 else 1e-4
+    for function in FUNCTIONS:
+        for options in ({}, options_of(function)):
+            result = function(model, state, **options)
+            assert result.dtype is dtype and result.shape[0] == 6
+            with monkeypatch.context() as patch:
+                patch.setattr(common, "run", run_by_numpy)
+                expected = function(double, exact, **options).numpy()
+            error = np.abs(result.numpy() - expected).max() / np.abs(expected).max()
+            assert error < tolerance, (function.__name__, options)
+            result.fill_(7.0)
+            assert function(model, state, out=result, **options) is result
+            assert np.abs(result.numpy() - expected).max() <= tolerance * np.abs(expected).max()
+
+
+def test_nothing_is_lost_far_away(rng):
+    """In float32, one kilometre from the origin: what is relative to the robot has the same bits there."""
+    model = random_tree(rng, floating=True, joints=6).finalize("cpu")
+    q, qd = random_state(model, rng)
+    far = q.copy()
+    far[:3] += 1000.0
+    states = [
+        SimpleNamespace(joint_q=wp.array(x, dtype=wp.float32), joint_qd=wp.array(qd, dtype=wp.float32))
+        for x in (q, far)
+    ]
+    absolute = (dynamics.com_position, dynamics.potential_energy, dynamics.mechanical_energy)
+    for function in FUNCTIONS:
+        if function not in absolute:
+            near, there = (function(model, s).numpy() for s in states)
+            np.testing.assert_array_equal(near, there)
+
+
+def test_parameters_as_vectors_and_back(rng):
+    """(m, c, I about c), or (m, m c, I about the link's origin), in which energies are linear."""
+    model = forest(rng, worlds=2, robots=1, joints=5).finalize("cpu", dtype=wp.float64)
+    old = [a.numpy().copy() for a in (model.body_mass, model.body_com, model.body_inertia)]
+    plain, linear = (dynamics.inertial_parameters(model, linear=x).numpy() for x in (False, True))
+    rows, cols = np.triu_indices(3)
+    for k, (m, c, I) in enumerate(zip(*old, strict=True)):
+        np.testing.assert_allclose(plain[k], [m, *c, *I[rows, cols]], rtol=1e-15)
+        about_origin = I + m * (c @ c * np.eye(3) - np.outer(c, c))
+        np.testing.assert_allclose(linear[k], [m, *(m * c), *about_origin[rows, cols]], rtol=1e-13, atol=1e-15)
+    version = model.version
+    for values, flag in ((plain, False), (linear, True)):
+        for array in (model.body_mass, model.body_com, model.body_inertia):
+            array.zero_()
+        dynamics.set_inertial_parameters(model, values, linear=flag)
+        for array, before in zip((model.body_mass, model.body_com, model.body_inertia), old, strict=True):
+            np.testing.assert_allclose(array.numpy(), before, rtol=1e-12, atol=1e-14)
+    assert model.version == version + 2
+    np.testing.assert_allclose(model.body_inv_mass.numpy(), 1.0 / old[0], rtol=1e-12)
+
+
+def test_energy_is_linear_in_the_linear_parameters(rng, by_numpy):
+    """So its gradient, times the parameters, is the energy (without armature)."""
+    model = random_tree(rng, joints=5, armature=False).finalize("cpu", dtype=wp.float64)
+    case = Case(model, *random_state(model, rng))
+    values = dynamics.inertial_parameters(model, linear=True).numpy()
+    whole, share = case.get(dynamics.mechanical_energy), 0.0
+    for k in range(len(values)):
+        one = np.zeros_like(values)
+        one[k] = values[k]
+        dynamics.set_inertial_parameters(model, one, linear=True)
+        share += case.get(dynamics.mechanical_energy)
+    np.testing.assert_allclose(share, whole, **CLOSE)
+
+
+def test_gradients_reach_the_parameters(rng):
+    """Through the tape to vectors of ten numbers, against the exact difference of a function that is linear in them."""
+    model = random_tree(rng, joints=3).finalize("cpu", dtype=wp.float64, requires_grad=True)
+    q, qd = random_state(model, rng)
+    state = SimpleNamespace(joint_q=wp.array(q, dtype=wp.float64), joint_qd=wp.array(qd, dtype=wp.float64))
+    start = dynamics.inertial_parameters(model, linear=True).numpy()
+    values = wp.array(start, dtype=wp.float64, requires_grad=True)
+    with wp.Tape() as tape:
+        dynamics.set_inertial_parameters(model, values, linear=True)
+        h = dynamics.total_momentum(model, state)
+    seed = rng.normal(size=6)
+    h.grad.assign(seed[None])
+    tape.backward()
+    way = 0.01 * rng.normal(size=start.shape)
+    dynamics.set_inertial_parameters(model, start + way, linear=True)
+    difference = (dynamics.total_momentum(model, state).numpy() - h.numpy())[0] @ seed
+    # linear: no truncation, and cancellation of some 1e-14 of numbers of one to ten
+    np.testing.assert_allclose((values.grad.numpy() * way).sum(), difference, rtol=1e-9, atol=1e-11)
+
+
+def test_gradients_of_average_velocities(rng):
+    """By q and qd, against central differences: the inverse of the inertia has a derivative too."""
+    model = random_tree(rng, joints=4).finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+
+    def function(joint_q, joint_qd):
+        return [
+            dynamics.average_velocity(model, SimpleNamespace(joint_q=joint_q, joint_qd=joint_qd), repr=VelRepr.BODY)
+        ]
+
+    # roundings of 1e-15 over steps of 1e-6, third derivatives of up to 1e4 times 1e-12
+    assert max(gradient_errors(function, [q, qd], rng)) < 1e-7
+
+
+def test_masses_and_inertias_by_world(rng, by_numpy):
+    """An edit of one world, some or all counts in just these."""
+    scene = ModelBuilder()
+    tree = random_tree(rng, joints=4, armature=False)
+    scene.replicate(tree, 3)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    q = np.tile(random_state(tree.finalize("cpu"), rng)[0], 3)
+    state = SimpleNamespace(
+        joint_q=wp.array(q, dtype=wp.float64), joint_qd=wp.zeros(model.joint_dof_count, dtype=wp.float64)
+    )
+
+    def masses():
+        return dynamics.locked_spatial_inertia(model, state).numpy()[:, 0, 0]
+
+    before = masses()
+    body = tree.joint_child[2]
+    old = tree.body_mass[body]
+    name = tree.body_label[body]
+    dynamics.set_link_mass(model, name, old + 1.0, world=1)
+    np.testing.assert_allclose(masses() - before, [0.0, 1.0, 0.0], atol=1e-12)
+    dynamics.set_link_mass(model, 2, [old + 2.0, old + 3.0], world=[2, 0])
+    np.testing.assert_allclose(masses() - before, [3.0, 1.0, 2.0], atol=1e-12)
+    dynamics.set_link_mass(model, name, old)
+    np.testing.assert_allclose(masses(), before, rtol=1e-13)
+    inertia = np.stack([random_inertia(rng, old) for _ in range(3)])
+    dynamics.set_link_inertia(model, name, inertia)
+    given = dynamics.link_spatial_inertia(model, state, repr=VelRepr.COM).numpy()[:, 2, 3:, 3:]
+    for world, I in enumerate(inertia):
+        np.testing.assert_allclose(np.linalg.eigvalsh(given[world]), np.linalg.eigvalsh(I), rtol=1e-10)
+
+
+def test_wrong_arguments_are_refused(rng, by_numpy):
+    model = forest(rng, worlds=2, joints=4).finalize("cpu")
+    state = model.state()
+    with pytest.raises(ValueError, match=r"repr='world' is no representation; use None or one of VelRepr.COM"):
+        dynamics.total_momentum(model, state, repr="world")
+    with pytest.raises(ValueError, match=r"out_repr=9 is no representation"):
+        dynamics.centroidal_momentum_jacobian(model, state, out_repr=9)
+    with pytest.raises(ValueError, match=r"out has shape \(1,\); this model needs \(4,\)"):
+        dynamics.kinetic_energy(model, state, out=wp.zeros(1, dtype=wp.float32, device="cpu"))
+    with pytest.raises(TypeError, match="out holds float64; this model needs float32"):
+        dynamics.com_position(model, state, out=wp.zeros((4, 3), dtype=wp.float64, device="cpu"))
+    with pytest.raises(ValueError, match=r"state.joint_q has shape"):
+        dynamics.crb_inertia(model, forest(rng, joints=4).finalize("cpu").state())
+    with pytest.raises(ValueError, match=r"values has shape \(3, 10\); this model needs \(16, 10\)"):
+        dynamics.set_inertial_parameters(model, np.zeros((3, 10)))
+    with pytest.raises(ValueError, match="values holds numbers that are not finite"):
+        dynamics.set_inertial_parameters(model, np.full((16, 10), np.nan))
+    with pytest.raises(TypeError, match="linear must be True or False"):
+        dynamics.inertial_parameters(model, linear="yes")
+    with pytest.raises(KeyError, match="no link 'tree_0_link_7' in the model; did you mean"):
+        dynamics.set_link_mass(model, "tree_0_link_7", 1.0)
+    with pytest.raises(IndexError, match="world 2 is out of range"):
+        dynamics.set_link_mass(model, "tree_0_link_0", 1.0, world=2)
+    with pytest.raises(ValueError, match="several articulations of world 0 have a link 3"):
+        dynamics.set_link_mass(model, 3, 1.0)
+    with pytest.raises(ValueError, match=r"mass has shape \(3,\); it must be \(\), or \(2,\): one for each world"):
+        dynamics.set_link_mass(model, "tree_0_link_0", [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"link 'tree_0_link_0' \(body 0\): mass -1 kg is negative"):
+        dynamics.set_link_mass(model, "tree_0_link_0", -1.0)
+    with pytest.raises(ValueError, match="break the triangle inequality"):
+        dynamics.set_link_inertia(model, "tree_0_link_0", np.diag([1.0, 1.0, 3.0]))
+    with pytest.raises(TypeError, match="inertia must be made of numbers"):
+        dynamics.set_link_inertia(model, "tree_0_link_0", "heavy")

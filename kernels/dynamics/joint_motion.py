@@ -21,9 +21,7 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, JOINT * k + 11))
             apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
             x = m.add3(m.sub3(apart, at_parent), at_child)
-            child = m.quat_multiply(
-                m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, JOINT * k + 7))
-            )
+            child = m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, JOINT * k + 7)))
             m.put3(mem, L.vector + 7 * k, t, m.apply_t(x, m.quat_to_matrix(frame)))
             m.put4(mem, L.vector + 7 * k + 3, t, m.quat_multiply(m.quat_conjugate(frame), child))
 

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 
 from newton_like import eval_fk, eval_mass_matrix, kinematics
-from newton_like.dynamics import mass_matrix
+from newton_like.dynamics import matrices
 
 from .support.kinematic_cases import forest
 from .support.random_trees import random_state
@@ -23,8 +23,8 @@ def test_traces_run_by_numpy_say_what_kernels_say(rng):
     # a few dozen roundings of numbers of up to ten
     np.testing.assert_allclose(poses, state.body_q.numpy().ravel(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(twists, state.body_qd.numpy().ravel(), rtol=1e-12, atol=1e-12)
-    (matrices,) = run_traced(model, mass_matrix._MASS_MATRIX, [q])
-    np.testing.assert_allclose(matrices, eval_mass_matrix(model, state).numpy().ravel(), rtol=1e-12, atol=1e-12)
+    (masses,) = run_traced(model, matrices._MASS_MATRIX, [q])
+    np.testing.assert_allclose(masses, eval_mass_matrix(model, state).numpy().ravel(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["body_mass", "body_com", "body_inertia"])

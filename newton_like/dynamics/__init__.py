@@ -29,6 +29,14 @@ from newton_like.dynamics.energy import (
     mechanical_energy,
     potential_energy,
 )
+from newton_like.dynamics.forces import (
+    bias_forces,
+    forward_dynamics,
+    frame_forces,
+    gravity_forces,
+    inverse_dynamics,
+    point_forces,
+)
 from newton_like.dynamics.inertia import (
     crb_inertia,
     inertial_parameters,
@@ -77,6 +85,7 @@ from newton_like.dynamics.kinematics import (
     relative_transform,
     relative_twist,
 )
+from newton_like.dynamics.matrices import coriolis_matrix, mass_matrix, mass_matrix_inverse
 from newton_like.dynamics.momentum import (
     average_centroidal_velocity,
     average_centroidal_velocity_jacobian,
@@ -146,6 +155,7 @@ __all__ = [
     "average_centroidal_velocity_jacobian",
     "average_velocity",
     "average_velocity_jacobian",
+    "bias_forces",
     "centroidal_momentum",
     "centroidal_momentum_bias",
     "centroidal_momentum_jacobian",
@@ -161,10 +171,13 @@ __all__ = [
     "convert_acceleration",
     "convert_force",
     "convert_velocity",
+    "coriolis_matrix",
     "crb_inertia",
     "estimate_soft_contact_parameters",
+    "forward_dynamics",
     "frame_acceleration",
     "frame_bias_acceleration",
+    "frame_forces",
     "frame_index",
     "frame_indices",
     "frame_jacobian",
@@ -178,9 +191,11 @@ __all__ = [
     "frame_transforms",
     "frame_velocities",
     "frame_velocity",
+    "gravity_forces",
     "in_contact",
     "inertial_parameters",
     "integrate",
+    "inverse_dynamics",
     "joint_coords",
     "joint_dofs",
     "joint_friction_forces",
@@ -211,8 +226,11 @@ __all__ = [
     "link_velocity",
     "locked_centroidal_inertia",
     "locked_spatial_inertia",
+    "mass_matrix",
+    "mass_matrix_inverse",
     "mechanical_energy",
     "point_bias_accelerations",
+    "point_forces",
     "point_jacobian_derivatives",
     "point_jacobians",
     "point_positions",

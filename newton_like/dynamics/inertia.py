@@ -6,7 +6,9 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list
-from newton_like.dynamics.common import Q, evaluate, links, representation, state_arrays, to_device
+from newton_like.dynamics.common import Q, evaluate, links, state_arrays, to_device
+from newton_like.dynamics.kinematics import output_representation
+from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry import inertia as inertia_math
 from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
 from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
@@ -19,7 +21,7 @@ _INERTIAS = Program("eval_inertia", (Q,), (Field("matrix", "articulations", lamb
 
 
 def _inertias(model, state, choice: int, repr, out):
-    program = _INERTIAS.ask(choice=choice, output=representation(repr))
+    program = _INERTIAS.ask(choice=choice, output=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(links(model), 6, 6)], out)
 
 
@@ -32,7 +34,7 @@ def link_spatial_inertia(model, state, *, repr=VelRepr.BODY, out: wp.array | Non
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` counts.
         repr: :class:`VelRepr`: about the link's origin (BODY, MIXED), its centre of mass (COM) or the origin of the world
-            (INERTIAL), along the link's axes (BODY) or the world's. None: MIXED.
+            (INERTIAL), along the link's axes (BODY) or the world's.
         out: written; a new array by default.
 
     Returns:
@@ -60,7 +62,8 @@ def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = N
     Args:
         model: the :class:`Model`, whose ``body_mass``, ``body_com`` and ``body_inertia`` count.
         linear: false: centre of mass c and inertia about it; true: first moment m c in place of c, and inertia about the link's
-            origin. Inverse dynamics and energies are linear in these (Atkeson, An and Hollerbach 1986). Both in link axes.
+            origin. Inverse dynamics and energies are linear in these (Atkeson, An and Hollerbach 1986) where the motion of the links is
+            given; the ``joint_qd`` of FREE joints is that of a centre of mass, and moves with it. Both in link axes.
         out: written; a new array by default.
 
     Returns:
@@ -112,14 +115,14 @@ def set_link_mass(model, link, mass, *, world=None) -> None:
 
     Args:
         model: the :class:`Model`.
-        link: label, or number of the link in its articulation (that of its joint).
+        link: name, or index of the link in its articulation (that of its joint), see :func:`link_index`.
         mass: [kg], a number, or one for each of the worlds.
         world: index or indices; by default all worlds that have the link.
 
     Raises:
-        KeyError: no link has the label (in a world that is asked for), or several of one world have it.
-        IndexError: the number, or the world, does not exist.
-        ValueError: another number of masses, or a mass that no body with the link's inertia has.
+        KeyError: no link has the name, or none in a world that is asked for.
+        IndexError: the link, or the world, does not exist.
+        ValueError: several links of a world are meant; another number of masses; a mass that no body with the link's inertia has.
         TypeError: something else than numbers.
     """
     bodies = _bodies(model, link, world)
@@ -134,13 +137,13 @@ def set_link_inertia(model, link, inertia, *, world=None) -> None:
 
     Args:
         model: the :class:`Model`.
-        link: label, or number of the link in its articulation (that of its joint).
+        link: name, or index of the link in its articulation (that of its joint), see :func:`link_index`.
         inertia: 3x3, about the centre of mass, in link axes [kg m^2]; or one for each of the worlds.
         world: index or indices; by default all worlds that have the link.
 
     Raises:
         KeyError, IndexError: as :func:`set_link_mass`.
-        ValueError: another shape, or an inertia that no body of the link's mass has.
+        ValueError: several links of a world are meant; another shape; an inertia that no body of the link's mass has.
         TypeError: something else than numbers.
     """
     bodies = _bodies(model, link, world)
@@ -152,30 +155,32 @@ def set_link_inertia(model, link, inertia, *, world=None) -> None:
 
 def _bodies(model, link, world) -> np.ndarray:
     """The body that a link is in each of the worlds."""
-    worlds = np.maximum(model.body_world.numpy(), 0) if model.world_count == 1 else model.body_world.numpy()
+    names = names_of(model)
     if isinstance(link, str):
-        found = np.array([k for k, label in enumerate(model.body_label) if label == link], dtype=int)
-        if not found.size:
-            shown = ", ".join(map(repr, list(dict.fromkeys(model.body_label))[:8]))
-            raise KeyError(f"no link is called {link!r}; there are: {shown or 'none'}")
+        numbers = [names.only("link", link, a) for a in range(model.articulation_count)]
+        if all(i is None for i in numbers):
+            labels = list(dict.fromkeys(label for labels in names.labels["link"] for label in labels))
+            raise unknown("link", link, labels, "the model")
     else:
         link = as_index(link, "link", model.max_joints_per_articulation)
-        start, end = model.articulation_start.numpy()[:-1], model.articulation_end.numpy()
-        found = model.joint_child.numpy()[start[start + link < end] + link]
+        numbers = [link if link < count else None for count in names.count]
+    owners = model.articulation_world.numpy().tolist() if model.world_count > 1 else [0] * model.articulation_count
+    bodies: dict[int, list[int]] = {}
+    for a, i in enumerate(numbers):
+        if i is not None:
+            bodies.setdefault(owners[a], []).append(int(names.child[names.start[a] + i]))
+    chosen = list(bodies)
     if world is not None:
         chosen = as_list(world, "world", "indices") if np.ndim(world) else [world]
-        chosen = np.array([as_index(w, "world", model.world_count) for w in chosen], dtype=int)
-        missing = chosen[~np.isin(chosen, worlds[found])]
-        if missing.size:
-            raise KeyError(f"world {missing[0]} has no link {link!r}")
-        order = {int(w): i for i, w in enumerate(chosen)}
-        found = np.array(
-            sorted((k for k in found if worlds[k] in order), key=lambda k: order[int(worlds[k])]), dtype=int
-        )
-    several = [w for w, n in zip(*np.unique(worlds[found], return_counts=True), strict=True) if n > 1]
-    if several:
-        raise KeyError(f"world {several[0]} has several links {link!r}; give the label of one of them")
-    return found
+        chosen = [as_index(w, "world", model.world_count) for w in chosen]
+    for w in chosen:
+        if w not in bodies:
+            raise KeyError(f"world {w} has no link {link!r}")
+        if len(bodies[w]) > 1:
+            raise ValueError(
+                f"several articulations of world {w} have a link {link!r}; give the whole label of one of them"
+            )
+    return np.array([bodies[w][0] for w in chosen], dtype=int)
 
 
 def _numbers(value, name: str, shape: tuple[int, ...], count: int) -> np.ndarray:

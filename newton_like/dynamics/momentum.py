@@ -14,6 +14,7 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.momentum import AVERAGE, CENTROIDAL, MOMENTUM, WHOLE, WHOLE_CENTROIDAL
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
@@ -31,17 +32,17 @@ _INERTIA = Program("eval_inertia", (Q,), (Field("matrix", "articulations", 36),)
 
 
 def _vector(model, state, choice: int, repr, out):
-    program = _MOMENTUM.ask(choice=choice, output=representation(repr))
+    program = _MOMENTUM.ask(choice=choice, output=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state), [(6,)], out)
 
 
 def _jacobian(model, state, choice: int, repr, out_repr, out):
-    program = _MATRIX.ask(choice=choice, base=representation(repr), output=representation(out_repr, "out_repr"))
+    program = _MATRIX.ask(choice=choice, base=representation(repr), output=output_representation(out_repr, "out_repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(6, columns(model))], out)
 
 
 def _inertia(model, state, choice: int, repr, out):
-    program = _INERTIA.ask(choice=choice, output=representation(repr))
+    program = _INERTIA.ask(choice=choice, output=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(6, 6)], out)
 
 
@@ -52,7 +53,7 @@ def total_momentum(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = N
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
         repr: :class:`VelRepr` of the result: about the origin of the first link (MIXED, BODY), its centre of mass (COM) or the
-            origin of the world (INERTIAL), along world axes or the link's (BODY). None: MIXED.
+            origin of the world (INERTIAL), along world axes or the link's (BODY).
         out: written; a new array by default.
 
     Returns:
@@ -150,7 +151,7 @@ def centroidal_momentum_bias(
     Raises:
         ValueError, TypeError: as :func:`total_momentum`.
     """
-    program = _BIAS.ask(base=representation(repr), output=representation(out_repr, "out_repr"))
+    program = _BIAS.ask(base=representation(repr), output=output_representation(out_repr, "out_repr"))
     return evaluate(model, program, state_arrays(model, state), [(6,)], out)
 
 
@@ -201,7 +202,7 @@ def average_velocity(model, state, *, repr=VelRepr.MIXED, out: wp.array | None =
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: :class:`VelRepr` of the result, as of the velocity of the first link. None: MIXED.
+        repr: :class:`VelRepr` of the result, as of the velocity of the first link.
         out: written; a new array by default.
 
     Returns:

@@ -3,6 +3,7 @@
 from newton_like.dynamics.forces import eval_inverse_dynamics
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kinematics import eval_fk, eval_ik, eval_jacobian
+from newton_like.mechanism import MechanismState
 from newton_like.model import Contacts, Control, JointDofConfig, Model, ModelBuilder, ShapeConfig, State
 from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
 
@@ -18,6 +19,7 @@ __all__ = [
     "JointDofConfig",
     "JointTargetMode",
     "JointType",
+    "MechanismState",
     "Model",
     "ModelBuilder",
     "ModelFlags",

@@ -6,6 +6,16 @@ from newton_like.dynamics.com import (
     com_position,
     com_velocity,
 )
+from newton_like.dynamics.configuration import (
+    global_coordinates,
+    local_coordinates,
+    normalize_configuration,
+    principal_value,
+    rand_configuration,
+    rand_velocity,
+    velocity_of_position_rate,
+    zero_configuration,
+)
 from newton_like.dynamics.contact_points import (
     ContactPoints,
     contact_point_jacobian_derivatives,
@@ -60,6 +70,12 @@ from newton_like.dynamics.jacobians import (
     point_jacobian_derivatives,
     point_jacobians,
 )
+from newton_like.dynamics.joint_motion import (
+    joint_bias_accelerations,
+    joint_transforms,
+    joint_twists,
+    motion_subspaces,
+)
 from newton_like.dynamics.joint_positions import (
     joint_position_limits,
     random_joint_positions,
@@ -84,6 +100,11 @@ from newton_like.dynamics.kinematics import (
     point_velocities,
     relative_transform,
     relative_twist,
+)
+from newton_like.dynamics.loops import (
+    constrained_dynamics,
+    constraint_bias,
+    constraint_jacobian,
 )
 from newton_like.dynamics.matrices import coriolis_matrix, mass_matrix, mass_matrix_inverse
 from newton_like.dynamics.momentum import (
@@ -163,6 +184,9 @@ __all__ = [
     "com_jacobian",
     "com_position",
     "com_velocity",
+    "constrained_dynamics",
+    "constraint_bias",
+    "constraint_jacobian",
     "contact_point_jacobian_derivatives",
     "contact_point_jacobians",
     "contact_point_poses",
@@ -191,11 +215,13 @@ __all__ = [
     "frame_transforms",
     "frame_velocities",
     "frame_velocity",
+    "global_coordinates",
     "gravity_forces",
     "in_contact",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",
+    "joint_bias_accelerations",
     "joint_coords",
     "joint_dofs",
     "joint_friction_forces",
@@ -205,6 +231,8 @@ __all__ = [
     "joint_names",
     "joint_position_limits",
     "joint_spring_forces",
+    "joint_transforms",
+    "joint_twists",
     "kinetic_energy",
     "link_acceleration",
     "link_accelerations",
@@ -224,11 +252,14 @@ __all__ = [
     "link_transforms",
     "link_velocities",
     "link_velocity",
+    "local_coordinates",
     "locked_centroidal_inertia",
     "locked_spatial_inertia",
     "mass_matrix",
     "mass_matrix_inverse",
     "mechanical_energy",
+    "motion_subspaces",
+    "normalize_configuration",
     "point_bias_accelerations",
     "point_forces",
     "point_jacobian_derivatives",
@@ -237,6 +268,9 @@ __all__ = [
     "point_velocities",
     "position_rate",
     "potential_energy",
+    "principal_value",
+    "rand_configuration",
+    "rand_velocity",
     "random_joint_positions",
     "reduce",
     "relative_transform",
@@ -250,8 +284,10 @@ __all__ = [
     "to_linear_first",
     "total_momentum",
     "total_momentum_jacobian",
+    "velocity_of_position_rate",
     "velocity_rate",
     "velocity_transform",
     "wxyz_to_xyzw",
     "xyzw_to_wxyz",
+    "zero_configuration",
 ]

@@ -82,8 +82,9 @@ def zero_configuration(model, *, out: wp.array | None = None) -> wp.array:
     return _choose(model, ZERO, None, out)
 
 
-def _generator(seed) -> np.random.Generator:
-    """
+def generator(seed) -> np.random.Generator:
+    """A generator of random numbers from a seed, or the one that is given.
+
     Raises:
         TypeError, ValueError: `seed` is no generator, number or None, or a negative number.
     """
@@ -112,7 +113,7 @@ def rand_configuration(model, seed=None, *, out: wp.array | None = None) -> wp.a
     Raises:
         ValueError, TypeError: as :func:`normalize_configuration`; ``seed`` cannot seed a generator.
     """
-    uniform = _generator(seed).random(model.joint_coord_count)
+    uniform = generator(seed).random(model.joint_coord_count)
     if model.dtype is wp.float32:
         # rounding must not make a one of it
         uniform = np.minimum(uniform, np.nextafter(np.float32(1.0), np.float32(0.0)))
@@ -130,7 +131,7 @@ def rand_velocity(model, seed=None, *, out: wp.array | None = None) -> wp.array:
     shape = (model.articulation_count, columns(model))
     start = model.joint_qd_start.numpy()
     counts = start[model.articulation_end.numpy()] - start[model.articulation_start.numpy()[: shape[0]]]
-    normal = np.where(np.arange(shape[1]) < counts[:, None], _generator(seed).normal(size=shape), 0.0)
+    normal = np.where(np.arange(shape[1]) < counts[:, None], generator(seed).normal(size=shape), 0.0)
     if out is None:
         return wp.array(normal, dtype=model.dtype, device=model.device)
     check_array(model, out, "out", model.dtype, shape).assign(normal)

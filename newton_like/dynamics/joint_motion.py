@@ -1,0 +1,95 @@
+"""Motion across single joints: transforms, motion subspaces, twists and bias accelerations of children seen from their parents."""
+
+from __future__ import annotations
+
+import warp as wp
+
+from newton_like.dynamics.common import Q, V, columns, evaluate, links, state_arrays
+from newton_like.dynamics.kinematics import output_representation
+from newton_like.model.batched import Field, Program
+from newton_like.types import VelRepr
+
+_POSES = Field("vector", "articulations", lambda model: 7 * links(model))
+_COLUMNS = Field("matrix", "articulations", lambda model: 6 * columns(model))
+_TWISTS = Field("vector", "articulations", lambda model: 6 * links(model))
+_DRIFTS = Field("second", "articulations", lambda model: 6 * links(model))
+
+
+def _rows(model, template) -> dict[str, int]:
+    return {"vector": 6 * links(model), "second": 6 * links(model)}
+
+
+_TRANSFORMS = Program("eval_joint_transforms", (Q,), (_POSES,))
+_SUBSPACES = Program("eval_motion_subspaces", (Q,), (_COLUMNS,))
+_VELOCITIES = Program("eval_joint_motion", (Q, V), (_TWISTS,), _rows)
+_BIASES = Program("eval_joint_motion", (Q, V), (_DRIFTS,), _rows)
+
+
+def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
+    """The transform X_j(q) of every joint: the pose of the anchor frame of its child seen from that of its parent.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        out: written; a new array by default.
+
+    Returns:
+        Position [m] and quaternion x y z w, ``[articulation_count, max_joints_per_articulation, 7]``; joints that an
+        articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device.
+        TypeError: an array of the wrong scalar type.
+    """
+    return evaluate(model, _TRANSFORMS, state_arrays(model, state, False), [(links(model), 7)], out)
+
+
+def motion_subspaces(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """For each degree of freedom, the twist across its joint for a unit velocity (Featherstone 2008, section 3.5).
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        repr: :class:`VelRepr` of the child link; see :func:`joint_twists`.
+        out: written; a new array by default.
+
+    Returns:
+        ``[articulation_count, max_dofs_per_articulation, 6]``, linear part first; dofs that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    program = _SUBSPACES.ask(output=output_representation(repr, "repr"))
+    return evaluate(model, program, state_arrays(model, state, False), [(columns(model), 6)], out)
+
+
+def joint_twists(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """The twist of every joint: the velocity of its child minus that of a body that is fixed to the parent, ``S qd``.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        repr: :class:`VelRepr` of the child link: about its origin (MIXED, BODY), its centre of mass (COM) or the origin of the
+            world (INERTIAL), along its axes (BODY) or those of the world. In INERTIAL, twists add up along a chain to the
+            velocity of the last link.
+        out: written; a new array by default.
+
+    Returns:
+        [m/s] and [rad/s], ``[articulation_count, max_joints_per_articulation, 6]``; joints that an articulation lacks are zero.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; an unknown representation.
+        TypeError: an array of the wrong scalar type.
+    """
+    return _motion(model, state, _VELOCITIES, repr, out)
+
+
+def joint_bias_accelerations(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+    """The time derivatives of :func:`joint_twists` while ``joint_qd`` is constant. Arguments, result and errors as there."""
+    return _motion(model, state, _BIASES, repr, out)
+
+
+def _motion(model, state, program: Program, repr, out) -> wp.array:
+    program = program.ask(output=output_representation(repr, "repr"))
+    return evaluate(model, program, state_arrays(model, state), [(links(model), 6)], out)

@@ -12,6 +12,7 @@ from newton_like.kernels.dynamics.configuration import configuration_program
 from newton_like.kernels.dynamics.coriolis import coriolis_program
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
+from newton_like.kernels.dynamics.implicit import implicit_program
 from newton_like.kernels.dynamics.joint_motion import joint_motion_program
 from newton_like.kernels.dynamics.link_kinematics import link_kinematics_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
@@ -48,6 +49,7 @@ LAYERS = (
     factor_program,
     mass_matrix_program,
     aba_program,
+    implicit_program,
     coriolis_program,
     momentum_program,
     system_program,

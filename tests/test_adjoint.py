@@ -6,13 +6,14 @@ import warp as wp
 
 from newton_like import kinematics
 from newton_like.adjoint import _RULES, adjoint_trace
-from newton_like.dynamics import forces, mass_matrix
+from newton_like.dynamics import common, forces
 from newton_like.emit import Emitter, needed
 from newton_like.model import batched
 from newton_like.trace import Trace, tracing_math
 
 from .support.kinematic_cases import forest
-from .support.traced import evaluate
+from .support.random_trees import random_state
+from .support.traced import evaluate, run_traced_adjoint
 
 METHODS = {"min": "smaller", "max": "larger"}
 ARITY = {"fma": 3, "fnma": 3, "where_lt": 4, "add": 2, "sub": 2, "mul": 2, "div": 2, "min": 2, "max": 2, "atan2": 2}
@@ -90,7 +91,6 @@ def test_detached_numbers_are_constants(rng):
 PROGRAMS = {
     "eval_fk": kinematics._FK,
     "eval_jacobian": kinematics._JACOBIAN,
-    "mass_matrix": mass_matrix._MASS_MATRIX,
     "bias_forces": forces._BIAS,
 }
 
@@ -112,3 +112,25 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, name):
         len(needed(adjoint, emitter.stores(adjoint, lambda place: emitter.name(place).startswith("adjoint_"))))
         < 4 * once
     )
+
+
+def gradient_of_forward_dynamics(model, adjoint: str | None, q, qd, tau, seed) -> list[np.ndarray]:
+    """Of seed . accelerations with respect to q, qd and tau, through the articulated bodies or `adjoint`."""
+    fields = (common.Q, common.V, batched.Field("force", "dofs"))
+    vector = (batched.Field("vector", "articulations", common.columns),)
+    program = batched.Program("eval_forward_dynamics", fields, vector, forces._all_rows, adjoint=adjoint)
+    return run_traced_adjoint(model, program, [q, qd, tau], [seed])
+
+
+def test_forward_dynamics_backward_by_the_implicit_function_theorem(rng):
+    """The adjoint of the equation of motion is that of the articulated-body algorithm."""
+    model = forest(rng, worlds=2, robots=2, joints=8).finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+    tau = rng.normal(size=model.joint_dof_count)
+    seed = rng.normal(size=model.articulation_count * model.max_dofs_per_articulation)
+    through = gradient_of_forward_dynamics(model, None, q, qd, tau, seed)
+    implicit = gradient_of_forward_dynamics(model, "eval_forward_dynamics_implicit", q, qd, tau, seed)
+    for a, b in zip(through, implicit, strict=True):
+        # rounding, times the condition of the mass matrix
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=1e-9 * np.abs(a).max())
+        assert np.abs(a).max() > 0.1

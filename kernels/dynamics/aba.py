@@ -204,5 +204,6 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         base_accelerations(t, T, L, mem)
 
     return types.SimpleNamespace(
-        **vars(m), eval_forward_dynamics=eval_forward_dynamics, eval_forward_dynamics_crb=eval_forward_dynamics_crb
-    )
+        **vars(m), base_forces=base_forces, base_accelerations=base_accelerations,
+        eval_forward_dynamics=eval_forward_dynamics, eval_forward_dynamics_crb=eval_forward_dynamics_crb,
+    )  # fmt: skip

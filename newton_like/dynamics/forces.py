@@ -38,6 +38,10 @@ def _solve_rows(model, template) -> dict[str, int]:
     return {"tau": template.dofs, "pivot": template.dofs, "acceleration": template.dofs}
 
 
+def _all_rows(model, template) -> dict[str, int]:
+    return {**_forward_rows(model, template), **_solve_rows(model, template)}
+
+
 _VECTOR = (Field("vector", "articulations", columns),)
 _BIAS = Program("eval_bias_forces", (Q, V), _VECTOR, _inverse_rows)
 _GRAVITY = Program("eval_gravity_forces", (Q,), _VECTOR)
@@ -45,7 +49,7 @@ _PUBLIC = Program("eval_inverse_dynamics", (Q, V, Field("acceleration", "dofs"))
 _PUBLIC = _PUBLIC.ask(world_wrench=1)
 _WRENCHES = Field("wrenches", "articulations", lambda model: 6 * links(model))
 _FORWARD = {
-    "aba": ("eval_forward_dynamics", _forward_rows),
+    "aba": ("eval_forward_dynamics", _all_rows),
     "crb": ("eval_forward_dynamics_crb", _solve_rows),
 }
 
@@ -193,10 +197,11 @@ def forward_dynamics(
     """
     if method not in _FORWARD:
         raise ValueError(f"method={method!r} is unknown; use 'aba' or 'crb'")
-    name, rows = _FORWARD[method]
     field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
     fields, arrays, settings = _link_forces(model, link_forces, link_forces_repr)
-    program = Program(name, (Q, V, field, *fields), _VECTOR, rows).ask(output=representation(repr), **settings)
+    name, rows = _FORWARD[method]
+    program = Program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
+    program = program.ask(output=representation(repr), **settings)
     inputs = [*state_arrays(model, state), forces, *arrays]
     return evaluate(model, program, inputs, [(columns(model),)], out)
 

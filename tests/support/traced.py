@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.emit import Emitter
 from newton_like.model import batched
 from newton_like.trace import Trace
 
@@ -61,6 +62,38 @@ def run_traced(model, program: batched.Program, inputs) -> list[np.ndarray]:
             for row, index in _places(model, robot, work, field):
                 array[index] = result.get(row, 0.0)
     return outputs
+
+
+def run_traced_adjoint(model, program: batched.Program, inputs, seeds) -> list[np.ndarray]:
+    """The gradients of ``sum(seed . output)``, flat: of all inputs, then of masses, centres of mass and inertias (ten a body).
+
+    Args:
+        model: of float64.
+        program: what is differentiated.
+        inputs: flat arrays, None for zeros.
+        seeds: one flat array for each output.
+    """
+    assert model.dtype is wp.float64
+    inputs = [None if a is None else np.asarray(a, dtype=np.float64).ravel() for a in inputs]
+    fields = [*program.inputs, batched._INERTIA]
+    gradients = [np.zeros(f.length(model)) for f in fields]
+    for robot in batched._numbers_of(model).robots:
+        work = robot.work(model, program, 1, 1, True)
+        emitter = Emitter(work, np.zeros_like(robot.held))
+        adjoint = robot.adjoint(model, program, work, emitter, True)
+        memory = {}
+        given = [*zip(program.inputs, inputs, strict=True)]
+        given += [(batched._adjoint(f), np.asarray(a).ravel()) for f, a in zip(program.outputs, seeds, strict=True)]
+        for field, array in given:
+            if array is not None:
+                for row, index in _places(model, robot, work, field):
+                    memory[row] = array[index]
+        result = evaluate(adjoint, memory, robot.parameters.values)
+        for field, array in zip(fields, gradients, strict=True):
+            for row, index in _places(model, robot, work, batched._adjoint(field)):
+                # what all articulations read gets a share of each
+                np.add.at(array, index, result.get(row, 0.0))
+    return gradients
 
 
 def _places(model, robot, work, field):

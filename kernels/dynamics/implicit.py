@@ -1,0 +1,51 @@
+"""Forward dynamics for reverse mode, by the implicit function theorem: accelerations x solve tau - ID(q, nu, x) = 0, so that
+
+    d x = M^-1 (d tau - d ID(q, nu, x) at constant x)
+
+(Carpentier and Mansard 2018, "Analytical derivatives of rigid body dynamics algorithms", section IV). What is computed is
+x + M^-1 (tau - ID(q, nu, x)), one step of iterative refinement, where x and the factors of M count as constants: its value is
+that of forward dynamics, and going backward through it takes one solve and the adjoint of inverse dynamics.
+"""
+
+import types
+
+
+def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_forward_dynamics_implicit``."""
+
+    @m.func
+    def detach_rows(t: int, at: int, n: int, mem: m.memory):
+        for i in range(n):
+            m.put(mem, at + i, t, m.detach(m.get(mem, at + i, t)))
+
+    @m.func
+    def residual(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- tau - ID(q, nu, acceleration)"""
+        m.newton_euler(b, t, L.vector, T, P, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.vector + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
+
+    @m.func
+    def eval_forward_dynamics_implicit(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output"""
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.base_forces(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.columns, mem)
+        m.clear(t, L.acceleration, T.dofs, mem)
+        residual(b, t, T, P, L, mem)
+        m.joint_space_inertia(b, t, T, P, L, mem)
+        m.factorize_apart(b, t, T, P, L, mem)
+        for i in range(T.dofs):
+            detach_rows(t, L.h + T.row[i], T.depth[i] + 1, mem)
+        detach_rows(t, L.pivot, T.dofs, mem)
+        m.solve(t, L.vector, T, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.acceleration + i, t, m.detach(m.get(mem, L.vector + i, t)))
+        residual(b, t, T, P, L, mem)
+        m.solve(t, L.vector, T, L, mem)
+        for i in range(T.dofs):
+            x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.vector + i, t))
+            m.put(mem, L.vector + i, t, x)
+        m.base_accelerations(t, T, L, mem)
+
+    return types.SimpleNamespace(**vars(m), eval_forward_dynamics_implicit=eval_forward_dynamics_implicit)

@@ -23,6 +23,7 @@ from tests.support.pinocchio_bridge import PinocchioBridge
 from tests.support.reference import FREE
 
 from .cases import design_quadruped, humanoid
+from .peers import silence
 
 ROBOTS = {"quadruped": design_quadruped, "humanoid": humanoid}
 TURN = 0.04
@@ -116,6 +117,26 @@ class Ours:
         dynamics.mass_matrix(self.model, self.state, out=self.matrix)
 
 
+class Newton:
+    """Newton's mass matrices of the same robots."""
+
+    def __init__(self, robot, ours: Ours):
+        import newton
+
+        with silence():
+            scene = newton.ModelBuilder()
+            scene.replicate(robot(newton), ours.worlds)
+            self.model = scene.finalize("cpu")
+        self.state, self.eval_mass_matrix = self.model.state(), newton.eval_mass_matrix
+        self.state.joint_q.assign(ours.q.ravel())
+        self.state.joint_qd.assign(ours.qd.ravel())
+        newton.eval_fk(self.model, self.state.joint_q, self.state.joint_qd, self.state)
+        self.mass()
+
+    def mass(self) -> None:
+        self.result = self.eval_mass_matrix(self.model, self.state)
+
+
 def check(ours: Ours, bridge: PinocchioBridge, peer: Peer, tolerance: float) -> None:
     """Raises AssertionError where the engines disagree by more than rounding explains."""
     worlds = range(0, ours.worlds, max(1, ours.worlds // 16))
@@ -170,6 +191,7 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=4096)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
     parser.add_argument("--seconds", type=float, default=3.0, help="time for each row")
+    parser.add_argument("--no-newton", action="store_true", help="leave newton's mass matrix out")
     parser.add_argument("--double", action="store_true", help="float64 here too")
     args = parser.parse_args()
     wp.config.quiet = True
@@ -193,12 +215,17 @@ def main() -> None:
                     "peer": lambda f=function, t=threads, p=peer: getattr(p, f)(t),
                     "one": getattr(one, function),
                 }
+                if function == "mass" and not args.no_newton:
+                    sides["newton"] = Newton(ROBOTS[name], ours).mass
                 taken = turns(sides, args.seconds)
                 mine, theirs = (taken[k] / args.worlds * 1e9 for k in ("ours", "peer"))
                 print(
                     f"{name:>10} {function:>9} {threads:>8} {theirs:>10.0f} {mine:>12.1f} {theirs / mine:>7.1f}"
                     f" {taken['one'] * 1e6:>10.1f}"
                 )
+                if "newton" in taken:
+                    theirs = taken["newton"] / args.worlds * 1e9
+                    print(f"{name:>10} {'mass':>9} {threads:>8} {theirs:>10.0f} {mine:>12.1f} {theirs / mine:>7.1f}   (newton)")
 
 
 if __name__ == "__main__":

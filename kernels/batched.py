@@ -5,9 +5,6 @@ from functools import cache
 
 import warp as wp
 
-INPUTS, OUTPUTS = 12, 6
-"""How many arrays a program can read and write."""
-
 GENERAL_FLAGS = "-march=native -ffp-contract=off"
 """How general kernels are compiled on a CPU: without Warp's own thresholds for inlining, in half the time."""
 
@@ -27,8 +24,9 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @wp.struct
     class Piece:
-        """What belongs to an articulation in a flat array: `parts` runs of `size` numbers, run i at ``start + part[i]`` for
-        the first articulation and `stride` further on for the next; in memory they follow each other from `row` on."""
+        """What belongs to an articulation in the flat array `numbers`: `parts` runs of `size` numbers, run i at
+        ``start + part[i]`` for the first articulation and `stride` further on for the next; in memory they follow each other
+        from `row` on."""
 
         row: int
         start: int
@@ -36,6 +34,7 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         size: int
         parts: int
         part: wp.array[int]
+        numbers: wp.array[real]
 
     @wp.func
     def wanted(b: int, B: Batch, mask: wp.array[bool]) -> bool:
@@ -45,21 +44,23 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.any_selected(mask, B.start, B.stride, b, B.count)
 
     @wp.func
-    def bring(b: int, t: int, B: Batch, piece: Piece, a: wp.array[real], mem: m.memory):
+    def bring(b: int, t: int, B: Batch, piece: Piece, mem: m.memory):
         for i in range(piece.parts):
             at = piece.row + i * piece.size
-            m.stage_in(mem, at, t, a, piece.start + piece.part[i], piece.stride, piece.size, b, B.count)
+            m.stage_in(mem, at, t, piece.numbers, piece.start + piece.part[i], piece.stride, piece.size, b, B.count)
 
     @wp.func
-    def take(b: int, t: int, B: Batch, piece: Piece, a: wp.array[real], mask: wp.array[bool], mem: m.memory):
+    def take(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
         """Of the selected articulations only."""
         for i in range(piece.parts):
             at = piece.row + i * piece.size
             start = piece.start + piece.part[i]
             if B.masked != 0:
-                m.stage_out_where(mem, at, t, a, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride)
+                m.stage_out_where(
+                    mem, at, t, piece.numbers, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride
+                )
             else:
-                m.stage_out(mem, at, t, a, start, piece.stride, piece.size, b, B.count)
+                m.stage_out(mem, at, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
 
     return types.SimpleNamespace(**vars(m), Batch=Batch, Piece=Piece, wanted=wanted, bring=bring, take=take)
 
@@ -74,7 +75,6 @@ def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS):
         compute: ``compute(b, t, T, P, L, mem)``, a Warp function.
         flags: for the compiler of CPUs.
     """
-    real = m.real
     options = {"cpu_compiler_flags": flags}
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
@@ -89,85 +89,37 @@ def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS):
         mask: wp.array[bool],
         mem: m.memory,
         # in:
-        piece_0: m.Piece,
-        piece_1: m.Piece,
-        piece_2: m.Piece,
-        piece_3: m.Piece,
-        piece_4: m.Piece,
-        piece_5: m.Piece,
-        piece_6: m.Piece,
-        piece_7: m.Piece,
-        piece_8: m.Piece,
-        piece_9: m.Piece,
-        piece_10: m.Piece,
-        piece_11: m.Piece,
-        in_0: wp.array[real],
-        in_1: wp.array[real],
-        in_2: wp.array[real],
-        in_3: wp.array[real],
-        in_4: wp.array[real],
-        in_5: wp.array[real],
-        in_6: wp.array[real],
-        in_7: wp.array[real],
-        in_8: wp.array[real],
-        in_9: wp.array[real],
-        in_10: wp.array[real],
-        in_11: wp.array[real],
+        inputs: int,
+        pieces_in: wp.array[m.Piece],
         # out:
-        piece_12: m.Piece,
-        piece_13: m.Piece,
-        piece_14: m.Piece,
-        piece_15: m.Piece,
-        piece_16: m.Piece,
-        piece_17: m.Piece,
-        out_0: wp.array[real],
-        out_1: wp.array[real],
-        out_2: wp.array[real],
-        out_3: wp.array[real],
-        out_4: wp.array[real],
-        out_5: wp.array[real],
+        outputs: int,
+        pieces_out: wp.array[m.Piece],
     ):
         t = wp.tid() % workers
         start = first + wp.tid() * each
         for b in range(start, start + each):
             if m.wanted(b, B, mask):
-                if piece_0.parts > 0:
-                    m.bring(b, t, B, piece_0, in_0, mem)
-                if piece_1.parts > 0:
-                    m.bring(b, t, B, piece_1, in_1, mem)
-                if piece_2.parts > 0:
-                    m.bring(b, t, B, piece_2, in_2, mem)
-                if piece_3.parts > 0:
-                    m.bring(b, t, B, piece_3, in_3, mem)
-                if piece_4.parts > 0:
-                    m.bring(b, t, B, piece_4, in_4, mem)
-                if piece_5.parts > 0:
-                    m.bring(b, t, B, piece_5, in_5, mem)
-                if piece_6.parts > 0:
-                    m.bring(b, t, B, piece_6, in_6, mem)
-                if piece_7.parts > 0:
-                    m.bring(b, t, B, piece_7, in_7, mem)
-                if piece_8.parts > 0:
-                    m.bring(b, t, B, piece_8, in_8, mem)
-                if piece_9.parts > 0:
-                    m.bring(b, t, B, piece_9, in_9, mem)
-                if piece_10.parts > 0:
-                    m.bring(b, t, B, piece_10, in_10, mem)
-                if piece_11.parts > 0:
-                    m.bring(b, t, B, piece_11, in_11, mem)
+                for i in range(inputs):
+                    m.bring(b, t, B, pieces_in[i], mem)
                 compute(b, t, T, P, L, mem)
-                if piece_12.parts > 0:
-                    m.take(b, t, B, piece_12, out_0, mask, mem)
-                if piece_13.parts > 0:
-                    m.take(b, t, B, piece_13, out_1, mask, mem)
-                if piece_14.parts > 0:
-                    m.take(b, t, B, piece_14, out_2, mask, mem)
-                if piece_15.parts > 0:
-                    m.take(b, t, B, piece_15, out_3, mask, mem)
-                if piece_16.parts > 0:
-                    m.take(b, t, B, piece_16, out_4, mask, mem)
-                if piece_17.parts > 0:
-                    m.take(b, t, B, piece_17, out_5, mask, mem)
+                for i in range(outputs):
+                    m.take(b, t, B, pieces_out[i], mask, mem)
+
+    return kernel
+
+
+@cache
+def add_kernel(real):
+    """Kernel over numbers: adds one array to another."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def kernel(
+        values: wp.array[real],
+        # out:
+        total: wp.array[real],
+    ):
+        i = wp.tid()
+        total[i] = total[i] + values[i]
 
     return kernel
 

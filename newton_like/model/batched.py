@@ -17,7 +17,7 @@ import warp as wp
 
 from newton_like.adjoint import adjoint_trace
 from newton_like.emit import FLAGS, Emitter, native_program
-from newton_like.kernels.batched import INPUTS, OUTPUTS, batch_kernel, batch_structs, share_inertia
+from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
 from newton_like.launch import Workspace, active_tape, cut, flat, lane_width, run_shared, worker_count
@@ -82,6 +82,8 @@ class Program:
         settings: integers of ``Tree`` that say what is asked for, as pairs of names and values.
         adjoint: the function that is differentiated in its place: one of the same value, cheaper to go through backward.
         tables: ``tables.of(batch)`` gives further integers of ``Tree``, and arrays of them, that a batch needs.
+        varied: whether it is asked for many things, now this link and then that one, so that compiling each of them does not pay:
+            then it is specialised only where the model says so.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Program:
     settings: tuple[tuple[str, int], ...] = ()
     adjoint: str | None = None
     tables: object = None
+    varied: bool = False
 
     def ask(self, **settings: int) -> Program:
         """The same program with other settings."""
@@ -229,7 +232,7 @@ class _Robot:
         general = evaluator == "general" or not self.batch.template.bodies
         if evaluator == "auto":
             # the two give the same bits where lanes are wider than one
-            general = work.m.width == 1 or self.batch.count < WORTHWHILE
+            general = work.m.width == 1 or self.batch.count < WORTHWHILE or program.varied
         if not general:
             key = (program.key, work.m.width)
             if key not in self.kernels:
@@ -274,22 +277,21 @@ class _Robot:
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 
-    def pieces(self, model, work: Workspace, fields, arrays) -> tuple[list, list]:
-        """The structs that say where the fields lie in their arrays, and the arrays as rows of numbers."""
-        pieces, rows = [], []
+    def pieces(self, model, work: Workspace, fields, arrays) -> list:
+        """The structs that say where the fields lie in their arrays."""
+        pieces = []
         for field, array in zip(fields, arrays, strict=True):
             piece = self._piece(model, work, field)
             if array is None:
                 array = self._zeros(model, field.width(model, self.batch.template))
                 piece.start = piece.stride = 0
                 piece.parts, piece.size, piece.part = 1, array.size, self._ints(model, [0])
-            row = flat(array, model.dtype)
+            piece.numbers = row = flat(array, model.dtype)
             if row is not array:
                 # the view does not own its memory, and a tape may outlive the caller's array
                 row._owner = array
             pieces.append(piece)
-            rows.append(row)
-        return pieces, rows
+        return pieces
 
     def _piece(self, model, work: Workspace, field: Field):
         batch, template = self.batch, self.batch.template
@@ -445,6 +447,14 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         mask = wp.clone(mask)
     shares = wp.zeros((model.body_count, BODY), dtype=model.dtype, device=model.device) if inertia else None
     gradients = [None if a is None else a.grad for a in sources]
+    # an array that comes in twice has two gradients, which are added up
+    places, again = set(), []
+    for i, g in enumerate(gradients):
+        if g is not None and g.ptr in places:
+            gradients[i] = wp.zeros_like(g)
+            again.append((gradients[i], g))
+        elif g is not None:
+            places.add(g.ptr)
     # what has no gradient is brought in as zeros and not taken out
     fields = [*program.inputs, *[_adjoint(f) for f in (*program.outputs, *program.inputs)]]
     results = [_adjoint(f) for f, g in zip(program.inputs, gradients, strict=True) if g is not None]
@@ -466,8 +476,13 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     def backward(kept=kept) -> None:
         if inertia:
             shares.zero_()
+        for second, _ in again:
+            second.zero_()
         for together in commands:
             run_shared(together)
+        for second, first in again:
+            values, total = flat(second, model.dtype), flat(first, model.dtype)
+            wp.launch(add_kernel(model.dtype), total.size, inputs=[values], outputs=[total], device=model.device)
         if inertia:
             _share_inertia(model, shares, masses)
 
@@ -483,13 +498,11 @@ def _share_inertia(model, shares: wp.array, masses) -> None:
 def _record(model, numbers, robot, work, kernel, operations: int, ends, given, mask) -> list:
     """Recorded launches, for every worker the same."""
     before = [robot.selected(work, mask is not None), work.T, work.P, work.L, numbers.nothing if mask is None else mask]
-    nothing, none = work.m.Piece(), robot._zeros(model, 1)
-    nothing.part = robot._ints(model, [0])
     after, kept = [], []
-    for fields, arrays, room in zip(ends, given, (INPUTS, OUTPUTS), strict=True):
-        pieces, rows = robot.pieces(model, work, fields, arrays)
-        kept += rows
-        after += [*pieces, *[nothing] * (room - len(pieces)), *rows, *[none] * (room - len(rows))]
+    for fields, arrays in zip(ends, given, strict=True):
+        pieces = robot.pieces(model, work, fields, arrays)
+        after += [len(pieces), wp.array(pieces, dtype=work.m.Piece, device=model.device)]
+        kept.append(pieces)
     threads = _threads(work, operations)
     cuda = work.device.is_cuda
     commands = [
@@ -507,7 +520,7 @@ def _record(model, numbers, robot, work, kernel, operations: int, ends, given, m
     ]
     for command in commands[0]:
         # recorded launches know addresses only
-        command.kept = (before, kept, work.P.uniform, work.P.varying)
+        command.kept = (before, after, kept, work.P.uniform, work.P.varying)
     return commands
 
 

@@ -324,8 +324,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         exponential map, w - x w / 2 + (1/12 + x^2/720 + x^4/30240) x (x w) with cross products (Hairer, Lubich and Wanner 2006,
         III.4)."""
         square = m.dot(x, x)
-        c = m.fma(square, m.fill(real(1.0 / 30240.0)), m.fill(real(1.0 / 720.0)))
-        c = m.fma(square, c, m.fill(real(1.0 / 12.0)))
+        c = m.fma(square, m.fill(real(3.306878306878307e-05)), m.fill(real(0.001388888888888889)))
+        # written out: Warp works out quotients of constants in single precision
+        c = m.fma(square, c, m.fill(real(0.08333333333333333)))
         turned = m.cross(x, w)
         return m.fma3(m.cross(x, turned), c, m.fnma3(turned, m.fill(real(0.5)), w))
 

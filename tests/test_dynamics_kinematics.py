@@ -252,30 +252,41 @@ def test_one_link_is_that_of_all(rng, by_numpy):
         np.testing.assert_array_equal(one(model, state, pair).numpy(), every(model, state, [0, pair]).numpy()[:, 1])
 
 
-def test_articulations_of_other_shapes_and_names(rng, by_numpy):
+def test_articulations_of_other_shapes_and_names(rng):
     """A name is looked up in each; those without it, and links and dofs that are not there, have zeros."""
     scene = ModelBuilder()
     small, large = random_tree(rng, joints=3, label="a"), random_tree(rng, joints=6, label="b")
     small.body_label[small.joint_child[1]] = "robot/hand"
     large.body_label[large.joint_child[4]] = "hand"
     small.add_site(small.joint_child[2], label="tip", xform=random_transform(rng))
-    for tree in (small, large, small):
-        scene.add_builder(tree)
+    scene.add_builder(small, label_prefix="left")
+    scene.add_builder(large)
+    scene.add_builder(small, label_prefix="right")
+    # a robot of the same shape where the name means another link
+    small.body_label[small.joint_child[1]], small.body_label[small.joint_child[2]] = "arm", "hand"
+    scene.add_builder(small, label_prefix="other")
     model = scene.finalize("cpu", dtype=wp.float64)
+    model.evaluator = "general"
     state, *_ = moving_state(model, rng)
     transforms, jacobians = (
         dynamics.link_transforms(model, state).numpy(),
         dynamics.link_jacobians(model, state).numpy(),
     )
-    assert not transforms[[0, 2], 3:].any()
-    assert not jacobians[[0, 2], 3:].any()
-    hands = [1, 4, 1]
-    np.testing.assert_array_equal(dynamics.link_transform(model, state, "hand").numpy(), transforms[range(3), hands])
-    np.testing.assert_array_equal(dynamics.link_jacobian(model, state, "hand").numpy(), jacobians[range(3), hands])
+    assert not transforms[[0, 2, 3], 3:].any()
+    assert not jacobians[[0, 2, 3], 3:].any()
+    hands = (range(4), [1, 4, 1, 2])
+    np.testing.assert_array_equal(dynamics.link_transform(model, state, "hand").numpy(), transforms[hands])
+    np.testing.assert_array_equal(dynamics.link_jacobian(model, state, "hand").numpy(), jacobians[hands])
+    # two robots of one shape, and a name that one of them has; a buffer is overwritten in all
+    out = wp.full((4, 7), 5.0, dtype=wp.float64, device="cpu")
+    left = dynamics.link_transform(model, state, "left/robot/hand", out=out)
+    assert left is out
+    np.testing.assert_array_equal(left.numpy()[0], transforms[0, 1])
+    assert not left.numpy()[1:].any()
     tip = dynamics.frame_velocity(model, state, "tip").numpy()
     pair = (dynamics.frame_link(model, "tip"), dynamics.frame_offset(model, "tip"))
     expected = dynamics.frame_velocity(model, state, pair).numpy()
-    np.testing.assert_array_equal(tip[[0, 2]], expected[[0, 2]])
+    np.testing.assert_array_equal(tip[[0, 2, 3]], expected[[0, 2, 3]])
     assert not tip[1].any()
     assert expected[1].any()
     # a relative quantity needs both ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,33 +23,37 @@ _KEPT = 256
 
 
 class Frames:
-    """The links that carry some frames, and the one whose frame they are seen from, in every articulation.
+    """The links that carry some frames, and the one whose frame they are seen from: the same in all articulations.
 
     Attributes:
-        links: ``[articulation_count, frames + 1]``, with `WORLD` and `NONE`; the last is what they are seen from.
+        links: ``[frames + 1]``, with `WORLD` and `NONE`; what an articulation lacks is none. The last is what they are seen from.
         size: numbers that an offset has: 0, 3 or 7.
+        varied: whether other ones will be asked for at other times, see :class:`newton_like.model.batched.Program`.
         programs: what was made of them.
     """
 
-    def __init__(self, links: np.ndarray, size: int):
-        self.links, self.size, self.programs = links, size, {}
-
-    @property
-    def count(self) -> int:
-        """Number of frames."""
-        return self.links.shape[1] - 1
+    def __init__(self, links: np.ndarray, size: int, varied: bool = True):
+        self.links, self.size, self.varied, self.programs = links, size, varied, {}
 
     def of(self, batch) -> dict:
         """What programs need to know; see :class:`newton_like.model.batched.Program`."""
-        rows = self.links[batch.articulations]
-        other = np.flatnonzero((rows != rows[0]).any(axis=1))
-        if other.size:
-            a, b = batch.articulations[[0, other[0]]]
-            raise ValueError(
-                f"links {rows[0, :-1].tolist()} of articulation {a} and {rows[other[0], :-1].tolist()} of articulation {b} have "
-                "the names that were asked for, though both are of one shape; ask for indices"
-            )
-        return {"points": self.count, "point_body": rows[0], "offset_size": self.size}
+        return {"points": len(self.links) - 1, "point_body": self.links, "offset_size": self.size}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a function is asked for.
+
+    Attributes:
+        parts: frames, with the articulations that they are asked of: None, or bools where a name means other links in others.
+        count: number of frames.
+        field, offsets: the offsets of the frames as an input of programs; None: there are none.
+    """
+
+    parts: tuple
+    count: int
+    field: Field | None = None
+    offsets: wp.array | None = None
 
 
 class _Kept:
@@ -84,40 +89,52 @@ def _keep(store: OrderedDict, key, make):
     return value
 
 
-def frames_at(model, rows: np.ndarray, size: int) -> Frames:
-    """The same object whenever the same links are asked for, so that what was compiled and recorded is found again."""
-    return _keep(_kept_for(model).frames, (rows.tobytes(), rows.shape, size), lambda: Frames(rows, size))
+def _parts(model, rows: np.ndarray, size: int) -> tuple:
+    """Frames for rows ``[articulation_count, frames + 1]`` of links, articulations with equal ones together."""
+    kept = _kept_for(model)
+
+    def frames(row):
+        # the same object whenever the same links are asked for, so that what was compiled and recorded is found again
+        row = np.ascontiguousarray(row, dtype=np.int32)
+        return _keep(kept.frames, (row.tobytes(), len(row), size), lambda: Frames(row, size))
+
+    if (rows == rows[:1]).all():
+        return ((frames(rows[0]), None),) if len(rows) else ((frames(np.full(rows.shape[1], NONE)), None),)
+    different, of = np.unique(rows, axis=0, return_inverse=True)
+    of = of.reshape(-1)
+    masks = (wp.array(of == i, dtype=wp.bool, device=model.device) for i in range(len(different)))
+    return tuple((frames(row), mask) for row, mask in zip(different, masks, strict=True))
 
 
-def every_link(model) -> tuple[Frames, None, None]:
-    """All links, as `asked_frames` gives frames."""
+def every_link(model) -> Asked:
+    """All links."""
 
-    def make():
-        count = names_of(model).count[:, None]
-        rows = np.arange(links(model))[None, :].repeat(model.articulation_count, axis=0)
-        return frames_at(model, _seen_from(np.where(rows < count, rows, NONE), WORLD), 0), None, None
+    count = links(model)
+    frames = _keep(
+        _kept_for(model).frames,
+        "links",
+        lambda: Frames(np.array([*range(count), WORLD], dtype=np.int32), 0, varied=False),
+    )
+    return Asked(((frames, None),), count)
 
-    return _keep(_kept_for(model).asked, "links", make)
 
-
-def asked_link(model, link) -> tuple[Frames, None, None]:
-    """One link, from its name or index, as `asked_frames` gives frames.
+def asked_link(model, link) -> Asked:
+    """One link, from its name or index.
 
     Raises:
         KeyError, IndexError, TypeError, ValueError: see `link_rows`.
     """
 
     def make():
-        return frames_at(model, _seen_from(link_rows(model, link)[:, None], WORLD), 0), None, None
+        return Asked(_parts(model, _seen_from_world(link_rows(model, link)[:, None]), 0), 1)
 
     if not isinstance(link, str | int | np.integer):
         return make()
     return _keep(_kept_for(model).asked, ("link", type(link), link), make)
 
 
-def _seen_from(rows: np.ndarray, base) -> np.ndarray:
-    last = np.broadcast_to(np.asarray(base).reshape(-1, 1), (len(rows), 1))
-    return np.ascontiguousarray(np.concatenate([rows, last], axis=1), dtype=np.int32)
+def _seen_from_world(rows: np.ndarray) -> np.ndarray:
+    return np.concatenate([rows, np.full((len(rows), 1), WORLD)], axis=1)
 
 
 def link_rows(model, link, what: str = "link") -> np.ndarray:
@@ -129,10 +146,9 @@ def link_rows(model, link, what: str = "link") -> np.ndarray:
         TypeError: neither a name nor an index.
         ValueError: a name means several links of one articulation.
     """
-    names = names_of(model)
     if not isinstance(link, str):
-        index = as_link_index(link, what, links(model))
-        return np.where(index < names.count, index, NONE)
+        return np.full(model.articulation_count, as_link_index(link, what, links(model)))
+    names = names_of(model)
     found = [names.only("link", link, a) for a in range(len(names.start))]
     if all(i is None for i in found):
         raise unknown(what, link, _every(names, "link"), "any articulation")
@@ -202,7 +218,7 @@ def _key(frame):
     return (type(frame), frame)
 
 
-def asked_frames(model, frames, base=None) -> tuple[Frames, Field | None, wp.array | None]:
+def asked_frames(model, frames, base=None) -> Asked:
     """Frames from what a user writes.
 
     Args:
@@ -211,13 +227,10 @@ def asked_frames(model, frames, base=None) -> tuple[Frames, Field | None, wp.arr
             ``[articulation_count, 7]``; None: the world.
         base: what they are seen from, likewise.
 
-    Returns:
-        The frames, and the field and array of their offsets (None: all offsets are the identity).
-
     Raises:
         KeyError, IndexError, ValueError, TypeError: see `link_rows` and `as_transform`.
     """
-    asked = [*frames, base]
+    asked = [*as_list(frames, "frames", "frames"), base]
     try:
         key = ("frames", *map(_key, asked))
         hash(key)
@@ -226,13 +239,14 @@ def asked_frames(model, frames, base=None) -> tuple[Frames, Field | None, wp.arr
 
     def make():
         found = [_frame_rows(model, frame) for frame in asked]
-        rows = np.stack([rows for rows, _ in found], axis=1).astype(np.int32)
+        rows = np.stack([rows for rows, _ in found], axis=1)
+        count = len(asked) - 1
         if all(offset is None for _, offset in found):
-            return frames_at(model, np.ascontiguousarray(rows), 0), None, None
+            return Asked(_parts(model, rows, 0), count)
         offsets = np.stack(
             [np.broadcast_to(IDENTITY if x is None else x, (model.articulation_count, 7)) for _, x in found], axis=1
         )
-        return frames_at(model, np.ascontiguousarray(rows), 7), *_offsets(model, offsets)
+        return Asked(_parts(model, rows, 7), count, *_offsets(model, offsets))
 
     return make() if key is None else _keep(_kept_for(model).asked, key, make)
 
@@ -251,7 +265,7 @@ def _offsets(model, offsets: np.ndarray) -> tuple[Field, wp.array]:
     return Field("offset", kind, size), array
 
 
-def asked_points(model, on, points) -> tuple[Frames, Field, wp.array]:
+def asked_points(model, on, points) -> Asked:
     """Points of links from what a user writes.
 
     Args:
@@ -280,11 +294,10 @@ def asked_points(model, on, points) -> tuple[Frames, Field, wp.array]:
     if len(carriers) != n:
         raise ValueError(f"{len(carriers)} links for {n} points; give one for all, or one for each")
 
-    def make_rows():
+    def make():
         found = {link: link_rows(model, link) for link in set(carriers)}
-        rows = np.stack([found[link] for link in carriers], axis=1) if n else np.zeros((count, 0))
-        return frames_at(model, _seen_from(rows, WORLD), 3), None
+        rows = np.stack([found[link] for link in carriers], axis=1) if n else np.zeros((count, 0), dtype=int)
+        return _parts(model, _seen_from_world(rows), 3)
 
-    frames = _keep(_kept_for(model).asked, ("points", *((type(x), x) for x in carriers)), make_rows)[0]
-    # the world, from where they are seen, stands at its own origin
-    return frames, Field("offset", "all" if shared else "articulations", 3 * n), array
+    parts = _keep(_kept_for(model).asked, ("points", *((type(x), x) for x in carriers)), make)
+    return Asked(parts, n, Field("offset", "all" if shared else "articulations", 3 * n), array)

@@ -9,27 +9,21 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
-from newton_like.dynamics.frames import asked_frames, asked_link, asked_points, every_link
-from newton_like.dynamics.kinematics import MIXED, frame_program, output_representation
-from newton_like.model.batched import Field
+from newton_like.dynamics.common import Q, V, columns, representation, state_arrays
+from newton_like.dynamics.frames import Asked, asked_frames, asked_link, asked_points, every_link
+from newton_like.dynamics.kinematics import MIXED, for_frames, output_representation
 
 _VALUE, _DERIVATIVE = "eval_frame_jacobians", "eval_frame_jacobian_derivatives"
 
 
-def _matrices(model, state, name: str, asked, single: bool, repr, out_repr, out, components: int = 6) -> wp.array:
+def _matrices(
+    model, state, name: str, asked: Asked, single: bool, repr, out_repr, out, components: int = 6
+) -> wp.array:
     base, output = representation(repr), output_representation(out_repr, "out_repr")
-    frames, field, offsets = asked
     moving = name == _DERIVATIVE
-    inputs, arrays = [Q, V] if moving else [Q], state_arrays(model, state, moving)
-    if field is not None:
-        inputs.append(field)
-        arrays.append(offsets)
-    n = columns(model)
-    result = Field("matrix", "articulations", components * frames.count * n)
-    program = frame_program(name, frames, inputs, result, components=components, base=base, output=output)
-    shape = (components, n) if single else (frames.count, components, n)
-    return evaluate(model, program, arrays, [shape], out)
+    fields, arrays = [Q, V] if moving else [Q], state_arrays(model, state, moving)
+    shape = (components, columns(model))
+    return for_frames(model, name, asked, fields, arrays, "matrix", shape, single, out, base=base, output=output)
 
 
 def link_jacobians(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:

@@ -5,17 +5,19 @@ of a link and an offset, the pose of the frame seen from the link: seven numbers
 A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
 
 Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the world's
-origin, relative transforms and twists and the representations MIXED, BODY and COM are as good as at the origin (1e-5 of a robot's
-size), positions in the world have the spacing of such numbers (6e-5 m), and INERTIAL velocities, which move with a lever of that
-length, the same of theirs (1e-4 m/s for 1 rad/s).
+origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM have the very bits that they
+have at the origin. Positions in the world are good to the spacing of such numbers (4e-5 m), and INERTIAL velocities, which have a
+lever of that length, to 2e-4 m/s for each rad/s.
 """
 
 from __future__ import annotations
 
+import math
+
 import warp as wp
 
 from newton_like.dynamics.common import Q, V, dof_vector, evaluate, representation, state_arrays
-from newton_like.dynamics.frames import Frames, asked_frames, asked_link, asked_points, every_link
+from newton_like.dynamics.frames import Asked, Frames, asked_frames, asked_link, asked_points, every_link
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
 
@@ -41,22 +43,34 @@ def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: 
     """The program `name` for some frames, the same object whenever the same is asked for."""
     key = (name, *settings.items(), *((f.row, f.kind) for f in inputs))
     if key not in frames.programs:
-        program = Program(name, tuple(inputs), (result,), _rows(name), tables=frames)
+        program = Program(name, tuple(inputs), (result,), _rows(name), tables=frames, varied=frames.varied)
         frames.programs[key] = program.ask(**settings)
     return frames.programs[key]
 
 
-def _vectors(model, state, name: str, asked, components: int, single: bool, out, extra=(), velocities=True, **settings):
-    """Some numbers for each frame."""
-    frames, field, offsets = asked
-    inputs, arrays = [Q, V] if velocities else [Q], state_arrays(model, state, velocities)
-    for f, array in (*extra, *([(field, offsets)] if field else [])):
-        inputs.append(f)
+def for_frames(
+    model, name: str, asked: Asked, fields, arrays, row: str, shape: tuple[int, ...], single: bool, out, **settings
+):
+    """Numbers of the given shape for every frame, in the row of a program's memory where it leaves them."""
+    if asked.field is not None:
+        fields, arrays = [*fields, asked.field], [*arrays, asked.offsets]
+    result = Field(row, "articulations", math.prod(shape) * asked.count)
+    whole = shape if single else (asked.count, *shape)
+    for frames, mask in asked.parts:
+        program = frame_program(name, frames, fields, result, components=shape[0], **settings)
+        out = evaluate(model, program, arrays, [whole], out, mask=mask)
+    return out
+
+
+def _vectors(
+    model, state, name: str, asked: Asked, size: int, single: bool, out, extra=(), velocities=True, **settings
+):
+    """Some numbers for every frame."""
+    fields, arrays = [Q, V] if velocities else [Q], state_arrays(model, state, velocities)
+    for field, array in extra:
+        fields.append(field)
         arrays.append(array)
-    result = Field("vector", "articulations", components * frames.count)
-    program = frame_program(name, frames, inputs, result, components=components, **settings)
-    shape = (components,) if single else (frames.count, components)
-    return evaluate(model, program, arrays, [shape], out)
+    return for_frames(model, name, asked, fields, arrays, "vector", (size,), single, out, **settings)
 
 
 # ---------------------------------------------------------------------------------------------------------- poses

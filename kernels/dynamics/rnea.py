@@ -139,14 +139,16 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_frame_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """wrenches, by link, <- with those at `second`, in the representation T.output of the frames that they act in, one force
+        """third <- wrenches, by link, and those at `second`, in the representation T.output of the frames that they act in, one force
         where T.components is 3; T.other 1: in place of what was on those links."""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
+        for i in range(6 * T.links):
+            m.put(mem, L.third + i, t, m.get(mem, L.wrenches + i, t))
         if T.other == 1:
             for i in range(T.points):
                 if m.frame_body(i, T) >= 0:
-                    m.clear(t, L.wrenches + 6 * m.frame_body(i, T), 6, mem)
+                    m.clear(t, L.third + 6 * m.frame_body(i, T), 6, mem)
         for i in range(T.points):
             k = m.frame_body(i, T)
             if k >= 0:
@@ -155,7 +157,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     f = m.get6(mem, L.second + 6 * i, t)
                 f = m.wrench_from(T.output, f, m.output_place(t, i, k, T, L, mem), m.frame_axes(t, i, k, T, L, mem))
                 f = m.wrench_as(T.given_as, f, m.place_of(t, k, T.given_as, L, mem), m.get9(mem, L.rot + 9 * k, t))
-                m.put6(mem, L.wrenches + 6 * k, t, m.add6(m.get6(mem, L.wrenches + 6 * k, t), f))
+                m.put6(mem, L.third + 6 * k, t, m.add6(m.get6(mem, L.third + 6 * k, t), f))
 
     return types.SimpleNamespace(
         **vars(m), bias_accelerations=bias_accelerations, inertial_wrench=inertial_wrench, body_load=body_load,

@@ -17,7 +17,7 @@ from newton_like.dynamics.common import (
     state_arrays,
     to_device,
 )
-from newton_like.dynamics.frames import WORLD, asked_frames, asked_points
+from newton_like.dynamics.frames import WORLD, Asked, asked_frames, asked_points
 from newton_like.dynamics.kinematics import frame_program, output_representation
 from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array
@@ -47,7 +47,7 @@ _BIAS = Program("eval_bias_forces", (Q, V), _VECTOR, _inverse_rows)
 _GRAVITY = Program("eval_gravity_forces", (Q,), _VECTOR)
 _PUBLIC = Program("eval_inverse_dynamics", (Q, V, Field("acceleration", "dofs")), (Field("vector", "dofs"),))
 _PUBLIC = _PUBLIC.ask(world_wrench=1)
-_WRENCHES = Field("wrenches", "articulations", lambda model: 6 * links(model))
+_WRENCHES, _APPLIED = (Field(row, "articulations", lambda model: 6 * links(model)) for row in ("wrenches", "third"))
 _FORWARD = {
     "aba": ("eval_forward_dynamics", _all_rows),
     "crb": ("eval_forward_dynamics_crb", _solve_rows),
@@ -206,35 +206,33 @@ def forward_dynamics(
     return evaluate(model, program, inputs, [(columns(model),)], out)
 
 
-def _on_world(frames) -> bool:
-    return bool((frames.links[:, :-1] == WORLD).any())
-
-
 def _applied(
-    model, state, asked, forces, components: int, single: bool, repr, link_forces, link_forces_repr, replace, out
+    model, state, asked: Asked, forces, size: int, single: bool, repr, link_forces, link_forces_repr, replace, out
 ):
     """Wrenches of links, with those of some frames."""
-    frames, offset, offsets = asked
-    if _on_world(frames):
+    if any((frames.links[:-1] == WORLD).any() for frames, _ in asked.parts):
         raise ValueError("a force on the world moves nothing; name a link, a site, or a pair (link, offset)")
     forces = to_device(model, forces, "forces")
-    one = (components,) if single else (frames.count, components)
+    one = (size,) if single else (asked.count, size)
     shared = forces.ndim == len(one)
     check_array(model, forces, "forces", model.dtype, one if shared else (model.articulation_count, *one))
     if link_forces is not None:
         link_forces = to_device(model, link_forces, "link_forces")
         check_array(model, link_forces, "link_forces", model.dtype, (model.articulation_count, links(model), 6))
-    given = Field("second", "all" if shared else "articulations", components * frames.count)
-    inputs = [Q, given, _WRENCHES, *([offset] if offset else [])]
+    given = Field("second", "all" if shared else "articulations", size * asked.count)
+    inputs, arrays = [Q, given, _WRENCHES], [*state_arrays(model, state, False), forces, link_forces]
+    if asked.field is not None:
+        inputs, arrays = [*inputs, asked.field], [*arrays, asked.offsets]
     settings = {
         "output": output_representation(repr, "repr"),
         "given_as": output_representation(link_forces_repr, "link_forces_repr"),
         "other": int(bool(replace)),
-        "components": components,
+        "components": size,
     }
-    program = frame_program("eval_frame_forces", frames, inputs, _WRENCHES, **settings)
-    arrays = [*state_arrays(model, state, False), forces, link_forces, *([offsets] if offset else [])]
-    return evaluate(model, program, arrays, [(links(model), 6)], out)
+    for frames, mask in asked.parts:
+        program = frame_program("eval_frame_forces", frames, inputs, _APPLIED, **settings)
+        out = evaluate(model, program, arrays, [(links(model), 6)], out, mask=mask)
+    return out
 
 
 def frame_forces(
@@ -263,7 +261,7 @@ def frame_forces(
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
         replace: links of `frames` lose the wrench that they had, in place of getting more.
-        out: written; a new array by default. It may be `link_forces`, but for gradients.
+        out: written; a new array by default. It may be `link_forces`, but under a tape.
 
     Returns:
         ``[articulation_count, max_joints_per_articulation, 6]``, as :func:`inverse_dynamics` and

@@ -31,7 +31,8 @@ def output_representation(value, name: str) -> int:
         ValueError: it is none; joints' own velocities, None, are no representation of links.
     """
     if value is None:
-        raise ValueError(f"{name}=None is no representation of links; use one of {', '.join(map(str, VelRepr))}")
+        names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
+        raise ValueError(f"{name}=None is no representation of links; use one of {names}")
     return representation(value, name)
 
 

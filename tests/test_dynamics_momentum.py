@@ -1,6 +1,7 @@
 """Momentum, centre of mass, energy and inertias: laws over random trees, an independent reference, and pinocchio."""
 
 import inspect
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,10 +15,11 @@ from newton_like.types import VelRepr
 
 from .support import reference
 from .support.dynamics_cases import Case, cases, motion
-from .support.kinematic_cases import forest, gradient_errors
+from .support.kinematic_cases import forest
 from .support.random_trees import random_inertia, random_state, random_tree
-from .support.traced import run_by_numpy
+from .support.traced import run_by_numpy, run_traced, run_traced_adjoint
 
+ROBOTS = Path(__file__).resolve().parents[2] / "shared" / "example-robot-data" / "robots"
 REPRS = [None, *VelRepr]
 
 # Sums over ten bodies of products of some hundred roundings of 1e-16, of numbers of up to a hundred.
@@ -228,11 +230,38 @@ def test_average_velocity_of_mass_without_inertia(rng, by_numpy):
             np.testing.assert_allclose(velocity[3:], 0.0, atol=1e-10)
 
 
-def test_pinocchio_finds_the_same(rng, by_numpy):
-    pin = pytest.importorskip("pinocchio")
+def compare_with_pinocchio(case: Case) -> None:
+    """Momentum and its matrix and bias, the centre of mass, and energies."""
+    import pinocchio as pin
+
     from .support.pinocchio_bridge import PinocchioBridge
 
-    close = dict(rtol=1e-9, atol=1e-9)
+    bridge = PinocchioBridge(case.model)
+    q = bridge.q_pin(case.q)
+    T, drift = bridge.velocity_map(case.q, case.qd)
+    v, robot, data = T @ case.qd, bridge.model, bridge.data
+
+    def close(function, expected):
+        scale = max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(case.get(function), expected, rtol=0.0, atol=1e-9 * scale)
+
+    pin.ccrba(robot, data, q, v)
+    close(dynamics.centroidal_momentum_jacobian, data.Ag @ T)
+    close(dynamics.centroidal_momentum, data.hg.vector)
+    close(dynamics.locked_centroidal_inertia, data.Ig.matrix())
+    pin.computeCentroidalMomentumTimeVariation(robot, data, q, v, drift)
+    close(dynamics.centroidal_momentum_bias, data.dhg.vector)
+    close(dynamics.com_jacobian, pin.jacobianCenterOfMass(robot, data, q) @ T)
+    pin.centerOfMass(robot, data, q, v, drift)
+    close(dynamics.com_position, data.com[0])
+    close(dynamics.com_velocity, data.vcom[0])
+    close(dynamics.com_bias_acceleration, data.acom[0])
+    close(dynamics.kinetic_energy, pin.computeKineticEnergy(robot, data, q, v))
+    close(dynamics.potential_energy, pin.computePotentialEnergy(robot, data, q))
+
+
+def test_pinocchio_finds_the_same(rng, by_numpy):
+    pytest.importorskip("pinocchio")
     for _ in range(3):
         for floating in (True, False):
             # pinocchio has no armature of free bodies, nor one that turns; it forgets links that are welded to the world
@@ -240,27 +269,20 @@ def test_pinocchio_finds_the_same(rng, by_numpy):
             while tree.joint_type[0] == JointType.FIXED:
                 tree = random_tree(rng, floating=floating, armature=False)
             model = tree.finalize("cpu", dtype=wp.float64)
-            case = Case(model, *random_state(model, rng))
-            bridge = PinocchioBridge(model)
-            q = bridge.q_pin(case.q)
-            T, drift = bridge.velocity_map(case.q, case.qd)
-            v, robot, data = T @ case.qd, bridge.model, bridge.data
-            pin.ccrba(robot, data, q, v)
-            A = case.get(dynamics.centroidal_momentum_jacobian)
-            np.testing.assert_allclose(A, data.Ag @ T, **close)
-            np.testing.assert_allclose(case.get(dynamics.centroidal_momentum), data.hg.vector, **close)
-            np.testing.assert_allclose(case.get(dynamics.locked_centroidal_inertia), data.Ig.matrix(), **close)
-            pin.computeCentroidalMomentumTimeVariation(robot, data, q, v, drift)
-            np.testing.assert_allclose(case.get(dynamics.centroidal_momentum_bias), data.dhg.vector, **close)
-            J = pin.jacobianCenterOfMass(robot, data, q)
-            np.testing.assert_allclose(case.get(dynamics.com_jacobian), J @ T, **close)
-            pin.centerOfMass(robot, data, q, v, drift)
-            np.testing.assert_allclose(case.get(dynamics.com_position), data.com[0], **close)
-            np.testing.assert_allclose(case.get(dynamics.com_velocity), data.vcom[0], **close)
-            np.testing.assert_allclose(case.get(dynamics.com_bias_acceleration), data.acom[0], **close)
-            kinetic, potential = pin.computeKineticEnergy(robot, data, q, v), pin.computePotentialEnergy(robot, data, q)
-            np.testing.assert_allclose(case.get(dynamics.kinetic_energy), kinetic, **close)
-            np.testing.assert_allclose(case.get(dynamics.potential_energy), potential, **close)
+            compare_with_pinocchio(Case(model, *random_state(model, rng)))
+
+
+@pytest.mark.parametrize("name", ["go2", "panda", "simple_humanoid", "tiago"])
+def test_pinocchio_finds_the_same_for_robots(rng, by_numpy, name):
+    pytest.importorskip("pinocchio")
+    files = sorted((ROBOTS / f"{name}_description").glob("*/*.urdf"))
+    if not files:
+        pytest.skip("example-robot-data is not there")
+    builder = ModelBuilder()
+    # welded links move with the world, which has no momentum in pinocchio
+    builder.add_urdf(files[0], floating=True, hide_visuals=True)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    compare_with_pinocchio(Case(model, *random_state(model, rng)))
 
 
 VECTORS = [a for a, _ in PAIRS]
@@ -382,18 +404,50 @@ def test_gradients_reach_the_parameters(rng):
     np.testing.assert_allclose((values.grad.numpy() * way).sum(), difference, rtol=1e-9, atol=1e-11)
 
 
-def test_gradients_of_average_velocities(rng):
-    """By q and qd, against central differences: the inverse of the inertia has a derivative too."""
-    model = random_tree(rng, joints=4).finalize("cpu", dtype=wp.float64)
-    q, qd = random_state(model, rng)
+def test_gradients_of_every_function(rng, monkeypatch):
+    """By q, qd, masses, centres of mass and inertias, along a random direction, against central differences."""
+    model = random_tree(rng, joints=5).finalize("cpu", dtype=wp.float64)
+    case = Case(model, *random_state(model, rng))
+    asked = []
 
-    def function(joint_q, joint_qd):
-        return [
-            dynamics.average_velocity(model, SimpleNamespace(joint_q=joint_q, joint_qd=joint_qd), repr=VelRepr.BODY)
-        ]
+    def run(model, program, arrays, mask=None):
+        asked.append(program)
 
-    # roundings of 1e-15 over steps of 1e-6, third derivatives of up to 1e4 times 1e-12
-    assert max(gradient_errors(function, [q, qd], rng)) < 1e-7
+    monkeypatch.setattr(common, "run", run)
+    for function in FUNCTIONS:
+        function(model, case.state, **options_of(function))
+    n, numbers = model.body_count, (model.body_mass, model.body_com, model.body_inertia)
+    values = [a.numpy().copy() for a in numbers]
+    way_q, way_qd = rng.normal(size=len(case.q)), rng.normal(size=len(case.qd))
+    # of some hundredth of the numbers themselves
+    ways = [0.01 * rng.normal(size=a.shape) for a in values]
+    ways[2] = ways[2] + ways[2].transpose(0, 2, 1)
+    rows, cols = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
+    way = np.concatenate([ways[0][:, None], ways[1], ways[2][:, rows, cols]], axis=1)
+
+    def put(step):
+        for array, value, direction in zip(numbers, values, ways, strict=True):
+            array.assign(value + step * direction)
+        model.notify_changed()
+
+    assert len(asked) == len(FUNCTIONS)
+    for function, program in zip(FUNCTIONS, asked, strict=True):
+        inputs = [case.q, case.qd][: len(program.inputs)]
+        (size,) = (f.length(model) for f in program.outputs)
+        seed = rng.normal(size=size)
+        gradients = run_traced_adjoint(model, program, inputs, [seed])
+        actual = sum(g @ w for g, w in zip(gradients[:-1], (way_q, way_qd), strict=False))
+        actual += (gradients[-1].reshape(n, 10) * way).sum()
+        ends = []
+        for step in (1e-6, -1e-6):
+            put(step)
+            moved = [case.q + step * way_q, case.qd + step * way_qd][: len(inputs)]
+            ends.append(run_traced(model, program, moved)[0] @ seed)
+        put(0.0)
+        expected = (ends[0] - ends[1]) / 2e-6
+        # cancellation of 1e-15 over 1e-6 of sums of up to 1e3, and third derivatives times 1e-12
+        scale = max(1.0, abs(expected), *np.abs(ends))
+        assert abs(actual - expected) < 1e-6 * scale, function.__name__
 
 
 def test_masses_and_inertias_by_world(rng, by_numpy):

@@ -6,10 +6,12 @@ robots at once.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import warp as wp
 
-from newton_like.emit import Emitter
 from newton_like.model import batched
 from newton_like.trace import Trace
 
@@ -41,59 +43,109 @@ def evaluate(trace: Trace, memory: dict, parameters: np.ndarray) -> dict:
     return {p: ones * (values[x.node] if x.constant is None else x.constant) for p, x in trace.memory.items()}
 
 
-def run_traced(model, program: batched.Program, inputs) -> list[np.ndarray]:
-    """The outputs of a program, as flat float64 arrays, for inputs given likewise (None: zeros).
+def run_traced(model, program: batched.Program, inputs, mask=None) -> list[np.ndarray]:
+    """The outputs of a program, as flat float64 arrays, for inputs given likewise (None: zeros); zeros where `mask` is false.
 
     The model must be float64 for its parameters to be exact.
     """
     assert model.dtype is wp.float64
-    inputs = [None if a is None else np.asarray(a, dtype=np.float64).ravel() for a in inputs]
     outputs = [np.zeros(f.length(model)) for f in program.outputs]
-    for robot in batched._numbers_of(model).robots:
-        work = robot.work(model, program, 1, 1)
-        trace = batched.trace_program(program.name, work, lambda i: None)
-        memory = {}
-        for field, array in zip(program.inputs, inputs, strict=True):
-            if array is not None:
-                for row, index in _places(model, robot, work, field):
-                    memory[row] = array[index]
+    for robot, work, trace in traces(model, program):
+        memory = _loaded(model, robot, work, program.inputs, inputs)
         result = evaluate(trace, memory, robot.parameters.values)
         for field, array in zip(program.outputs, outputs, strict=True):
             for row, index in _places(model, robot, work, field):
-                array[index] = result.get(row, 0.0)
+                array[index] = _selected(robot, mask) * result.get(row, 0.0)
     return outputs
 
 
-def run_traced_adjoint(model, program: batched.Program, inputs, seeds) -> list[np.ndarray]:
+def run_traced_adjoint(model, program: batched.Program, inputs, seeds, mask=None) -> list[np.ndarray]:
     """The gradients of ``sum(seed . output)``, flat: of all inputs, then of masses, centres of mass and inertias (ten a body).
 
     Args:
         model: of float64.
         program: what is differentiated.
-        inputs: flat arrays, None for zeros.
-        seeds: one flat array for each output.
+        inputs: arrays, None for zeros.
+        seeds: one array for each output.
+        mask: bools of the selected articulations, or None.
     """
     assert model.dtype is wp.float64
-    inputs = [None if a is None else np.asarray(a, dtype=np.float64).ravel() for a in inputs]
     fields = [*program.inputs, batched._INERTIA]
+    given = [*program.inputs, *map(batched._adjoint, program.outputs)]
     gradients = [np.zeros(f.length(model)) for f in fields]
-    for robot in batched._numbers_of(model).robots:
-        work = robot.work(model, program, 1, 1, True)
-        emitter = Emitter(work, np.zeros_like(robot.held))
-        adjoint = robot.adjoint(model, program, work, emitter, True)
-        memory = {}
-        given = [*zip(program.inputs, inputs, strict=True)]
-        given += [(batched._adjoint(f), np.asarray(a).ravel()) for f, a in zip(program.outputs, seeds, strict=True)]
-        for field, array in given:
-            if array is not None:
-                for row, index in _places(model, robot, work, field):
-                    memory[row] = array[index]
-        result = evaluate(adjoint, memory, robot.parameters.values)
+    for robot, work, trace in traces(model, program, adjoint=True):
+        result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), robot.parameters.values)
         for field, array in zip(fields, gradients, strict=True):
             for row, index in _places(model, robot, work, batched._adjoint(field)):
                 # what all articulations read gets a share of each
-                np.add.at(array, index, result.get(row, 0.0))
+                np.add.at(array, index, _selected(robot, mask) * result.get(row, 0.0))
     return gradients
+
+
+def differences(model, program: batched.Program, inputs, seeds, ways, mask=None, step: float = 3e-5) -> np.ndarray:
+    """What :func:`run_traced_adjoint` gives times `ways`, one number for each, by central differences of fourth order.
+
+    Args:
+        model, program, inputs, seeds, mask: as there.
+        ways: directions for every input, and for masses, centres of mass and inertias.
+        step: of the differences.
+    """
+    assert model.dtype is wp.float64
+    fields, offsets, weights = [*program.inputs, batched._INERTIA], (-2, -1, 1, 2), (1, -8, 8, -1)
+    total = np.zeros((len(fields), len(offsets)))
+    for robot, work, trace in traces(model, program):
+        memory = {row: x[None] for row, x in _loaded(model, robot, work, program.inputs, inputs).items()}
+        parameters = np.tile(robot.parameters.values, (total.size, 1, 1))
+        moved = step * np.array(offsets)[:, None]
+        for k, (field, way) in enumerate(zip(fields, ways, strict=True)):
+            mine = slice(k * len(offsets), (k + 1) * len(offsets))
+            for row, index in _places(model, robot, work, field) if k < len(inputs) else ():
+                base = np.broadcast_to(memory.get(row, 0.0), (total.size, robot.batch.count))
+                memory[row] = base.copy()
+                memory[row][mine] += moved * way[index]
+        for k, slot in enumerate(work.arrays["body_slot"]):
+            at = robot.parameters.at["body"] + batched.BODY * k
+            bodies = robot.batch.body_start + slot
+            parameters[mine, :, at : at + batched.BODY] += moved[..., None] * way.reshape(-1, batched.BODY)[bodies]
+        memory = {row: np.broadcast_to(x, parameters.shape[:2]).ravel() for row, x in memory.items()}
+        result = evaluate(trace, memory, parameters.reshape(-1, parameters.shape[2]))
+        for field, seed in zip(program.outputs, seeds, strict=True):
+            for row, index in _places(model, robot, work, field):
+                if row in result:
+                    values = result[row].reshape(*total.shape, -1)
+                    total += (values * (_selected(robot, mask) * seed[index])).sum(axis=2)
+    return total @ np.array(weights) / (12.0 * step)
+
+
+def _selected(robot, mask):
+    return 1.0 if mask is None else np.asarray(mask)[robot.batch.articulations]
+
+
+_traces: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def traces(model, program: batched.Program, adjoint: bool = False):
+    """The batches of a model, each with its workspace and the trace of a program or of its adjoint."""
+    for robot in batched._numbers_of(model).robots:
+        work, known = robot.work(model, program, 1, 1, adjoint), _traces.setdefault(robot, {})
+        key = (program.key, program.adjoint, adjoint)
+        if key not in known:
+            if adjoint:
+                known[key] = robot.adjoint(model, program, work, SimpleNamespace(parameter=lambda i: None), True)
+            else:
+                known[key] = batched.trace_program(program.name, work, lambda i: None)
+        yield robot, work, known[key]
+
+
+def _loaded(model, robot, work, fields, arrays) -> dict:
+    """Memory with the numbers of some fields."""
+    memory = {}
+    for field, array in zip(fields, arrays, strict=True):
+        if array is not None:
+            array = np.asarray(array, dtype=np.float64).ravel()
+            for row, index in _places(model, robot, work, field):
+                memory[row] = array[index]
+    return memory
 
 
 def _places(model, robot, work, field):
@@ -111,8 +163,11 @@ def run_by_numpy(model, program: batched.Program, arrays, mask=None) -> None:
 
     ``monkeypatch.setattr(common, "run", run_by_numpy)``
     """
-    assert mask is None
-    count = len(program.inputs)
-    results = run_traced(model, program, [None if a is None else a.numpy() for a in arrays[:count]])
-    for array, values in zip(arrays[count:], results, strict=True):
-        array.assign(values.reshape(array.numpy().shape))
+    count, kept = len(program.inputs), 0.0
+    mask = None if mask is None else mask.numpy()
+    results = run_traced(model, program, [None if a is None else a.numpy() for a in arrays[:count]], mask)
+    for field, array, values in zip(program.outputs, arrays[count:], results, strict=True):
+        if mask is not None:
+            assert field.kind == "articulations"
+            kept = np.where(mask[:, None], 0.0, array.numpy().reshape(len(mask), -1)).ravel()
+        array.assign((values + kept).reshape(array.numpy().shape))

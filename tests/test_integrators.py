@@ -204,17 +204,18 @@ def after(model, q, qd, time, steps, method, **options):
 
 
 def test_methods_have_their_orders(rng):
-    """On floating trees with ball and free joints and joints of several axes, under gravity, springs and damping: halving the step
-    divides the error by 2, 2, 4 and 16."""
+    """On floating trees with ball and free joints and joints of several axes, under gravity and damping: halving the step divides
+    the error by 2, 2, 4 and 16."""
     scene = ModelBuilder()
     for _ in range(2):
-        scene.add_builder(random_tree(rng, joints=4, types=TURNING, floating=True, stiffness=True))
+        scene.add_builder(random_tree(rng, joints=4, types=TURNING, floating=True))
     model = scene.finalize("cpu", dtype=wp.float64)
     q, qd = random_state(model, rng)
-    assert {JointType.BALL, JointType.FREE} & set(model.joint_type.numpy())
-    exact = after(model, q, qd, 0.1, 160, "rk4")
+    # springs of BALL joints jump at half a turn
+    forces = {"passive": ("friction", "limits"), "joint_forces": rng.normal(size=model.joint_dof_count)}
+    exact = after(model, q, qd, 0.05, 160, "rk4", **forces)
     for method, order in METHODS.items():
-        coarse, fine = (np.linalg.norm(after(model, q, qd, 0.1, n, method) - exact) for n in (10, 20))
+        coarse, fine = (np.linalg.norm(after(model, q, qd, 0.05, n, method, **forces) - exact) for n in (10, 20))
         # not the same in the limit only: the next order is some 10 % of the error; a method of another order is off by 1
         assert np.log2(coarse / fine) == pytest.approx(order, abs=0.4), method
 
@@ -239,16 +240,18 @@ def test_a_tumbling_body_keeps_energy_and_momentum_at_the_order_of_the_method(rn
     for method, order in METHODS.items():
         errors = []
         for steps in (50, 100):
-            end = model.state()
+            end, worst = model.state(), np.zeros(2)
             end.assign(state)
             for _ in range(steps):
-                integrate(model, end, end, 1.0 / steps, method)
-            e, p = kept(end)
-            # nothing accelerates the centre of mass
-            np.testing.assert_allclose(p[:3], momentum[:3], rtol=1e-12, atol=1e-12)
-            errors.append(np.array([abs(e - energy), np.linalg.norm(p[3:] - momentum[3:])]))
-        # the order or better (invariants may have one more), unless nothing but rounding is left
-        assert np.all((errors[1] <= errors[0] / 2.0 ** (order - 0.4)) | (errors[1] < 1e-12)), (method, errors)
+                integrate(model, end, end, 0.5 / steps, method)
+                e, p = kept(end)
+                # nothing accelerates the centre of mass
+                np.testing.assert_allclose(p[:3], momentum[:3], rtol=1e-12, atol=1e-12)
+                worst = np.maximum(worst, [abs(e - energy), np.linalg.norm(p[3:] - momentum[3:])])
+            errors.append(worst)
+        # the order or better (energy may have one more), unless nothing but rounding is left; the next order is a part of the
+        # error, and a method of another order is off by 1
+        assert np.all((errors[1] <= errors[0] / 2.0 ** (order - 0.7)) | (errors[1] < 1e-12)), (method, errors)
 
 
 def test_forces_may_depend_on_the_state(rng):

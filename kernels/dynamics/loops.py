@@ -24,7 +24,7 @@ def loop_kernels(real) -> SimpleNamespace:
     """Kernels ``jacobian`` and ``bias`` over articulations and rows, and ``solve`` over articulations."""
     double = real is wp.float64
     vec3, quat = (wp.vec3d, wp.quatd) if double else (wp.vec3, wp.quat)
-    softness = 1.0e-10 if double else 1.0e-5
+    softness = 1.0e-8 if double else 1.0e-5
     smallest = 1.0e-30
 
     @wp.struct

@@ -232,7 +232,7 @@ def constrained_dynamics(model, state, joint_forces=None, *, time_constant=TIME_
     coordinates that agree with the loops do not feel them.
 
     ``K M^-1 K^T`` is singular where loop joints ask for the same thing twice, as all but two of the rows of a planar four-bar
-    linkage's hinge do. It is solved by five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-10
+    linkage's hinge do. It is solved by five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-8
     (float32: 1e-5) of its largest diagonal entry: of an infinity of forces that do the same one is found near the smallest, the
     accelerations are met to rounding, and demands that contradict each other are met on (weighted) average.
 

@@ -150,7 +150,7 @@ class Variables:
             if len(spans) != 1 or len(self._having(joint, chosen)) != len(chosen):
                 raise ValueError(f"joint {joint!r} is not at one place in all articulations; {_SHARED}")
             values = values[:, slice(*spans.pop())]
-        return values if world is None else values[chosen[0] : chosen[-1] + 1]
+        return values if world is None else values[int(chosen[0]) : int(chosen[-1]) + 1]
 
     def _articulations(self, world) -> np.ndarray:
         """Of a world, one after the other."""
@@ -182,8 +182,8 @@ class Variables:
 
         Args:
             q: [m, rad or quaternion x y z w], numbers or a Warp array. Without `joint`: ``[articulations, num_positions]``, or as
-                ``State.joint_q`` if it is for all worlds. With `joint`: ``[articulations that have it, its coordinates]``, or, as
-                numbers, one row for all.
+                ``State.joint_q`` if it is for all worlds. With `joint`: ``[articulations that have it, its coordinates]``. Numbers may
+                be one row for all.
             joint: name or index; by default all joints.
             world: whose articulations; by default those of all worlds.
 
@@ -203,13 +203,12 @@ class Variables:
 
     def _set(self, name: str, values, rows, span, given, what: str, joint, world) -> None:
         if joint is None:
-            flat = rows is not None and world is None and np.ndim(given) == 1
             target = self._view(values, None, None, world)
-            array = self._given(given, (rows.size,) if flat else target.shape, what)
-            if flat:
+            if rows is not None and world is None and np.shape(given) == (rows.size,):
+                array = self._given(given, (rows.size,), what)
                 rows.rows(array, out=values)
             else:
-                wp.copy(target, array)
+                wp.copy(target, self._given(given, target.shape, what))
         else:
             shape, places = self._joint_places(name, values, span, joint, world)
             if shape[1]:

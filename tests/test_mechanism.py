@@ -1,0 +1,725 @@
+"""MechanismState: what is kept and what is forgotten, setters and views, queries, loop joints."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import warp as wp
+from scipy.spatial.transform import Rotation
+
+from newton_like import JointDofConfig, JointType, MechanismState, ModelBuilder, ModelFlags, dynamics
+from newton_like.mechanism import QUANTITIES
+from newton_like.types import VelRepr
+
+from .support import reference
+from .support.kinematic_cases import KINDS, forest, same_sign
+from .support.random_trees import random_state, random_transform, random_tree, random_unit
+from .support.traced import run_by_numpy
+
+FRAMES = {"relative_transform": dict(source=2, target=1), "relative_twist": dict(source=2, target=1)}
+
+
+@pytest.fixture
+def launches(monkeypatch):
+    """Names of the programs and kernels that were launched; programs are run by NumPy."""
+    names, launch = [], wp.launch
+
+    def run(model, program, arrays, mask=None):
+        names.append(program.name)
+        run_by_numpy(model, program, arrays, mask)
+
+    def counted(kernel, *args, **options):
+        names.append(kernel.key)
+        return launch(kernel, *args, **options)
+
+    for module in ("common", "forces"):
+        monkeypatch.setattr(f"newton_like.dynamics.{module}.run", run)
+    monkeypatch.setattr(wp, "launch", counted)
+    return names
+
+
+def ask(state, name):
+    """A quantity, as one array or several."""
+    result = getattr(state, name)(**FRAMES.get(name, {}))
+    return result if isinstance(result, tuple) else (result,)
+
+
+def numbers(state, name):
+    return [a.numpy().copy() for a in ask(state, name)]
+
+
+def same_robots(rng, worlds=2, **options):
+    scene = ModelBuilder()
+    scene.replicate(random_tree(rng, **options), worlds)
+    return scene
+
+
+def add_loop(builder, rng, kind, parent, child, linear=0, angular=0):
+    """A joint between two bodies that the tree moves already, with frames that fit or not."""
+    frames = {"parent_xform": random_transform(rng), "child_xform": random_transform(rng), "label": f"loop_{kind}"}
+    if kind == JointType.PRISMATIC:
+        return builder.add_joint_prismatic(parent, child, axis=random_unit(rng), **frames)
+    if kind == JointType.REVOLUTE:
+        return builder.add_joint_revolute(parent, child, axis=random_unit(rng), **frames)
+    if kind == JointType.BALL:
+        return builder.add_joint_ball(parent, child, **frames)
+    if kind == JointType.FIXED:
+        return builder.add_joint_fixed(parent, child, **frames)
+    if kind == JointType.FREE:
+        return builder.add_joint_free(child, parent=parent, **frames)
+    axes = [[JointDofConfig(axis=a) for a in Rotation.random(None, rng).as_matrix()[:n]] for n in (linear, angular)]
+    return builder.add_joint_d6(parent, child, linear_axes=axes[0], angular_axes=axes[1], **frames)
+
+
+def looped(rng, worlds=2):
+    """Robots of one shape, with a few loop joints each."""
+    tree = random_tree(rng, joints=7)
+    add_loop(tree, rng, JointType.BALL, 2, 5)
+    add_loop(tree, rng, JointType.REVOLUTE, -1, 4)
+    scene = ModelBuilder()
+    scene.replicate(tree, worlds)
+    return scene
+
+
+# ------------------------------------------------------------------------------------------------------- the cache
+
+
+SETTERS = {
+    "q": [
+        lambda s, rng: s.set_configuration(rng.normal(size=s.configuration().shape)),
+        lambda s, rng: s.set_configuration(rng.normal(size=s.configuration(0).shape), joint=0),
+        lambda s, rng: s.set_configuration(rng.normal(size=s.configuration(world=1).shape), world=1),
+        lambda s, rng: s.normalize_configuration(),
+        lambda s, rng: s.principal_value(),
+        lambda s, rng: s.zero_configuration(),
+        lambda s, rng: s.rand_configuration(rng),
+        lambda s, rng: s.global_coordinates(s.configuration(), rng.normal(size=s.velocity().shape)),
+    ],
+    "v": [
+        lambda s, rng: s.set_velocity(rng.normal(size=s.velocity().shape)),
+        lambda s, rng: s.set_velocity(rng.normal(size=s.velocity(0).shape), joint=0),
+        lambda s, rng: s.set_velocity(rng.normal(size=s.velocity(world=0).shape), world=0),
+        lambda s, rng: s.rand_velocity(rng),
+        lambda s, rng: s.zero_velocity(),
+    ],
+    "s": [lambda s, rng: s.set_additional_state(rng.normal(size=(2, 3))), lambda s, rng: s.reset_contact_state()],
+    "qvs": [
+        lambda s, rng: s.set_dirty(),
+        lambda s, rng: s.copy_from(s.copy_to()),
+        lambda s, rng: s.rand(rng),
+        lambda s, rng: s.zero(),
+        lambda s, rng: s.model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES),
+    ],
+}
+
+
+def test_a_second_query_launches_nothing_and_setters_forget_just_what_depends_on_them(rng, launches):
+    state = MechanismState(same_robots(rng, joints=5, floating=True).finalize("cpu", dtype=wp.float64), None, 3)
+    state.rand(rng)
+    for name in QUANTITIES:
+        ask(state, name)
+    for changed, setters in SETTERS.items():
+        for setter in setters:
+            launches.clear()
+            before = {name: ask(state, name) for name in QUANTITIES}
+            assert launches == [], "a second query"
+            setter(state, rng)
+            for name, quantity in QUANTITIES.items():
+                launches.clear()
+                after = ask(state, name)
+                stale = bool(set(quantity.reads) & set(changed))
+                # a constraint without loop joints has no rows to launch, and its parts were asked for before
+                if not name.startswith("constraint"):
+                    assert bool(launches) == stale, (name, changed)
+                # results stay where they are
+                assert all(a.ptr == b.ptr for a, b in zip(after, before[name], strict=True))
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_dependencies_are_what_the_table_says(rng, launches, name):
+    """Other velocities change a quantity that reads them and no other one; so do other coordinates."""
+    model = looped(rng).finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    state.rand(rng)
+    first = numbers(state, name)
+    state.rand_velocity(rng)
+    other = MechanismState(model)
+    other.copy_from(state)
+    second = numbers(other, name)
+    changed = any((a != b).any() for a, b in zip(first, second, strict=True))
+    assert changed == ("v" in QUANTITIES[name].reads)
+    # and what is kept is what a new state gives, after any setter
+    for a, b in zip(numbers(state, name), second, strict=True):
+        np.testing.assert_array_equal(a, b)
+    state.rand_configuration(rng)
+    other.copy_from(state)
+    third = numbers(other, name)
+    # a link's inertia in its own axes is the same everywhere, to rounding
+    moved = any(np.abs(a - b).max(initial=0.0) > 1e-9 for a, b in zip(second, third, strict=True))
+    assert moved == (name != "link_spatial_inertias")
+    for a, b in zip(numbers(state, name), third, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_quantities_are_those_of_the_functions(rng, by_numpy):
+    """On a State with the same numbers; options have a place of their own."""
+    model = forest(rng, joints=4).finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+    plain = SimpleNamespace(joint_q=wp.array(q, dtype=wp.float64), joint_qd=wp.array(qd, dtype=wp.float64))
+    state = MechanismState(model, plain)
+    names = {"link_spatial_inertias": "link_spatial_inertia", "crb_inertias": "crb_inertia"}
+    for name in QUANTITIES:
+        expected = getattr(dynamics, names.get(name, name))(model, plain, **FRAMES.get(name, {}))
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for a, b in zip(numbers(state, name), expected, strict=True):
+            np.testing.assert_array_equal(a, b.numpy())
+    for repr in VelRepr:
+        expected = dynamics.total_momentum(model, plain, repr=repr).numpy()
+        np.testing.assert_array_equal(state.total_momentum(repr=repr).numpy(), expected)
+    assert state.total_momentum().ptr == state.total_momentum(repr=VelRepr.MIXED).ptr
+    assert state.total_momentum().ptr != state.total_momentum(repr=VelRepr.BODY).ptr
+
+
+def test_edits_of_the_model_count_once_they_are_notified(rng, by_numpy):
+    model = same_robots(rng, joints=4, floating=True).finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    M = state.mass_matrix().numpy().copy()
+    model.body_mass.assign(2.0 * model.body_mass.numpy())
+    model.body_inertia.assign(2.0 * model.body_inertia.numpy())
+    armature = model.joint_armature.numpy()
+    model.joint_armature.assign(2.0 * armature)
+    np.testing.assert_array_equal(state.mass_matrix().numpy(), M)
+    model.notify_changed()
+    np.testing.assert_allclose(state.mass_matrix().numpy(), 2.0 * M, rtol=1e-13, atol=1e-13)
+
+
+def test_update_launches_always_into_the_same_arrays(rng, launches):
+    """What CUDA graphs record: stages, stale or not, and what they need."""
+    state = MechanismState(looped(rng).finalize("cpu", dtype=wp.float64))
+    state.update("mass_matrix", "constraint_bias", ("total_momentum", {"repr": VelRepr.BODY}))
+    places = [a.ptr for name in ("mass_matrix", "constraint_bias") for a in ask(state, name)]
+    first = list(launches)
+    assert len(first) == 6
+    launches.clear()
+    state.update("mass_matrix", "constraint_bias", ("total_momentum", {"repr": VelRepr.BODY}))
+    assert launches == first
+    launches.clear()
+    state.update()
+    assert sorted(launches) == sorted(first)
+    assert places == [a.ptr for name in ("mass_matrix", "constraint_bias") for a in ask(state, name)]
+    # a view was written, as a graph does it, without a word
+    M = state.mass_matrix().numpy().copy()
+    state.configuration().assign(state.configuration().numpy() + rng.normal(size=state.configuration().shape))
+    np.testing.assert_array_equal(state.mass_matrix().numpy(), M)
+    state.update("mass_matrix")
+    assert (state.mass_matrix().numpy() != M).any()
+    with pytest.raises(KeyError, match="no quantity 'mass'; there are average_"):
+        state.update("mass")
+
+
+def test_what_fails_is_not_kept(rng, by_numpy):
+    state = MechanismState(same_robots(rng, joints=3).finalize("cpu", dtype=wp.float64))
+    for _ in range(2):
+        with pytest.raises(ValueError, match="repr=99 is no representation"):
+            state.total_momentum(repr=99)
+    with pytest.raises(TypeError):
+        state.mass_matrix(of="everything")
+
+
+# --------------------------------------------------------------------------------------------------- q, v and s
+
+
+@pytest.mark.parametrize("build", [same_robots, forest, looped])
+def test_rows_and_flat_arrays_hold_the_same_numbers(rng, build):
+    """Robots of one shape, of several, and with coordinates of loop joints between."""
+    model = build(rng, worlds=2).finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+    state = MechanismState(model)
+    state.set_configuration(q)
+    state.set_velocity(qd)
+    start, end = model.articulation_start.numpy(), model.articulation_end.numpy()
+    for rows, values, starts, flat in (
+        (state.configuration(), q, model.joint_q_start.numpy(), state.joint_q),
+        (state.velocity(), qd, model.joint_qd_start.numpy(), state.joint_qd),
+    ):
+        assert flat.shape == (len(values),)
+        of_tree = np.zeros(len(values), bool)
+        for a in range(model.articulation_count):
+            s = slice(starts[start[a]], starts[end[a]])
+            of_tree[s] = True
+            np.testing.assert_array_equal(rows.numpy()[a, : s.stop - s.start], values[s])
+            assert not rows.numpy()[a, s.stop - s.start :].any()
+        np.testing.assert_array_equal(flat.numpy()[of_tree], values[of_tree])
+    # and the other way round: a view is written
+    state.velocity().assign(2.0 * state.velocity().numpy())
+    state.set_dirty()
+    np.testing.assert_array_equal(state.joint_qd.numpy()[of_tree], 2.0 * qd[of_tree])
+
+
+def test_setters_write_what_they_name_and_nothing_else(rng):
+    """A joint by name or index, a world, both; numbers and Warp arrays; one row for all."""
+    model = same_robots(rng, worlds=3, joints=6, label="arm").finalize("cpu")
+    state = MechanismState(model, additional_states=4)
+    for k in range(6):
+        joint = k if k % 2 else f"arm_joint_{k}"
+        width = state.configuration_range(joint)
+        if width.start == width.stop:
+            state.set_configuration(np.zeros((3, 0)), joint)
+            assert state.configuration(joint).shape == (3, 0)
+            continue
+        expected = state.configuration().numpy().copy()
+        for value, rows, world in (
+            (rng.normal(size=(3, width.stop - width.start)), slice(None), None),
+            (rng.normal(size=width.stop - width.start), slice(None), None),
+            (rng.normal(size=(1, width.stop - width.start)), slice(1, 2), 1),
+        ):
+            state.set_configuration(value, joint, world=world)
+            expected[rows, width] = value
+            np.testing.assert_array_equal(state.configuration().numpy(), expected.astype(np.float32))
+            np.testing.assert_array_equal(state.configuration(joint).numpy(), expected[:, width].astype(np.float32))
+    v = rng.normal(size=(3, state.num_velocities)).astype(np.float32)
+    state.set_velocity(wp.array(v, dtype=wp.float32, device="cpu"))
+    state.set_velocity(2.0 * v[2], world=2)
+    np.testing.assert_array_equal(state.velocity().numpy(), v * [[1], [1], [2]])
+    np.testing.assert_array_equal(state.velocity(world=2).numpy(), 2.0 * v[2:])
+    state.set_additional_state(np.ones(4), world=1)
+    np.testing.assert_array_equal(state.additional_state().numpy(), [[0] * 4, [1] * 4, [0] * 4])
+    state.reset_contact_state()
+    assert not state.additional_state().numpy().any()
+
+
+def test_copies_are_in_the_order_q_v_s(rng):
+    model = forest(rng, worlds=2).finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model, additional_states=2)
+    state.set_configuration(rng.normal(size=state.configuration().shape))
+    state.set_velocity(rng.normal(size=state.velocity().shape))
+    state.set_additional_state(rng.normal(size=(4, 2)))
+    rows = state.copy_to()
+    parts = [state.configuration(), state.velocity(), state.additional_state()]
+    np.testing.assert_array_equal(rows.numpy(), np.hstack([a.numpy() for a in parts]))
+    for source in (rows, rows.numpy(), state):
+        other = MechanismState(model, additional_states=2)
+        other.copy_from(source)
+        assert other.copy_to(other.copy_to()).numpy().tolist() == rows.numpy().tolist()
+
+
+def test_ranges_joints_and_supports_follow_the_tree(rng):
+    model = random_tree(rng, joints=9, label="t").finalize("cpu")
+    state = MechanismState(model)
+    starts, dofs = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
+    assert (state.num_positions, state.num_velocities) == (model.joint_coord_count, model.joint_dof_count)
+    for j in range(9):
+        assert state.configuration_range(f"t_joint_{j}") == slice(starts[j], starts[j + 1])
+        assert state.velocity_range(j) == slice(dofs[j], dofs[j + 1])
+        assert all(state.configuration_index_to_joint(i) == j for i in range(starts[j], starts[j + 1]))
+        assert all(state.velocity_index_to_joint(i) == j for i in range(dofs[j], dofs[j + 1]))
+    parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
+    for j in range(9):
+        carried = {int(child[j])}
+        for _ in range(9):
+            carried |= {int(c) for p, c in zip(parent, child, strict=True) if p in carried}
+        for k in range(9):
+            assert state.supports(j, f"t_link_{k}") == (model.body_label.index(f"t_link_{k}") in carried)
+
+
+def test_local_and_global_coordinates_move_the_state(rng, by_numpy):
+    model = forest(rng).finalize("cpu", dtype=wp.float64)
+    state, start = MechanismState(model), MechanismState(model)
+    state.rand(rng)
+    start.rand(rng)
+    q = state.joint_q.numpy().copy()
+    phi, rate = state.local_coordinates(start.configuration())
+    np.testing.assert_array_equal(rate.numpy() != 0.0, state.velocity().numpy() != 0.0)
+    state.zero_configuration()
+    state.global_coordinates(start.configuration(), phi)
+    np.testing.assert_allclose(same_sign(model, state.joint_q.numpy(), q), q, atol=1e-13)
+    rate = state.velocity_to_configuration_derivative()
+    back = state.configuration_derivative_to_velocity(rate)
+    np.testing.assert_allclose(back.numpy(), state.velocity().numpy(), atol=1e-13)
+
+
+# -------------------------------------------------------------------------------------------------------- queries
+
+
+def test_queries_of_single_joints_and_links(rng, by_numpy):
+    """X_wp X_p X_j inverse(X_c) = X_wc; twists across joints and their biases add up, about the world's origin, to those of links."""
+    model = same_robots(rng, joints=7).finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    state.rand(rng)
+    world = VelRepr.INERTIAL
+    S = state.motion_subspaces(repr=world).numpy()
+    for k in range(7):
+        j = k  # in the first world
+        parent = model.joint_parent.numpy()[j]
+        body, above = model.body_label[model.joint_child.numpy()[j]], parent
+        X_p, X_c = (reference.pose_matrix(x.numpy()[j]) for x in (model.joint_X_p, model.joint_X_c))
+        if above >= 0:
+            above = model.body_label[above]
+            X_wp = reference.pose_matrix(state.transform_to_root(above).numpy()[0])
+            carried = [state.twist_wrt_world(above, repr=world), state.bias_acceleration(above, repr=world)]
+            carried = [x.numpy() for x in carried]
+        else:
+            X_wp, carried = np.eye(4), [0.0, 0.0]
+        X_j = reference.pose_matrix(state.joint_transform(model.joint_label[j]).numpy()[0])
+        X_wc = reference.pose_matrix(state.transform_to_root(k).numpy()[0])
+        np.testing.assert_allclose(X_wp @ X_p @ X_j @ np.linalg.inv(X_c), X_wc, atol=1e-13)
+        # sums of a few terms of up to some 100, with levers of some metres
+        twist = state.twist(k, repr=world).numpy()
+        np.testing.assert_allclose(carried[0] + twist, state.twist_wrt_world(body, repr=world).numpy(), atol=1e-11)
+        bias = state.bias_acceleration(joint=k, repr=world).numpy()
+        np.testing.assert_allclose(carried[1] + bias, state.bias_acceleration(body, repr=world).numpy(), atol=1e-10)
+        dofs = state.velocity_range(k)
+        expected = np.einsum("aic,ai->ac", S[:, dofs], state.velocity().numpy()[:, dofs])
+        np.testing.assert_allclose(twist, expected, atol=1e-12)
+        np.testing.assert_array_equal(state.spatial_inertia(k), state.link_spatial_inertias().numpy()[:, k])
+        np.testing.assert_array_equal(state.crb_inertia(body), state.crb_inertias().numpy()[:, k])
+    np.testing.assert_array_equal(state.gravitational_potential_energy(), state.potential_energy())
+
+
+@pytest.mark.parametrize("repr", VelRepr)
+def test_joint_biases_are_rates_of_joint_twists(rng, by_numpy, repr):
+    """Central differences along the flow, in every representation of the child."""
+    model = random_tree(rng, joints=7).finalize("cpu", dtype=wp.float64)
+    tree = reference.Tree.from_model(model)
+    q, qd = random_state(model, rng)
+
+    def twists(q):
+        state = SimpleNamespace(joint_q=wp.array(q, dtype=wp.float64), joint_qd=wp.array(qd, dtype=wp.float64))
+        return dynamics.joint_twists(model, state, repr=repr).numpy(), state
+
+    step = 1e-5
+    ends = [twists(reference.displace(tree, q, qd, s * step))[0] for s in (1, -1)]
+    bias = dynamics.joint_bias_accelerations(model, twists(q)[1], repr=repr).numpy()
+    # rounding 1e-15 / 1e-5 and third derivatives, up to 1e4, times 1e-10 / 6
+    np.testing.assert_allclose(bias, (ends[0] - ends[1]) / (2 * step), rtol=1e-6, atol=1e-6)
+
+
+def test_links_that_some_articulations_lack_are_zero_there(rng, by_numpy):
+    """Robots of several shapes: a name finds its link at another index, or not at all."""
+    scene = forest(rng, worlds=2, robots=2, joints=5)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    state.rand(rng)
+    every = state.link_transforms().numpy()
+    for body in range(model.body_count // 2):
+        label = model.body_label[body]
+        pose = state.transform_to_root(label)
+        assert pose.ptr == state.transform_to_root(label).ptr
+        for a in range(4):
+            links = [model.body_label[b] for b in dynamics.link_bodies(model, a)]
+            expected = every[a, links.index(label)] if label in links else np.zeros(7)
+            np.testing.assert_array_equal(pose.numpy()[a], expected)
+
+
+@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
+def test_kernels_of_joint_motion_do_what_the_programs_say(rng, monkeypatch, dtype):
+    """Compiled, on several robots and worlds, against NumPy in double precision."""
+    builder = forest(rng, worlds=2, joints=5)
+    model, exact = builder.finalize("cpu", dtype=dtype), builder.finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+
+    def results(model):
+        arrays = {"joint_q": q, "joint_qd": qd}
+        arrays = {name: wp.array(a, dtype=model.dtype, device="cpu") for name, a in arrays.items()}
+        state = MechanismState(model, SimpleNamespace(**arrays))
+        names = ("joint_transforms", "motion_subspaces", "joint_twists", "joint_bias_accelerations")
+        return [ask(state, name)[0].numpy() for name in names]
+
+    model.evaluator = "general"
+    actual = results(model)
+    monkeypatch.setattr("newton_like.dynamics.common.run", run_by_numpy)
+    for a, b in zip(actual, results(exact), strict=True):
+        # accelerations of some 10 m/s^2, relative to the largest one
+        tolerance = 1e-13 if dtype is wp.float64 else 1e-5
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=tolerance * max(1.0, np.abs(b).max()))
+
+
+# ---------------------------------------------------------------------------------------------------- loop joints
+
+
+def along(model, q, qd, function, step=1e-5):
+    """Central difference of function(state) along the flow of the velocities."""
+    tree = reference.Tree.from_model(model)
+    ends = []
+    for s in (1, -1):
+        moved = q.copy()
+        moved[tree.coords] = reference.displace(tree, q[tree.coords], qd[tree.dofs], s * step)
+        state = MechanismState(model)
+        state.set_configuration(moved)
+        state.set_velocity(qd)
+        ends.append(function(state))
+    return (ends[0] - ends[1]) / (2 * step)
+
+
+def rate(state):
+    """K v"""
+    return np.einsum("ari,ai->ar", state.constraint_jacobian()[0].numpy(), state.velocity().numpy())
+
+
+def test_constraints_of_all_joint_types_are_derivatives(rng, by_numpy):
+    """g' = K v and g'' = k at constant v, on and off the manifold; every type has as many rows as it blocks directions."""
+    tree = random_tree(rng, joints=6)
+    rows = []
+    for kind, linear, angular, hand in KINDS:
+        if kind != JointType.DISTANCE and hand == 1:
+            parent, child = rng.choice([-1, *range(6)]), rng.integers(6)
+            if parent != child:
+                joint = add_loop(tree, rng, kind, int(parent), int(child), linear, angular)
+                rows.append(6 - sum(tree.joint_dof_dim[joint]))
+    scene = ModelBuilder()
+    scene.replicate(tree, 2)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    q, qd = random_state(model, rng)
+    state = MechanismState(model)
+    state.set_configuration(q)
+    state.set_velocity(qd)
+    assert state.num_constraints == sum(rows)
+    assert [state.constraint_range(i) for i in range(len(rows))] == [
+        slice(sum(rows[:i]), sum(rows[: i + 1])) for i in range(len(rows))
+    ]
+    assert state.constraint_index_to_joint(0) == next(i for i, n in enumerate(rows) if n)
+    # rounding 1e-15 / 1e-5 of numbers of some 10, and third derivatives of up to 1e4 times 1e-10 / 6
+    close = dict(rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(rate(state), along(model, q, qd, lambda s: s.constraint_jacobian()[1].numpy()), **close)
+    np.testing.assert_allclose(state.constraint_bias().numpy(), along(model, q, qd, rate), **close)
+
+
+def test_constrained_accelerations_solve_both_equations(rng, by_numpy):
+    """M a + h = tau + K^T l and K a = -k - 2/T K v - g/T^2; Gauss' principle without rows: forward dynamics."""
+    model = looped(rng).finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    state.rand(rng)
+    tau = rng.normal(size=state.velocity().shape)
+    T = 0.3
+    a, force = (x.numpy() for x in state.constrained_dynamics(tau, time_constant=T))
+    M, h, k = (f().numpy() for f in (state.mass_matrix, state.bias_forces, state.constraint_bias))
+    K, g = (x.numpy() for x in state.constraint_jacobian())
+    for i in range(2):
+        pull = K[i].T @ force[i]
+        # forces that do nothing are large where demands contradict each other, and cancel to rounding
+        size = np.abs(K[i].T) @ np.abs(force[i]) + np.abs(M[i]) @ np.abs(a[i]) + np.abs(h[i])
+        np.testing.assert_array_less(np.abs(M[i] @ a[i] + h[i] - tau[i] - pull), 1e-12 * size.max())
+        # five proximal steps leave (softness / (softness + s))^5 of what a direction with the compliance s demands
+        wanted = -k[i] - 2 / T * rate(state)[i] - g[i] / T**2
+        s, U = np.linalg.eigh(K[i] @ np.linalg.solve(M[i], K[i].T))
+        soft = 1e-8 * (K[i] @ np.linalg.solve(M[i], K[i].T)).diagonal().max()
+        free = K[i] @ np.linalg.solve(M[i], tau[i] - h[i])
+        left = U @ ((soft / (soft + np.maximum(s, 0.0))) ** 5 * (U.T @ (wanted - free)))
+        np.testing.assert_allclose(K[i] @ a[i], wanted - left, atol=1e-7 * max(1.0, np.abs(wanted).max()))
+    same = dynamics.constrained_dynamics(model, state, tau, time_constant=T)
+    np.testing.assert_array_equal(same[0].numpy(), a)
+    free = MechanismState(same_robots(rng, joints=4).finalize("cpu", dtype=wp.float64))
+    free.rand(rng)
+    expected = dynamics.forward_dynamics(free.model, free).numpy()
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(free.constrained_dynamics()[0].numpy(), expected, atol=1e-10 * scale)
+
+
+def four_bar(redundant=True):
+    """Crank, coupler and rocker in a vertical plane; a hinge closes the loop, five rows of which three say nothing new."""
+    builder = ModelBuilder()
+    places = {"A": (0.0, 0.0, 0.0), "B": (0.1, 0.0, 0.4), "C": (1.2, 0.0, 0.7), "D": (1.0, 0.0, -0.1)}
+    at = {name: np.array(x) for name, x in places.items()}
+
+    def rod(start, end):
+        centre = (at[end] - at[start]) / 2
+        return builder.add_link(mass=1.0 + np.linalg.norm(centre), com=centre, inertia=0.02 * np.eye(3))
+
+    def hinge(parent, child, x, y, **options):
+        frames = {"parent_xform": (*x, 0, 0, 0, 1), "child_xform": (*y, 0, 0, 0, 1)}
+        add = builder.add_joint_revolute if redundant or not options else builder.add_joint_ball
+        axis = {"axis": (0, 1, 0)} if add == builder.add_joint_revolute else {}
+        return add(parent, child, **axis, **frames, **options)
+
+    crank, coupler, rocker = rod("A", "B"), rod("B", "C"), rod("D", "C")
+    zero = np.zeros(3)
+    joints = [hinge(-1, crank, at["A"], zero), hinge(crank, coupler, at["B"] - at["A"], zero)]
+    joints.append(hinge(-1, rocker, at["D"], zero))
+    builder.add_articulation(joints)
+    hinge(coupler, rocker, at["C"] - at["B"], at["C"] - at["D"], label="closing")
+    return builder
+
+
+def turning(model, speed=3.0):
+    """A state whose velocities keep the loop closed."""
+    state = MechanismState(model)
+    K = state.constraint_jacobian()[0].numpy()[0].astype(np.float64)
+    direction = np.linalg.svd(K)[2][-1]
+    state.set_velocity(np.atleast_2d(speed * direction / direction[0]))
+    return state
+
+
+def simulate(model, steps, duration=1.0, **options):
+    """Largest error of the energy [J] and of the loop [m], by the classical Runge-Kutta method on angles."""
+    state = turning(model)
+    dt, energy = duration / steps, state.mechanical_energy().numpy()[0]
+    x = np.concatenate([state.configuration().numpy()[0], state.velocity().numpy()[0]])
+
+    def slope(x):
+        state.set_configuration(x[:3])
+        state.set_velocity(x[3:])
+        return np.concatenate([x[3:], state.constrained_dynamics(**options)[0].numpy()[0]])
+
+    lost = opened = 0.0
+    for _ in range(steps):
+        k1 = slope(x)
+        k2 = slope(x + dt / 2 * k1)
+        k3 = slope(x + dt / 2 * k2)
+        k4 = slope(x + dt * k3)
+        x = x + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        state.set_configuration(x[:3])
+        state.set_velocity(x[3:])
+        lost = max(lost, abs(state.mechanical_energy().numpy()[0] - energy))
+        opened = max(opened, np.abs(state.constraint_jacobian()[1].numpy()).max())
+    return lost, opened
+
+
+def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
+    """Both errors fall by 16 when steps are halved: the order of the integrator; redundant rows do not disturb it."""
+    model = four_bar().finalize("cpu", dtype=wp.float64)
+    assert MechanismState(model).num_constraints == 5
+    errors = np.array([simulate(model, steps) for steps in (100, 200, 400)])
+    # of some 20 J, and of rods of a metre
+    assert (errors[0] < 1e-2).all()
+    ratios = errors[:-1] / errors[1:]
+    assert (ratios > 10.0).all(), ratios
+    # three rows that say something, and a spherical joint's do, give the same motion
+    other = np.array(simulate(four_bar(redundant=False).finalize("cpu", dtype=wp.float64), 200))
+    np.testing.assert_allclose(other, errors[1], rtol=1e-3)
+
+
+def test_open_loops_close_with_the_time_constant():
+    """A loop that is open by a little closes as (1 + t/T) exp(-t/T), the critically damped spring's law."""
+    model = four_bar().finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    q = np.array([0.0, 1e-4, 0.0])
+    state.set_configuration(q)
+    g = state.constraint_jacobian()[1].numpy()[0].copy()
+    T, dt, steps = 0.05, 1e-3, 100
+    v = np.zeros(3)
+    for _ in range(steps):
+        state.set_configuration(q)
+        state.set_velocity(v)
+        a = state.constrained_dynamics(time_constant=T)[0].numpy()[0]
+        v = v + dt * a
+        q = q + dt * v
+    state.set_configuration(q)
+    t = steps * dt
+    # one percent of the opening: steps of a fiftieth of T, of first order
+    np.testing.assert_allclose(
+        state.constraint_jacobian()[1].numpy()[0], g * (1 + t / T) * np.exp(-t / T), atol=0.02 * np.abs(g).max()
+    )
+
+
+def test_single_precision_solves_the_same_linkage():
+    (a, force), (b, other) = (
+        [x.numpy() for x in turning(four_bar().finalize("cpu", dtype=dtype)).constrained_dynamics()]
+        for dtype in (wp.float32, wp.float64)
+    )
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
+    np.testing.assert_allclose(force, other, atol=1e-3 * np.abs(other).max())
+
+
+def test_disabled_loop_joints_do_nothing(rng, by_numpy):
+    model = four_bar().finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    model.joint_enabled.assign(np.array([True, True, True, False]))
+    model.notify_changed(ModelFlags.JOINT_PROPERTIES)
+    expected = dynamics.forward_dynamics(model, state).numpy()
+    a, force = (x.numpy() for x in state.constrained_dynamics())
+    np.testing.assert_allclose(a, expected, rtol=1e-12)
+    assert not force.any()
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+
+
+def test_bad_input_is_named(rng):
+    model = same_robots(rng, joints=4, floating=True, label="arm").finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model, additional_states=2)
+    n = state.num_positions
+    for setter, what in ((state.set_configuration, "configuration"), (state.set_velocity, "velocity")):
+        with pytest.raises(ValueError, match=rf"{what} has shape \(3, 1\); it must have \(2, "):
+            setter(np.zeros((3, 1)))
+        with pytest.raises(ValueError, match=f"{what} holds numbers that are not finite"):
+            setter(np.full(state.joint_q.shape, np.nan))
+        with pytest.raises(TypeError, match=f"{what} must be numbers, not str"):
+            setter("zero")
+        with pytest.raises(TypeError, match=f"{what} holds float32; this model needs float64"):
+            setter(wp.zeros((2, n), dtype=wp.float32, device="cpu"))
+        with pytest.raises(KeyError, match=r"no joint 'arm_joint_9' in articulation 0; did you mean 'arm_joint_"):
+            setter([0.0], "arm_joint_9")
+        with pytest.raises(IndexError, match="joint 4 is out of range: 4 exist"):
+            setter([0.0], 4)
+        with pytest.raises(TypeError, match="joint must be a"):
+            setter([0.0], 1.5)
+        with pytest.raises(IndexError, match="world 2 is out of range: 2 exist"):
+            setter([0.0], world=2)
+    with pytest.raises(ValueError, match=r"additional state has shape \(3,\); it must have \(2, 2\)"):
+        state.set_additional_state(np.zeros(3))
+    with pytest.raises(ValueError, match=r"state has shape \(2, 3\)"):
+        state.copy_from(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="out has shape"):
+        state.copy_to(wp.zeros((2, 3), dtype=wp.float64, device="cpu"))
+    with pytest.raises(TypeError, match="additional_states must be an index"):
+        MechanismState(model, additional_states="many")
+    with pytest.raises(KeyError, match="no body 'arm_link_9' in any articulation"):
+        state.transform_to_root("arm_link_9")
+    with pytest.raises(KeyError, match="no joint 'elbow' in articulation 0"):
+        state.twist("elbow")
+    with pytest.raises(TypeError, match="bias_acceleration needs a body or a joint"):
+        state.bias_acceleration()
+    with pytest.raises(IndexError, match="index 999 is out of range"):
+        state.configuration_index_to_joint(999)
+    with pytest.raises(IndexError, match="articulation 2 is out of range: 2 exist"):
+        state.velocity_range(0, articulation=2)
+    with pytest.raises(IndexError, match="loop joint 0 is out of range: 0 exist"):
+        state.constraint_range(0)
+    with pytest.raises(ValueError, match=r"time_constant is 0\.0; it must be positive, or None"):
+        state.constrained_dynamics(time_constant=0.0)
+
+
+def test_states_of_other_models_are_refused(rng):
+    builder = same_robots(rng, joints=4)
+    model, twin = builder.finalize("cpu"), builder.finalize("cpu")
+    state = MechanismState(model)
+    with pytest.raises(ValueError, match="the state is one of another model"):
+        state.copy_from(MechanismState(twin))
+    with pytest.raises(ValueError, match="the state has 3 additional states and this one 0"):
+        state.copy_from(MechanismState(model, additional_states=3))
+    other = forest(rng, joints=3).finalize("cpu")
+    with pytest.raises(ValueError, match=r"state\.joint_q has shape"):
+        MechanismState(model, other.state())
+    with pytest.raises(ValueError, match=r"state\.joint_q has shape"):
+        dynamics.mass_matrix(model, MechanismState(other))
+    with pytest.raises(TypeError, match=r"state\.joint_q holds float64; this model needs float32"):
+        MechanismState(model, builder.finalize("cpu", dtype=wp.float64).state())
+
+
+def test_robots_of_several_shapes_are_set_one_world_or_one_joint_at_a_time(rng):
+    model = forest(rng, worlds=2, joints=5).finalize("cpu")
+    state = MechanismState(model)
+    with pytest.raises(ValueError, match="joint 'tree_0_joint_1' is not at one place in all articulations"):
+        state.configuration("tree_0_joint_1")
+    with pytest.raises(ValueError, match="world 0 has no articulation"):
+        MechanismState(ModelBuilder().finalize("cpu")).configuration(world=0)
+
+
+def test_loops_between_articulations_and_ropes_are_refused(rng):
+    builder = ModelBuilder()
+    links = [builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2)]
+    for i, link in enumerate(links):
+        builder.add_articulation([builder.add_joint_revolute(-1, link, label=f"hinge_{i}")])
+    builder.add_joint_ball(*links, label="bridge")
+    state = MechanismState(builder.finalize("cpu"))
+    with pytest.raises(ValueError, match=r"loop joint 'bridge' \(index 2\) connects articulations 0 and 1"):
+        _ = state.num_constraints
+    builder = ModelBuilder()
+    link = builder.add_link(mass=1.0, inertia=np.eye(3))
+    builder.add_articulation([builder.add_joint_free(link)])
+    builder.add_joint_distance(-1, link, max_distance=1.0, label="rope")
+    state = MechanismState(builder.finalize("cpu"))
+    with pytest.raises(ValueError, match=r"loop joint 'rope' \(index 1\) limits a distance"):
+        state.constrained_dynamics()
+    with pytest.raises(KeyError, match="no loop joint 'clasp' in articulation 0; did you mean 'closing'"):
+        MechanismState(four_bar().finalize("cpu")).constraint_range("clasp")

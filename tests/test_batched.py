@@ -101,3 +101,19 @@ def test_unknown_evaluators_are_named(rng):
     model = forest(rng, worlds=1, robots=1, joints=2).finalize("cpu")
     with pytest.raises(ValueError, match="fastest"):
         model.evaluator = "fastest"
+
+
+def test_every_call_writes_to_its_own_array(rng):
+    """Launches are recorded once, and written to where the caller says: results of earlier calls stay as they were."""
+    model = forest(rng, worlds=2, robots=2, joints=4).finalize("cpu", dtype=wp.float64)
+    state, results, copies = model.state(), [], []
+    q, _ = random_state(model, rng)
+    for i in range(4):
+        state.joint_q.assign(q * (1.0 + 0.1 * i))
+        results.append(eval_mass_matrix(model, state))
+        copies.append(results[-1].numpy().copy())
+    recorded = len(batched._numbers_of(model).recorded)
+    assert recorded == 1
+    for result, copy in zip(results, copies, strict=True):
+        np.testing.assert_array_equal(result.numpy(), copy)
+    assert not any(np.array_equal(copies[0], c) for c in copies[1:])

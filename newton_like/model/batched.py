@@ -408,30 +408,43 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         mask: bools of the selected articulations on the model's device, or None for all.
     """
     numbers = _numbers_of(model)
+    count = len(program.inputs)
+    outputs = [a.ptr for a in arrays[count:]]
     key = (
-        program.key, model.evaluator, None if mask is None else mask.ptr, *[None if a is None else a.ptr for a in arrays],
+        program.key, model.evaluator, None if mask is None else mask.ptr, *[None if a is None else a.ptr for a in arrays[:count]],
+        *(outputs if model.device.is_cuda else ()),
     )  # fmt: skip
-    commands = numbers.recorded.get(key)
-    if commands is None:
-        commands = []
+    recording = numbers.recorded.get(key)
+    if recording is None:
+        ends, given = (program.inputs, program.outputs), (arrays[:count], arrays[count:])
+        launches = []
         for robot in numbers.robots:
             work = robot.work(model, program, numbers.width, numbers.threads)
             kernel, operations = robot.kernel(model, program, work, model.evaluator)
-            ends = (program.inputs, program.outputs)
-            given = (arrays[: len(program.inputs)], arrays[len(program.inputs) :])
-            commands.append(_record(model, numbers, robot, work, kernel, operations, ends, given, mask))
-        _keep(numbers, key, commands)
-    for together in commands:
+            launches.append(_record(model, numbers, robot, work, kernel, operations, ends, given, mask))
+        recording = numbers.recorded[key] = _Recording(launches, outputs)
+        if len(numbers.recorded) > _RECORDED:
+            numbers.recorded.popitem(last=False)
+    elif recording.outputs != outputs:
+        recording.redirect(outputs)
+    for together in recording.launches:
         run_shared(together)
     tape = active_tape()
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[len(program.inputs) :]):
         _record_adjoint(model, numbers, program, arrays, mask, tape)
 
 
-def _keep(numbers, key, commands) -> None:
-    numbers.recorded[key] = commands
-    if len(numbers.recorded) > _RECORDED:
-        numbers.recorded.popitem(last=False)
+class _Recording:
+    """Recorded launches of a program on some arrays. On a CPU others can be written without recording anew."""
+
+    def __init__(self, launches: list, outputs: list[int]):
+        self.launches, self.outputs = launches, outputs
+
+    def redirect(self, outputs: list[int]) -> None:
+        """Writes to arrays at other addresses from now on."""
+        for workers in self.launches:
+            workers[0][0].kept.targets[:] = outputs
+        self.outputs = outputs
 
 
 def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tape) -> None:
@@ -498,11 +511,9 @@ def _share_inertia(model, shares: wp.array, masses) -> None:
 def _record(model, numbers, robot, work, kernel, operations: int, ends, given, mask) -> list:
     """Recorded launches, for every worker the same."""
     before = [robot.selected(work, mask is not None), work.T, work.P, work.L, numbers.nothing if mask is None else mask]
-    after, kept = [], []
-    for fields, arrays in zip(ends, given, strict=True):
-        pieces = robot.pieces(model, work, fields, arrays)
-        after += [len(pieces), wp.array(pieces, dtype=work.m.Piece, device=model.device)]
-        kept.append(pieces)
+    structs = [robot.pieces(model, work, fields, arrays) for fields, arrays in zip(ends, given, strict=True)]
+    pieces = [wp.array(x, dtype=work.m.Piece, device=model.device) for x in structs]
+    after = [len(structs[0]), pieces[0], len(structs[1]), pieces[1]]
     threads = _threads(work, operations)
     cuda = work.device.is_cuda
     commands = [
@@ -518,9 +529,11 @@ def _record(model, numbers, robot, work, kernel, operations: int, ends, given, m
         ]
         for memory in work.memory[:threads]
     ]
+    # recorded launches know addresses only
+    kept = SimpleNamespace(arrays=(before, structs, pieces, work.P.uniform, work.P.varying))
+    kept.targets = None if cuda else pieces[1].numpy()["numbers"]["data"]
     for command in commands[0]:
-        # recorded launches know addresses only
-        command.kept = (before, after, kept, work.P.uniform, work.P.varying)
+        command.kept = kept
     return commands
 
 

@@ -253,6 +253,20 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.force + dof + 3 + i, t, m.dot(axis, n))
 
     @m.func
+    def joint_wrench(t: int, k: int, at: int, T: Tree, L: Layout, mem: m.memory):
+        """The inverse of joint_force, for the forces at `at`."""
+        if T.kind[k] == FREE:
+            dof = T.dof_at[k]
+            f = m.zero3()
+            n = m.zero3()
+            for i in range(3):
+                axis = m.get3(mem, L.subspace + 6 * (dof + i), t)
+                f = m.fma3(axis, m.get(mem, at + dof + i, t), f)
+                n = m.fma3(axis, m.get(mem, at + dof + 3 + i, t), n)
+            m.put3(mem, at + dof, t, f)
+            m.put3(mem, at + dof + 3, t, n)
+
+    @m.func
     def write_pose(t: int, k: int, slot: int, L: Layout, mem: m.memory):
         """The public pose of body k (link frame) and velocity (of its centre of mass, and angular), at place `slot`."""
         v = m.get6(mem, L.twist + 6 * k, t)
@@ -357,9 +371,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.quat(m.mul(half, d.x), m.mul(half, d.y), m.mul(half, d.z), m.mul(half, d.w))
 
     @m.func
-    def coordinate_rate(
-        b: int, t: int, k: int, gain: m.lane, out: int, T: Tree, P: Params, L: Layout, mem: m.memory
-    ):
+    def coordinate_rate(b: int, t: int, k: int, gain: m.lane, out: int, T: Tree, P: Params, L: Layout, mem: m.memory):
         """dq/dt of joint k at `out`, from q and v."""
         kind = T.kind[k]
         dof = L.v + T.dof_at[k]

@@ -9,7 +9,7 @@ The bias forces are what remains when all joint accelerations are zero, and a is
 
 import types
 
-from newton_like.kernels.tree import BODY, COM, FREE
+from newton_like.kernels.tree import BODY, COM
 
 
 def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -103,16 +103,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if T.world_wrench == 1:
             # numbers for each dof, without gaps
             for k in range(T.bodies):
-                if T.kind[k] == FREE:
-                    at = L.vector + T.dof_at[k]
-                    f = m.zero3()
-                    n = m.zero3()
-                    for i in range(3):
-                        axis = m.get3(mem, L.subspace + 6 * (T.dof_at[k] + i), t)
-                        f = m.fma3(axis, m.get(mem, at + i, t), f)
-                        n = m.fma3(axis, m.get(mem, at + 3 + i, t), n)
-                    m.put3(mem, at, t, f)
-                    m.put3(mem, at + 3, t, n)
+                m.joint_wrench(t, k, L.vector, T, L, mem)
 
     @m.func
     def eval_bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):

@@ -78,7 +78,8 @@ def test_it_moves_as_the_whole_with_joints_locked(rng, by_numpy, floating):
     for _ in range(3):
         whole = robot(rng, floating)
         movable = [j for j in range(9) if whole.joint_type[j] != JointType.FIXED]
-        base = [j for j in movable if whole.joint_type[j] == JointType.FREE and whole.joint_parent[j] < 0]
+        floats = (JointType.FREE, JointType.DISTANCE)
+        base = [j for j in movable if whole.joint_type[j] in floats and whole.joint_parent[j] < 0]
         kept = sorted({*base, rng.choice(movable), *(j for j in movable if rng.random() < 0.4)})
         q = np.array(whole.joint_q)
         other, _ = random_state(whole.finalize("cpu", dtype=wp.float64), rng)

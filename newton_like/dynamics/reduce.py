@@ -37,9 +37,9 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
 
     Args:
         builder: what to reduce, before :meth:`ModelBuilder.finalize`.
-        joints_to_keep: labels or indices of the joints that go on moving; all other joints are locked, but for the FREE joints of
-            floating bases, which are locked only where ``locked_positions`` names them. A label stands for all joints that have it, as
-            in the worlds of a scene. By default all joints that ``locked_positions`` does not name.
+        joints_to_keep: labels or indices of the joints that go on moving; all other joints are locked, but for those of floating
+            bases (FREE or DISTANCE, on the world), which are locked only where ``locked_positions`` names them. A label stands for
+            all joints that have it, as in the worlds of a scene. By default all joints that ``locked_positions`` does not name.
         locked_positions: where joints are locked: from labels or indices to coordinates (a number, or as many as the joint has in
             ``joint_q``; quaternions x y z w). Locked joints that are not named stay at the builder's ``joint_q``; followers of locked
             joints (mimic) where these put them.
@@ -75,7 +75,8 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
         motion = _motion(columns["joint_axis"][first : first + linear + angular], int(linear), positions[joint])
         result.joint_X_p[joint] = tuple(transform_multiply(columns["joint_X_p"][joint], motion).tolist())
     _fix(result, locked)
-    remap = result.collapse_fixed_joints(joints_to_keep=[j for j in range(builder.joint_count) if j not in locked])
+    kept = sorted(set(range(builder.joint_count)) - set(locked))
+    remap = result.collapse_fixed_joints(joints_to_keep=kept)
     _keep_velocities(result, {new: coms[old] for old, new in remap["body_remap"].items() if old >= 0})
     return result
 
@@ -112,21 +113,24 @@ def _locked(builder, joints_to_keep, given: dict) -> list[int]:
         both = sorted(kept & set(given))
         if both:
             raise ValueError(f"{builder._describe('joint', both[0])} is in joints_to_keep and in locked_positions")
-        floating = {
-            j
-            for j in range(builder.joint_count)
-            if builder.joint_type[j] == JointType.FREE and builder.joint_parent[j] < 0 and j not in given
-        }
-        tree = {
-            j for j in range(builder.joint_count) if builder.joint_articulation[j] >= 0 and builder.joint_enabled[j]
-        }
-        locked = tree - kept - floating
+        for joint in set(range(builder.joint_count)) - set(given):
+            loop = builder.joint_articulation[joint] < 0 or not builder.joint_enabled[joint]
+            if loop or (_floats(builder, joint) and builder.joint_parent[joint] < 0):
+                kept.add(joint)
+        locked = set(range(builder.joint_count)) - kept
     for follower, leader in enumerate(builder.joint_mimic_joint):
         if leader >= 0 and (follower in locked) != (leader in locked):
             raise ValueError(
                 f"{builder._describe('joint', follower)} follows {builder._describe('joint', leader)}; keep both or lock both"
             )
     return sorted(locked)
+
+
+def _floats(builder, joint: int) -> bool:
+    """Whether a joint lets its link move freely (FREE, DISTANCE): it has a position and a quaternion."""
+    last = joint + 1 == builder.joint_count
+    end = builder.joint_coord_count if last else builder.joint_q_start[joint + 1]
+    return end - builder.joint_q_start[joint] == 7
 
 
 def _positions(builder, columns: dict, locked: list[int], given: dict) -> dict[int, np.ndarray]:
@@ -214,7 +218,7 @@ def _keep_velocities(builder: ModelBuilder, old_coms: dict[int, np.ndarray]) -> 
         qd[:3] += np.cross(qd[3:], quat_rotate(as_transform(builder.body_q[body])[3:], shift))
         builder.body_qd[body] = tuple(qd.tolist())
         for joint in builder._joints_of(body):
-            if builder.joint_child[joint] == body and builder.joint_type[joint] in (JointType.FREE, JointType.DISTANCE):
+            if builder.joint_child[joint] == body and _floats(builder, joint):
                 q, v = builder.joint_q_start[joint] + 3, builder.joint_qd_start[joint]
                 turn = quat_multiply(
                     builder.joint_q[q : q + 4], quat_inverse(as_transform(builder.joint_X_c[joint])[3:])

@@ -149,7 +149,10 @@ class Variables:
             spans = {(s.start, s.stop) for s in (span(joint, int(a)) for a in self._having(joint, chosen))}
             if len(spans) != 1 or len(self._having(joint, chosen)) != len(chosen):
                 raise ValueError(f"joint {joint!r} is not at one place in all articulations; {_SHARED}")
-            values = values[:, slice(*spans.pop())]
+            start, stop = spans.pop()
+            if start == stop:
+                return wp.zeros((len(chosen), 0), dtype=values.dtype, device=values.device)
+            values = values[:, start:stop]
         return values if world is None else values[int(chosen[0]) : int(chosen[-1]) + 1]
 
     def _articulations(self, world) -> np.ndarray:
@@ -305,13 +308,13 @@ class Variables:
                 raise ValueError(
                     f"the state has {source.num_additional_states} additional states and this one {self.num_additional_states}"
                 )
-            parts = source._parts
+            parts = [a if a.size else None for a in source._parts]
         else:
             shape = (self.model.articulation_count, sum(a.shape[1] for a in self._parts))
             rows = self._given(source, shape, "state")
-            parts = [rows[:, columns] for columns in self._columns()]
+            parts = [rows[:, columns] if columns.start < columns.stop else None for columns in self._columns()]
         for mine, theirs in zip(self._parts, parts, strict=True):
-            if mine.size:
+            if theirs is not None:
                 wp.copy(mine, theirs)
         self.set_dirty()
 

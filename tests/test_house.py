@@ -13,7 +13,7 @@ MAX_LINES = 600
 
 FLOORS = {
     0: "types coercion geometry launch trace emit adjoint kernels.lanes kernels.spatial kernels.tree kernels.batched",
-    1: "model kinematics kernels.joints kernels.kinematics",
+    1: "model kinematics kernels.joints kernels.configuration kernels.kinematics",
     2: "importers exporters",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",
     4: "solvers specialise kernels.solvers",

@@ -1,4 +1,5 @@
-"""Manifolds of the joints' coordinates: how a joint's coordinates are chosen, compared and moved. Beside `joints`, what knows joint kinds.
+"""Manifolds of the joints' coordinates: how they are chosen, compared and moved. All that matters of a
+joint here is whether it has a rotation as a whole.
 
 Local coordinates of a joint about others (q0) are the differences of its coordinates, and of rotations and poses
 
@@ -18,8 +19,6 @@ Coefficients of series are written out: Warp works out ``1.0 / 6.0`` in single p
 
 import types
 
-from newton_like.kernels.tree import BALL, FREE
-
 # what T.other asks eval_configuration for
 NORMAL, PRINCIPAL, ZERO, RANDOM = range(4)
 
@@ -28,16 +27,6 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with the functions of joints that choose, compare and move coordinates."""
     real = m.real
     Vec3, Quat, Tree, Params, Layout = m.Vec3, m.Quat, m.Tree, m.Params, m.Layout
-
-    @m.func
-    def rotation_at(kind: int) -> int:
-        """Where the rotation is among the coordinates, and among the dofs, of a joint that has one as a whole; -1: it has none."""
-        at = -1
-        if kind == BALL:
-            at = 0
-        if kind == FREE:
-            at = 3
-        return at
 
     @m.func
     def quat_principal(q: Quat) -> Quat:
@@ -84,7 +73,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         n = T.linear[k] + T.angular[k]
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        shift = rotation_at(T.kind[k])
+        shift = m.rotation_at(T.kind[k])
         if shift >= 0:
             if shift > 0:
                 place = m.get3(mem, qi, t)
@@ -213,7 +202,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """vector, third <- local coordinates of joint k about those at `second`, and their rates."""
         dof = T.dof_at[k]
         at = T.q_at[k]
-        shift = rotation_at(T.kind[k])
+        shift = m.rotation_at(T.kind[k])
         if shift >= 0:
             turn = at + shift
             spin = dof + shift
@@ -244,7 +233,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """third <- coordinates of joint k, from those at q and the local ones at `vector` about them."""
         dof = T.dof_at[k]
         at = T.q_at[k]
-        shift = rotation_at(T.kind[k])
+        shift = m.rotation_at(T.kind[k])
         if shift >= 0:
             turn = at + shift
             spin = dof + shift
@@ -264,7 +253,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """vector <- velocities of joint k whose coordinates have the rates at `second`; what lengthens a quaternion is no velocity."""
         dof = T.dof_at[k]
         at = T.q_at[k]
-        shift = rotation_at(T.kind[k])
+        shift = m.rotation_at(T.kind[k])
         if shift >= 0:
             turn = at + shift
             spin = dof + shift

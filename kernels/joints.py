@@ -303,6 +303,16 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, qi + i, t, m.fma(m.get(mem, dof + i, t), dt, m.get(mem, qi + i, t)))
 
     @m.func
+    def rotation_at(kind: int) -> int:
+        """Where the rotation is among the coordinates, and among the dofs, of a joint that has one as a whole; -1: it has none."""
+        at = -1
+        if kind == BALL:
+            at = 0
+        if kind == FREE:
+            at = 3
+        return at
+
+    @m.func
     def child_com(b: int, k: int, P: Params) -> Vec3:
         """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
         c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, JOINT * k + 11))

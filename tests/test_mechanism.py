@@ -1,19 +1,19 @@
-"""MechanismState: what is kept and what is forgotten, setters and views, queries, loop joints."""
+"""MechanismState: what is kept and what is forgotten, setters and views, queries."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import warp as wp
-from scipy.spatial.transform import Rotation
 
-from newton_like import JointDofConfig, JointType, MechanismState, ModelBuilder, ModelFlags, dynamics
+from newton_like import MechanismState, ModelBuilder, ModelFlags, dynamics
 from newton_like.mechanism import QUANTITIES
 from newton_like.types import VelRepr
 
 from .support import reference
-from .support.kinematic_cases import KINDS, forest, same_sign
-from .support.random_trees import random_state, random_transform, random_tree, random_unit
+from .support.kinematic_cases import forest, same_sign
+from .support.loops import looped
+from .support.random_trees import random_state, random_tree
 from .support.traced import run_by_numpy
 
 FRAMES = {"relative_transform": dict(source=2, target=None), "relative_twist": dict(source=2, target=None)}
@@ -51,33 +51,6 @@ def numbers(state, name):
 def same_robots(rng, worlds=2, **options):
     scene = ModelBuilder()
     scene.replicate(random_tree(rng, **options), worlds)
-    return scene
-
-
-def add_loop(builder, rng, kind, parent, child, linear=0, angular=0):
-    """A joint between two bodies that the tree moves already, with frames that fit or not."""
-    frames = {"parent_xform": random_transform(rng), "child_xform": random_transform(rng), "label": f"loop_{kind}"}
-    if kind == JointType.PRISMATIC:
-        return builder.add_joint_prismatic(parent, child, axis=random_unit(rng), **frames)
-    if kind == JointType.REVOLUTE:
-        return builder.add_joint_revolute(parent, child, axis=random_unit(rng), **frames)
-    if kind == JointType.BALL:
-        return builder.add_joint_ball(parent, child, **frames)
-    if kind == JointType.FIXED:
-        return builder.add_joint_fixed(parent, child, **frames)
-    if kind == JointType.FREE:
-        return builder.add_joint_free(child, parent=parent, **frames)
-    axes = [[JointDofConfig(axis=a) for a in Rotation.random(None, rng).as_matrix()[:n]] for n in (linear, angular)]
-    return builder.add_joint_d6(parent, child, linear_axes=axes[0], angular_axes=axes[1], **frames)
-
-
-def looped(rng, worlds=2):
-    """Robots of one shape, with a few loop joints each."""
-    tree = random_tree(rng, joints=7, floating=True)
-    add_loop(tree, rng, JointType.BALL, 2, 5)
-    add_loop(tree, rng, JointType.REVOLUTE, -1, 4)
-    scene = ModelBuilder()
-    scene.replicate(tree, worlds)
     return scene
 
 
@@ -434,203 +407,6 @@ def test_kernels_of_joint_motion_do_what_the_programs_say(rng, monkeypatch, dtyp
         np.testing.assert_allclose(a, b, rtol=0.0, atol=tolerance * max(1.0, np.abs(b).max()))
 
 
-# ---------------------------------------------------------------------------------------------------- loop joints
-
-
-def along(model, q, qd, function, step=1e-5):
-    """Central difference of function(state) along the flow of the velocities."""
-    tree = reference.Tree.from_model(model)
-    ends = []
-    for s in (1, -1):
-        moved = q.copy()
-        moved[tree.coords] = reference.displace(tree, q[tree.coords], qd[tree.dofs], s * step)
-        state = MechanismState(model)
-        state.set_configuration(moved)
-        state.set_velocity(qd)
-        ends.append(function(state))
-    return (ends[0] - ends[1]) / (2 * step)
-
-
-def rate(state):
-    """K v"""
-    return np.einsum("ari,ai->ar", state.constraint_jacobian()[0].numpy(), state.velocity().numpy())
-
-
-def test_constraints_of_all_joint_types_are_derivatives(rng, by_numpy):
-    """g' = K v and g'' = k at constant v, on and off the manifold; every type has as many rows as it blocks directions."""
-    tree = random_tree(rng, joints=6)
-    rows = []
-    for kind, linear, angular, hand in KINDS:
-        if kind != JointType.DISTANCE and hand == 1:
-            parent, child = rng.choice([-1, *range(6)]), rng.integers(6)
-            if parent != child:
-                joint = add_loop(tree, rng, kind, int(parent), int(child), linear, angular)
-                rows.append(6 - sum(tree.joint_dof_dim[joint]))
-    scene = ModelBuilder()
-    scene.replicate(tree, 2)
-    model = scene.finalize("cpu", dtype=wp.float64)
-    q, qd = random_state(model, rng)
-    state = MechanismState(model)
-    state.set_configuration(q)
-    state.set_velocity(qd)
-    assert state.num_constraints == sum(rows)
-    assert [state.constraint_range(i) for i in range(len(rows))] == [
-        slice(sum(rows[:i]), sum(rows[: i + 1])) for i in range(len(rows))
-    ]
-    assert state.constraint_index_to_joint(0) == next(i for i, n in enumerate(rows) if n)
-    # rounding 1e-15 / 1e-5 of numbers of some 10, and third derivatives of up to 1e4 times 1e-10 / 6
-    close = dict(rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(rate(state), along(model, q, qd, lambda s: s.constraint_jacobian()[1].numpy()), **close)
-    np.testing.assert_allclose(state.constraint_bias().numpy(), along(model, q, qd, rate), **close)
-
-
-def test_constrained_accelerations_solve_both_equations(rng, by_numpy):
-    """M a + h = tau + K^T l and K a = -k - 2/T K v - g/T^2; Gauss' principle without rows: forward dynamics."""
-    model = looped(rng).finalize("cpu", dtype=wp.float64)
-    state = MechanismState(model)
-    state.rand(rng)
-    tau = rng.normal(size=state.velocity().shape)
-    T = 0.3
-    a, force = (x.numpy() for x in state.constrained_dynamics(tau, time_constant=T))
-    M, h, k = (f().numpy() for f in (state.mass_matrix, state.bias_forces, state.constraint_bias))
-    K, g = (x.numpy() for x in state.constraint_jacobian())
-    for i in range(2):
-        pull = K[i].T @ force[i]
-        # forces that do nothing are large where demands contradict each other, and cancel to rounding
-        size = np.abs(K[i].T) @ np.abs(force[i]) + np.abs(M[i]) @ np.abs(a[i]) + np.abs(h[i])
-        np.testing.assert_array_less(np.abs(M[i] @ a[i] + h[i] - tau[i] - pull), 1e-12 * size.max())
-        # five proximal steps leave (softness / (softness + s))^5 of what a direction with the compliance s demands
-        wanted = -k[i] - 2 / T * rate(state)[i] - g[i] / T**2
-        s, U = np.linalg.eigh(K[i] @ np.linalg.solve(M[i], K[i].T))
-        soft = 1e-8 * (K[i] @ np.linalg.solve(M[i], K[i].T)).diagonal().max()
-        free = K[i] @ np.linalg.solve(M[i], tau[i] - h[i])
-        left = U @ ((soft / (soft + np.maximum(s, 0.0))) ** 5 * (U.T @ (wanted - free)))
-        np.testing.assert_allclose(K[i] @ a[i], wanted - left, atol=1e-7 * max(1.0, np.abs(wanted).max()))
-    same = dynamics.constrained_dynamics(model, state, tau, time_constant=T)
-    np.testing.assert_array_equal(same[0].numpy(), a)
-    free = MechanismState(same_robots(rng, joints=4).finalize("cpu", dtype=wp.float64))
-    free.rand(rng)
-    expected = dynamics.forward_dynamics(free.model, free).numpy()
-    scale = max(1.0, np.abs(expected).max())
-    np.testing.assert_allclose(free.constrained_dynamics()[0].numpy(), expected, atol=1e-10 * scale)
-
-
-def four_bar(redundant=True):
-    """Crank, coupler and rocker in a vertical plane; a hinge closes the loop, five rows of which three say nothing new."""
-    builder = ModelBuilder()
-    places = {"A": (0.0, 0.0, 0.0), "B": (0.1, 0.0, 0.4), "C": (1.2, 0.0, 0.7), "D": (1.0, 0.0, -0.1)}
-    at = {name: np.array(x) for name, x in places.items()}
-
-    def rod(start, end):
-        centre = (at[end] - at[start]) / 2
-        return builder.add_link(mass=1.0 + np.linalg.norm(centre), com=centre, inertia=0.02 * np.eye(3))
-
-    def hinge(parent, child, x, y, **options):
-        frames = {"parent_xform": (*x, 0, 0, 0, 1), "child_xform": (*y, 0, 0, 0, 1)}
-        add = builder.add_joint_revolute if redundant or not options else builder.add_joint_ball
-        axis = {"axis": (0, 1, 0)} if add == builder.add_joint_revolute else {}
-        return add(parent, child, **axis, **frames, **options)
-
-    crank, coupler, rocker = rod("A", "B"), rod("B", "C"), rod("D", "C")
-    zero = np.zeros(3)
-    joints = [hinge(-1, crank, at["A"], zero), hinge(crank, coupler, at["B"] - at["A"], zero)]
-    joints.append(hinge(-1, rocker, at["D"], zero))
-    builder.add_articulation(joints)
-    hinge(coupler, rocker, at["C"] - at["B"], at["C"] - at["D"], label="closing")
-    return builder
-
-
-def turning(model, speed=3.0):
-    """A state whose velocities keep the loop closed."""
-    state = MechanismState(model)
-    K = state.constraint_jacobian()[0].numpy()[0].astype(np.float64)
-    direction = np.linalg.svd(K)[2][-1]
-    state.set_velocity(np.atleast_2d(speed * direction / direction[0]))
-    return state
-
-
-def simulate(model, steps, duration=1.0, **options):
-    """Largest error of the energy [J] and of the loop [m], by the classical Runge-Kutta method on angles."""
-    state = turning(model)
-    dt, energy = duration / steps, state.mechanical_energy().numpy()[0]
-    x = np.concatenate([state.configuration().numpy()[0], state.velocity().numpy()[0]])
-
-    def slope(x):
-        state.set_configuration(x[:3])
-        state.set_velocity(x[3:])
-        return np.concatenate([x[3:], state.constrained_dynamics(**options)[0].numpy()[0]])
-
-    lost = opened = 0.0
-    for _ in range(steps):
-        k1 = slope(x)
-        k2 = slope(x + dt / 2 * k1)
-        k3 = slope(x + dt / 2 * k2)
-        k4 = slope(x + dt * k3)
-        x = x + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        state.set_configuration(x[:3])
-        state.set_velocity(x[3:])
-        lost = max(lost, abs(state.mechanical_energy().numpy()[0] - energy))
-        opened = max(opened, np.abs(state.constraint_jacobian()[1].numpy()).max())
-    return lost, opened
-
-
-def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
-    """Both errors fall by 16 when steps are halved: the order of the integrator; redundant rows do not disturb it."""
-    model = four_bar().finalize("cpu", dtype=wp.float64)
-    assert MechanismState(model).num_constraints == 5
-    errors = np.array([simulate(model, steps) for steps in (100, 200, 400)])
-    # of some 20 J, and of rods of a metre
-    assert (errors[0] < 1e-2).all()
-    ratios = errors[:-1] / errors[1:]
-    assert (ratios > 10.0).all(), ratios
-    # three rows that say something, and a spherical joint's do, give the same motion
-    other = np.array(simulate(four_bar(redundant=False).finalize("cpu", dtype=wp.float64), 200))
-    np.testing.assert_allclose(other, errors[1], rtol=1e-3)
-
-
-def test_open_loops_close_with_the_time_constant():
-    """A loop that is open by a little closes as (1 + t/T) exp(-t/T), the critically damped spring's law."""
-    model = four_bar().finalize("cpu", dtype=wp.float64)
-    state = MechanismState(model)
-    q = np.array([0.0, 1e-4, 0.0])
-    state.set_configuration(q)
-    g = state.constraint_jacobian()[1].numpy()[0].copy()
-    T, dt, steps = 0.05, 1e-3, 100
-    v = np.zeros(3)
-    for _ in range(steps):
-        state.set_configuration(q)
-        state.set_velocity(v)
-        a = state.constrained_dynamics(time_constant=T)[0].numpy()[0]
-        v = v + dt * a
-        q = q + dt * v
-    state.set_configuration(q)
-    t = steps * dt
-    # one percent of the opening: steps of a fiftieth of T, of first order
-    np.testing.assert_allclose(
-        state.constraint_jacobian()[1].numpy()[0], g * (1 + t / T) * np.exp(-t / T), atol=0.02 * np.abs(g).max()
-    )
-
-
-def test_single_precision_solves_the_same_linkage():
-    (a, force), (b, other) = (
-        [x.numpy() for x in turning(four_bar().finalize("cpu", dtype=dtype)).constrained_dynamics()]
-        for dtype in (wp.float32, wp.float64)
-    )
-    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
-    np.testing.assert_allclose(force, other, atol=1e-3 * np.abs(other).max())
-
-
-def test_disabled_loop_joints_do_nothing(rng, by_numpy):
-    model = four_bar().finalize("cpu", dtype=wp.float64)
-    state = MechanismState(model)
-    model.joint_enabled.assign(np.array([True, True, True, False]))
-    model.notify_changed(ModelFlags.JOINT_PROPERTIES)
-    expected = dynamics.forward_dynamics(model, state).numpy()
-    a, force = (x.numpy() for x in state.constrained_dynamics())
-    np.testing.assert_allclose(a, expected, rtol=1e-12)
-    assert not force.any()
-
-
 # ------------------------------------------------------------------------------------------------------ bad input
 
 
@@ -703,23 +479,3 @@ def test_robots_of_several_shapes_are_set_one_world_or_one_joint_at_a_time(rng):
         state.configuration("tree_0_joint_1")
     with pytest.raises(ValueError, match="world 0 has no articulation"):
         MechanismState(ModelBuilder().finalize("cpu")).configuration(world=0)
-
-
-def test_loops_between_articulations_and_ropes_are_refused(rng):
-    builder = ModelBuilder()
-    links = [builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2)]
-    for i, link in enumerate(links):
-        builder.add_articulation([builder.add_joint_revolute(-1, link, label=f"hinge_{i}")])
-    builder.add_joint_ball(*links, label="bridge")
-    state = MechanismState(builder.finalize("cpu"))
-    with pytest.raises(ValueError, match=r"loop joint 'bridge' \(index 2\) connects articulations 0 and 1"):
-        _ = state.num_constraints
-    builder = ModelBuilder()
-    link = builder.add_link(mass=1.0, inertia=np.eye(3))
-    builder.add_articulation([builder.add_joint_free(link)])
-    builder.add_joint_distance(-1, link, max_distance=1.0, label="rope")
-    state = MechanismState(builder.finalize("cpu"))
-    with pytest.raises(ValueError, match=r"loop joint 'rope' \(index 1\) limits a distance"):
-        state.constrained_dynamics()
-    with pytest.raises(KeyError, match="no loop joint 'clasp' in articulation 0; did you mean 'closing'"):
-        MechanismState(four_bar().finalize("cpu")).constraint_range("clasp")

@@ -53,6 +53,7 @@ class MechanismState(Variables):
     def __init__(self, model, state=None, additional_states: int = 0):
         super().__init__(model, state, additional_states)
         self._kept: dict = {}
+        self._views: dict = {}
         self._updated: set | None = None
 
     # ------------------------------------------------------------------------------------------------- the cache
@@ -118,7 +119,11 @@ class MechanismState(Variables):
     def _pick(self, name: str, places: tuple[int, ...], options: tuple) -> wp.array:
         """The entries of a quantity that links or joints have at `places` in their articulations, ``[articulation_count, ...]``."""
         if places[0] >= 0 and len(set(places)) == 1:
-            return self._get(name, **dict(options))[:, places[0]]
+            # results stay where they are, and so do views of them
+            whole, key = self._get(name, **dict(options)), (name, places[0], options)
+            if key not in self._views:
+                self._views[key] = whole[:, places[0]]
+            return self._views[key]
 
         def gather(out):
             whole = self._get(name, **dict(options))

@@ -142,13 +142,14 @@ def _weighted_sum(values: wp.array[wp.float64], weights: wp.array[wp.float64], t
     wp.atomic_add(total, 0, values[i] * weights[i])
 
 
-def gradient_errors(function, inputs: list[np.ndarray], rng) -> list[float]:
+def gradient_errors(function, inputs: list[np.ndarray], rng, directions: int | None = None) -> list[float]:
     """Largest differences between the tape's gradients and central differences, relative to the largest derivative.
 
     Args:
         function: From Warp arrays (float64) like `inputs` to a list of Warp arrays. Their randomly weighted sum is what
             is differentiated.
         inputs: Where, one flat float64 array for each argument.
+        directions: Number of random directions in which each argument is moved; by default along every entry.
     """
     real, step = wp.float64, 1e-6
     arrays = [wp.array(x, dtype=real, device="cpu", requires_grad=True) for x in inputs]
@@ -160,15 +161,15 @@ def gradient_errors(function, inputs: list[np.ndarray], rng) -> list[float]:
             wp.launch(_weighted_sum, a.size, [a, wp.array(w, dtype=real, device="cpu"), loss], device="cpu")
     tape.backward(loss)
 
-    def value(k, i, change):
-        moved = [x.copy() for x in inputs]
-        moved[k][i] += change
+    def value(k, change):
+        moved = [x + change if i == k else x for i, x in enumerate(inputs)]
         results = function(*[wp.array(x, dtype=real, device="cpu") for x in moved])
         return sum(flat(a, real).numpy() @ w for a, w in zip(results, weights, strict=True))
 
     errors = []
     for k, x in enumerate(inputs):
-        expected = np.array([(value(k, i, step) - value(k, i, -step)) / (2.0 * step) for i in range(x.size)])
+        ways = np.eye(x.size) if directions is None else rng.normal(size=(directions, x.size))
+        expected = np.array([(value(k, step * w) - value(k, -step * w)) / (2.0 * step) for w in ways])
         scale = max(1.0, np.abs(expected).max(initial=0.0))
-        errors.append(np.abs(arrays[k].grad.numpy() - expected).max(initial=0.0) / scale)
+        errors.append(np.abs(ways @ arrays[k].grad.numpy() - expected).max(initial=0.0) / scale)
     return errors

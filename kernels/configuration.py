@@ -1,12 +1,13 @@
-"""Manifolds of the joints' coordinates: how they are chosen, compared and moved. All that matters of a
-joint here is whether it has a rotation as a whole.
+"""Manifolds of the joints' coordinates: how they are chosen, compared and moved.
+
+All that matters of a joint here is whether it has a rotation as a whole.
 
 Local coordinates of a joint about others (q0) are the differences of its coordinates, and of rotations and poses
 
     BALL  phi = log(inverse(R0) R)         FREE  phi = log(inverse(H0) H), linear part first
 
 with R and H the rotation and the pose of the child's anchor in the parent's. With w = log(inverse(R0) R), s = |w|^2 and
-d = inverse(R0) (p - p0), in closed form (Sola, Deray and Atchuthan 2018, "A micro Lie theory", equations 146 and 174)
+d = inverse(R0) (p - p0), in closed form (Sola, Deray and Atchuthan 2018, "A micro Lie theory", appendices B and D)
 
     phi = (V^-1 d, w),   V^-1 d = d - w x d / 2 + c(s) w x (w x d),   c(s) = (1 - |w|/2 cot(|w|/2)) / s
 

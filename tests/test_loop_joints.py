@@ -83,7 +83,7 @@ def test_constrained_accelerations_solve_both_equations(rng, by_numpy):
         np.testing.assert_allclose(K[i] @ a[i], wanted - left, atol=1e-7 * max(1.0, np.abs(wanted).max()))
     same = dynamics.constrained_dynamics(model, state, tau, time_constant=T)
     np.testing.assert_array_equal(same[0].numpy(), a)
-    free = MechanismState(same_robots(rng, joints=4).finalize("cpu", dtype=wp.float64))
+    free = MechanismState(random_tree(rng, joints=4).finalize("cpu", dtype=wp.float64))
     free.rand(rng)
     expected = dynamics.forward_dynamics(free.model, free).numpy()
     scale = max(1.0, np.abs(expected).max())

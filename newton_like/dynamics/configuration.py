@@ -145,7 +145,7 @@ def local_coordinates(model, state, q0, *, out=None) -> tuple[wp.array, wp.array
     ``phi = log(inverse(R0) R)``, a rotation vector of length at most pi in the axes of R0 (the child's anchor), and of
     FREE and DISTANCE joints ``phi = log SE3(inverse(H0) H)``, linear part first; phi_dot is the velocity of the child's
     anchor in its own axes through the inverse right Jacobian of the exponential map (Sola, Deray and Atchuthan 2018,
-    "A micro Lie theory for state estimation in robotics", equations 144, 174 and 179). The formulas keep all digits
+    "A micro Lie theory for state estimation in robotics", appendices B and D). The formulas keep all digits
     down to phi = 0 and up to rotations by pi, where phi jumps.
 
     Args:

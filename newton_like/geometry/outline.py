@@ -1,0 +1,60 @@
+"""The surface of every shape type as triangles, for pictures and for formats that know meshes only."""
+
+from __future__ import annotations
+
+import numpy as np
+import trimesh
+
+from newton_like.types import GeoType
+
+SECTIONS = 24
+"""Corners of round shapes."""
+
+
+def triangles(geo_type, scale, source=None, plane_size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices ``[n, 3]`` in the shape frame [m] and triangles ``[m, 3]``, counter-clockwise seen from outside.
+
+    Args:
+        geo_type: :class:`GeoType`.
+        scale: as ``Model.shape_scale``.
+        source: :class:`Mesh` or :class:`Heightfield` of the types that have one.
+        plane_size: half the width and length of an infinite plane [m].
+    """
+    geo_type, (x, y, z) = GeoType(int(geo_type)), (float(a) for a in scale)
+    if geo_type == GeoType.PLANE:
+        hx, hy = 0.5 * x or plane_size, 0.5 * y or plane_size
+        return np.array([[-hx, -hy, 0], [hx, -hy, 0], [hx, hy, 0], [-hx, hy, 0.0]]), np.array([[0, 1, 2], [0, 2, 3]])
+    if geo_type in (GeoType.MESH, GeoType.CONVEX_MESH):
+        factors = np.array([x, y, z])
+        faces = np.asarray(source.indices).reshape(-1, 3)
+        # an odd number of mirrors turns the surface inside out
+        return np.asarray(source.vertices) * factors, faces if np.prod(factors) > 0 else faces[:, ::-1]
+    if geo_type == GeoType.HFIELD:
+        return _heightfield(source, np.array([x, y, z]))
+    if geo_type in (GeoType.SPHERE, GeoType.ELLIPSOID):
+        ball = trimesh.creation.uv_sphere(radius=1.0, count=[SECTIONS // 2, SECTIONS])
+        return ball.vertices * (x if geo_type == GeoType.SPHERE else np.array([x, y, z])), ball.faces
+    if geo_type == GeoType.BOX:
+        solid = trimesh.creation.box(extents=(2 * x, 2 * y, 2 * z))
+    elif geo_type == GeoType.CAPSULE:
+        solid = trimesh.creation.capsule(radius=x, height=2 * y, count=[SECTIONS, SECTIONS // 2])
+        # trimesh puts the middle of one cap at the origin in some versions
+        solid.apply_translation(-solid.bounds.mean(axis=0))
+    elif geo_type == GeoType.CYLINDER:
+        solid = trimesh.creation.cylinder(radius=x, height=2 * y, sections=SECTIONS)
+    elif geo_type == GeoType.CONE:
+        solid = trimesh.creation.cone(radius=x, height=2 * y, sections=SECTIONS)
+        solid.apply_translation((0.0, 0.0, -y))
+    else:
+        return np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
+    return np.asarray(solid.vertices), np.asarray(solid.faces)
+
+
+def _heightfield(field, factors) -> tuple[np.ndarray, np.ndarray]:
+    x, y = np.meshgrid(np.linspace(-field.hx, field.hx, field.ncol), np.linspace(-field.hy, field.hy, field.nrow))
+    heights = field.min_z + field.data * (field.max_z - field.min_z)
+    vertices = np.stack([x, y, heights], axis=-1).reshape(-1, 3) * factors
+    number = np.arange(field.nrow * field.ncol).reshape(field.nrow, field.ncol)
+    a, b, c, d = number[:-1, :-1], number[:-1, 1:], number[1:, 1:], number[1:, :-1]
+    faces = np.concatenate([np.stack([a, b, c], axis=-1).reshape(-1, 3), np.stack([a, c, d], axis=-1).reshape(-1, 3)])
+    return vertices, faces

@@ -1,0 +1,5 @@
+"""Looking at models: pictures."""
+
+from newton_like.viewer.picture import picture
+
+__all__ = ["picture"]

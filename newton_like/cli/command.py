@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 
@@ -41,9 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="newton-like", description="Looks into robot and scene files, converts and simulates them."
     )
-    from newton_like import __version__
-
-    parser.add_argument("--version", action="version", version=f"newton-like {__version__}")
+    parser.add_argument("--version", action="version", version=f"newton-like {version('newton-like')}")
     commands = parser.add_subparsers(dest="command", required=True)
 
     inspect = commands.add_parser(
@@ -131,10 +130,10 @@ def _inspect(args) -> None:
 
 
 def _convert(args) -> None:
-    from newton_like import usd
+    from newton_like.usd import write
 
     scene = _read(args)
-    usd.write(scene.model, str(args.output))
+    write(scene.model, str(args.output))
     data = {
         "output": str(args.output),
         "bodies": scene.model.body_count,

@@ -28,9 +28,9 @@ def simulate(args, read) -> dict:
     solver.reset(state)
     recorder = None
     if args.output is not None:
-        from newton_like import usd
+        from newton_like.usd import Recorder
 
-        recorder = usd.Recorder(model, str(args.output), fps=args.fps)
+        recorder = Recorder(model, str(args.output), fps=args.fps)
         recorder.record(state, 0.0)
     before = float(mechanical_energy(model, state).numpy().sum()) if model.articulation_count else 0.0
     begin, dt = time.perf_counter(), 1.0 / (args.fps * args.substeps)

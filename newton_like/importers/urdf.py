@@ -149,7 +149,7 @@ def add_urdf(
     if hull_vertices < LEAST_HULL_VERTICES:
         raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
     parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
-    _check_base(builder, floating, base_joint, parent_body)
+    check_base(builder, floating, base_joint, parent_body)
     if joint_ordering not in ("dfs", "bfs", None):
         raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
     turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
@@ -190,7 +190,7 @@ def add_urdf(
     return report
 
 
-def _check_base(builder, floating, base_joint, parent_body) -> None:
+def check_base(builder, floating, base_joint, parent_body) -> None:
     if base_joint is not None:
         if floating is not None:
             raise ValueError("give floating or base_joint, not both: each says how the root link moves")

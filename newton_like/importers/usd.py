@@ -1,0 +1,280 @@
+"""USD stages into a :class:`newton_like.model.builder.ModelBuilder`."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pxr import Sdf, Tf, Usd
+
+from newton_like.coercion import as_flag, as_index, as_list, as_number
+from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
+from newton_like.geometry.transforms import as_transform, quat_between, transform
+from newton_like.importers.urdf import check_base
+from newton_like.importers.urdf_build import unchanged_by_errors
+from newton_like.importers.usd_build import Options, SceneBuilder
+from newton_like.importers.usd_parse import StageParser, Tendon
+from newton_like.importers.xml_source import ImportFileError
+from newton_like.types import Axis
+
+SHOWN_NAMES = 5
+"""Names that a warning lists before it counts the rest; the report lists all."""
+
+
+class UsdWarning(UserWarning):
+    """A USD stage leaves something open, or holds something that is left out."""
+
+
+@dataclass(frozen=True)
+class UsdImport:
+    """What :func:`add_usd` made of a stage.
+
+    Attributes:
+        source: name of the file.
+        bodies: body index by prim path. Where fixed joints are collapsed, several prims share one body.
+        frames: ``(body index, pose of the prim's frame in the body's link frame)`` by prim path.
+        joints: joint index by prim path, without collapsed ones.
+        base_joints: index of the joint that holds or frees a root body, by the path of that body.
+        articulations: index by path of the prim with the ArticulationRootAPI, else ``<root body>_articulation``.
+        shapes: shape indices by prim path: colliders, visuals and sites.
+        tendons: as the file has them.
+        stage_pose: pose in the world of what has none in the stage: the turn of the up axis, and ``xform``.
+        meters_per_unit, kilograms_per_unit, up_axis: of the stage.
+        remarks: statements about the stage with the paths they hold for.
+        not_understood: number of attributes (by name) and prims (by type) that were left out.
+    """
+
+    source: str
+    bodies: dict[str, int]
+    frames: dict[str, tuple[int, np.ndarray]]
+    joints: dict[str, int]
+    base_joints: dict[str, int]
+    articulations: dict[str, int]
+    shapes: dict[str, list[int]]
+    tendons: list[Tendon]
+    stage_pose: np.ndarray
+    meters_per_unit: float
+    kilograms_per_unit: float
+    up_axis: Axis
+    remarks: dict[str, list[str]]
+    not_understood: dict[str, int]
+
+
+def add_usd(
+    builder,
+    source,
+    *,
+    xform=None,
+    floating: bool | None = None,
+    base_joint: dict | None = None,
+    parent_body: int = -1,
+    root_path: str = "/",
+    ignore_paths=(),
+    time: float | None = None,
+    scene_gravity: bool = True,
+    hide_visuals: bool = False,
+    parse_visuals_as_colliders: bool = False,
+    force_show_colliders: bool = False,
+    enable_self_collisions: bool | None = None,
+    ignore_inertial_definitions: bool = False,
+    joint_ordering: str | None = "dfs",
+    collapse_fixed_joints: bool = False,
+    mesh_maxhullvert: int | None = None,
+) -> UsdImport:
+    """Adds the physics of a USD stage to a builder.
+
+    Everything is converted from the stage's ``metersPerUnit`` and ``kilogramsPerUnit`` to SI, from degrees to radians,
+    and from the stage's up axis to the builder's. Labels are prim paths.
+
+    * **Bodies** are prims with an enabled RigidBodyAPI; colliders and visuals belong to the nearest body above them,
+      else to the world. Masses follow UsdPhysics: body over collider, mass over density over the material's density
+      over that of ``builder.default_shape_cfg``. Velocities are in the axes of their body.
+    * **Colliders**: cube, sphere (an ellipsoid under an uneven scale), capsule, cylinder, cone, plane (endless), points
+      (balls) and mesh. A mesh is the surface itself, or by its approximation a hull, a hull for each connected part
+      (``convexDecomposition``), a box along its axes or a ball around that box's middle. A collider whose collisionEnabled
+      is false keeps its mass.
+    * **Joints**: revolute, prismatic, spherical, fixed, distance, and generic ones as D6 whose locked axes are gone
+      (FREE without any limit). All bodies that joints connect form a tree, ArticulationRootAPI or not; joints that are
+      excluded from articulations, disabled or close a loop are added outside of it. Joint coordinates start where the
+      bodies are, or at the state that the file gives (``state:*:physics:position``).
+    * **Drives** are in POSITION, VELOCITY, POSITION_VELOCITY (where a target velocity is given) or EFFORT mode (without
+      gains). Joints without a drive have that of ``builder.default_joint_cfg``.
+    * **Vendors**: ``newton:*``, ``physx*`` and ``mjc:*`` attributes for armature, friction, damping, velocity and effort
+      limits, limit gains, margins and gaps, hull sizes, self collisions and mimics. Tendons are kept in the report.
+    * **Gravity** of the first physics scene becomes that of the builder, or of the world that is open.
+
+    Whatever is left out ends up in the returned report and in one :class:`UsdWarning`.
+
+    Users of Newton: indices by path are attributes of the report, static shapes stand on ``parent_body`` if there is
+    one, meshes that are no hulls collide as hulls, and units are converted.
+
+    Args:
+        builder: a :class:`newton_like.model.builder.ModelBuilder`. An error leaves it as it was.
+        source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file.
+        xform: pose of the stage in the world, or in ``parent_body``, after the up axis was turned.
+        floating: true frees root bodies, also those that a fixed joint holds in the world; false fixes those that
+            nothing holds; ``None`` keeps what the stage says.
+        base_joint: another joint for root bodies: a dictionary of arguments of ``builder.add_joint``.
+        parent_body: body that carries the stage; -1 is the world. The joints go into the articulation of that body.
+        root_path: path of the prim below which everything is added.
+        ignore_paths: regular expressions; prims with such a path are left out with all below them.
+        time: time code at which attributes are read; ``None`` for their default values.
+        scene_gravity: take over the gravity of the stage.
+        hide_visuals: leave geometry without CollisionAPI out.
+        parse_visuals_as_colliders: use such geometry as colliders, and the colliders not at all.
+        force_show_colliders: draw colliders that the stage hides too.
+        enable_self_collisions: let bodies of an articulation touch each other, except those that a joint connects.
+            ``None``: as the ArticulationRootAPI's prim says (``newton:selfCollisionEnabled``,
+            ``physxArticulation:enabledSelfCollisions``), and where it does not say, they touch, as in UsdPhysics.
+        ignore_inertial_definitions: compute masses from the colliders with the default density.
+        joint_ordering: order of bodies and joints: ``"dfs"`` depth first, ``"bfs"`` breadth first, ``None`` as in the
+            stage. Joints at the same body keep the order of the stage.
+        collapse_fixed_joints: merge bodies that fixed joints weld together. Joints to the world stay.
+        mesh_maxhullvert: largest number of vertices of a hull where the file has none; 64 by default.
+
+    Returns:
+        Indices by prim path, and remarks about the stage.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportFileError: the stage is wrong; a ``ValueError`` whose message names file, prim and cure.
+        ValueError, TypeError, IndexError: an argument is wrong.
+    """
+    hull_vertices = MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert
+    hull_vertices = as_index(hull_vertices, "mesh_maxhullvert", 2**31)
+    if hull_vertices < LEAST_HULL_VERTICES:
+        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
+    parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
+    check_base(builder, floating, base_joint, parent_body)
+    if joint_ordering not in ("dfs", "bfs", None):
+        raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
+    flags = {
+        "scene_gravity": scene_gravity,
+        "hide_visuals": hide_visuals,
+        "parse_visuals_as_colliders": parse_visuals_as_colliders,
+        "force_show_colliders": force_show_colliders,
+        "ignore_inertial_definitions": ignore_inertial_definitions,
+        "collapse_fixed_joints": collapse_fixed_joints,
+    }
+    flags = {name: as_flag(value, name) for name, value in flags.items()}
+    stage, name = _open(source)
+    visuals_collide = flags["parse_visuals_as_colliders"]
+    parser = StageParser(
+        stage,
+        name,
+        Usd.TimeCode.Default() if time is None else Usd.TimeCode(as_number(time, "time")),
+        _path(root_path),
+        _patterns(ignore_paths),
+        hull_vertices,
+        visuals=not flags["hide_visuals"] or visuals_collide,
+        visuals_collide=visuals_collide,
+    )
+    scene = parser.parse()
+    for error in stage.GetCompositionErrors():
+        scene.remark("references or payloads cannot be resolved, and what they hold is missing", str(error))
+    turn = quat_between(Axis.from_any(scene.up_axis).to_vector(), builder.up_vector)
+    options = Options(
+        turn=transform(q=turn),
+        place=as_transform(xform, "xform"),
+        floating=None if floating is None else as_flag(floating, "floating"),
+        base_joint=base_joint,
+        parent_body=parent_body,
+        ordering=joint_ordering,
+        collapse=flags["collapse_fixed_joints"],
+        self_collisions=(
+            None if enable_self_collisions is None else as_flag(enable_self_collisions, "enable_self_collisions")
+        ),
+        show_colliders=flags["force_show_colliders"],
+        own_inertia=not flags["ignore_inertial_definitions"],
+        gravity=flags["scene_gravity"],
+    )
+    made = SceneBuilder(builder, scene, options)
+    with unchanged_by_errors(builder):
+        made.build()
+    report = UsdImport(
+        source=name,
+        bodies=made.bodies,
+        frames=made.frames,
+        joints=made.joints,
+        base_joints=made.base_joints,
+        articulations=made.articulations,
+        shapes=made.shapes,
+        tendons=scene.tendons,
+        stage_pose=made.stage_pose,
+        meters_per_unit=scene.units.meters,
+        kilograms_per_unit=scene.units.kilograms,
+        up_axis=Axis.from_any(scene.up_axis),
+        remarks=scene.remarks,
+        not_understood=dict(scene.leftovers.not_understood),
+    )
+    _warn(report)
+    return report
+
+
+def _open(source):
+    """The stage, and what messages call it.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportFileError: it is no USD.
+        TypeError: ``source`` is neither stage nor path nor text.
+    """
+    if isinstance(source, Usd.Stage):
+        return source, source.GetRootLayer().GetDisplayName() or "stage"
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"a USD source must be a Usd.Stage, a path or the text of a .usda file, not {source!r}")
+    try:
+        if isinstance(source, str) and source.lstrip().startswith("#usda"):
+            layer = Sdf.Layer.CreateAnonymous(".usda")
+            if not layer.ImportFromString(source.lstrip()):
+                raise ImportFileError(
+                    "<text>: this is no USD text; it begins with #usda 1.0 and must follow its grammar"
+                )
+            return Usd.Stage.Open(layer), "<text>"
+        path = Path(source)
+        if not path.is_file():
+            raise FileNotFoundError(f"USD file '{path}' does not exist")
+        return Usd.Stage.Open(str(path)), path.name
+    except Tf.ErrorException as error:
+        text = " ".join(str(error).split())
+        raise ImportFileError(f"{str(source)[:80]!r} cannot be read as USD: {text[-300:]}") from error
+
+
+def _path(value) -> str:
+    if not isinstance(value, str | Sdf.Path):
+        raise TypeError(f"root_path must be a prim path such as '/World', not {value!r}")
+    path = str(value)
+    if not Sdf.Path.IsValidPathString(path) or not Sdf.Path(path).IsAbsoluteRootOrPrimPath():
+        raise ValueError(f"root_path {path!r} is no absolute prim path; give one such as '/World'")
+    return path
+
+
+def _patterns(value) -> list[str]:
+    patterns = [value] if isinstance(value, str) else as_list(value, "ignore_paths", "regular expressions")
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(f"ignore_paths holds {pattern!r}; give regular expressions as texts")
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"ignore_paths: {pattern!r} is no regular expression: {error}") from None
+    return patterns
+
+
+def _warn(report: UsdImport) -> None:
+    parts = []
+    for statement, names in report.remarks.items():
+        shown = ", ".join(names[:SHOWN_NAMES]) + (
+            f", and {len(names) - SHOWN_NAMES} more" if names[SHOWN_NAMES:] else ""
+        )
+        parts.append(f"{statement} ({len(names)}): {shown}")
+    if report.not_understood:
+        counts = ", ".join(f"{count} {name}" for name, count in sorted(report.not_understood.items()))
+        parts.append(f"not understood and left out: {counts}")
+    if parts:
+        # The frames between this one and the user's line are add_usd and builder.add_usd.
+        warnings.warn(UsdWarning(f"{report.source}: " + "; ".join(parts)), stacklevel=4)

@@ -1,0 +1,408 @@
+"""Calls of the model builder that make what was read from a USD stage."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+
+from newton_like.geometry import inertia as rigid
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    as_transform,
+    quat_inverse,
+    quat_rotate,
+    transform,
+    transform_inverse,
+    transform_multiply,
+    transform_point,
+)
+from newton_like.importers.urdf_build import articulation_of
+from newton_like.importers.usd_mass import body_mass
+from newton_like.importers.usd_parse import Scene, Shape
+from newton_like.importers.usd_tree import Edge, Tree, build_trees, coordinates, speeds
+from newton_like.types import GeoType, JointType, ShapeFlags
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user of :func:`newton_like.importers.usd.add_usd` asks for.
+
+    ``turn`` takes the stage's axes to the builder's, ``place`` puts the turned stage into the world or the parent body.
+    """
+
+    turn: np.ndarray
+    place: np.ndarray
+    floating: bool | None
+    base_joint: dict | None
+    parent_body: int
+    ordering: str | None
+    collapse: bool
+    self_collisions: bool | None
+    show_colliders: bool
+    own_inertia: bool
+    gravity: bool
+
+
+class SceneBuilder:
+    """Makes one stage. All that can be wrong in the tree is found by the constructor, which leaves the builder alone.
+
+    Attributes:
+        bodies: body index by path of the prim; merged bodies have that of their host.
+        frames: ``(body index, pose in that body)`` by path.
+        joints: joint index by path.
+        base_joints: index of the joint that holds or frees a root, by the root's path.
+        shapes: shape indices by path.
+        stage_pose: pose of the stage in the world or the parent body.
+        articulations: articulation index by path of the prim with the ArticulationRootAPI, else of the root body.
+    """
+
+    def __init__(self, builder, scene: Scene, options: Options):
+        self.builder, self.scene, self.options = builder, scene, options
+        self.stage_pose = transform_multiply(options.place, options.turn)
+        self._trees, self._loops = build_trees(scene, options.ordering)
+        self._host: dict[str, tuple[str, np.ndarray]] = {}
+        for tree in self._trees:
+            self._host[tree.root] = (tree.root, IDENTITY)
+            for edge in tree.edges:
+                merged = options.collapse and edge.joint.kind == "fixed"
+                self._host[edge.child] = self._merged(edge) if merged else (edge.child, IDENTITY)
+        self._below: dict[str, list[str]] = {}
+        for edge in (edge for tree in self._trees for edge in tree.edges):
+            self._below.setdefault(edge.parent, []).append(edge.child)
+        of_body: dict[str, list[Shape]] = {}
+        for shape in scene.shapes.values():
+            if shape.collider and shape.body is not None:
+                of_body.setdefault(shape.body, []).append(shape)
+        density = builder.default_shape_cfg.density
+        self._mass = {
+            path: body_mass(body, of_body.get(path, []), density, options.own_inertia, scene.remark)
+            for path, body in scene.bodies.items()
+        }
+        self._coms = {path: transform_point(scene.bodies[path].pose, part[1]) for path, part in self._mass.items()}
+        self.bodies: dict[str, int] = {}
+        self.frames: dict[str, tuple[int, np.ndarray]] = {}
+        self.joints: dict[str, int] = {}
+        self.base_joints: dict[str, int] = {}
+        self.shapes: dict[str, list[int]] = {}
+        self.articulations: dict[str, int] = {}
+
+    def build(self) -> None:
+        """Calls the builder: static shapes, trees, loop joints, mimics, shapes, forbidden collisions, gravity."""
+        drawn = {shape.body for shape in self.scene.shapes.values() if shape.shown and not shape.site}
+        for shape in self.scene.shapes.values():
+            if shape.body is None:
+                self._add_shape(shape, drawn)
+        for tree in self._trees:
+            self._add_tree(tree)
+        for edge in self._loops:
+            self._add_loop(edge)
+        self._add_mimics()
+        for shape in self.scene.shapes.values():
+            if shape.body is not None:
+                self._add_shape(shape, drawn)
+        self._filter_collisions()
+        gravity = self.scene.gravity
+        if gravity is not None and self.options.gravity:
+            gravity = tuple(quat_rotate(self.options.turn[3:], gravity).tolist())
+            if self.builder.current_world >= 0:
+                self.builder.world_gravity[self.builder.current_world] = gravity
+            else:
+                self.builder.gravity = gravity
+
+    def _merged(self, edge: Edge) -> tuple[str, np.ndarray]:
+        host, pose = self._host[edge.parent]
+        to_parent, to_child = edge.frames
+        return host, transform_multiply(pose, transform_multiply(to_parent, transform_inverse(to_child)))
+
+    def _in_world(self, pose: np.ndarray) -> np.ndarray:
+        """World pose of what has a pose in the stage."""
+        pose = transform_multiply(self.stage_pose, pose)
+        if self.options.parent_body >= 0:
+            pose = transform_multiply(as_transform(self.builder.body_q[self.options.parent_body]), pose)
+        return pose
+
+    def _add_tree(self, tree: Tree) -> None:
+        builder = self.builder
+        merged: dict[str, list[str]] = {}
+        for path in tree.bodies:
+            merged.setdefault(self._host[path][0], []).append(path)
+        for path, members in merged.items():
+            self._add_body(path, members)
+        joints = [self._add_base(tree)]
+        for edge in tree.edges:
+            if self._host[edge.child][0] == edge.child:
+                joints.append(self._add_joint(edge))
+        label = self._label(tree)
+        if self.options.parent_body >= 0:
+            index = articulation_of(builder, self.options.parent_body)
+            builder.extend_articulation(index, joints)
+        else:
+            index = builder.add_articulation(joints, label=label)
+        self.articulations[label] = index
+
+    def _label(self, tree: Tree) -> str:
+        """Path of the ArticulationRootAPI that covers the tree, unless another tree has it; else a name after the root."""
+        root = self._root_prim(tree)
+        return f"{tree.root}_articulation" if root is None or root in self.articulations else root
+
+    def _root_prim(self, tree: Tree) -> str | None:
+        """Path of the ArticulationRootAPI of a tree: on its joint to the world, a body, or above the root."""
+        roots = self.scene.roots
+        paths = [tree.base.joint.path] if tree.base is not None else []
+        paths += tree.bodies
+        path = tree.root
+        while path.rpartition("/")[0]:
+            path = path.rpartition("/")[0]
+            paths.append(path)
+        return next((path for path in paths if path in roots), None)
+
+    def _add_body(self, path: str, members: list[str]) -> None:
+        builder, body = self.builder, self.scene.bodies[path]
+        parts = [rigid.transform(*self._mass[member], self._host[member][1]) for member in members]
+        mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
+        index = builder.add_link(
+            xform=self._in_world(body.pose),
+            mass=mass,
+            com=com,
+            inertia=inertia,
+            label=path,
+            is_kinematic=body.kinematic,
+        )
+        turn = self._in_world(IDENTITY)[3:]
+        shift = transform_point(body.pose, com) - self._coms[path]
+        velocity = body.velocity[:3] + np.cross(body.velocity[3:], shift)
+        builder.body_qd[index] = (*quat_rotate(turn, velocity).tolist(), *quat_rotate(turn, body.velocity[3:]).tolist())
+        for member in members:
+            self.bodies[member] = index
+            self.frames[member] = (index, self._host[member][1])
+
+    def _add_base(self, tree: Tree) -> int:
+        """The joint of a root: that of the file, or what the options say."""
+        builder, options, root = self.builder, self.options, self.bodies[tree.root]
+        base, carrier = tree.base, options.parent_body
+        free_to_choose = base is None or base.joint.kind == "fixed"
+        if base is not None and not (free_to_choose and (options.floating or options.base_joint is not None)):
+            index = self._add_joint(base)
+        else:
+            pose = self._local(carrier, self._in_world(self.scene.bodies[tree.root].pose))
+            floating = options.floating if options.floating is not None else carrier < 0
+            if options.base_joint is not None:
+                # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
+                settings = {
+                    "label": f"{tree.root}_base_joint",
+                    "parent_xform": transform(pose[:3]),
+                    "child_xform": transform(q=quat_inverse(pose[3:])),
+                    **options.base_joint,
+                }
+                index = builder.add_joint(settings.pop("joint_type"), carrier, root, **settings)
+            elif floating:
+                index = builder.add_joint_free(root, label=f"{tree.root}_free_joint")
+                start = builder.joint_qd_start[index]
+                builder.joint_qd[start : start + 6] = list(builder.body_qd[root])
+            else:
+                index = builder.add_joint_fixed(carrier, root, parent_xform=pose, label=f"{tree.root}_fixed_joint")
+        self.base_joints[tree.root] = index
+        return index
+
+    def _local(self, carrier: int, pose: np.ndarray) -> np.ndarray:
+        """A world pose as seen from a body of the builder; -1 is the world."""
+        if carrier < 0:
+            return pose
+        return transform_multiply(transform_inverse(as_transform(self.builder.body_q[carrier])), pose)
+
+    def _ends(self, edge: Edge) -> tuple[int, int, np.ndarray, np.ndarray]:
+        """Body indices of a joint and its frames in these bodies, mergers and the stage's place included."""
+        to_parent, to_child = edge.frames
+        if edge.parent is None:
+            parent, to_parent = self.options.parent_body, transform_multiply(self.stage_pose, to_parent)
+        else:
+            host, pose = self._host[edge.parent]
+            parent, to_parent = self.bodies[host], transform_multiply(pose, to_parent)
+        host, pose = self._host[edge.child]
+        return parent, self.bodies[host], to_parent, transform_multiply(pose, to_child)
+
+    def _add_joint(self, edge: Edge) -> int:
+        builder, joint = self.builder, edge.joint
+        parent, child, to_parent, to_child = self._ends(edge)
+        placed = {"parent_xform": to_parent, "child_xform": to_child, "label": joint.path, "enabled": joint.enabled}
+        if edge.parent is not None:
+            placed["collision_filter_parent"] = not joint.collides
+        if joint.kind == "distance":
+            low, high = joint.distances
+            index = builder.add_joint_distance(parent, child, min_distance=low, max_distance=high, **placed)
+        elif joint.kind == "free":
+            index = builder.add_joint_free(child, parent=parent, **placed)
+        elif joint.kind == "fixed":
+            index = builder.add_joint_fixed(parent, child, **placed)
+        elif joint.kind == "ball":
+            index = builder.add_joint_ball(parent, child, **placed)
+        else:
+            linear, angular = ([self._dof(axis, edge) for axis in axes] for axes in (edge.linear, edge.angular))
+            kind = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC}.get(joint.kind, JointType.D6)
+            if kind == JointType.D6 and not linear and not angular:
+                index = builder.add_joint_fixed(parent, child, **placed)
+            else:
+                index = builder.add_joint(kind, parent, child, linear_axes=linear, angular_axes=angular, **placed)
+        self.joints[joint.path] = index
+        if joint.kind in ("distance", "free"):
+            self._start_free(edge, index, parent, child, to_parent)
+        else:
+            q, qd = coordinates(self.scene, edge), speeds(self.scene, edge, self._coms)
+            start = builder.joint_q_start[index]
+            builder.joint_q[start : start + len(q)] = q.tolist()
+            start = builder.joint_qd_start[index]
+            builder.joint_qd[start : start + len(qd)] = qd.tolist()
+        return index
+
+    def _start_free(self, edge: Edge, index: int, parent: int, child: int, to_parent: np.ndarray) -> None:
+        """Velocity of a child that moves freely against its parent, in the axes of the parent's anchor frame."""
+        builder = self.builder
+        velocity = np.array(builder.body_qd[child])
+        turn = to_parent[3:]
+        if parent >= 0:
+            carried = np.array(builder.body_qd[parent])
+            pose = as_transform(builder.body_q[parent])
+            here = transform_point(as_transform(builder.body_q[child]), builder.body_com[child])
+            there = transform_point(pose, builder.body_com[parent])
+            velocity[:3] -= carried[:3] + np.cross(carried[3:], here - there)
+            velocity[3:] -= carried[3:]
+            turn = transform_multiply(pose, to_parent)[3:]
+        inverse = quat_inverse(turn)
+        start = builder.joint_qd_start[index]
+        parts = [*quat_rotate(inverse, velocity[:3]).tolist(), *quat_rotate(inverse, velocity[3:]).tolist()]
+        builder.joint_qd[start : start + 6] = parts
+
+    def _dof(self, axis, edge: Edge):
+        """Settings of one axis: those of the file, and the builder's defaults for the rest."""
+        settings = dict(axis.settings)
+        if axis.acceleration:
+            self.scene.remark(
+                "acceleration drives become force drives with the inertia that the joint moves at the start",
+                edge.joint.path,
+            )
+            moved = self._moved_inertia(edge, axis)
+            settings["target_ke"] *= moved
+            settings["target_kd"] *= moved
+        return self.builder.default_joint_cfg.copy(axis=tuple(axis.axis.tolist()), **settings)
+
+    def _moved_inertia(self, edge: Edge, axis) -> float:
+        """Mass or moment of inertia along an axis of all that a joint carries, at the poses of the stage."""
+        carried, waiting = [], [edge.child]
+        while waiting:
+            path = waiting.pop()
+            carried.append(path)
+            waiting += self._below.get(path, ())
+        parts = [rigid.transform(*self._mass[path], self.scene.bodies[path].pose) for path in carried]
+        mass, com, inertia = rigid.combine(parts)
+        if any(axis is other for other in edge.linear):
+            return mass
+        frame = transform_multiply(self.scene.bodies[edge.child].pose, edge.frames[1])
+        direction = quat_rotate(frame[3:], axis.axis)
+        return float(direction @ (inertia + rigid.parallel_axis(mass, com - frame[:3])) @ direction)
+
+    def _add_loop(self, edge: Edge) -> None:
+        """A joint outside of every tree."""
+        if edge.parent is not None and self._host[edge.parent][0] == self._host[edge.child][0]:
+            self.scene.remark("joints connect parts of one merged body, and are left out", edge.joint.path)
+            return
+        self._add_joint(edge)
+
+    def _add_mimics(self) -> None:
+        for joint in self.scene.joints.values():
+            if joint.mimic is None or joint.path not in self.joints:
+                continue
+            leader, offset, factor = joint.mimic
+            seen = {joint.path}
+            while leader in self.scene.joints and self.scene.joints[leader].mimic is not None and leader not in seen:
+                seen.add(leader)
+                leader, inner_offset, inner_factor = self.scene.joints[leader].mimic
+                offset, factor = offset + factor * inner_offset, factor * inner_factor
+            if leader in seen or leader not in self.joints:
+                what = "follows itself" if leader in seen else "is no joint that was imported"
+                raise ValueError(f"{self.scene.source}: <{joint.path}> mimics <{leader}>, which {what}; correct it")
+            self.builder.set_joint_mimic(self.joints[joint.path], self.joints[leader], coeffs=(offset, factor))
+
+    def _add_shape(self, shape: Shape, drawn: set) -> None:
+        builder, cfg = self.builder, self.builder.default_shape_cfg
+        if shape.body is None:
+            body, pose = self.options.parent_body, self.stage_pose
+        else:
+            host, in_host = self._host[shape.body]
+            body = self.bodies[host]
+            pose = transform_multiply(in_host, transform_inverse(self.scene.bodies[shape.body].pose))
+        indices = self.shapes.setdefault(shape.path, [])
+        if shape.site:
+            indices.append(builder.add_site(body, xform=transform_multiply(pose, shape.place), label=shape.path))
+            return
+        if shape.collider:
+            material = shape.material.settings if shape.material is not None else {}
+            visible = shape.shown or self.options.show_colliders or shape.body not in drawn
+            cfg = cfg.copy(
+                density=0.0, is_visible=visible, has_shape_collision=shape.collides, **material, **shape.settings
+            )
+        else:
+            cfg = cfg.copy(density=0.0, has_shape_collision=False, has_particle_collision=False, is_visible=True)
+        for piece in shape.pieces:
+            if piece.type == GeoType.PLANE and not shape.collider and body >= 0:
+                self.scene.remark("visual planes on bodies are left out", shape.path)
+                continue
+            indices.append(
+                builder.add_shape(
+                    body=body,
+                    type=piece.type,
+                    xform=transform_multiply(pose, piece.pose),
+                    scale=piece.scale,
+                    src=piece.mesh,
+                    cfg=cfg,
+                    label=shape.path + piece.suffix,
+                    color=shape.color,
+                    opacity=shape.opacity,
+                )
+            )
+
+    def _filter_collisions(self) -> None:
+        """Forbids pairs: within articulations without self collisions, filtered pairs, collision groups."""
+        of_body: dict[str | None, list[int]] = {}
+        for path, indices in self.shapes.items():
+            colliding = [i for i in indices if self.builder.shape_flags[i] & ShapeFlags.COLLIDE_SHAPES]
+            of_body.setdefault(self.scene.shapes[path].body, []).extend(colliding)
+        pairs = []
+        for tree in self._trees:
+            if not self._collides_with_itself(tree):
+                own = [i for path in tree.bodies for i in of_body.get(path, ())]
+                pairs += [(a, b) for n, a in enumerate(own) for b in own[n + 1 :]]
+        paths = sorted(self.shapes)
+        for first, second in self.scene.filters:
+            pairs += self._cross(self._shapes_under(first, paths, of_body), self._shapes_under(second, paths, of_body))
+        for first, second in self.scene.groups:
+            pairs += self._cross(*([i for path in part for i in self.shapes.get(path, ())] for part in (first, second)))
+        self.builder.shape_collision_filter_pairs.update(pairs)
+
+    def _collides_with_itself(self, tree: Tree) -> bool:
+        if self.options.self_collisions is not None:
+            return self.options.self_collisions
+        setting = self.scene.roots.get(self._root_prim(tree))
+        return True if setting is None else setting
+
+    def _cross(self, first: list[int], second: list[int]) -> list[tuple[int, int]]:
+        """Pairs of two lists of shapes that could touch at all: on different bodies, not both fixed in the world."""
+        body = self.builder.shape_body
+        return [(a, b) for a in first for b in second if body[a] != body[b]]
+
+    def _shapes_under(self, path: str, paths: list[str], of_body) -> list[int]:
+        """Shapes of a body, or of a collider, or of all below a prim."""
+        if path in self.scene.bodies:
+            return of_body.get(path, [])
+        if path in self.shapes:
+            return self.shapes[path]
+        prefix = path.rstrip("/") + "/"
+        found = []
+        for other in paths[bisect_left(paths, prefix) :]:
+            if not other.startswith(prefix):
+                break
+            found += self.shapes[other]
+        if not found and path not in self.scene.roots:
+            self.scene.remark("filtered pairs name prims without colliders", path)
+        return found

@@ -1,0 +1,288 @@
+"""Joints of USD stages as plain records in SI units: frames, axes, limits, drives, passive forces, mimics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.geometry.transforms import transform
+from newton_like.importers.usd_units import DofUnits, Reader, Units
+from newton_like.types import MAXVAL, JointTargetMode
+
+KINDS = {
+    "PhysicsRevoluteJoint": "revolute",
+    "PhysicsPrismaticJoint": "prismatic",
+    "PhysicsSphericalJoint": "ball",
+    "PhysicsFixedJoint": "fixed",
+    "PhysicsDistanceJoint": "distance",
+    "PhysicsJoint": "d6",
+}
+"""What a joint of each prim type is."""
+
+LINEAR, ANGULAR = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
+
+
+@dataclass
+class Axis:
+    """One axis of a joint.
+
+    Attributes:
+        axis: unit vector in the joint frame.
+        settings: fields of ``JointDofConfig`` that the file gives [SI].
+        acceleration: the drive's gains are per moved inertia (1/s^2 and 1/s) and not yet multiplied by it.
+        position, velocity: state that the file gives [m or rad], ``None`` where it gives none.
+    """
+
+    axis: np.ndarray
+    settings: dict
+    acceleration: bool = False
+    position: float | None = None
+    velocity: float | None = None
+
+
+@dataclass
+class Joint:
+    """A joint.
+
+    Attributes:
+        path: of its prim.
+        kind: a value of ``KINDS``, or ``free`` for a generic joint without any limit.
+        bodies: paths of the bodies at its two ends, ``None`` for the world.
+        anchors: the joint frame in each body, or in the stage's world [m].
+        enabled, excluded, collides: jointEnabled, excludeFromArticulation, collisionEnabled.
+        linear, angular: axes along and about which it moves.
+        distances: smallest and largest distance [m], -1 for none.
+        mimic: ``(path of the leader, offset, factor)`` or ``None``.
+    """
+
+    path: str
+    kind: str
+    bodies: list
+    anchors: list
+    enabled: bool = True
+    excluded: bool = False
+    collides: bool = False
+    linear: list[Axis] = field(default_factory=list)
+    angular: list[Axis] = field(default_factory=list)
+    distances: tuple[float, float] = (-1.0, -1.0)
+    mimic: tuple[str, float, float] | None = None
+
+
+class JointReader:
+    """Reads joint prims.
+
+    Args:
+        reader: of attributes.
+        units: of the stage.
+        remark: called with a statement and the prim it holds for.
+        frame_of: called with a joint, a path and a local frame of the prim there; gives the path of the body that
+            carries the prim (or ``None``) and the frame in it (or in the stage).
+    """
+
+    def __init__(self, reader: Reader, units: Units, remark, frame_of):
+        self._reader, self._units, self._remark, self._frame_of = reader, units, remark, frame_of
+
+    def read(self, prim, kind: str, applied: list[str]) -> Joint:
+        """The record of a joint.
+
+        Args:
+            prim: the joint.
+            kind: a value of ``KINDS``.
+            applied: names of its API schemas.
+
+        Raises:
+            ImportFileError: something about it cannot be.
+        """
+        reader = self._reader
+        bodies, anchors = [], []
+        for end in "01":
+            position = reader.vector(prim, f"physics:localPos{end}", np.zeros(3))
+            frame = transform(position, reader.rotation(prim, f"physics:localRot{end}"))
+            targets = reader.targets(prim, f"physics:body{end}")
+            if len(targets) > 1:
+                raise reader.error(prim, f"physics:body{end} names {len(targets)} prims; keep one")
+            if targets:
+                body, frame = self._frame_of(prim, targets[0], frame)
+            else:
+                body, frame = None, transform(self._units.meters * frame[:3], frame[3:])
+            bodies.append(body)
+            anchors.append(frame)
+        joint = Joint(
+            path=str(prim.GetPath()),
+            kind=kind,
+            bodies=bodies,
+            anchors=anchors,
+            enabled=reader.flag(prim, "physics:jointEnabled", True),
+            excluded=reader.flag(prim, "physics:excludeFromArticulation", False),
+            collides=reader.flag(prim, "physics:collisionEnabled", False),
+        )
+        for name in ("physics:breakForce", "physics:breakTorque"):
+            if math.isfinite(reader.limit(prim, name, math.inf)):
+                self._remark("joints do not break here (breakForce, breakTorque)", prim)
+        self._read_axes(prim, joint, set(applied))
+        joint.mimic = self._mimic(prim, joint, applied)
+        return joint
+
+    def _read_axes(self, prim, joint: Joint, applied: set[str]) -> None:
+        if joint.kind in ("revolute", "prismatic"):
+            angular = joint.kind == "revolute"
+            name = self._reader.token(prim, "physics:axis", "X")
+            if name not in ("X", "Y", "Z"):
+                raise self._reader.error(prim, f"physics:axis {name!r} is unknown; use 'X', 'Y' or 'Z'")
+            low, high = (self._reader.limit(prim, f"physics:{end}Limit") for end in ("lower", "upper"))
+            axis = self._axis(
+                prim, "XYZ".index(name), "angular" if angular else "linear", angular, (low, high), applied
+            )
+            (joint.angular if angular else joint.linear).append(axis)
+        elif joint.kind == "distance":
+            low, high = (self._reader.limit(prim, f"physics:{end}Distance", -1.0) for end in ("min", "max"))
+            if 0.0 <= high < low:
+                raise self._reader.error(
+                    prim, f"physics:minDistance {low:g} is above physics:maxDistance {high:g}; swap them"
+                )
+            joint.distances = tuple(self._units.meters * d if 0.0 <= d < math.inf else -1.0 for d in (low, high))
+        elif joint.kind == "ball":
+            cone = (self._reader.limit(prim, f"physics:coneAngle{i}Limit", -1.0) for i in "01")
+            if any(0.0 <= angle < math.inf for angle in cone):
+                self._remark("cone limits of spherical joints are left out", prim)
+        elif joint.kind == "d6":
+            for names, axes in ((LINEAR, joint.linear), (ANGULAR, joint.angular)):
+                for number, name in enumerate(names):
+                    self._read_d6_axis(prim, number, name, axes, applied)
+            if "PhysicsLimitAPI:distance" in applied:
+                self._remark("distance limits of generic joints are left out", prim)
+            if len(joint.linear) == len(joint.angular) == 3 and not any(
+                name.startswith(("PhysicsLimitAPI", "PhysicsDriveAPI")) for name in applied
+            ):
+                joint.kind, joint.linear, joint.angular = "free", [], []
+
+    def _read_d6_axis(self, prim, number: int, name: str, axes: list[Axis], applied: set[str]) -> None:
+        low, high = -math.inf, math.inf
+        if f"PhysicsLimitAPI:{name}" in applied:
+            low = self._reader.limit(prim, f"limit:{name}:physics:low", -math.inf)
+            high = self._reader.limit(prim, f"limit:{name}:physics:high", math.inf)
+            # UsdPhysics locks an axis by a lower limit above the upper one.
+            if low > high or low == high == 0.0:
+                return
+        axes.append(self._axis(prim, number, name, name in ANGULAR, (low, high), applied))
+
+    def _axis(self, prim, number: int, name: str, angular: bool, limits, applied: set[str]) -> Axis:
+        """One axis: limits, drive, what vendors add, and state."""
+        reader, units = self._reader, self._units.angular if angular else self._units.linear
+        settings = {}
+        low, high = (-math.inf if limits[0] is None else limits[0]), (math.inf if limits[1] is None else limits[1])
+        if low > high:
+            raise reader.error(
+                prim,
+                f"the lower limit {low:g} is above the upper limit {high:g}; swap them, or use a fixed joint",
+            )
+        if limits != (None, None):
+            settings["limit_lower"], settings["limit_upper"] = (
+                _bound(units.position * low),
+                _bound(units.position * high),
+            )
+        axis = Axis(np.eye(3)[number], settings)
+        if f"PhysicsDriveAPI:{name}" in applied:
+            self._drive(prim, name, axis, units)
+        self._passive(prim, name, "XYZ"[number], axis, units)
+        for prefix in (f"state:{name}:physics:", f"newton:{name}:"):
+            for quantity in ("position", "velocity"):
+                value = reader.authored(prim, prefix + quantity)
+                if value is not None:
+                    setattr(axis, quantity, units.position * reader.number(prim, prefix + quantity))
+        return axis
+
+    def _drive(self, prim, name: str, axis: Axis, units: DofUnits) -> None:
+        """``effort = stiffness (target - q) + damping (target velocity - qd)``, at most ``maxForce`` (DriveAPI)."""
+        reader, prefix = self._reader, f"drive:{name}:physics:"
+        ke = reader.number(prim, prefix + "stiffness", 0.0, low=0.0)
+        kd = reader.number(prim, prefix + "damping", 0.0, low=0.0)
+        target = units.position * reader.number(prim, prefix + "targetPosition", 0.0)
+        speed = units.position * reader.number(prim, prefix + "targetVelocity", 0.0)
+        effort = reader.limit(prim, prefix + "maxForce", math.inf)
+        kind = reader.token(prim, prefix + "type", "force")
+        if kind not in ("force", "acceleration"):
+            raise reader.error(prim, f"{prefix}type {kind!r} is unknown; use 'force' or 'acceleration'")
+        if effort < 0.0:
+            raise reader.error(prim, f"{prefix}maxForce {effort:g} is negative; give at least 0")
+        mode = JointTargetMode.from_gains(ke, kd, force_position_velocity=speed != 0.0, has_drive=True)
+        axis.acceleration = kind == "acceleration"
+        # An acceleration per degree is so many radians per second squared and radian: degrees cancel.
+        gain = 1.0 if axis.acceleration else units.gain
+        axis.settings.update(
+            target_ke=gain * ke,
+            target_kd=gain * kd,
+            target_q=target,
+            target_qd=speed,
+            effort_limit=_bound(units.effort * effort),
+            actuator_mode=mode,
+        )
+
+    def _passive(self, prim, name: str, letter: str, axis: Axis, units: DofUnits) -> None:
+        """Attributes of vendors; the first of a row that is there counts."""
+        physx = f"physxJointAxis:{name}:"
+        rows = {
+            "armature": (("newton:armature", units.inertia), (physx + "armature", units.inertia),
+                         ("physxJoint:armature", units.inertia), ("mjc:armature", units.inertia)),
+            "friction": (("newton:friction", units.effort), (physx + "staticFrictionEffort", units.effort),
+                         ("mjc:frictionloss", units.effort)),
+            "damping": (("newton:damping", units.gain), (physx + "viscousFrictionCoefficient", units.gain),
+                        ("mjc:damping", units.radian)),
+            "stiffness": (("newton:stiffness", units.gain), ("mjc:stiffness", units.radian)),
+            "rest_q": (("newton:restPosition", units.position), ("mjc:springref", units.position)),
+            "velocity_limit": (("newton:velocityLimit", units.position), (physx + "maxJointVelocity", units.position),
+                               ("physxJoint:maxJointVelocity", units.position)),
+            "limit_ke": (("newton:limitStiffness", units.gain), (f"newton:{name}:limitStiffness", units.gain),
+                         (f"physxLimit:{name}:stiffness", units.gain)),
+            "limit_kd": (("newton:limitDamping", units.gain), (f"newton:{name}:limitDamping", units.gain),
+                         (f"physxLimit:{name}:damping", units.gain)),
+        }  # fmt: skip
+        for setting, choices in rows.items():
+            for attribute, unit in choices:
+                value = self._reader.authored(prim, attribute)
+                if value is None:
+                    continue
+                if setting != "rest_q" and value < 0.0:
+                    raise self._reader.error(prim, f"{attribute} {value:g} is negative; give at least 0")
+                if setting in ("velocity_limit", "friction"):
+                    axis.settings[setting] = _bound(unit * value)
+                else:
+                    axis.settings[setting] = unit * self._reader.number(prim, attribute)
+                break
+        self._actuator_range(prim, axis, units)
+
+    def _actuator_range(self, prim, axis: Axis, units: DofUnits) -> None:
+        """``mjc:actuatorfrcrange``: limits of the effort; here they are symmetric, and the larger one counts."""
+        low, high = (self._reader.authored(prim, f"mjc:actuatorfrcrange:{end}") for end in ("min", "max"))
+        limited = self._reader.token(prim, "mjc:actuatorfrclimited", "auto")
+        if limited == "false" or (low is None and high is None) or "effort_limit" in axis.settings:
+            return
+        low, high = low or 0.0, high or 0.0
+        if low < high:
+            if low != -high:
+                self._remark("effort ranges are not symmetric; the larger side counts for both", prim)
+            axis.settings["effort_limit"] = _bound(units.effort * max(abs(low), abs(high)))
+
+    def _mimic(self, prim, joint: Joint, applied: list[str]) -> tuple[str, float, float] | None:
+        """``q = offset + factor * q of the leader``, offset in m or rad."""
+        reader = self._reader
+        unit = (self._units.angular if joint.angular else self._units.linear).position
+        leaders = reader.targets(prim, "newton:mimicJoint")
+        if leaders and reader.flag(prim, "newton:mimicEnabled", True):
+            offset = reader.number(prim, "newton:mimicCoef0", 0.0)
+            return str(leaders[0]), unit * offset, reader.number(prim, "newton:mimicCoef1", 1.0)
+        for instance in (*ANGULAR, *LINEAR, "angular", "linear"):
+            leaders = reader.targets(prim, f"physxMimicJoint:{instance}:referenceJoint")
+            if leaders:
+                # q + gearing * q of the leader + offset = 0
+                offset = reader.number(prim, f"physxMimicJoint:{instance}:offset", 0.0)
+                gearing = reader.number(prim, f"physxMimicJoint:{instance}:gearing", 1.0)
+                return str(leaders[0]), -unit * offset, -gearing
+        return None
+
+
+def _bound(value: float) -> float:
+    """A limit with what means "none" brought to the number that arrays hold."""
+    return math.copysign(min(abs(value), MAXVAL), value)

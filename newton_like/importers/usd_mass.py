@@ -1,0 +1,98 @@
+"""Mass, centre of mass and inertia of USD bodies out of what bodies, colliders and materials say about them.
+
+The precedence is that of ``UsdPhysicsRigidBodyAPI::ComputeMassProperties``: a body's own mass, centre and inertia
+stand above everything; a collider's mass stands above its density, that above the body's density, that above the
+material's, and where nobody says anything the importer's default density holds. A mass given for a body scales the
+inertia of its colliders.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.geometry import inertia as rigid
+from newton_like.geometry.shapes import MASSLESS, mass_properties
+from newton_like.geometry.transforms import transform_inverse, transform_multiply
+from newton_like.importers.usd_parse import Body, Shape
+
+POINT_RADIUS = 0.1
+"""Radius [m] of the ball whose inertia a body with a mass but without inertia and colliders gets, as UsdPhysics has it."""
+
+
+def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given: bool, remark):
+    """Mass [kg], centre of mass [m] and inertia about it [kg m^2] in the body's frame.
+
+    Args:
+        body: the body.
+        shapes: its colliders.
+        default_density: where nobody gives one [kg/m^3].
+        use_given: read MassAPIs; false computes everything from the shapes and the default density.
+        remark: called with a statement and the path it holds for.
+    """
+    given = body.mass
+    mass, com, inertia = given.mass, given.com, given.inertia
+    if not use_given:
+        mass = com = inertia = None
+    if mass is None or com is None or inertia is None:
+        density = given.density if use_given else None
+        to_body = transform_inverse(body.pose)
+        parts = [_shape_mass(shape, density, default_density, use_given, to_body) for shape in shapes]
+        total, center, moments = rigid.combine([part for part in parts if part[0] > 0.0])
+        if mass is None:
+            mass = total
+        elif total > 0.0:
+            moments = moments * (mass / total)
+        if com is None:
+            com = center
+        elif total > 0.0:
+            moments = moments + rigid.parallel_axis(mass, com - center)
+        if inertia is None:
+            inertia = moments
+            if total == 0.0 and mass > 0.0:
+                inertia = 0.4 * mass * POINT_RADIUS**2 * np.eye(3)
+                remark(
+                    "bodies have a mass, but neither inertia nor colliders; they get the inertia of a ball of radius 0.1 m",
+                    body.path,
+                )
+    if mass == 0.0:
+        remark("bodies have neither mass nor colliders", body.path)
+        return 0.0, com, np.zeros((3, 3))
+    if rigid.check(mass, inertia) is not None:
+        possible = rigid.nearest_possible(inertia)
+        change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)
+        remark(
+            "bodies have an inertia that no body has (a moment is above the sum of the others); the nearest possible one "
+            "is used",
+            f"{body.path} ({100.0 * change:.2g} % away)",
+        )
+        inertia = possible
+    return mass, com, inertia
+
+
+def _shape_mass(shape: Shape, body_density, default_density: float, use_given: bool, to_body: np.ndarray):
+    """Mass properties of a collider in the body's frame."""
+    given = shape.mass
+    material = shape.material.density if shape.material is not None else None
+    density = (given.density or body_density or material or default_density) if use_given else default_density
+    parts = []
+    for piece in shape.pieces:
+        if piece.type not in MASSLESS:
+            local = mass_properties(piece.type, piece.scale, 1.0, piece.mesh)
+            parts.append(rigid.transform(*local, transform_multiply(to_body, piece.pose)))
+    volume, center, moments = rigid.combine(parts)
+    frame = transform_multiply(to_body, shape.place)
+    if not use_given or given.mass is None:
+        mass, moments = density * volume, density * moments
+    else:
+        mass = given.mass
+        moments = moments * (mass / volume) if volume > 0.0 else np.zeros((3, 3))
+        if volume == 0.0:
+            center = frame[:3]
+    if use_given and given.com is not None:
+        _, com, _ = rigid.transform(mass, given.com, np.zeros((3, 3)), frame)
+        if given.inertia is None and volume > 0.0:
+            moments = moments + rigid.parallel_axis(mass, com - center)
+        center = com
+    if use_given and given.inertia is not None:
+        _, _, moments = rigid.transform(mass, np.zeros(3), given.inertia, frame)
+    return mass, center, moments

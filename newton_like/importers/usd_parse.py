@@ -1,0 +1,539 @@
+"""What a USD stage says about physics, as plain records in SI units and the stage's axes.
+
+Semantics: UsdPhysics (https://openusd.org/release/api/usd_physics_page_front.html). Nothing here knows the builder.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from pxr import Usd, UsdGeom, UsdPhysics, UsdShade
+
+from newton_like.geometry.transforms import (
+    quat_rotate,
+    transform,
+    transform_inverse,
+    transform_multiply,
+)
+from newton_like.importers.usd_joints import KINDS, Joint, JointReader
+from newton_like.importers.usd_names import Leftovers
+from newton_like.importers.usd_shapes import GPRIMS, Piece, ShapeReader
+from newton_like.importers.usd_units import Placement, Reader, Units, placement, quaternion
+
+EARTH_GRAVITY = 9.81
+"""What a scene without gravityMagnitude has [m/s^2]; UsdPhysics says "Earth gravity"."""
+
+
+@dataclass
+class Mass:
+    """MassAPI of a body or collider in SI units and its frame; ``None`` where a value is not given.
+
+    The inertia is about the centre of mass, a full matrix.
+    """
+
+    mass: float | None = None
+    density: float | None = None
+    com: np.ndarray | None = None
+    inertia: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Material:
+    """A physics material: fields of ``ShapeConfig`` and a density [kg/m^3] or ``None``."""
+
+    settings: dict
+    density: float | None
+
+
+@dataclass
+class Body:
+    """A rigid body: pose [m] and velocities (of the centre of mass [m/s], angular [rad/s]) in the stage."""
+
+    path: str
+    pose: np.ndarray
+    mass: Mass
+    velocity: np.ndarray
+    kinematic: bool
+
+
+@dataclass
+class Shape:
+    """A collider, a visual or a site.
+
+    Attributes:
+        path: of the prim.
+        body: path of the body that carries it, ``None`` for the world.
+        pieces: what it is made of, posed in the stage.
+        place: frame of the prim in the stage, in which ``mass`` is told.
+        collider: it has a CollisionAPI: its mass counts.
+        collides: and that is enabled.
+        site: it is a named frame only.
+        shown: viewers of USD draw it.
+        mass, material: of colliders.
+        settings: fields of ``ShapeConfig`` given on the prim.
+        color, opacity: of display, or ``None``.
+    """
+
+    path: str
+    body: str | None
+    pieces: list[Piece]
+    place: np.ndarray
+    collider: bool = False
+    collides: bool = False
+    site: bool = False
+    shown: bool = True
+    mass: Mass = field(default_factory=Mass)
+    material: Material | None = None
+    settings: dict = field(default_factory=dict)
+    color: tuple | None = None
+    opacity: float | None = None
+
+
+@dataclass(frozen=True)
+class Tendon:
+    """A tendon as the file has it, in the file's units.
+
+    Attributes:
+        path: of the prim that holds it.
+        kind: ``mjc`` for a prim of type MjcTendon, ``physx`` for the tendon schemas of PhysX on a joint.
+        targets: paths of the joints, sites or bodies that it names.
+        settings: its attributes by name.
+    """
+
+    path: str
+    kind: str
+    targets: tuple[str, ...]
+    settings: dict
+
+
+@dataclass
+class Scene:
+    """Everything that was read.
+
+    Attributes:
+        source: name of the file.
+        units: of the stage.
+        up_axis: of the stage, ``"X"``, ``"Y"`` or ``"Z"``.
+        gravity: [m/s^2] in the stage, or ``None`` where there is no scene.
+        bodies, joints, shapes: by path, in the order of the stage.
+        roots: self-collision setting (or ``None``) by path of each prim with an ArticulationRootAPI.
+        filters: pairs of paths whose shapes do not touch.
+        groups: pairs of lists of collider paths that do not touch.
+        tendons: as the file has them.
+        remarks: statements and the paths they hold for.
+        leftovers: counts of what nobody reads.
+    """
+
+    source: str
+    units: Units
+    up_axis: str
+    gravity: np.ndarray | None = None
+    bodies: dict[str, Body] = field(default_factory=dict)
+    joints: dict[str, Joint] = field(default_factory=dict)
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    roots: dict[str, bool | None] = field(default_factory=dict)
+    filters: list[tuple[str, str]] = field(default_factory=list)
+    groups: list[tuple[list[str], list[str]]] = field(default_factory=list)
+    tendons: list[Tendon] = field(default_factory=list)
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    leftovers: Leftovers = field(default_factory=Leftovers)
+
+    def remark(self, statement: str, prim) -> None:
+        """Notes a statement about a prim (or a path)."""
+        path = prim if isinstance(prim, str) else str(prim.GetPath())
+        paths = self.remarks.setdefault(statement, [])
+        if path not in paths[-8:]:
+            paths.append(path)
+
+
+class StageParser:
+    """Walks over a stage once.
+
+    Args:
+        stage: a ``Usd.Stage``.
+        source: its name for messages.
+        time: a ``Usd.TimeCode``.
+        root_path: prim below which everything is read.
+        ignore: regular expressions of paths to leave out.
+        hull_vertices: largest number of vertices of hulls.
+        visuals: whether to read geometry without a CollisionAPI.
+        visuals_collide: make it collide in place of the colliders.
+    """
+
+    def __init__(self, stage, source: str, time, root_path: str, ignore, hull_vertices, visuals, visuals_collide):
+        self._stage = stage
+        self.reader = Reader(source, time)
+        units = Units(UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage))
+        self.scene = Scene(source, units, str(UsdGeom.GetStageUpAxis(stage)))
+        self._root_path, self._ignore = root_path, [re.compile(pattern) for pattern in ignore]
+        self._visuals, self._visuals_collide = visuals, visuals_collide
+        self._cache = UsdGeom.XformCache(time)
+        self._shapes = ShapeReader(self.reader, units.meters, hull_vertices, self.scene.remark)
+        self._joints = JointReader(self.reader, units, self.scene.remark, self._frame_of)
+        self._owner: dict[str, str | None] = {}
+        self._places: dict[str, Placement] = {}
+        self._joint_prims: list = []
+        self._group_prims: list = []
+        self._colliders: list = []
+        self._drawn: list = []
+
+    def parse(self) -> Scene:
+        """Reads the stage.
+
+        Raises:
+            ImportFileError: something in it cannot be.
+        """
+        scene, root = self.scene, self._stage.GetPrimAtPath(self._root_path)
+        if not root:
+            raise ValueError(f"{scene.source}: root_path {self._root_path!r} names no prim; give a path of the stage")
+        for name, value in (("metersPerUnit", scene.units.meters), ("kilogramsPerUnit", scene.units.kilograms)):
+            if not (math.isfinite(value) and 1.0e-12 <= value <= 1.0e12):
+                raise ValueError(f"{scene.source}: {name} is {value:g}; correct the metadata of the stage")
+        if not UsdGeom.StageHasAuthoredMetersPerUnit(self._stage):
+            scene.remark("metersPerUnit is not written down; USD's 0.01 (centimetres) is used", "/")
+        walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
+        for prim in walk:
+            path = str(prim.GetPath())
+            if (self._ignore and any(pattern.search(path) for pattern in self._ignore)) or self._visit(prim, path):
+                walk.PruneChildren()
+        for prim, kind, applied in self._joint_prims:
+            scene.joints[str(prim.GetPath())] = self._joints.read(prim, kind, applied)
+        self._scale_mimics()
+        self._bind_materials()
+        self._read_groups()
+        return scene
+
+    def _visit(self, prim, path: str) -> bool:
+        """Reads a prim; true where its children are not to be visited."""
+        kind, applied = prim.GetTypeName(), prim.GetAppliedSchemas()
+        owner = self._owner.get(path.rpartition("/")[0])
+        known = True
+        if "PhysicsRigidBodyAPI" in applied and self._read_body(prim, path, applied):
+            owner = path
+        self._owner[path] = owner
+        if "PhysicsArticulationRootAPI" in applied:
+            self._read_root(prim, path)
+        if "PhysicsFilteredPairsAPI" in applied:
+            targets = self.reader.targets(prim, "physics:filteredPairs")
+            self.scene.filters += [(path, str(target)) for target in targets]
+        if kind in GPRIMS:
+            self._read_shape(prim, path, owner, applied)
+        elif kind in KINDS:
+            self._joint_prims.append((prim, KINDS[kind], applied))
+        elif kind == "PhysicsScene":
+            self._read_scene(prim)
+        elif kind == "PhysicsCollisionGroup":
+            self._group_prims.append(prim)
+        elif kind == "MjcTendon":
+            self._read_mjc_tendon(prim, path)
+        elif kind == "PointInstancer" or (kind and self._is_foreign(prim, kind, applied)):
+            self.scene.leftovers.not_understood[f"prims of type {kind}"] += 1
+            return kind == "PointInstancer"
+        elif _is_site(prim):
+            self._read_site(prim, path, owner)
+        else:
+            known = any(name.startswith("Physics") for name in applied)
+        if any(name.startswith("PhysxTendon") for name in applied) or _authored_schemas(prim, "PhysxTendon"):
+            self._read_physx_tendon(prim, path)
+        if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
+            self.scene.remark("a MassAPI on what is neither body nor collider says nothing", prim)
+        if kind not in ("Shader", "NodeGraph"):
+            self.scene.leftovers.look(prim, applied, known)
+        return False
+
+    def _is_foreign(self, prim, kind: str, applied) -> bool:
+        """Whether a prim is of a type that has to do with physics or geometry and is not read."""
+        if "PhysicsCollisionAPI" in applied or kind.startswith(("Physx", "Physics", "Mjc", "Newton")):
+            return True
+        if prim.IsA(UsdPhysics.Joint):
+            return True
+        return self._visuals and prim.IsA(UsdGeom.Gprim) and not prim.IsA(UsdGeom.Subset)
+
+    def _place(self, prim, path: str) -> Placement:
+        """Frame of a prim in the stage.
+
+        Raises:
+            ImportFileError: it has a scale of zero or numbers that are not finite.
+        """
+        place = self._places.get(path)
+        if place is None:
+            place = placement(self._cache.GetLocalToWorldTransform(prim), self.scene.units.meters)
+            if place is None:
+                raise self.reader.error(prim, "its frame has a scale of 0 or a number that is not finite; correct it")
+            self._places[path] = place
+        return place
+
+    def _read_body(self, prim, path: str, applied) -> bool:
+        """Reads a body; false where it is disabled and its colliders stand still."""
+        reader, units = self.reader, self.scene.units
+        if not reader.flag(prim, "physics:rigidBodyEnabled", True):
+            return False
+        place = self._place(prim, path)
+        if place.sheared:
+            self.scene.remark("frames are sheared (turned under an uneven scale); the shapes stay square", prim)
+        velocity = units.meters * reader.vector(prim, "physics:velocity", np.zeros(3))
+        spin = math.pi / 180.0 * reader.vector(prim, "physics:angularVelocity", np.zeros(3))
+        self.scene.bodies[path] = Body(
+            path=path,
+            pose=place.pose,
+            mass=self._read_mass(prim, place, applied),
+            velocity=np.concatenate([quat_rotate(place.pose[3:], velocity), quat_rotate(place.pose[3:], spin)]),
+            kinematic=reader.flag(prim, "physics:kinematicEnabled", False),
+        )
+        return True
+
+    def _read_mass(self, prim, place: Placement, applied) -> Mass:
+        result = Mass()
+        if "PhysicsMassAPI" not in applied:
+            return result
+        reader, units = self.reader, self.scene.units
+        # In all of these, zero (or infinity) is the schema's word for "not given".
+        result.mass = units.kilograms * reader.number(prim, "physics:mass", 0.0, low=0.0) or None
+        result.density = units.density * reader.number(prim, "physics:density", 0.0, low=0.0) or None
+        com = np.array(reader.get(prim, "physics:centerOfMass", (math.inf,) * 3), dtype=np.float64)
+        if np.isnan(com).any():
+            raise reader.error(prim, f"physics:centerOfMass is {com.tolist()}; give three numbers")
+        if np.isfinite(com).all():
+            result.com = units.meters * (place.stretch @ com)
+        moments = reader.vector(prim, "physics:diagonalInertia", np.zeros(3))
+        if moments.min() < 0.0:
+            raise reader.error(prim, f"physics:diagonalInertia {moments.tolist()} has a negative moment; correct it")
+        axes = reader.get(prim, "physics:principalAxes")
+        axes = None if axes is None else quaternion(axes)
+        if moments.any():
+            turn = np.eye(3) if axes is None else np.stack([quat_rotate(axes, e) for e in np.eye(3)], axis=1)
+            result.inertia = units.inertia * (turn * moments) @ turn.T
+        elif axes is not None and abs(axes[3]) < 1.0:
+            self.scene.remark("principalAxes without a diagonalInertia say nothing", prim)
+        return result
+
+    def _read_shape(self, prim, path: str, owner: str | None, applied) -> None:
+        reader = self.reader
+        is_site = _is_site(prim)
+        collider = "PhysicsCollisionAPI" in applied
+        if self._visuals_collide:
+            if collider:
+                return
+            collider = not is_site
+        elif not collider and not is_site and not self._visuals:
+            return
+        image = UsdGeom.Imageable(prim)
+        time = reader.time
+        shown = image.ComputeVisibility(time) != "invisible" and image.ComputePurpose() in ("default", "render")
+        if not collider and not is_site and not shown:
+            return
+        try:
+            place = self._place(prim, path)
+            approximation = None
+            if "PhysicsMeshCollisionAPI" in applied and collider:
+                approximation = reader.token(prim, "physics:approximation", "none")
+            pieces = self._shapes.read(prim, place, approximation)
+        except ValueError as error:
+            if collider:
+                raise
+            self.scene.remark("visuals cannot be used and are left out", f"{path} ({error})")
+            return
+        shape = Shape(path, owner, pieces, place.pose, collider=collider, site=is_site, shown=shown)
+        if collider:
+            shape.collides = reader.flag(prim, "physics:collisionEnabled", True)
+            shape.mass = self._read_mass(prim, place, applied)
+            self._read_margins(prim, shape)
+            self._colliders.append(prim)
+        self._read_color(prim, shape)
+        self.scene.shapes[path] = shape
+
+    def _read_margins(self, prim, shape: Shape) -> None:
+        """PhysX: contacts are made at ``restOffset`` and found from ``contactOffset`` on."""
+        reader, meters = self.reader, self.scene.units.meters
+        rest, contact = (reader.authored(prim, f"physxCollision:{name}Offset") for name in ("rest", "contact"))
+        margin = reader.authored(prim, "newton:contactMargin")
+        gap = reader.authored(prim, "newton:contactGap")
+        if margin is None:
+            margin = rest if rest is not None and math.isfinite(rest) else reader.authored(prim, "mjc:margin")
+        if gap is None and contact is not None and math.isfinite(contact):
+            gap = contact - (rest if rest is not None and math.isfinite(rest) else 0.0)
+        if gap is None:
+            gap = reader.authored(prim, "mjc:gap")
+        if margin is not None and margin < 0.0:
+            self.scene.remark("rest offsets below 0 are left out; shapes are not made thinner here", prim)
+            margin = None
+        for name, value in (("margin", margin), ("gap", gap)):
+            if value is not None and math.isfinite(value):
+                if value < 0.0:
+                    raise reader.error(prim, f"the contact {name} {value:g} is negative; give at least 0")
+                shape.settings[name] = meters * value
+
+    def _read_color(self, prim, shape: Shape) -> None:
+        colors = self.reader.get(prim, "primvars:displayColor")
+        if colors is not None and len(colors):
+            shape.color = tuple(np.clip(np.array(colors[0], dtype=np.float64), 0.0, 1.0).tolist())
+        else:
+            self._drawn.append((prim, shape))
+        opacity = self.reader.get(prim, "primvars:displayOpacity")
+        if opacity is not None and len(opacity):
+            shape.opacity = float(np.clip(opacity[0], 0.0, 1.0))
+
+    def _read_site(self, prim, path: str, owner: str | None) -> None:
+        place = self._place(prim, path)
+        self.scene.shapes[path] = Shape(path, owner, [], place.pose, site=True, shown=False)
+
+    def _read_scene(self, prim) -> None:
+        reader, scene = self.reader, self.scene
+        if scene.gravity is not None:
+            scene.remark("several physics scenes; the gravity of the first is used", prim)
+            return
+        magnitude = reader.limit(prim, "physics:gravityMagnitude", -math.inf)
+        direction = reader.vector(prim, "physics:gravityDirection", np.zeros(3))
+        if magnitude == math.inf:
+            raise reader.error(prim, "physics:gravityMagnitude is infinite; give a number, or -inf for Earth's")
+        # UsdPhysics: any negative number asks for Earth's gravity.
+        magnitude = EARTH_GRAVITY if magnitude < 0.0 else scene.units.meters * magnitude
+        if not direction.any():
+            direction = -np.eye(3)["XYZ".index(scene.up_axis)]
+        scene.gravity = magnitude * direction / np.linalg.norm(direction)
+        if not reader.flag(prim, "newton:gravityEnabled", True):
+            scene.gravity = np.zeros(3)
+
+    def _read_root(self, prim, path: str) -> None:
+        setting = None
+        for name in ("newton:selfCollisionEnabled", "physxArticulation:enabledSelfCollisions"):
+            if setting is None:
+                setting = self.reader.get(prim, name)
+        self.scene.roots[path] = None if setting is None else bool(setting)
+
+    def _frame_of(self, joint, target, frame: np.ndarray):
+        """The body that carries a prim, and a local frame of that prim in it; see ``JointReader``."""
+        path = str(target.GetPrimPath())
+        prim = self._stage.GetPrimAtPath(target.GetPrimPath())
+        if not prim:
+            raise self.reader.error(
+                joint, f"it connects <{path}>, which does not exist; correct physics:body0 or body1"
+            )
+        if path not in self._owner:
+            raise self.reader.error(
+                joint, f"it connects <{path}>, which is not imported; widen root_path or ignore the joint as well"
+            )
+        place = self._place(prim, path)
+        local = transform(self.scene.units.meters * (place.stretch @ frame[:3]), frame[3:])
+        world = transform_multiply(place.pose, local)
+        body = self._owner[path]
+        if body is None:
+            return None, world
+        if body == path:
+            return body, local
+        return body, transform_multiply(transform_inverse(self.scene.bodies[body].pose), world)
+
+    def _scale_mimics(self) -> None:
+        """A factor between a slider and a hinge is in lengths of the stage per radian."""
+        for joint in self.scene.joints.values():
+            if joint.mimic is None:
+                continue
+            leader = self.scene.joints.get(joint.mimic[0])
+            if leader is not None:
+                power = bool(joint.linear) - bool(leader.linear)
+                path, offset, factor = joint.mimic
+                joint.mimic = (path, offset, factor * self.scene.units.meters**power)
+
+    def _bind_materials(self) -> None:
+        materials: dict[str, Material | None] = {}
+        if self._colliders:
+            bound, _ = UsdShade.MaterialBindingAPI.ComputeBoundMaterials(self._colliders, "physics")
+            for prim, material in zip(self._colliders, bound, strict=True):
+                if not material:
+                    continue
+                path = str(material.GetPath())
+                if path not in materials:
+                    materials[path] = self._read_material(material.GetPrim())
+                self.scene.shapes[str(prim.GetPath())].material = materials[path]
+        colors: dict[str, tuple | None] = {}
+        if self._drawn:
+            bound, _ = UsdShade.MaterialBindingAPI.ComputeBoundMaterials([prim for prim, _ in self._drawn])
+            for (_, shape), material in zip(self._drawn, bound, strict=True):
+                if material:
+                    path = str(material.GetPath())
+                    if path not in colors:
+                        colors[path] = _diffuse(material, self.reader.time)
+                    shape.color = colors[path]
+
+    def _read_material(self, prim) -> Material | None:
+        if "PhysicsMaterialAPI" not in prim.GetAppliedSchemas():
+            return None
+        reader, units = self.reader, self.scene.units
+        static, dynamic, restitution, density = (
+            reader.number(prim, f"physics:{name}", 0.0, low=0.0)
+            for name in ("staticFriction", "dynamicFriction", "restitution", "density")
+        )
+        if restitution > 1.0:
+            raise reader.error(prim, f"physics:restitution {restitution:g} is above 1; no impact gains energy")
+        if static != dynamic:
+            self.scene.remark("static and dynamic friction differ; the dynamic one is used", prim)
+        settings = {"mu": dynamic, "restitution": restitution}
+        for setting, choices in (
+            ("mu_torsional", (("newton:torsionalFriction", units.meters), ("mjc:torsionalfriction", units.meters))),
+            ("mu_rolling", (("newton:rollingFriction", units.meters), ("mjc:rollingfriction", units.meters))),
+            ("ke", (("newton:contactStiffness", units.kilograms),)),
+            ("kd", (("newton:contactDamping", units.kilograms),)),
+            ("kf", (("newton:contactFrictionGain", units.kilograms),)),
+        ):
+            for name, unit in choices:
+                if setting not in settings and reader.authored(prim, name) is not None:
+                    settings[setting] = unit * reader.number(prim, name, low=0.0)
+        return Material(settings, units.density * density or None)
+
+    def _read_groups(self) -> None:
+        """Pairs of sets of colliders that collision groups keep apart."""
+        if not self._group_prims:
+            return
+        groups = [UsdPhysics.CollisionGroup(prim) for prim in self._group_prims]
+        queries = [group.GetCollidersCollectionAPI().ComputeMembershipQuery() for group in groups]
+        table = UsdPhysics.CollisionGroup.ComputeCollisionGroupTable(self._stage)
+        members: list[list[str]] = [[] for _ in groups]
+        for prim in self._colliders:
+            path = prim.GetPath()
+            for member, query in zip(members, queries, strict=True):
+                if query.IsPathIncluded(path):
+                    member.append(str(path))
+        for i, first in enumerate(self._group_prims):
+            for j in range(i, len(groups)):
+                apart = not table.IsCollisionEnabled(first.GetPath(), self._group_prims[j].GetPath())
+                if apart and members[i] and members[j]:
+                    self.scene.groups.append((members[i], members[j]))
+
+    def _read_mjc_tendon(self, prim, path: str) -> None:
+        settings = {a.GetName(): a.Get() for a in prim.GetAuthoredAttributes() if a.GetName().startswith("mjc:")}
+        targets = [str(t) for r in prim.GetAuthoredRelationships() for t in r.GetForwardedTargets()]
+        self._keep_tendon(Tendon(path, "mjc", tuple(targets), settings))
+
+    def _read_physx_tendon(self, prim, path: str) -> None:
+        settings = {
+            a.GetName(): a.Get() for a in prim.GetAuthoredAttributes() if a.GetName().startswith("physxTendon:")
+        }
+        self._keep_tendon(Tendon(path, "physx", (path,), settings))
+
+    def _keep_tendon(self, tendon: Tendon) -> None:
+        self.scene.tendons.append(tendon)
+        self.scene.remark("tendons are kept in the report; nothing acts on them yet", tendon.path)
+
+
+def _authored_schemas(prim, prefix: str) -> bool:
+    """Whether an API schema with such a name is written down, registered with USD or not."""
+    listed = prim.GetMetadata("apiSchemas")
+    return listed is not None and any(name.startswith(prefix) for name in listed.GetAppliedItems())
+
+
+def _is_site(prim) -> bool:
+    return _authored_schemas(prim, "NewtonSiteAPI") or _authored_schemas(prim, "MjcSiteAPI")
+
+
+def _diffuse(material, time) -> tuple | None:
+    """Diffuse colour of a preview surface."""
+    source = material.ComputeSurfaceSource()
+    shader = source[0] if isinstance(source, tuple) else source
+    colour = shader.GetInput("diffuseColor") if shader else None
+    value = colour.Get(time) if colour else None
+    if value is None or not hasattr(value, "__len__") or len(value) != 3:
+        return None
+    return tuple(np.clip(np.array(value, dtype=np.float64), 0.0, 1.0).tolist())

@@ -158,7 +158,7 @@ def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
     assert (errors[0] < 1e-2).all()
     ratios = errors[:-1] / errors[1:]
     assert (ratios > 10.0).all(), ratios
-    # three rows that say something, and a spherical joint's do, give the same motion
+    # a ball joint, of whose three rows one says nothing new, asks for the same motion
     other = np.array(simulate(four_bar(redundant=False).finalize("cpu", dtype=wp.float64), 200))
     np.testing.assert_allclose(other, errors[1], rtol=1e-3)
 

@@ -479,3 +479,24 @@ def test_robots_of_several_shapes_are_set_one_world_or_one_joint_at_a_time(rng):
         state.configuration("tree_0_joint_1")
     with pytest.raises(ValueError, match="world 0 has no articulation"):
         MechanismState(ModelBuilder().finalize("cpu")).configuration(world=0)
+
+
+def test_models_without_joints_or_dofs_have_answers(by_numpy):
+    """Nothing, or zeros, in the right shape."""
+    builder = ModelBuilder()
+    empty = MechanismState(builder.finalize("cpu", dtype=wp.float64))
+    builder.add_articulation([builder.add_joint_fixed(-1, builder.add_link(mass=1.0, inertia=np.eye(3)))])
+    fixed = MechanismState(builder.finalize("cpu", dtype=wp.float64))
+    for state, count in ((empty, 0), (fixed, 1)):
+        for name in QUANTITIES.keys() - FRAMES.keys():
+            assert all(a.shape[0] == count for a in ask(state, name))
+        state.rand(1)
+        state.zero()
+        state.copy_from(state.copy_to())
+        state.update()
+        assert [a.shape for a in state.constrained_dynamics()] == [(count, 0)] * 2
+    np.testing.assert_array_equal(fixed.transform_to_root(0), [[0, 0, 0, 0, 0, 0, 1]])
+    with pytest.raises(IndexError, match="articulation 0 is out of range: 0 exist"):
+        empty.twist("hinge")
+    with pytest.raises(IndexError, match="articulation 0 is out of range: 0 exist"):
+        empty.constraint_range(0)

@@ -320,7 +320,8 @@ class MechanismState(Variables):
         Raises:
             KeyError, IndexError, ValueError, TypeError: as :meth:`configuration_range`.
         """
-        return slice(*loops_of(self.model).ranges[articulation][loop_joint(self.model, joint, articulation)])
+        index = loop_joint(self.model, joint, articulation)
+        return slice(*loops_of(self.model).ranges[articulation][index])
 
     def constraint_index_to_joint(self, index: int, articulation: int = 0) -> int:
         """The loop joint, by its index among those of the articulation, that a row of the constraint belongs to.

@@ -175,7 +175,7 @@ class Variables:
             index = as_index(joint, "joint", self.model.max_joints_per_articulation)
             found = [a for a in chosen if index < names.count[a]]
         if not found:
-            index_of(self.model, "joint", joint, int(chosen[0]))  # says what there is
+            index_of(self.model, "joint", joint, int(chosen[0]) if len(chosen) else 0)  # says what there is
         return np.array(found, dtype=int)
 
     # --------------------------------------------------------------------------------------------------- setters

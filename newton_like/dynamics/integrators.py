@@ -86,8 +86,9 @@ def integrate(
 ) -> None:
     """Advances coordinates, velocities and contact state by a time step.
 
-    Forces between bodies and stiff forces of joints are no part of it but for `contact` and the passive forces of
-    :func:`velocity_rate`, and are all explicit: the step must be short against their time constants.
+    What counts are the forces given, those of `contact`, and the passive ones of :func:`velocity_rate`. All of them are
+    explicit: the step must be short against their time constants (:class:`newton_like.solvers.SolverFeatherstone` is
+    implicit where they are stiff).
 
     ================= ===== =================================== ================================================
     method            order evaluations of the forward dynamics

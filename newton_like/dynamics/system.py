@@ -204,6 +204,8 @@ def velocity_rate(
 ) -> wp.array:
     """Time derivatives of the velocities: forward dynamics with the passive forces of the joints.
 
+    Drives, mimic joints, joints that close loops and the distances of DISTANCE joints play no part.
+
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.

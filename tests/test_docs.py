@@ -112,7 +112,7 @@ def test_readme_opens_with_the_two_commands():
     commands = [line for _, code in blocks(ROOT / "README.md", "bash") for line in code.splitlines() if line.strip()]
     main_job, tests = commands[:2]
     assert 'pip install -e ".[examples]"' in main_job and "python -m examples.quadruped" in main_job
-    assert 'pip install -e ".[test]"' in tests and tests.split("&&")[-1].strip() == ".venv/bin/python -m pytest"
+    assert 'pip install -e ".[test]"' in tests and tests.split("&&")[-1].strip() == ".venv/bin/python -m pytest -n auto --dist loadfile"
 
 
 def test_ci_runs_what_the_readme_says():

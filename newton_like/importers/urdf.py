@@ -167,7 +167,7 @@ def add_urdf(
         self_collisions=as_flag(enable_self_collisions, "enable_self_collisions"),
         own_inertia=not as_flag(ignore_inertial_definitions, "ignore_inertial_definitions"),
         massless_density=density,
-        package_dirs=_folders(package_dirs),
+        package_dirs=folders(package_dirs),
         hull_vertices=hull_vertices,
     )
     robot = parse_robot(read_xml(source, options.package_dirs))
@@ -191,6 +191,7 @@ def add_urdf(
 
 
 def check_base(builder, floating, base_joint, parent_body) -> None:
+    """Refuses arguments of an importer that say in two ways, or wrongly, how the root moves."""
     if base_joint is not None:
         if floating is not None:
             raise ValueError("give floating or base_joint, not both: each says how the root link moves")
@@ -220,7 +221,8 @@ def check_base(builder, floating, base_joint, parent_body) -> None:
             )
 
 
-def _folders(package_dirs) -> tuple[Path, ...]:
+def folders(package_dirs) -> tuple[Path, ...]:
+    """The argument ``package_dirs`` of an importer as paths."""
     if package_dirs is None:
         return ()
     if isinstance(package_dirs, str | os.PathLike):
@@ -232,17 +234,23 @@ def _folders(package_dirs) -> tuple[Path, ...]:
     return tuple(map(Path, folders))
 
 
-def _warn(report: UrdfImport, source: str) -> None:
+def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:
+    """What a report of an import has to say, in one sentence; "" for nothing."""
     parts = []
-    for statement, names in report.remarks.items():
+    for statement, names in remarks.items():
         names = list(dict.fromkeys(names))
         shown = ", ".join(names[:SHOWN_NAMES]) + (
             f", and {len(names) - SHOWN_NAMES} more" if names[SHOWN_NAMES:] else ""
         )
         parts.append(f"{statement} ({len(names)}): {shown}")
-    if report.not_understood:
-        counts = ", ".join(f"{count} {tag}" for tag, count in sorted(report.not_understood.items()))
+    if not_understood:
+        counts = ", ".join(f"{count} {tag}" for tag, count in sorted(not_understood.items()))
         parts.append(f"not understood and left out: {counts}")
-    if parts:
+    return "; ".join(parts)
+
+
+def _warn(report: UrdfImport, source: str) -> None:
+    statement = told(report.remarks, report.not_understood)
+    if statement:
         # The frames between this one and the user's line are add_urdf and builder.add_urdf.
-        warnings.warn(UrdfWarning(f"{source}: " + "; ".join(parts)), stacklevel=4)
+        warnings.warn(UrdfWarning(f"{source}: {statement}"), stacklevel=4)

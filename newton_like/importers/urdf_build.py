@@ -303,12 +303,14 @@ def unchanged_by_errors(builder):
     """Takes back what was added to a builder where an error ends the block."""
     lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
     ends, pairs = list(builder.articulation_end), PairSet(builder.shape_collision_filter_pairs)
+    tendons = list(builder.tendons)
     try:
         yield
     except BaseException:
         for name, length in lengths.items():
             del getattr(builder, name)[length:]
         builder.articulation_end = ends
+        builder.tendons = tendons
         builder.shape_collision_filter_pairs = pairs
         builder._forget_neighbours()
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 
@@ -19,6 +20,7 @@ from newton_like.model.configs import JointDofConfig, ShapeConfig
 from newton_like.model.finalize import finalize
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
+from newton_like.model.tendons import Tendon
 from newton_like.types import Axis, AxisType, BodyFlags
 
 DEFAULT_GRAVITY = -9.81
@@ -37,7 +39,7 @@ _SETTINGS = {
 }
 """How attributes that are no lists are read."""
 
-_OTHER_ATTRIBUTES = ("gravity", "world_label", "world_gravity")
+_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
 
 
 class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
@@ -66,6 +68,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         world_count: number of worlds begun so far.
         world_label: their names.
         world_gravity: their gravity vectors, or ``None`` where the world has that of the builder.
+        tendons: see :meth:`add_tendon`.
     """
 
     JointDofConfig = JointDofConfig
@@ -89,6 +92,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.world_count = 0
         self.world_label: list[str] = []
         self.world_gravity: list[tuple[float, float, float] | None] = []
+        self.tendons: list[Tendon] = []
         self._current_world = -1
         self._forget_neighbours()
 
@@ -333,6 +337,21 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         if len({self.joint_world[joint] for joint in joints}) > 1:
             raise ValueError(f"{what}: its joints are in different worlds")
         return joints
+
+    def add_tendon(self, tendon: Tendon) -> int:
+        """Keeps a tendon as data; solvers refuse models with tendons. Its world becomes the one that is open.
+
+        Returns:
+            Its index in ``tendons``.
+
+        Raises:
+            TypeError, ValueError, IndexError: it is no :class:`Tendon`, or one that cannot be.
+        """
+        if not isinstance(tendon, Tendon):
+            raise TypeError(f"{tendon!r} is no Tendon")
+        tendon.check(self.joint_count, self.shape_count)
+        self.tendons.append(dataclasses.replace(tendon, world=self.current_world))
+        return len(self.tendons) - 1
 
     def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
         """Merges welded bodies; see :func:`newton_like.model.collapse.collapse_fixed_joints`."""

@@ -214,6 +214,17 @@ class WorldMethods:
                 indices = np.asarray(values, dtype=np.int64)
                 copied = np.where(indices >= 0, indices + offsets[:, None], -1).ravel().tolist()
             getattr(self, column.name).extend(copied)
+        for copy, (world, prefix) in enumerate(zip(worlds.tolist(), prefixes, strict=True)):
+            joint, shape = (first[kind] + size[kind] * copy for kind in ("joint", "shape"))
+            self.tendons += [
+                tendon.renumbered(
+                    lambda i, n=joint: i + n,
+                    lambda i, n=shape: i + n,
+                    world=world,
+                    label=_prefixed([tendon.label], [prefix])[0],
+                )
+                for tendon in source.tendons
+            ]
         pairs = source.shape_collision_filter_pairs.to_array().astype(np.int64)
         if len(pairs):
             offsets = first["shape"] + size["shape"] * np.arange(copies)

@@ -169,6 +169,8 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
         elif column.refers is not None:
             values = [remap[column.refers].get(value, -1) for value in values]
         setattr(builder, column.name, values)
+    joint, shape = remap["joint"].__getitem__, remap["shape"].__getitem__
+    builder.tendons = [tendon.renumbered(joint, shape) for tendon in builder.tendons]
     builder._forget_neighbours()
     return remap
 

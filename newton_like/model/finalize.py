@@ -54,6 +54,9 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     _articulations(model, layout, columns)
     _worlds(model, layout, builder, columns)
     _shapes(model, layout, columns, report)
+    for tendon in builder.tendons:
+        tendon.check(builder.joint_count, builder.shape_count)
+    model.tendons = list(builder.tendons)
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
     return model
 

@@ -61,6 +61,7 @@ class Model:
             entities.
         max_joints_per_articulation, max_dofs_per_articulation: largest numbers in any articulation.
         world_label: names of the worlds.
+        tendons: kept as data, a list of :class:`newton_like.model.tendons.Tendon`.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, several times faster, which takes seconds to compile when it is
             first used; ``"auto"`` (the default): specialised on CPUs where a batch has 256 articulations or more. On CPUs the
@@ -76,6 +77,7 @@ class Model:
         self.requires_grad = bool(requires_grad)
         self.up_axis = Axis.Z
         self.evaluator = "auto"
+        self.tendons: list = []
         self.version = 0
 
     @property

@@ -143,6 +143,11 @@ class SolverFeatherstone:
             raise ValueError(
                 f"body '{model.body_label[b]}' (index {b}) is kinematic, which SolverFeatherstone does not do: fix it"
             )
+        if model.tendons:
+            raise ValueError(
+                f"tendon '{model.tendons[0].label}' (index 0): SolverFeatherstone does not act on tendons; clear model.tendons to"
+                " simulate without them"
+            )
         if self.unsupported_contacts == "error":
             pairs = unsupported_pairs(model)
             if len(pairs):

@@ -1,6 +1,6 @@
 """Compiled functions of the dynamics library on Warp's tape: gradients against central differences, in double precision.
 
-The robots are the same in every run, so that their kernels are compiled once; where they are and how they move is not.
+The robots are known ones, so that their kernels are compiled once; where they are and how they move is random.
 """
 
 from types import SimpleNamespace
@@ -10,53 +10,19 @@ import pytest
 import warp as wp
 
 import newton_like.dynamics as dynamics
-from newton_like import JointDofConfig, ModelBuilder
 from newton_like.types import VelRepr
 
+from .support.dynamics_cases import known_robots
 from .support.kinematic_cases import gradient_errors
-from .support.random_trees import random_inertia, random_state, random_transform
+from .support.random_trees import random_state
 
 TOLERANCE = 1e-6
 """Relative to the derivative: truncation of steps of 1e-6, and cancellation of numbers of up to a thousand of their size."""
 
 
-def robot(rng, floating: bool) -> ModelBuilder:
-    """Three or four links: one that floats or slides, and below it a ball joint, a hinge and two axes of a D6 joint."""
-    builder = ModelBuilder()
-
-    def link():
-        mass = rng.uniform(0.5, 2.0)
-        return builder.add_link(mass=mass, com=0.1 * rng.normal(size=3), inertia=random_inertia(rng, mass, 0.4))
-
-    def frames():
-        return {"parent_xform": random_transform(rng, 0.3), "child_xform": random_transform(rng, 0.3)}
-
-    base, arm, hand = link(), link(), link()
-    if floating:
-        joints = [builder.add_joint_free(base)]
-        joints.append(builder.add_joint_ball(base, arm, damping=0.2, **frames()))
-    else:
-        joints = [builder.add_joint_prismatic(-1, base, axis="y", stiffness=3.0, **frames())]
-        axes = [JointDofConfig(axis=a, damping=0.1, armature=0.02) for a in ("x", "z")]
-        joints.append(builder.add_joint_d6(base, arm, angular_axes=axes, **frames()))
-    joints.append(builder.add_joint_revolute(arm, hand, axis="x", armature=0.05, damping=0.1, **frames()))
-    builder.add_articulation(joints)
-    return builder
-
-
 @pytest.fixture(scope="module")
 def model():
-    rng, scene = np.random.default_rng(5), ModelBuilder()
-    robots = [robot(rng, True), robot(rng, False)]
-    for _ in range(2):
-        scene.begin_world()
-        for builder in robots:
-            scene.add_builder(builder)
-        scene.end_world()
-    model = scene.finalize("cpu", dtype=wp.float64, requires_grad=True)
-    # such small robots compile faster one by one
-    model.evaluator = "specialised"
-    return model
+    return known_robots()
 
 
 def start(model, rng) -> list[np.ndarray]:

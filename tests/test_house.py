@@ -17,7 +17,7 @@ FLOORS = {
     2: "importers exporters",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",
     4: "solvers specialise kernels.solvers",
-    5: "articulation multirotor robot ik selection sensors actuators",
+    5: "articulation multirotor robot ik selection sensors actuators interop",
     6: "viewer envs cli __main__",
 }
 

@@ -171,7 +171,12 @@ def declared(extra: str | None = None) -> set[str]:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("newton_like", ()), ("kernels", ()), ("examples", ("examples",)), ("tests", ("test", "peers"))],
+    [
+        ("newton_like", ("torch", "jax")),
+        ("kernels", ()),
+        ("examples", ("examples",)),
+        ("tests", ("test", "peers", "jax")),
+    ],
 )
 def test_what_is_imported_is_declared(folder, extras):
     allowed = declared().union(*(declared(e) for e in extras))

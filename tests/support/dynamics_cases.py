@@ -8,10 +8,11 @@ import numpy as np
 import warp as wp
 from scipy.spatial.transform import Rotation
 
+from newton_like import JointDofConfig, ModelBuilder
 from newton_like.types import VelRepr
 
 from . import reference
-from .random_trees import random_state, random_tree
+from .random_trees import random_inertia, random_state, random_transform, random_tree
 
 STEP = 1e-6
 """Step [s] of central differences."""
@@ -62,6 +63,45 @@ class Case:
             value(reference.displace(self.tree, self.q, self.qd, s * STEP), self.qd + s * STEP * qdd) for s in (1, -1)
         ]
         return (ends[0] - ends[1]) / (2 * STEP)
+
+
+def _known_robot(rng, floating: bool) -> ModelBuilder:
+    """Three links: one that floats, or slides, and below it a ball joint, or two axes of a D6 joint, and a hinge."""
+    builder = ModelBuilder()
+
+    def link():
+        mass = rng.uniform(0.5, 2.0)
+        return builder.add_link(mass=mass, com=0.1 * rng.normal(size=3), inertia=random_inertia(rng, mass, 0.4))
+
+    def frames():
+        return {"parent_xform": random_transform(rng, 0.3), "child_xform": random_transform(rng, 0.3)}
+
+    base, arm, hand = link(), link(), link()
+    if floating:
+        joints = [builder.add_joint_free(base)]
+        joints.append(builder.add_joint_ball(base, arm, damping=0.2, **frames()))
+    else:
+        joints = [builder.add_joint_prismatic(-1, base, axis="y", stiffness=3.0, **frames())]
+        axes = [JointDofConfig(axis=a, damping=0.1, armature=0.02) for a in ("x", "z")]
+        joints.append(builder.add_joint_d6(base, arm, angular_axes=axes, **frames()))
+    joints.append(builder.add_joint_revolute(arm, hand, axis="x", armature=0.05, damping=0.1, **frames()))
+    builder.add_articulation(joints)
+    return builder
+
+
+def known_robots(requires_grad: bool = True):
+    """A float64 model of two small robots in two worlds, the same in every run, so that what is compiled for them is found again."""
+    rng, scene = np.random.default_rng(5), ModelBuilder()
+    robots = [_known_robot(rng, floating) for floating in (True, False)]
+    for _ in range(2):
+        scene.begin_world()
+        for robot in robots:
+            scene.add_builder(robot)
+        scene.end_world()
+    model = scene.finalize("cpu", dtype=wp.float64, requires_grad=requires_grad)
+    # one small robot compiles faster than any robot
+    model.evaluator = "specialised"
+    return model
 
 
 def cases(rng, armature=True):

@@ -1,0 +1,6 @@
+"""Functions of a model as functions of PyTorch and JAX, differentiable there."""
+
+from newton_like.interop.jax_bridge import jax_function
+from newton_like.interop.torch_bridge import torch_function
+
+__all__ = ["jax_function", "torch_function"]

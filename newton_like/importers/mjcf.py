@@ -1,0 +1,232 @@
+"""MJCF models (MuJoCo's XML) into a :class:`newton_like.model.builder.ModelBuilder`."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from newton_like.coercion import as_flag, as_index, as_number
+from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
+from newton_like.geometry.transforms import as_transform, quat_between, transform, transform_multiply
+from newton_like.importers.mjcf_actuators import Actuator
+from newton_like.importers.mjcf_build import Options, SceneBuilder
+from newton_like.importers.mjcf_constraints import Equality, Keyframe
+from newton_like.importers.mjcf_parse import parse_mjcf
+from newton_like.importers.mjcf_source import read_mjcf
+from newton_like.importers.urdf import check_base, folders, told
+from newton_like.importers.urdf_build import unchanged_by_errors
+from newton_like.types import Axis
+
+
+class MjcfWarning(UserWarning):
+    """An MJCF file leaves something open, or holds something that is left out."""
+
+
+@dataclass(frozen=True)
+class MjcfImport:
+    """What :func:`add_mjcf` made of a model.
+
+    Attributes:
+        name: of the model; labels are ``<name>/<body>``, ``<name>/<joint>``, ``<name>/<geom>`` and so on.
+        articulations: indices of the articulations, one for each body of the world with what it carries; trees that
+            equalities tie together share one.
+        links: link index by body name; -1 for the world and what is merged with it.
+        frames: ``(link index, pose of the body's frame in the link)`` by body name.
+        joints: joint index by joint name. Several joints of a body may be one D6 joint.
+        dofs, coords: index of the first dof and of the first coordinate by joint name.
+        shapes: shape index by geom name.
+        sites: shape index by site name.
+        actuators: see :class:`Actuator`: which entry of ``Control`` takes the control of each.
+        equalities: see :class:`Equality`: which joint each became.
+        tendons: names; ``builder.tendons`` has the :class:`newton_like.model.tendons.Tendon` of each.
+        pairs: contact pairs of the file: their attributes, as texts.
+        excludes: pairs of bodies that never touch.
+        keyframes: see :class:`Keyframe`.
+        sensors: kind and attributes of the file's sensors, as texts.
+        option: of ``<option>`` by name (``timestep``, ``integrator``, ...), of its flags by ``"flag <name>"``.
+        remarks: statements about the file with the names they hold for.
+        not_understood: number of things that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+            text by ``tag/text``.
+        unused: number of things that mean nothing to a simulation (``visual``, ``camera``), likewise.
+    """
+
+    name: str
+    articulations: list[int]
+    links: dict[str, int]
+    frames: dict[str, tuple[int, np.ndarray]]
+    joints: dict[str, int]
+    dofs: dict[str, int]
+    coords: dict[str, int]
+    shapes: dict[str, int]
+    sites: dict[str, int]
+    actuators: list[Actuator]
+    equalities: list[Equality]
+    tendons: list[str]
+    pairs: list[dict[str, str]]
+    excludes: list[tuple[str, str]]
+    keyframes: list[Keyframe]
+    sensors: list[tuple[str, dict[str, str]]]
+    option: dict
+    remarks: dict[str, list[str]]
+    not_understood: dict[str, int]
+    unused: dict[str, int]
+
+    @property
+    def timestep(self) -> float:
+        """Time step that the file asks for [s]; MuJoCo's 0.002 where it asks for none."""
+        return self.option["timestep"]
+
+
+def add_mjcf(
+    builder,
+    source,
+    *,
+    xform=None,
+    floating: bool | None = None,
+    base_joint: dict | None = None,
+    parent_body: int = -1,
+    scale: float = 1.0,
+    up_axis=Axis.Z,
+    hide_visuals: bool = False,
+    parse_visuals_as_colliders: bool = False,
+    force_show_colliders: bool = False,
+    enable_self_collisions: bool = False,
+    ignore_inertial_definitions: bool = False,
+    skip_equality_constraints: bool = False,
+    parse_mujoco_options: bool = True,
+    joint_ordering: str | None = "dfs",
+    collapse_fixed_joints: bool = False,
+    keyframe: str | int | None = None,
+    package_dirs=(),
+    mesh_maxhullvert: int | None = None,
+) -> MjcfImport:
+    """Adds the model of an MJCF file to a builder.
+
+    Every body becomes a link with the mass and inertia that MuJoCo's compiler gives it. ``free`` joints become FREE,
+    ``ball`` BALL, ``slide`` PRISMATIC, ``hinge`` REVOLUTE, no joint FIXED. Several joints of a body become one D6 joint
+    where they are slides followed by hinges through one point at right angles; others become a chain of joints with links
+    without mass between them. Coordinates of slides and hinges have MuJoCo's numbers (``ref`` included), those of free and
+    ball joints the order and axes of this engine.
+
+    * Masks, excludes, pairs and the parent rule of the file decide which shapes touch. Shapes that move touch only what
+      does not move, unless ``enable_self_collisions`` is set.
+    * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
+      drives: gains, effort limits, targets for control 0. Others are in the report as data and in a remark.
+    * ``connect`` and ``weld`` become joints that close loops, a linear ``joint`` equality a mimic joint. They are rigid here.
+    * Tendons are added to ``builder.tendons``; solvers refuse models that have some.
+    * Planes are endless, as in MuJoCo. Mocap bodies are welded where they are.
+    * Settings that a file does not name are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
+      ``solref`` of geoms becomes ``time_constant`` and ``damping_ratio``, ``margin`` and ``gap`` keep their meaning.
+    * Gravity that the file names becomes that of the world that is open, or of the builder.
+
+    What is left out ends up in the returned report and in one :class:`MjcfWarning`. Not read are plugins, ``attach``,
+    flexes, skins, composites, builtin meshes, and whatever else is not named here; cameras, lights and ``visual`` mean
+    nothing to a simulation. Global coordinates are refused, as in MuJoCo since 2.3.4.
+
+    Args:
+        builder: a :class:`newton_like.model.builder.ModelBuilder`. An error leaves it as it was.
+        source: path, ``file:`` or ``package:`` URI, or the XML text. Includes, meshes and height fields are read from
+            its folder and below, and from ``package_dirs``; from nowhere else.
+        xform: pose of the file's world in the world, or in ``parent_body``.
+        floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
+        base_joint: another joint for that body: a dictionary of arguments of ``builder.add_joint`` (``joint_type``,
+            ``linear_axes``, ``angular_axes``, ``label``). Its axes are not turned by ``xform``.
+        parent_body: body that carries the model; -1 is the world. The model joins the articulation of that body.
+        scale: factor for all lengths. Masses, forces and gains keep their numbers; inertias grow with its square.
+        up_axis: the axis of the file that points up; it is turned to the builder's up axis.
+        hide_visuals: leave out geoms that touch nothing.
+        parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
+        force_show_colliders: draw collisions of bodies that have visuals too.
+        enable_self_collisions: let shapes that move touch each other where the file lets them. Off by default: the
+            contacts of :class:`SolverFeatherstone` are with static shapes.
+        ignore_inertial_definitions: compute mass and inertia from the geoms, whatever ``<inertial>`` says.
+        skip_equality_constraints: keep equalities as data only.
+        parse_mujoco_options: take over gravity.
+        joint_ordering: order of bodies and joints in a tree: ``"dfs"`` (and ``None``) as in the file, depth first, or
+            ``"bfs"`` breadth first.
+        collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
+        keyframe: name or number of the keyframe whose positions become the initial ones.
+        package_dirs: other folders from which files may be read.
+        mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
+
+    Returns:
+        Indices by name, what is kept as data, and remarks about the file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportFileError: the file is wrong, or something that it needs is missing or outside of the allowed folders; a
+            ``ValueError`` whose message names file, line, element and cure.
+        KeyError: there is no such keyframe.
+        ValueError, TypeError, IndexError: an argument is wrong.
+    """
+    scale = as_number(scale, "scale")
+    if scale <= 0.0:
+        raise ValueError(f"scale {scale:g} must be above 0")
+    hull_vertices = MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert
+    hull_vertices = as_index(hull_vertices, "mesh_maxhullvert", 2**31)
+    if hull_vertices < LEAST_HULL_VERTICES:
+        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
+    parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
+    check_base(builder, floating, base_joint, parent_body)
+    if joint_ordering not in ("dfs", "bfs", None):
+        raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
+    if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):
+        raise TypeError(f"keyframe must be a name or a number, not {keyframe!r}")
+    turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
+    options = Options(
+        root_pose=transform_multiply(as_transform(xform, "xform"), transform(q=turn)),
+        turn=turn,
+        floating=None if floating is None else as_flag(floating, "floating"),
+        base_joint=base_joint,
+        parent_body=parent_body,
+        scale=scale,
+        breadth_first=joint_ordering == "bfs",
+        collapse=as_flag(collapse_fixed_joints, "collapse_fixed_joints"),
+        visuals=not as_flag(hide_visuals, "hide_visuals"),
+        visuals_collide=as_flag(parse_visuals_as_colliders, "parse_visuals_as_colliders"),
+        show_colliders=as_flag(force_show_colliders, "force_show_colliders"),
+        self_collisions=as_flag(enable_self_collisions, "enable_self_collisions"),
+        own_inertia=not as_flag(ignore_inertial_definitions, "ignore_inertial_definitions"),
+        equalities=not as_flag(skip_equality_constraints, "skip_equality_constraints"),
+        apply_gravity=as_flag(parse_mujoco_options, "parse_mujoco_options"),
+        keyframe=int(keyframe) if isinstance(keyframe, np.integer) else keyframe,
+        hull_vertices=hull_vertices,
+    )
+    file = read_mjcf(source, folders(package_dirs))
+    model = parse_mjcf(file)
+    made = SceneBuilder(builder, model, options)
+    with unchanged_by_errors(builder):
+        made.build()
+    findings = model.findings
+    report = MjcfImport(
+        name=model.name,
+        articulations=made.articulations,
+        links=made.bodies,
+        frames=made.frames,
+        joints=made.joints,
+        dofs=made.dofs,
+        coords=made.coords,
+        shapes=made.shapes,
+        sites=made.sites,
+        actuators=made.actuators,
+        equalities=made.equalities,
+        tendons=[record.name for record in made.tendons],
+        pairs=made.pairs,
+        excludes=made.excludes,
+        keyframes=made.keyframes,
+        sensors=[(element.tag, dict(element.attributes)) for element in model.elements["sensor"]],
+        option=dict(model.option),
+        remarks=findings.remarks,
+        not_understood=dict(findings.not_understood),
+        unused=dict(findings.unused),
+    )
+    statement = told(report.remarks, report.not_understood)
+    if statement:
+        # The frames between this one and the user's line are builder.add_mjcf.
+        warnings.warn(MjcfWarning(f"{file.name}: {statement}"), stacklevel=3)
+    return report
+
+
+__all__ = ["Actuator", "Equality", "Keyframe", "MjcfImport", "MjcfWarning", "add_mjcf"]

@@ -1,0 +1,369 @@
+"""Actuators of MJCF as drives of joints, where they are linear; as data else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from newton_like.importers.mjcf_parse import limits
+from newton_like.importers.mjcf_records import Joint, Mjcf
+from newton_like.importers.mjcf_source import MAIN, floats, words
+from newton_like.importers.xml_source import XmlElement
+
+NUMBERS = 10
+"""Parameters of gain, bias and dynamics."""
+
+GAINS = {name: name for name in ("fixed", "affine", "muscle", "user", "dcmotor")}
+BIASES = {name: name for name in ("none", "affine", "muscle", "user", "dcmotor")}
+DYNAMICS = {name: name for name in ("none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor")}
+
+_TARGETS = ("joint", "jointinparent", "tendon", "site", "body", "slidersite")
+_DATA_ONLY = ("muscle", "adhesion", "dcmotor", "pid", "orientation", "plugin")
+_LEAST = 1.0e-15
+
+
+@dataclass
+class Actuator:
+    """One actuator.
+
+    MuJoCo's force is ``gain ctrl + bias[0] + bias[1] length + bias[2] velocity`` within ``forcerange``, times ``gear``.
+
+    Attributes:
+        name: as in the file, or ``actuator_<index>``.
+        kind: tag of its element.
+        transmission: what it acts on: ``joint, jointinparent, tendon, site, body, slidersite``, or "".
+        target: name of that.
+        gear: six factors.
+        gain, bias, dynamics: their types and ten parameters each: ``(type, numbers)``.
+        ctrlrange, forcerange, actrange: limits, or ``None``.
+        drive: the array of ``Control`` that takes its control: ``"joint_target_q"``, ``"joint_target_qd"`` or
+            ``"joint_f"``; ``None`` where no drive of a joint can do what it does.
+        factor, offset: the entry of that array is ``factor * ctrl + offset``, summed over the actuators of a joint.
+        index: of that entry in the array, -1 for none.
+        attributes: of the element and its defaults, as texts.
+    """
+
+    name: str
+    kind: str
+    transmission: str
+    target: str
+    gear: tuple[float, ...]
+    gain: tuple[str, tuple[float, ...]]
+    bias: tuple[str, tuple[float, ...]]
+    dynamics: tuple[str, tuple[float, ...]]
+    ctrlrange: tuple[float, float] | None
+    forcerange: tuple[float, float] | None
+    actrange: tuple[float, float] | None
+    drive: str | None = None
+    factor: float = 0.0
+    offset: float = 0.0
+    index: int = -1
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Drive:
+    """The drive of one joint axis: all its actuators together, ``ke (target_q - q) + kd (target_qd - qd) + f``.
+
+    Attributes:
+        mode: ``POSITION``, ``VELOCITY``, ``POSITION_VELOCITY`` or ``EFFORT``.
+        effort: largest force, or ``None``.
+        target_q, target_qd, force: at control 0, or what is nearest to it in the control range.
+    """
+
+    mode: str
+    ke: float = 0.0
+    kd: float = 0.0
+    effort: float | None = None
+    target_q: float = 0.0
+    target_qd: float = 0.0
+    force: float = 0.0
+
+
+class _State:
+    """What the attributes of an actuator and its defaults add up to."""
+
+    def __init__(self):
+        self.attributes: dict[str, str] = {}
+        self.reset()
+        self.made_by = "general"
+
+    def reset(self) -> None:
+        self.gain, self.bias, self.dynamics = "fixed", "none", "none"
+        self.gainprm = [1.0] + [0.0] * (NUMBERS - 1)
+        self.biasprm = [0.0] * NUMBERS
+        self.dynprm = [1.0] + [0.0] * (NUMBERS - 1)
+
+    def apply(self, element: XmlElement) -> None:
+        """Takes over one element: of defaults, or the actuator itself."""
+        self.attributes.update((k, v) for k, v in element.attributes.items() if k != "class")
+        tag = element.tag
+        if tag == "general":
+            self.gain = words(element, "gaintype", GAINS, self.gain)
+            self.bias = words(element, "biastype", BIASES, self.bias)
+            self.dynamics = words(element, "dyntype", DYNAMICS, self.dynamics)
+            for name, numbers in (("gainprm", self.gainprm), ("biasprm", self.biasprm), ("dynprm", self.dynprm)):
+                given = floats(element, name, NUMBERS, ())
+                numbers[: len(given)] = given
+            return
+        # A shortcut starts from the gains of its own kind or of <general>; those of another kind mean something else.
+        if self.made_by not in ("general", tag):
+            self.reset()
+        self.made_by = tag
+        if tag == "motor":
+            self.reset()
+        elif tag in ("position", "intvelocity"):
+            kp = element.number("kp", self.gainprm[0], low=0.0)
+            self.gain, self.bias = "fixed", "affine"
+            self.gainprm, self.biasprm[:2] = [kp] + [0.0] * (NUMBERS - 1), [0.0, -kp]
+            if "kv" in element.attributes:
+                self.biasprm[2] = -element.number("kv", low=0.0)
+            if "dampratio" in element.attributes:
+                if "kv" in element.attributes:
+                    raise element.error("has both kv and dampratio; keep one")
+                self.biasprm[2] = element.number("dampratio", low=0.0)
+            self.dynamics = "integrator" if tag == "intvelocity" else "none"
+            if tag == "position" and element.number("timeconst", 0.0, low=0.0) > 0.0:
+                self.dynamics, self.dynprm[0] = "filterexact", element.number("timeconst")
+        elif tag == "velocity":
+            kv = element.number("kv", self.gainprm[0], low=0.0)
+            self.reset()
+            self.bias, self.gainprm[0], self.biasprm[2] = "affine", kv, -kv
+        elif tag == "damper":
+            kv = element.number("kv", -self.gainprm[2] if self.gain == "affine" else 0.0, low=0.0)
+            self.reset()
+            self.gain, self.gainprm[0], self.gainprm[2] = "affine", 0.0, -kv
+        elif tag == "cylinder":
+            self.bias, self.dynamics = "affine", "filter"
+            self.dynprm[0] = element.number("timeconst", self.dynprm[0])
+            area = element.number("area", self.gainprm[0])
+            if "diameter" in element.attributes:
+                area = math.pi / 4.0 * element.number("diameter") ** 2
+            self.gainprm[0] = area
+            given = floats(element, "bias", 3, ())
+            self.biasprm[: len(given)] = given
+
+
+def read_actuators(model: Mjcf, inertias) -> list[Actuator]:
+    """Actuators of a model, without what they do to joints.
+
+    Args:
+        model: the model.
+        inertias: called without arguments where a damping ratio needs to know what joints move; see
+            :func:`newton_like.importers.mjcf_mass.joint_inertias`.
+
+    Raises:
+        ImportFileError: an actuator acts on nothing, on several things, or on what is not there.
+    """
+    joints = {joint.name: joint for body in model.bodies for joint in body.joints}
+    names = {
+        "joint": joints,
+        "jointinparent": joints,
+        "tendon": {element.get("name") for element in model.elements["tendon"]},
+        "site": {site.name for site in model.sites},
+        "slidersite": {site.name for site in model.sites},
+        "body": {body.name for body in model.bodies},
+    }
+    result, seen = [], set()
+    for element in copies(
+        model, model.elements["actuator"], {"joint": "joint", "jointinparent": "joint", "site": "site", "body": "body"}
+    ):
+        state = _State()
+        for default in model.actuator_defaults[element.get("class") or MAIN]:
+            state.apply(default)
+        state.apply(element)
+        actuator = _actuator(element, state, names, model, f"actuator_{len(result)}")
+        if actuator.name in seen:
+            raise element.error(f"the actuator {actuator.name!r} is there twice; rename one")
+        seen.add(actuator.name)
+        joint = joints.get(actuator.target) if actuator.transmission.startswith("joint") else None
+        if joint is not None and actuator.kind not in _DATA_ONLY:
+            _damping_ratio(actuator, joint, inertias)
+            if joint.kind in ("hinge", "slide"):
+                _linear(actuator, model)
+        result.append(actuator)
+    return result
+
+
+def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fallback: str) -> Actuator:
+    attributes = state.attributes
+    merged = XmlElement(element.tag, attributes, element.line, element.file)
+    targets = [name for name in _TARGETS if attributes.get(name)]
+    if len(targets) > 1:
+        raise element.error(f"acts on {' and '.join(targets)}; keep one")
+    if not targets and element.tag not in _DATA_ONLY:
+        raise element.error("acts on nothing; add joint='...', tendon='...' or site='...'")
+    transmission = targets[0] if targets else ""
+    target = attributes.get(transmission, "")
+    if targets and target not in names[transmission]:
+        shown = ", ".join(sorted(map(str, names[transmission]))[:8]) or "none"
+        raise element.error(f"acts on the unknown {transmission} {target!r}; there are: {shown}")
+    gear = floats(merged, "gear", 6, (1.0,))
+    auto = model.compiler.autolimits
+    ctrlrange = limits(merged, "ctrlrange", "ctrllimited", auto)
+    inherit = merged.number("inheritrange", 0.0, low=0.0)
+    if inherit > 0.0 and transmission == "joint" and ctrlrange is None:
+        joint = next(joint for body in model.bodies for joint in body.joints if joint.name == target)
+        if joint.range is None:
+            raise element.error(f"inherits the range of joint {target!r}, which has none; drop inheritrange")
+        middle, half = 0.5 * sum(joint.range), 0.5 * inherit * (joint.range[1] - joint.range[0])
+        ctrlrange = (middle - half, middle + half)
+    return Actuator(
+        name=element.get("name") or fallback,
+        kind=element.tag,
+        transmission=transmission,
+        target=target,
+        gear=(*gear, *(0.0,) * (6 - len(gear))),
+        gain=(state.gain, tuple(state.gainprm)),
+        bias=(state.bias, tuple(state.biasprm)),
+        dynamics=(state.dynamics, tuple(state.dynprm)),
+        ctrlrange=ctrlrange,
+        forcerange=limits(merged, "forcerange", "forcelimited", auto),
+        actrange=limits(merged, "actrange", "actlimited", auto),
+        attributes=dict(attributes),
+    )
+
+
+def _damping_ratio(actuator: Actuator, joint: Joint, inertias) -> None:
+    """A positive third bias of a position servo is a damping ratio: ``kv = 2 ratio sqrt(kp m)`` with the inertia it moves."""
+    kp, (kind, bias) = actuator.gain[1][0], actuator.bias
+    if kind != "affine" or actuator.gain[0] != "fixed" or kp != -bias[1] or bias[2] <= 0.0:
+        return
+    gear = actuator.gear[0]
+    if joint.kind not in ("hinge", "slide") or gear * gear < _LEAST:
+        return
+    mass = inertias()[id(joint)]["felt"] / gear**2
+    actuator.bias = (kind, (*bias[:2], -2.0 * bias[2] * math.sqrt(kp * mass), *bias[3:]))
+
+
+def _linear(actuator: Actuator, model: Mjcf) -> None:
+    """Finds the drive that does what an actuator of a hinge or slide does."""
+    (gain, gainprm), (bias, biasprm) = actuator.gain, actuator.bias
+    gear = actuator.gear[0]
+    if gain != "fixed" or bias not in ("none", "affine") or gear == 0.0:
+        return
+    if actuator.dynamics[0] not in ("none", "integrator", "filter", "filterexact"):
+        return
+    k = gainprm[0]
+    b0, b1, b2 = biasprm[:3] if bias == "affine" else (0.0, 0.0, 0.0)
+    if b1 > 0.0 or b2 > 0.0:
+        return
+    if actuator.dynamics[0] != "none":
+        model.findings.remark(
+            "actuators have an activation of their own, which is not computed: their controls are activations here",
+            actuator.name,
+        )
+    if b1 < 0.0:
+        actuator.drive, scale = "joint_target_q", -1.0 / (b1 * gear)
+    elif b2 < 0.0:
+        actuator.drive, scale = "joint_target_qd", -1.0 / (b2 * gear)
+    else:
+        actuator.drive, scale = "joint_f", gear
+    actuator.factor, actuator.offset = scale * k, scale * b0
+
+
+def drives_of(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf) -> dict[str, Drive]:
+    """The drives of joints, by the names of joints; factors and offsets of actuators that share one become their parts."""
+    groups: dict[str, list[Actuator]] = {}
+    for actuator in actuators:
+        if actuator.drive is None:
+            what = "only as data, and do nothing"
+            model.findings.remark(
+                f"actuators that no drive of a joint can do are kept {what}", f"{actuator.name} ({actuator.kind})"
+            )
+        else:
+            groups.setdefault(actuator.target, []).append(actuator)
+    return {name: _joined(name, group, joints[name], model) for name, group in groups.items()}
+
+
+def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf) -> Drive:
+    used = {actuator.drive for actuator in group}
+    position, velocity = "joint_target_q" in used, "joint_target_qd" in used
+    drive = Drive(
+        "POSITION_VELOCITY"
+        if position and velocity
+        else "POSITION"
+        if position
+        else "VELOCITY"
+        if velocity
+        else "EFFORT"
+    )
+    stiffness = {id(a): -a.bias[1][1] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
+    damping = {id(a): -a.bias[1][2] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
+    drive.ke, drive.kd = sum(stiffness.values()), sum(damping.values())
+    efforts = []
+    for actuator in group:
+        ctrl = min(max(0.0, actuator.ctrlrange[0]), actuator.ctrlrange[1]) if actuator.ctrlrange else 0.0
+        if actuator.drive == "joint_target_q":
+            share = stiffness[id(actuator)] / drive.ke
+        elif actuator.drive == "joint_target_qd":
+            share = damping[id(actuator)] / drive.kd
+        else:
+            share = 1.0
+        actuator.factor, actuator.offset = share * actuator.factor, share * actuator.offset
+        value = actuator.factor * ctrl + actuator.offset
+        if actuator.drive == "joint_target_q":
+            drive.target_q += value
+        elif actuator.drive == "joint_target_qd":
+            drive.target_qd += value
+        else:
+            drive.force += value
+        efforts.append(_effort(actuator, model))
+    if len(group) > 1:
+        model.findings.remark("joints have several actuators, which became one drive", name)
+    if None not in efforts:
+        drive.effort = sum(efforts)
+    if joint.effort is not None:
+        low, high = joint.effort
+        if low != -high:
+            model.findings.remark("force limits are not symmetric; the larger one holds both ways", name)
+        most = max(abs(low), abs(high))
+        drive.effort = most if drive.effort is None else min(drive.effort, most)
+    return drive
+
+
+def _effort(actuator: Actuator, model: Mjcf) -> float | None:
+    gear = abs(actuator.gear[0])
+    if actuator.forcerange is not None:
+        low, high = actuator.forcerange
+        if low != -high:
+            model.findings.remark("force limits are not symmetric; the larger one holds both ways", actuator.name)
+        return gear * max(abs(low), abs(high))
+    if actuator.drive == "joint_f" and actuator.ctrlrange is not None:
+        return max(abs(actuator.factor * ctrl + actuator.offset) for ctrl in actuator.ctrlrange)
+    return None
+
+
+def copies(model: Mjcf, elements: list[XmlElement], references: dict[str, str]) -> list[XmlElement]:
+    """Elements, those repeated that refer to what ``<replicate>`` made copies of.
+
+    Args:
+        model: the model.
+        elements: of one section.
+        references: kind of what an attribute names, by attribute.
+
+    Raises:
+        ImportFileError: an element refers to things that have other copies.
+    """
+    result = []
+    for element in elements:
+        endings: list[str] | None = None
+        for part in (element, *element.children):
+            for attribute, kind in references.items():
+                found = model.replicas.get((kind, part.attributes.get(attribute, "")))
+                if found is not None and endings is not None and found != endings:
+                    raise element.error("refers to things of different replicas; write it out for each of them")
+                endings = endings if found is None else found
+        result += [element] if endings is None else [_ended(element, model, references, ending) for ending in endings]
+    return result
+
+
+def _ended(element: XmlElement, model: Mjcf, references: dict[str, str], ending: str) -> XmlElement:
+    attributes = dict(element.attributes)
+    for attribute, kind in references.items():
+        if (kind, attributes.get(attribute, "")) in model.replicas:
+            attributes[attribute] += ending
+    if attributes.get("name"):
+        attributes["name"] += ending
+    children = [_ended(child, model, references, ending) for child in element.children]
+    return XmlElement(element.tag, attributes, element.line, element.file, children, element.texts)

@@ -1,0 +1,606 @@
+"""Calls of the model builder that make a parsed MJCF model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    as_transform,
+    quat_from_axis_angle,
+    quat_inverse,
+    quat_rotate,
+    transform,
+    transform_inverse,
+    transform_multiply,
+)
+from newton_like.importers.mjcf_actuators import drives_of, read_actuators
+from newton_like.importers.mjcf_assets import Assets
+from newton_like.importers.mjcf_constraints import (
+    Equality,
+    Names,
+    read_contacts,
+    read_equalities,
+    read_keyframes,
+    read_tendons,
+)
+from newton_like.importers.mjcf_mass import SOLIDS, fill_masses, fit_to_mesh, joint_inertias
+from newton_like.importers.mjcf_records import Joint, Mjcf
+from newton_like.importers.mjcf_shapes import ShapeBuilder
+from newton_like.importers.mjcf_trees import find_hosts, order_of, share_joints
+from newton_like.importers.urdf_build import articulation_of
+from newton_like.importers.xml_source import ImportFileError
+from newton_like.model.tendons import Tendon
+from newton_like.types import MAXVAL, JointTargetMode, JointType
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user of :func:`newton_like.importers.mjcf.add_mjcf` asks for; its arguments under plainer names."""
+
+    root_pose: np.ndarray
+    turn: np.ndarray
+    floating: bool | None
+    base_joint: dict | None
+    parent_body: int
+    scale: float
+    breadth_first: bool
+    collapse: bool
+    visuals: bool
+    visuals_collide: bool
+    show_colliders: bool
+    self_collisions: bool
+    own_inertia: bool
+    equalities: bool
+    apply_gravity: bool
+    keyframe: str | int | None
+    hull_vertices: int
+
+
+class SceneBuilder:
+    """Makes one model. All that the file can be wrong in is found by the constructor, which does not touch the builder.
+
+    Attributes:
+        bodies: link index by body name, -1 for the world.
+        frames: ``(link index, pose in the link)`` by body name.
+        joints: joint index by joint name.
+        dofs, coords: first dof and first coordinate by joint name.
+        articulations: indices of the articulations.
+        actuators, equalities, tendons, keyframes, pairs, excludes: what the file has of these.
+    """
+
+    def __init__(self, builder, model: Mjcf, options: Options):
+        self.builder, self.model, self.options = builder, model, options
+        if options.visuals and model.compiler.discardvisual:
+            self.options = options = replace(options, visuals=False)
+        if not options.own_inertia:
+            model.compiler.inertiafromgeom = True
+        names = Names(model)
+        self.equalities = read_equalities(model, names)
+        self.tendons = read_tendons(model, names)
+        self.pairs, self.excludes = read_contacts(model, names)
+        self.keyframes = read_keyframes(model)
+        self._key = self._chosen_key()
+        assets = Assets(model, options.hull_vertices)
+        paired = {pair[name] for pair in self.pairs for name in ("geom1", "geom2")}
+        for i, geom in enumerate(model.geoms):
+            if geom.mesh and geom.kind in SOLIDS:
+                model.geoms[i] = fit_to_mesh(geom, assets, model.compiler.fitaabb)
+        fill_masses(model, assets)
+        self._inertias = None
+        self._set_springs()
+        self.actuators = read_actuators(model, self._felt)
+        self._drives = drives_of(self.actuators, names.tables["joint"], model)
+        self._names = names
+        self._shapes = ShapeBuilder(builder, model, assets, options, paired)
+        self._load(assets)
+        self._followers = self._find_followers()
+        self._static_pose = model.world_poses()
+        merge = options.collapse or model.compiler.fusestatic
+        self._hosts = find_hosts(model, merge, model.compiler.fusestatic)
+        self._trees = order_of(model, self._hosts, self._ties(), options.breadth_first)
+        self._roots = [tree[0] for tree in self._trees]
+        self._base = self._find_base()
+        self.bodies: dict[str, int] = {"world": options.parent_body}
+        self.frames: dict[str, tuple[int, np.ndarray]] = {}
+        self.joints: dict[str, int] = {}
+        self.dofs: dict[str, int] = {}
+        self.coords: dict[str, int] = {}
+        self.articulations: list[int] = []
+
+    # ------------------------------------------------------------------------------------------- before building
+
+    def _felt(self) -> dict:
+        if self._inertias is None:
+            self._inertias = joint_inertias(self.model)
+        return self._inertias
+
+    def _set_springs(self) -> None:
+        """Stiffness and damping of joints that name a time constant and a damping ratio."""
+        for body in self.model.bodies:
+            for joint in body.joints:
+                if joint.springdamper is None:
+                    continue
+                inertia = self._felt()[id(joint)]["free"]
+                time, ratio = joint.springdamper
+                joint.given["stiffness"] = inertia / (time * ratio) ** 2
+                joint.given["damping"] = 2.0 * inertia / time
+
+    def _load(self, assets: Assets) -> None:
+        """Loads what shapes need, and drops geoms whose looks are missing."""
+        kept = []
+        for geom in self.model.geoms:
+            try:
+                if self._shapes.wanted(geom) and geom.kind == "mesh":
+                    assets.mesh(geom.mesh)
+                elif geom.kind == "hfield":
+                    assets.hfield(geom.hfield)
+            except ImportFileError:
+                if not self._shapes.is_visual(geom) or self.options.visuals_collide:
+                    raise
+                self.model.findings.remark("visual meshes are missing or unreadable and left out", geom.mesh)
+                continue
+            if geom.kind == "sdf":
+                self.model.findings.remark("geoms of type sdf are left out", geom.name)
+            elif self._shapes.wanted(geom):
+                kept.append(geom)
+        self.model.geoms = kept
+
+    def _chosen_key(self):
+        wanted = self.options.keyframe
+        if wanted is None:
+            return None
+        for index, key in enumerate(self.keyframes):
+            if wanted == key.name or (isinstance(wanted, int) and wanted == index):
+                if key.qpos is None:
+                    raise ValueError(f"keyframe {wanted!r} has no qpos; name another")
+                return key
+        shown = ", ".join(repr(key.name) for key in self.keyframes[:8]) or "none"
+        raise KeyError(f"no keyframe is called {wanted!r}; there are: {shown}")
+
+    def _find_followers(self) -> dict[str, tuple[str, float, float, Equality]]:
+        """By joint that follows another: the leader, ``c0`` and ``c1`` of ``q = c0 + c1 q_leader``."""
+        joints, findings = self._names.tables["joint"], self.model.findings
+        found: dict[str, tuple] = {}
+        for equality in self.equalities:
+            if equality.kind != "joint":
+                continue
+            reason = None
+            if not equality.active or not self.options.equalities:
+                continue
+            if not equality.second or any(equality.polycoef[2:]):
+                reason = "joint equalities that are no linear law between two joints are only data"
+            elif equality.first in found:
+                reason = "joints follow two others; the first one counts"
+            if reason:
+                findings.remark(reason, equality.name)
+                continue
+            c0, c1 = equality.polycoef[:2]
+            offset = joints[equality.first].ref + c0 - c1 * joints[equality.second].ref
+            found[equality.first] = (equality.second, offset, c1, equality)
+        # Followers of followers follow the joint at the end of the chain.
+        for name in list(found):
+            leader, offset, factor, equality = found[name]
+            seen = {name}
+            while leader in found and leader not in seen:
+                seen.add(leader)
+                leader, more, times, _ = found[leader]
+                offset, factor = offset + factor * more, factor * times
+            if leader in seen:
+                findings.remark("joints follow each other in a circle; the law is only data", name)
+                del found[name]
+                continue
+            found[name] = (leader, offset, factor, equality)
+        return found
+
+    def _body_of(self, equality: Equality, which: str) -> tuple[int, np.ndarray]:
+        """Body of one side of a connect or weld, and the pose of what is tied in it."""
+        name = getattr(equality, which)
+        if equality.on_sites:
+            site = self._names.tables["site"][name]
+            return site.body, site.pose
+        index = next((i for i, body in enumerate(self.model.bodies) if body.name == name), 0) if name else 0
+        return index, IDENTITY
+
+    def _ties(self) -> list[tuple[int, int]]:
+        """Pairs of bodies that must be in one articulation."""
+        owner = {joint.name: i for i, body in enumerate(self.model.bodies) for joint in body.joints}
+        ties = [(owner[name], owner[leader]) for name, (leader, *_) in self._followers.items()]
+        if self.options.equalities:
+            for equality in self.equalities:
+                if equality.kind in ("connect", "weld") and equality.active:
+                    ties.append((self._body_of(equality, "first")[0], self._body_of(equality, "second")[0]))
+        if self.options.parent_body >= 0:
+            roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0]
+            ties += [(roots[0], root) for root in roots[1:]]
+        return ties
+
+    def _find_base(self) -> int:
+        """The body whose joint the user replaces, or -1."""
+        if self.options.floating is None and self.options.base_joint is None:
+            return -1
+        roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0 and self._hosts.body[i] == i]
+        what = "floating" if self.options.base_joint is None else "base_joint"
+        if len(roots) != 1:
+            raise ValueError(
+                f"{what} says how the root body moves, but the file has {len(roots)} bodies in the world; leave {what} out"
+            )
+        kinds = [joint.kind for joint in self.model.bodies[roots[0]].joints]
+        if kinds not in ([], ["free"]):
+            raise ValueError(
+                f"{what} says how the root body {self.model.bodies[roots[0]].name!r} moves, but it has joints "
+                f"({', '.join(kinds)}) in the file; leave {what} out"
+            )
+        return roots[0]
+
+    # ------------------------------------------------------------------------------------------- building
+
+    def build(self) -> None:
+        """Calls the builder: bodies, joints, shapes, articulations, loops, tendons, forbidden collisions."""
+        scale = self.options.scale
+        self._world_pose = self.options.root_pose
+        if self.options.parent_body >= 0:
+            carrier = as_transform(self.builder.body_q[self.options.parent_body])
+            self._world_pose = transform_multiply(carrier, self._world_pose)
+        self._links: dict[int, int] = {0: self.options.parent_body}
+        for tree in self._trees:
+            first = self.builder.joint_count
+            for body in tree:
+                self._add_body(body)
+            self._add_articulation(list(range(first, self.builder.joint_count)), tree[0])
+        for index, body in enumerate(self.model.bodies):
+            host, pose = self._hosts.place(index, IDENTITY)
+            self.frames[body.name] = (self._links[host], self._in_link(host, pose))
+            self.bodies[body.name] = self._links[host]
+        for geom in self.model.geoms:
+            host, pose = self._hosts.place(geom.body, geom.pose)
+            in_world = transform_multiply(self._static_pose[geom.body], geom.pose)
+            in_world = transform_multiply(self._world_pose, _scaled(in_world, scale))
+            self._shapes.add_geom(geom, self._links[host], self._in_link(host, pose), in_world)
+        for site in self.model.sites:
+            host, pose = self._hosts.place(site.body, site.pose)
+            self._shapes.add_site(site, self._links[host], self._in_link(host, pose))
+        self.shapes, self.sites = self._shapes.shapes, self._shapes.sites
+        self._shapes.filter_pairs(self.pairs, self.excludes)
+        self._add_mimics()
+        self._add_loops()
+        self._add_tendons()
+        self._bind_actuators()
+        self._remark_rest()
+        for key in self.keyframes:
+            if key.qpos is not None:
+                key.joint_q = self._joint_q(key.qpos)
+        if self._key is not None:
+            for coordinate, value in self._key.joint_q.items():
+                self.builder.joint_q[coordinate] = value
+        self._set_gravity()
+
+    def _in_link(self, host: int, pose: np.ndarray) -> np.ndarray:
+        """A pose in a body in metres of the model, in its link; the world's link is the world or ``parent_body``."""
+        pose = _scaled(pose, self.options.scale)
+        return transform_multiply(self.options.root_pose, pose) if host == 0 else pose
+
+    def _label(self, name: str) -> str:
+        return f"{self.model.name}/{name}"
+
+    def _add_link(self, body: int, label: str, real: bool) -> int:
+        record, scale = self.model.bodies[body], self.options.scale
+        pose = transform_multiply(self._world_pose, _scaled(self._static_pose[body], scale))
+        if not real:
+            return self.builder.add_link(xform=pose, label=label, lock_inertia=True)
+        return self.builder.add_link(
+            xform=pose,
+            mass=record.mass,
+            com=scale * np.asarray(record.com),
+            inertia=scale**2 * np.asarray(record.inertia),
+            label=label,
+            lock_inertia=True,
+        )
+
+    def _add_body(self, index: int) -> None:
+        body, builder = self.model.bodies[index], self.builder
+        host, pose = self._hosts.place(body.parent, body.pose)
+        parent, anchor = self._links[host], self._in_link(host, pose)
+        if index == self._base:
+            self._links[index] = self._add_link(index, self._label(body.name), True)
+            self._add_base(parent, self._links[index], anchor, body)
+            return
+        if not body.joints:
+            link = self._links[index] = self._add_link(index, self._label(body.name), True)
+            builder.add_joint_fixed(
+                parent, link, parent_xform=anchor, label=self._label(f"{body.name}_weld"), collision_filter_parent=False
+            )
+            if body.mocap:
+                self.model.findings.remark("mocap bodies are welded where the file places them", body.name)
+            return
+        alone = {id(self._names.tables["joint"][name]) for name in self._followers}
+        alone |= {id(self._names.tables["joint"][leader]) for leader, *_ in self._followers.values()}
+        groups = share_joints(body.joints, alone)
+        for number, group in enumerate(groups):
+            last = number == len(groups) - 1
+            label = body.name if last else f"{body.name}/{'+'.join(joint.name for joint in group)}"
+            link = self._add_link(index, self._label(label), last)
+            self._add_joints(group, parent, link, anchor)
+            parent, anchor = link, IDENTITY
+        self._links[index] = link
+
+    def _add_base(self, parent: int, link: int, anchor: np.ndarray, body) -> None:
+        """The joint of the root body that the user asks for in place of the file's."""
+        options, builder = self.options, self.builder
+        if options.base_joint is not None:
+            # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
+            settings = {
+                "label": self._label("base_joint"),
+                "parent_xform": transform(anchor[:3]),
+                "child_xform": transform(q=quat_inverse(anchor[3:])),
+                **options.base_joint,
+            }
+            builder.add_joint(settings.pop("joint_type"), parent, link, **settings)
+        elif options.floating:
+            name = body.joints[0].name if body.joints else "floating_base"
+            joint = builder.add_joint_free(link, parent=parent, label=self._label(name))
+            if body.joints:
+                self._remember(body.joints[0], joint, 0)
+        else:
+            builder.add_joint_fixed(parent, link, parent_xform=anchor, label=self._label("fixed_base"))
+
+    def _remember(self, joint: Joint, index: int, number: int) -> None:
+        self.joints[joint.name] = index
+        self.dofs[joint.name] = self.builder.joint_qd_start[index] + number
+        self.coords[joint.name] = self.builder.joint_q_start[index] + number
+
+    def _add_joints(self, group: list[Joint], parent: int, link: int, anchor: np.ndarray) -> None:
+        """One joint of the engine for one or several of the file."""
+        builder, scale = self.builder, self.options.scale
+        label = self._label("+".join(joint.name for joint in group))
+        common = {"label": label, "collision_filter_parent": False}
+        kind = group[0].kind
+        if kind == "free":
+            linear, angular = self._six(group[0])
+            index = builder.add_joint(JointType.FREE, parent, link, linear_axes=linear, angular_axes=angular, **common)
+            self._remember(group[0], index, 0)
+            return
+        place = scale * next((joint.pos for joint in group if joint.kind != "slide"), group[0].pos)
+        if kind == "ball":
+            if group[0].range is not None:
+                self.model.findings.remark("limits of ball joints are not enforced", group[0].name)
+            index = builder.add_joint_ball(
+                parent,
+                link,
+                parent_xform=transform_multiply(anchor, transform(place)),
+                child_xform=transform(place),
+                **self._passive(group[0]),
+                **common,
+            )
+            self._remember(group[0], index, 0)
+            return
+        slides = [joint for joint in group if joint.kind == "slide"]
+        hinges = [joint for joint in group if joint.kind == "hinge"]
+        back = place - scale * sum((joint.ref * joint.axis for joint in slides), np.zeros(3))
+        child = transform(place)
+        if hinges and hinges[-1].ref != 0.0:
+            child = transform(place, quat_from_axis_angle(hinges[-1].axis, hinges[-1].ref))
+        common |= {"parent_xform": transform_multiply(anchor, transform(back)), "child_xform": child}
+        axes = {
+            "linear_axes": [self._dof(joint) for joint in slides],
+            "angular_axes": [self._dof(joint) for joint in hinges],
+        }
+        if len(group) > 1:
+            index = builder.add_joint_d6(parent, link, **axes, **common)
+        else:
+            kind = JointType.PRISMATIC if slides else JointType.REVOLUTE
+            index = builder.add_joint(kind, parent, link, **axes, **common)
+        for number, joint in enumerate(slides + hinges):
+            self._remember(joint, index, number)
+            if joint.name in self._drives:
+                builder.joint_f[self.dofs[joint.name]] = self._drives[joint.name].force
+            builder.joint_q[builder.joint_q_start[index] + number] = joint.ref * (
+                scale if joint.kind == "slide" else 1.0
+            )
+
+    def _passive(self, joint: Joint) -> dict:
+        """Settings that every kind of joint has, as far as the file names them."""
+        return dict(joint.given)
+
+    def _six(self, joint: Joint):
+        """Axes of a free joint."""
+        given = {name: value for name, value in joint.given.items() if name != "stiffness"}
+        if any(joint.given.values()):
+            self.model.findings.remark(
+                "free joints have armature, damping or friction: it acts on the centre of mass, not the frame's origin",
+                joint.name,
+            )
+        if joint.given.get("stiffness"):
+            self.model.findings.remark("springs of free joints are left out", joint.name)
+        if not any(given.values()):
+            return None, None
+        make = self.builder.JointDofConfig.create_unlimited
+        both = [[make(axis).copy(**given) for axis in ("x", "y", "z")] for _ in range(2)]
+        return tuple(both)
+
+    def _dof(self, joint: Joint):
+        """Settings of one axis: those of the file, and the builder's defaults for the rest."""
+        unit = self.options.scale if joint.kind == "slide" else 1.0
+        default = self.builder.default_joint_cfg
+        settings = {
+            "axis": tuple(joint.axis.tolist()),
+            "limit_lower": -MAXVAL,
+            "limit_upper": MAXVAL,
+            **self._passive(joint),
+        }
+        if joint.range is not None:
+            settings.update(limit_lower=unit * joint.range[0], limit_upper=unit * joint.range[1])
+        if "stiffness" in joint.given:
+            settings["rest_q"] = unit * joint.springref
+        drive = self._drives.get(joint.name)
+        if drive is None:
+            if joint.effort is not None:
+                settings["effort_limit"] = max(map(abs, joint.effort))
+            return default.copy(**settings)
+        settings |= {
+            "actuator_mode": JointTargetMode[drive.mode],
+            "target_ke": drive.ke,
+            "target_kd": drive.kd,
+            "target_q": unit * drive.target_q,
+            "target_qd": unit * drive.target_qd,
+        }
+        if drive.effort is not None:
+            settings["effort_limit"] = min(drive.effort, MAXVAL)
+        return default.copy(**settings)
+
+    def _add_articulation(self, joints: list[int], root: int) -> None:
+        builder = self.builder
+        if self.options.parent_body >= 0:
+            articulation = articulation_of(builder, self.options.parent_body)
+            builder.extend_articulation(articulation, joints)
+        else:
+            articulation = builder.add_articulation(joints, label=self._label(self.model.bodies[root].name))
+        self.articulations.append(articulation)
+
+    def _add_mimics(self) -> None:
+        joints = self._names.tables["joint"]
+        for name, (leader, offset, factor, equality) in self._followers.items():
+            unit, leader_unit = (self.options.scale if joints[n].kind == "slide" else 1.0 for n in (name, leader))
+            self.builder.set_joint_mimic(
+                self.joints[name], self.joints[leader], coeffs=(unit * offset, factor * unit / leader_unit)
+            )
+            equality.joint = self.joints[name]
+
+    def _add_loops(self) -> None:
+        """Joints that close loops, for connects and welds."""
+        findings = self.model.findings
+        for equality in self.equalities:
+            if equality.kind == "distance":
+                findings.remark("distances between geoms are only data", equality.name)
+            if not equality.active:
+                findings.remark("equalities that are not active are only data", equality.name)
+                continue
+            if equality.kind not in ("connect", "weld") or not self.options.equalities:
+                continue
+            (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
+            if not equality.on_sites:
+                relative = equality.relpose
+                if relative is None:
+                    relative = transform_multiply(
+                        transform_inverse(self._static_pose[first]), self._static_pose[second]
+                    )
+                if equality.kind == "weld":
+                    at_second = transform(equality.anchor)
+                    at_first = transform_multiply(relative, at_second)
+                else:
+                    at_first = transform(equality.anchor)
+                    at_second = transform_multiply(transform_inverse(relative), at_first)
+            (first, at_first), (second, at_second) = (
+                self._hosts.place(first, at_first),
+                self._hosts.place(second, at_second),
+            )
+            ends = [
+                (self._links[first], self._in_link(first, at_first)),
+                (self._links[second], self._in_link(second, at_second)),
+            ]
+            if first == second or ends[0][0] == ends[1][0]:
+                findings.remark("equalities tie bodies that are one body here, and are left out", equality.name)
+                continue
+            if ends[1][0] < 0:
+                ends.reverse()
+            (parent, x_p), (child, x_c) = ends
+            add = self.builder.add_joint_ball if equality.kind == "connect" else self.builder.add_joint_fixed
+            equality.joint = add(
+                parent,
+                child,
+                parent_xform=x_p,
+                child_xform=x_c,
+                label=self._label(equality.name),
+                collision_filter_parent=False,
+            )
+
+    def _add_tendons(self) -> None:
+        for record in self.tendons:
+            joints = tuple(
+                (self.joints[name], self.dofs[name] - self.builder.joint_qd_start[self.joints[name]], factor)
+                for name, factor in record.joints
+            )
+            path = []
+            for kind, *rest in record.path:
+                if kind == "site":
+                    path.append(("site", self.sites[rest[0]]))
+                elif kind == "geom":
+                    path.append(("geom", self.shapes.get(rest[0], -1), self.sites[rest[1]] if rest[1] else -1))
+                else:
+                    path.append(("pulley", rest[0]))
+            tendon = Tendon(label=self._label(record.name), joints=joints, path=tuple(path), **record.values)
+            self.builder.add_tendon(tendon)
+        if self.tendons:
+            self.model.findings.remark(
+                "tendons are kept as data; solvers refuse models with tendons", ", ".join(r.name for r in self.tendons)
+            )
+
+    def _bind_actuators(self) -> None:
+        joints, scale = self._names.tables["joint"], self.options.scale
+        for actuator in self.actuators:
+            if actuator.drive is None or actuator.target not in self.dofs:
+                continue
+            table = self.coords if actuator.drive == "joint_target_q" else self.dofs
+            actuator.index = table[actuator.target]
+            if actuator.drive != "joint_f" and joints[actuator.target].kind == "slide":
+                actuator.factor, actuator.offset = scale * actuator.factor, scale * actuator.offset
+
+    def _remark_rest(self) -> None:
+        for pair in self.pairs:
+            settings = set(pair) - {"geom1", "geom2", "name", "class"}
+            if settings:
+                self.model.findings.remark(
+                    "contact pairs have settings of their own; those of the geoms act",
+                    f"{pair['geom1']}-{pair['geom2']} ({', '.join(sorted(settings))})",
+                )
+
+    def _joint_q(self, qpos) -> dict[int, float]:
+        """Coordinates of the builder, by index, of MuJoCo's."""
+        result, at, scale = {}, 0, self.options.scale
+        for body in self.model.bodies:
+            for joint in body.joints:
+                count = {"free": 7, "ball": 4}.get(joint.kind, 1)
+                values, at = np.array(qpos[at : at + count]), at + count
+                if joint.name not in self.coords:
+                    continue
+                if joint.kind == "free":
+                    pose = transform(scale * values[:3], _quaternion(values[3:]))
+                    pose = transform_multiply(self.options.root_pose, pose)
+                    values = pose
+                elif joint.kind == "ball":
+                    values = _quaternion(values)
+                elif joint.kind == "slide":
+                    values = scale * values
+                start = self.coords[joint.name]
+                result |= {start + i: float(value) for i, value in enumerate(values)}
+        return result
+
+    def _set_gravity(self) -> None:
+        option = self.model.option
+        if not self.options.apply_gravity:
+            return
+        gravity = option.get("gravity")
+        if option.get("flag gravity") is False:
+            gravity = (0.0, 0.0, 0.0)
+        if gravity is None:
+            return
+        vector = tuple(quat_rotate(self.options.turn, np.array(gravity)).tolist())
+        builder = self.builder
+        if builder.current_world >= 0:
+            builder.world_gravity[builder.current_world] = vector
+        else:
+            builder.gravity = vector
+
+
+def _scaled(pose: np.ndarray, scale: float) -> np.ndarray:
+    return pose if scale == 1.0 else transform(scale * pose[:3], pose[3:])
+
+
+def _quaternion(wxyz: np.ndarray) -> np.ndarray:
+    """Quaternion x y z w of unit length of one w x y z; no turn for zeros, as in MuJoCo."""
+    length = np.linalg.norm(wxyz)
+    if length == 0.0:
+        return np.array([0.0, 0.0, 0.0, 1.0])
+    return np.roll(wxyz / length, -1)

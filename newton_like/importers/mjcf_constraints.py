@@ -1,0 +1,266 @@
+"""Equality constraints, tendons, contact pairs and keyframes of MJCF, with names resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.geometry.transforms import transform
+from newton_like.importers.mjcf_actuators import copies
+from newton_like.importers.mjcf_parse import BOOL, limits
+from newton_like.importers.mjcf_pose import unit
+from newton_like.importers.mjcf_records import Joint, Mjcf
+from newton_like.importers.mjcf_source import floats, words
+from newton_like.importers.xml_source import XmlElement
+
+
+@dataclass
+class Equality:
+    """An equality constraint.
+
+    Attributes:
+        name: as in the file, or ``equality_<index>``.
+        kind: ``connect``, ``weld``, ``joint`` or ``distance``.
+        active: whether it acts at the start.
+        first, second: names of the bodies, sites or joints it ties; "" for the world or none.
+        on_sites: whether these are sites.
+        anchor: point that stays together [m]: of a connect in the first body, of a weld in the second.
+        relpose: pose of the second body in the first that a weld keeps, or ``None`` for that at the start.
+        polycoef: five coefficients of ``q1 - ref1 = sum of c_i (q2 - ref2)^i``.
+        joint: index of the joint that it became: one that closes a loop, or the follower; -1 where it is only data.
+        attributes: of the element and its defaults, as texts (``solref``, ``solimp``, ...).
+    """
+
+    name: str
+    kind: str
+    active: bool
+    first: str
+    second: str
+    on_sites: bool = False
+    anchor: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    relpose: np.ndarray | None = None
+    polycoef: tuple[float, ...] = (0.0, 1.0, 0.0, 0.0, 0.0)
+    joint: int = -1
+    attributes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Keyframe:
+    """A state that the file stores.
+
+    Attributes:
+        name: as in the file, or ``key_<index>``.
+        time: [s].
+        qpos, qvel, act, ctrl, mpos, mquat: in MuJoCo's order and conventions; ``None`` where the file gives none.
+        joint_q: what ``qpos`` is in the builder: coordinate by index in ``builder.joint_q``.
+    """
+
+    name: str
+    time: float = 0.0
+    qpos: tuple[float, ...] | None = None
+    qvel: tuple[float, ...] | None = None
+    act: tuple[float, ...] | None = None
+    ctrl: tuple[float, ...] | None = None
+    mpos: tuple[float, ...] | None = None
+    mquat: tuple[float, ...] | None = None
+    joint_q: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass
+class TendonRecord:
+    """A tendon with names; :class:`newton_like.model.tendons.Tendon` has indices in their place.
+
+    Attributes:
+        joints: ``(joint name, coefficient)`` of a fixed tendon.
+        path: ``("site", name)``, ``("geom", name, name of the site beside it or "")``, ``("pulley", divisor)``.
+        values: the other arguments of a :class:`Tendon`.
+    """
+
+    name: str
+    joints: list[tuple[str, float]]
+    path: list[tuple]
+    values: dict
+
+
+class Names:
+    """What a model has, by kind and name.
+
+    Attributes:
+        tables: record by name, by kind.
+    """
+
+    def __init__(self, model: Mjcf):
+        self.tables = {
+            "body": {body.name: body for body in model.bodies},
+            "joint": {joint.name: joint for body in model.bodies for joint in body.joints},
+            "geom": {geom.name: geom for geom in model.geoms},
+            "site": {site.name: site for site in model.sites},
+        }
+
+    def need(self, element: XmlElement, attribute: str, kind: str, optional: bool = False) -> str:
+        """A name in an attribute that exists; "" where an optional one is missing.
+
+        Raises:
+            ImportFileError: it does not.
+        """
+        name = element.get(attribute, "").strip()
+        if not name and optional:
+            return ""
+        name = name or element.need_text(attribute)
+        if name not in self.tables[kind]:
+            shown = ", ".join(sorted(self.tables[kind])[:8]) or "none"
+            raise element.error(f"{attribute}={name!r}: there is no {kind} of that name; there are: {shown}")
+        return name
+
+
+_REFERENCES = {
+    "equality": {
+        "body1": "body",
+        "body2": "body",
+        "site1": "site",
+        "site2": "site",
+        "joint1": "joint",
+        "joint2": "joint",
+    },
+    "tendon": {"joint": "joint", "site": "site", "geom": "geom", "sidesite": "site"},
+    "contact": {"body1": "body", "body2": "body", "geom1": "geom", "geom2": "geom"},
+}
+
+
+def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
+    """Equality constraints of a model.
+
+    Raises:
+        ImportFileError: one of them ties what is not there, or a joint that has several coordinates.
+    """
+    result = []
+    for element in copies(model, model.elements["equality"], _REFERENCES["equality"]):
+        if element.tag not in ("connect", "weld", "joint", "distance"):
+            continue
+        name = element.get("name") or f"equality_{len(result)}"
+        equality = Equality(name, element.tag, words(element, "active", BOOL, True), "", "")
+        equality.attributes = dict(element.attributes)
+        if element.tag == "joint":
+            equality.first = names.need(element, "joint1", "joint")
+            equality.second = names.need(element, "joint2", "joint", optional=True)
+            for tied in (equality.first, equality.second):
+                if tied and names.tables["joint"][tied].kind not in ("hinge", "slide"):
+                    raise element.error(f"joint {tied!r} is no hinge or slide; only those are tied to each other")
+            given = floats(element, "polycoef", 5, ())
+            equality.polycoef = (*given, *equality.polycoef[len(given) :])
+        elif element.tag == "distance":
+            equality.first = names.need(element, "geom1", "geom")
+            equality.second = names.need(element, "geom2", "geom", optional=True)
+        elif element.get("site1") or element.get("site2"):
+            equality.on_sites = True
+            equality.first = names.need(element, "site1", "site")
+            equality.second = names.need(element, "site2", "site")
+        else:
+            equality.first = names.need(element, "body1", "body")
+            equality.second = names.need(element, "body2", "body", optional=True)
+            default = (0.0, 0.0, 0.0) if element.tag == "weld" else None
+            equality.anchor = np.array(element.numbers("anchor", 3, default))
+            pose = element.numbers("relpose", 7, (0.0,) * 7)
+            if any(pose[3:]):
+                equality.relpose = transform(pose[:3], unit(element, "relpose", [*pose[4:], pose[3]]))
+        if equality.first == equality.second and element.tag != "distance":
+            raise element.error(f"ties {equality.first!r} to itself; name two")
+        result.append(equality)
+    return result
+
+
+def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
+    """Tendons of a model.
+
+    Raises:
+        ImportFileError: a tendon is empty, or runs over what is not there.
+    """
+    result, seen = [], set()
+    for element in copies(model, model.elements["tendon"], _REFERENCES["tendon"]):
+        name = element.get("name") or f"tendon_{len(result)}"
+        if name in seen:
+            raise element.error(f"the tendon {name!r} is there twice; rename one")
+        seen.add(name)
+        joints, path = [], []
+        for child in element.children:
+            if element.tag == "fixed" and child.tag == "joint":
+                joint = names.need(child, "joint", "joint")
+                if names.tables["joint"][joint].kind not in ("hinge", "slide"):
+                    raise child.error(f"joint {joint!r} is no hinge or slide; only those pull a tendon")
+                joints.append((joint, child.number("coef")))
+            elif child.tag == "site":
+                path.append(("site", names.need(child, "site", "site")))
+            elif child.tag == "geom":
+                path.append(("geom", names.need(child, "geom", "geom"), names.need(child, "sidesite", "site", True)))
+            elif child.tag == "pulley":
+                divisor = child.number("divisor")
+                if divisor <= 0.0:
+                    raise child.error(f"divisor={divisor:g} must be above 0")
+                path.append(("pulley", divisor))
+        if not joints and not path:
+            raise element.error("a tendon needs joints or sites; add some")
+        auto = model.compiler.autolimits
+        values = {"limits": limits(element, "range", "limited", auto)}
+        values["effort"] = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)
+        given = (
+            ("stiffness", "stiffness"),
+            ("damping", "damping"),
+            ("friction", "frictionloss"),
+            ("armature", "armature"),
+        )
+        for ours, theirs in given:
+            numbers = floats(element, theirs, 3, (0.0,))
+            if numbers[0] < 0.0:
+                raise element.error(f"{theirs}={element.attributes[theirs]!r} must be at least 0")
+            values[ours] = numbers[0]
+        rest = floats(element, "springlength", 2)
+        if rest is not None and rest[0] >= 0.0:
+            values["rest_length"] = (rest[0], max(rest))
+        result.append(TendonRecord(name, joints, path, values))
+    return result
+
+
+def read_contacts(model: Mjcf, names: Names) -> tuple[list[dict], list[tuple[str, str]]]:
+    """Pairs of geoms that may touch whatever else says (their attributes, as texts), and pairs of bodies that never touch.
+
+    Raises:
+        ImportFileError: one of them is not there.
+    """
+    pairs, excludes = [], []
+    for element in copies(model, model.elements["contact"], _REFERENCES["contact"]):
+        if element.tag == "pair":
+            for attribute in ("geom1", "geom2"):
+                names.need(element, attribute, "geom")
+            pairs.append(dict(element.attributes))
+        else:
+            excludes.append((names.need(element, "body1", "body"), names.need(element, "body2", "body")))
+    return pairs, excludes
+
+
+def read_keyframes(model: Mjcf) -> list[Keyframe]:
+    """Keyframes of a model.
+
+    Raises:
+        ImportFileError: a list has another length than the model.
+    """
+    joints: list[Joint] = [joint for body in model.bodies for joint in body.joints]
+    count = {
+        "qpos": sum({"free": 7, "ball": 4}.get(joint.kind, 1) for joint in joints),
+        "qvel": sum(joint.dofs for joint in joints),
+        "mpos": 3 * sum(body.mocap for body in model.bodies),
+        "mquat": 4 * sum(body.mocap for body in model.bodies),
+    }
+    result = []
+    for element in model.elements["keyframe"]:
+        key = Keyframe(element.get("name") or f"key_{len(result)}", element.number("time", 0.0))
+        for name in ("qpos", "qvel", "act", "ctrl", "mpos", "mquat"):
+            text = element.get(name)
+            if text is None:
+                continue
+            length = len(text.split())
+            if name in count and length != count[name]:
+                raise element.error(f"{name} has {length} numbers, but the model {count[name]}; correct the keyframe")
+            setattr(key, name, element.numbers(name, length) if length else ())
+        result.append(key)
+    return result

@@ -1,0 +1,457 @@
+"""Reads MJCF into plain records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    quat_rotate,
+    quat_to_matrix,
+    transform,
+    transform_multiply,
+    transform_point,
+)
+from newton_like.importers.mjcf_pose import between, direction, pose_of, quat_from_euler
+from newton_like.importers.mjcf_records import Body, Compiler, Geom, Joint, Mjcf, Site
+from newton_like.importers.mjcf_source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
+from newton_like.importers.mjcf_tables import ACTUATORS, TABLES
+from newton_like.importers.xml_source import XmlElement
+
+BOOL = {"true": True, "false": False}
+AUTO = {"auto": None, **BOOL}
+SWITCH = {"enable": True, "disable": False}
+
+_SIZES = {
+    "sphere": 1,
+    "capsule": 2,
+    "cylinder": 2,
+    "ellipsoid": 3,
+    "box": 3,
+    "plane": 0,
+    "hfield": 0,
+    "mesh": 0,
+    "sdf": 0,
+}
+"""Kinds of geoms, and how many of their sizes must be above zero."""
+
+_GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where children of a body, frame or replica are.
+
+    Attributes:
+        body: index of their body.
+        pose: of the frames and replicas around them, in the body.
+        childclass: class of elements that name none.
+        ending: what replicas append to names.
+    """
+
+    body: int
+    pose: np.ndarray
+    childclass: str = MAIN
+    ending: str = ""
+
+
+def parse_mjcf(source: MjcfSource) -> Mjcf:
+    """Reads a model.
+
+    Raises:
+        ImportFileError: the file says what cannot be.
+    """
+    return _Parser(source).model
+
+
+class _Parser:
+    def __init__(self, source: MjcfSource):
+        root = source.root
+        findings = Findings()
+        findings.check_all(root, TABLES)
+        self.model = Mjcf(source, root.get("model", "").strip() or "mujoco", _compiler(root, findings), findings)
+        self.defaults = Defaults()
+        for element in root.all("default"):
+            self.defaults.read(element, ACTUATORS.__contains__)
+        self.model.actuator_defaults = self.defaults.actuators
+        self.model.option = _option(root)
+        self._colors: dict[str, tuple] = {}
+        self._names: set[tuple[str, str]] = set()
+        self._made = 0
+        self._assets(root)
+        self._worldbody(root)
+        self._lists(root)
+
+    # ------------------------------------------------------------------------------------------- assets and lists
+
+    def _assets(self, root: XmlElement) -> None:
+        for assets in root.all("asset"):
+            for child in assets.children:
+                element = self.defaults.apply(child)
+                if child.tag == "material":
+                    color = floats(element, "rgba", 4, (1.0, 1.0, 1.0, 1.0), least=4)
+                    self._colors[self._name(element, "material", required=True)] = color
+                elif child.tag in ("mesh", "hfield"):
+                    table = self.model.meshes if child.tag == "mesh" else self.model.hfields
+                    name = element.get("name") or _stem(element.get("file", ""))
+                    if not name:
+                        raise element.error("has neither a name nor a file; add name='...'")
+                    if name in table:
+                        raise element.error(f"the {child.tag} {name!r} is defined twice; rename one")
+                    table[name] = element
+
+    def _lists(self, root: XmlElement) -> None:
+        for section in ("contact", "equality", "tendon", "actuator", "sensor", "keyframe"):
+            entries = self.model.elements.setdefault(section, [])
+            for group in root.all(section):
+                for child in group.children:
+                    if child.tag not in TABLES.elements[section]:
+                        continue
+                    if section in ("sensor", "keyframe"):
+                        entries.append(child)
+                    elif section == "actuator":
+                        self.defaults.check(child.get("class") or MAIN, child)
+                        entries.append(child)
+                    else:
+                        tag = section if section in ("equality", "tendon") else child.tag
+                        entries.append(self._apply_as(child, tag))
+
+    def _apply_as(self, element: XmlElement, tag: str) -> XmlElement:
+        """An element with the defaults that another tag stands for."""
+        stand_in = XmlElement(tag, element.attributes, element.line, element.file)
+        return replace(element, attributes=self.defaults.apply(stand_in).attributes)
+
+    # ------------------------------------------------------------------------------------------- bodies
+
+    def _worldbody(self, root: XmlElement) -> None:
+        worlds = list(root.all("worldbody"))
+        element = worlds[0] if worlds else root
+        self.model.bodies.append(Body("world", -1, IDENTITY, element))
+        self._names.add(("body", "world"))
+        for world in worlds:
+            self._children(world, _Place(0, IDENTITY))
+        if len(self.model.bodies) == 1 and not self.model.geoms and not self.model.sites:
+            raise root.error("has no <worldbody> with bodies, geoms or sites; there is nothing to import")
+        order = np.argsort([geom.body for geom in self.model.geoms], kind="stable")
+        self.model.geoms = [self.model.geoms[i] for i in order]
+
+    def _children(self, element: XmlElement, place: _Place) -> None:
+        for child in element.children:
+            self._made += 1
+            if self._made > MAX_ELEMENTS:
+                raise child.error(
+                    f"the model has more than {MAX_ELEMENTS} elements with its replicas; lower the counts"
+                )
+            if child.tag == "frame":
+                pose = transform_multiply(place.pose, pose_of(child, self.model.compiler))
+                self._children(child, replace(place, pose=pose, childclass=self._childclass(child, place)))
+            elif child.tag == "replicate":
+                self._replicate(child, place)
+            elif child.tag == "body":
+                self._body(child, place)
+            elif child.tag == "geom":
+                self._geom(self.defaults.apply(child, place.childclass), place)
+            elif child.tag == "site":
+                self._site(self.defaults.apply(child, place.childclass), place)
+            elif child.tag in ("joint", "freejoint", "inertial"):
+                if place.body == 0:
+                    # The table leaves them out of <worldbody>, but frames there may hold them.
+                    raise child.error("stands in the world, which does not move; put it into a <body>")
+                if child.tag == "inertial":
+                    self._inertial(child, place)
+                else:
+                    self._joint(self.defaults.apply(child, place.childclass), place)
+
+    def _childclass(self, element: XmlElement, place: _Place) -> str:
+        name = element.get("childclass")
+        return self.defaults.check(name, element) if name else place.childclass
+
+    def _replicate(self, element: XmlElement, place: _Place) -> None:
+        count = whole(element, "count", -1, low=0)
+        if count < 0:
+            raise element.error("has no attribute 'count'; add count='...'")
+        if count > MAX_ELEMENTS:
+            raise element.error(f"count={count} is above {MAX_ELEMENTS}; lower it")
+        offset = element.numbers("offset", 3, (0.0, 0.0, 0.0))
+        turn = quat_from_euler(element.numbers("euler", 3, (0.0, 0.0, 0.0)), self.model.compiler)
+        step, pose = transform(offset, turn), place.pose
+        separator, digits = element.get("sep", ""), len(str(count))
+        inside = replace(place, childclass=self._childclass(element, place))
+        for index in range(count):
+            ending = f"{separator}{index:0{digits}d}{place.ending}"
+            self._children(element, replace(inside, pose=pose, ending=ending))
+            pose = transform_multiply(pose, step)
+
+    def _name(self, element: XmlElement, kind: str, ending: str = "", *, required: bool = False) -> str:
+        """Name of an element, remembered; "" for none."""
+        plain = element.get("name", "")
+        if not plain:
+            if required:
+                raise element.error("has no name; add name='...'")
+            return ""
+        name = plain + ending
+        if (kind, name) in self._names:
+            raise element.error(f"the {kind} {name!r} is there twice; rename one")
+        self._names.add((kind, name))
+        if ending:
+            self.model.replicas.setdefault((kind, plain), []).append(ending)
+        return name
+
+    def _body(self, element: XmlElement, place: _Place) -> None:
+        index = len(self.model.bodies)
+        pose = transform_multiply(place.pose, pose_of(element, self.model.compiler))
+        name = self._name(element, "body", place.ending) or f"body_{index}"
+        mocap = words(element, "mocap", BOOL, False)
+        if mocap and place.body != 0:
+            raise element.error("only bodies of the world may be mocap bodies; move it there, or drop mocap")
+        self.model.bodies.append(Body(name, place.body, pose, element, mocap))
+        self._children(element, _Place(index, IDENTITY, self._childclass(element, place), place.ending))
+        body = self.model.bodies[index]
+        kinds = [joint.kind for joint in body.joints]
+        if mocap and kinds:
+            raise element.error("a mocap body has no joints; drop mocap or the joints")
+        if "free" in kinds and (len(kinds) > 1 or place.body != 0):
+            raise element.error("a free joint must be the only joint of a body of the world; use other joints here")
+        turns = [kind for kind in kinds if kind in ("hinge", "ball")]
+        if sum({"hinge": 1, "ball": 3}.get(kind, 0) for kind in turns) > 3 or kinds.count("slide") > 3:
+            raise element.error("has more than three joints that turn or three that slide; space has three of each")
+        if "gravcomp" in element.attributes and element.number("gravcomp") != 0.0:
+            self.model.findings.remark("bodies whose gravity is compensated: it is not here", name)
+
+    def _inertial(self, element: XmlElement, place: _Place) -> None:
+        body = self.model.bodies[place.body]
+        if body.inertial is not None:
+            raise element.error(f"body {body.name!r} has two <inertial> elements; keep one")
+        element.need_text("pos")
+        mass = element.number("mass", low=0.0)
+        pose = transform_multiply(place.pose, pose_of(element, self.model.compiler))
+        rotation = quat_to_matrix(pose[3:])
+        if "fullinertia" in element.attributes:
+            if any(
+                name in element.attributes for name in ("quat", "axisangle", "xyaxes", "zaxis", "euler", "diaginertia")
+            ):
+                raise element.error("fullinertia says how it is turned itself; drop the orientation and diaginertia")
+            xx, yy, zz, xy, xz, yz = element.numbers("fullinertia", 6)
+            inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        else:
+            inertia = np.diag(element.numbers("diaginertia", 3, (0.0, 0.0, 0.0)))
+        inertia = rotation @ inertia @ rotation.T
+        body.inertial = (mass, pose[:3].copy(), 0.5 * (inertia + inertia.T))
+
+    # ------------------------------------------------------------------------------------------- joints
+
+    def _joint(self, element: XmlElement, place: _Place) -> None:
+        kinds = {name: name for name in ("free", "ball", "slide", "hinge")}
+        kind = "free" if element.tag == "freejoint" else words(element, "type", kinds, "hinge")
+        body = self.model.bodies[place.body]
+        name = self._name(element, "joint", place.ending) or f"{body.name}_joint" + (
+            f"_{len(body.joints)}" if body.joints else ""
+        )
+        pos = transform_point(place.pose, element.numbers("pos", 3, (0.0, 0.0, 0.0)))
+        axis = direction(element, "axis", element.numbers("axis", 3, (0.0, 0.0, 1.0)))
+        joint = Joint(name, kind, pos, quat_rotate(place.pose[3:], axis), element)
+        body.joints.append(joint)
+        if element.tag == "freejoint":
+            if element.get("align", "auto").strip() == "true":
+                self.model.findings.remark(
+                    "free joints are to align their bodies' frames, which stay as in the file", name
+                )
+            return
+        unit = self.model.compiler.angle if kind in ("hinge", "ball") else float
+        if kind in ("hinge", "slide"):
+            joint.ref = unit(element.number("ref", 0.0))
+            joint.springref = unit(element.number("springref", 0.0))
+        for ours, theirs in (
+            ("armature", "armature"),
+            ("friction", "frictionloss"),
+            ("damping", "damping"),
+            ("stiffness", "stiffness"),
+        ):
+            numbers = floats(element, theirs, 3)
+            if numbers is None:
+                continue
+            if numbers[0] < 0.0:
+                raise element.error(f"{theirs}={element.attributes[theirs]!r} must be at least 0")
+            joint.given[ours] = numbers[0]
+            if any(numbers[1:]):
+                self.model.findings.remark("dampers and springs of joints are not linear; their linear part acts", name)
+        damper = floats(element, "springdamper", 2, least=2)
+        if damper is not None and min(damper) > 0.0:
+            joint.springdamper = damper
+        joint.range = self._limits(element, "range", "limited", unit, ordered=kind != "ball")
+        joint.effort = self._limits(element, "actuatorfrcrange", "actuatorfrclimited", float)
+        if kind == "free" and joint.range is not None:
+            raise element.error("a free joint has no limits; drop range and limited")
+
+    def _limits(self, element: XmlElement, name: str, flag: str, unit, ordered: bool = True):
+        return limits(element, name, flag, self.model.compiler.autolimits, unit, ordered)
+
+    # ------------------------------------------------------------------------------------------- geoms and sites
+
+    def _geom(self, element: XmlElement, place: _Place) -> None:
+        kind = words(element, "type", {name: name for name in _SIZES}, "sphere")
+        mesh, hfield = element.get("mesh"), element.get("hfield")
+        if kind in ("mesh", "sdf") and not mesh:
+            raise element.error(f"a geom of type {kind!r} needs a mesh; add mesh='...'")
+        if kind == "hfield" and not hfield:
+            raise element.error("a geom of type 'hfield' needs a height field; add hfield='...'")
+        for name, table in ((mesh, self.model.meshes), (hfield, self.model.hfields)):
+            if name and name not in table:
+                shown = ", ".join(sorted(table)[:8]) or "none"
+                raise element.error(f"unknown asset {name!r}; there are: {shown}")
+        name = self._name(element, "geom", place.ending) or f"geom_{len(self.model.geoms)}"
+        laid = between(element)
+        if laid is not None and kind not in ("capsule", "cylinder", "box", "ellipsoid"):
+            raise element.error(f"fromto is for capsules, cylinders, boxes and ellipsoids, not for type {kind!r}")
+        size = floats(element, "size", 3, (0.0, 0.0, 0.0))
+        size = (*size, 0.0, 0.0)[:3]
+        pose = pose_of(element, self.model.compiler)
+        if laid is not None:
+            pose, half = laid
+            size = (size[0], half, 0.0) if kind in ("capsule", "cylinder") else (size[0], size[0], half)
+        fits = bool(mesh) and kind not in ("mesh", "sdf")
+        for i in range(0 if fits else _SIZES[kind]):
+            if size[i] <= 0.0:
+                raise element.error(f"size {i} of a {kind} must be above 0 [m], not {size[i]:g}")
+        density = element.number("density", 1000.0, low=0.0)
+        geom = Geom(
+            name,
+            kind,
+            transform_multiply(place.pose, pose),
+            size,
+            element,
+            place.body,
+            mass=element.number("mass", low=0.0) if "mass" in element.attributes else None,
+            density=density,
+            shell=words(element, "shellinertia", BOOL, False),
+            group=whole(element, "group", 0),
+            contact=self._contact(element),
+            color=floats(element, "rgba", 4, least=4),
+            mesh=mesh or None,
+            hfield=hfield or None,
+        )
+        if geom.shell and kind == "mesh":
+            raise element.error("shellinertia is not for meshes; write inertia='shell' in the <mesh>")
+        if geom.color is None and element.get("material"):
+            if element.get("material") not in self._colors:
+                raise element.error(f"unknown material {element.get('material')!r}; add it to <asset>")
+            geom.color = self._colors[element.get("material")]
+        if geom.color is not None:
+            geom.color = tuple(min(max(part, 0.0), 1.0) for part in geom.color)
+        self.model.geoms.append(geom)
+
+    def _contact(self, element: XmlElement) -> dict:
+        contact = {name: whole(element, name, 1) for name in ("contype", "conaffinity")}
+        contact["condim"] = whole(element, "condim", 3)
+        if contact["condim"] not in (1, 3, 4, 6):
+            raise element.error(f"condim={contact['condim']} must be 1, 3, 4 or 6")
+        if "friction" in element.attributes:
+            given = floats(element, "friction", 3)
+            if min(given) < 0.0:
+                raise element.error(f"friction={element.attributes['friction']!r} must be at least 0")
+            contact["friction"] = (*given, *(1.0, 0.005, 0.0001)[len(given) :])
+        if "solref" in element.attributes:
+            contact["solref"] = floats(element, "solref", 2)
+        for name in ("margin", "gap"):
+            if name in element.attributes:
+                contact[name] = element.number(name, low=0.0)
+        return contact
+
+    def _site(self, element: XmlElement, place: _Place) -> None:
+        kinds = {name: name for name in ("sphere", "capsule", "cylinder", "ellipsoid", "box")}
+        kind = words(element, "type", kinds, "sphere")
+        size = floats(element, "size", 3, (0.005, 0.005, 0.005))
+        size = tuple(abs(value) or 0.005 for value in (*size, *(0.005, 0.005, 0.005)[len(size) :]))
+        laid = between(element)
+        pose = pose_of(element, self.model.compiler)
+        if laid is not None:
+            if kind == "sphere":
+                raise element.error("fromto is for capsules, cylinders, boxes and ellipsoids, not for type 'sphere'")
+            pose, half = laid
+            size = (size[0], half, size[2]) if kind in ("capsule", "cylinder") else (size[0], size[0], half)
+        name = self._name(element, "site", place.ending) or f"site_{len(self.model.sites)}"
+        self.model.sites.append(Site(name, kind, transform_multiply(place.pose, pose), size, element, place.body))
+
+
+def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=float, ordered: bool = True):
+    """Limits of an attribute where they hold, or ``None``.
+
+    Raises:
+        ImportFileError: they are missing, the wrong way round, or it is open whether they hold.
+    """
+    limited = words(element, flag, AUTO)
+    numbers = floats(element, name, 2, least=2)
+    if limited is None:
+        limited = numbers is not None and numbers[0] < numbers[1]
+        if limited and not autolimits:
+            raise element.error(f"has {name} but not {flag}; add {flag}='true', or drop autolimits='false'")
+    if not limited:
+        return None
+    if numbers is None:
+        raise element.error(f"has {flag}='true' but no {name}; add {name}='...'")
+    if not numbers[0] < numbers[1]:
+        raise element.error(f"{name}={element.attributes[name]!r}: the first number must be below the second")
+    return unit(numbers[0]), unit(numbers[1])
+
+
+def _stem(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1].rsplit(".", 1)[0]
+
+
+def _compiler(root: XmlElement, findings: Findings) -> Compiler:
+    result = Compiler()
+    for element in root.all("compiler"):
+        if element.get("coordinate", "local").strip() != "local":
+            raise element.error(
+                "coordinate='global' is not read; load and save the model in MuJoCo 2.3.3 or older, which turns it to local"
+            )
+        result.degree = words(element, "angle", {"degree": True, "radian": False}, result.degree)
+        sequence = element.get("eulerseq", result.eulerseq).strip()
+        if len(sequence) != 3 or sequence.lower().strip("xyz"):
+            raise element.error(f"eulerseq={sequence!r} must be three of the letters x y z X Y Z")
+        result.eulerseq = sequence
+        for name in ("assetdir", "meshdir"):
+            if name in element.attributes:
+                result.meshdir = element.attributes[name]
+        for name in ("autolimits", "strippath", "balanceinertia", "fusestatic", "discardvisual", "fitaabb"):
+            setattr(result, name, words(element, name, BOOL, getattr(result, name)))
+        result.inertiafromgeom = words(element, "inertiafromgeom", AUTO, result.inertiafromgeom)
+        result.inertiagrouprange = floats(element, "inertiagrouprange", 2, result.inertiagrouprange, least=2)
+        for name in ("boundmass", "boundinertia"):
+            setattr(result, name, element.number(name, getattr(result, name), low=0.0))
+        result.settotalmass = element.number("settotalmass", result.settotalmass)
+        if element.get("alignfree", "false").strip() == "true":
+            findings.remark("free joints are to align their bodies' frames, which stay as in the file", "alignfree")
+    return result
+
+
+def _option(root: XmlElement) -> dict:
+    """Values of ``<option>``: numbers where they are numbers, texts else; and of its flags, true or false."""
+    result: dict = {"timestep": 0.002}
+    for element in root.all("option"):
+        for name, text in element.attributes.items():
+            if name == "gravity":
+                result[name] = element.numbers(name, 3)
+            elif name == "timestep":
+                result[name] = element.number(name)
+                if result[name] <= 0.0:
+                    raise element.error(f"timestep={text!r} must be above 0 [s]")
+            else:
+                result[name] = _value(text)
+        for flag in element.all("flag"):
+            for name in flag.attributes:
+                result[f"flag {name}"] = words(flag, name, SWITCH)
+    return result
+
+
+def _value(text: str):
+    try:
+        numbers = tuple(float(part) for part in text.split())
+    except ValueError:
+        return text
+    if not numbers or not all(map(math.isfinite, numbers)):
+        return text
+    return numbers[0] if len(numbers) == 1 else numbers

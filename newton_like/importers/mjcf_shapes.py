@@ -1,0 +1,190 @@
+"""Geoms and sites of MJCF as shapes, and which of them touch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.importers.mjcf_assets import Assets
+from newton_like.importers.mjcf_mass import SOLIDS
+from newton_like.importers.mjcf_records import Geom, Mjcf, Site
+
+MANY = 2000
+"""From so many moving shapes on, a collision group keeps them apart in place of a list of pairs, which grows with the square."""
+
+ROWS = 512
+"""Shapes whose pairs are looked at together."""
+
+
+class ShapeBuilder:
+    """Makes the shapes of a model.
+
+    Attributes:
+        shapes: shape index by geom name.
+        sites: shape index by site name.
+    """
+
+    def __init__(self, builder, model: Mjcf, assets: Assets, options, paired: set[str]):
+        self.builder, self.model, self.assets, self.options = builder, model, assets, options
+        self._paired = paired
+        self.shapes: dict[str, int] = {}
+        self.sites: dict[str, int] = {}
+        self._made: list[tuple[Geom, int]] = []
+        self._has_visual = {geom.body for geom in model.geoms if self.is_visual(geom)}
+        self.weld = weld_groups(model)
+        self._group = None
+        moving = sum(self.weld[geom.body] > 0 and self._collides(geom) for geom in model.geoms)
+        if moving >= MANY and not options.self_collisions:
+            self._group = -2 - builder.shape_count
+
+    def is_visual(self, geom: Geom) -> bool:
+        """Whether a geom is there to be seen only."""
+        return geom.masks == (0, 0) and geom.name not in self._paired
+
+    def wanted(self, geom: Geom) -> bool:
+        """Whether a geom becomes a shape."""
+        if geom.kind == "sdf":
+            return False
+        if self.options.visuals_collide:
+            return self.is_visual(geom) or geom.kind in ("plane", "hfield")
+        return self.options.visuals or not self.is_visual(geom)
+
+    def _collides(self, geom: Geom) -> bool:
+        if self.model.option.get("flag contact") is False:
+            return False
+        return self.wanted(geom) and (self.options.visuals_collide or not self.is_visual(geom))
+
+    def add_geom(self, geom: Geom, body: int, pose: np.ndarray, world_pose: np.ndarray) -> None:
+        """Adds one geom.
+
+        Args:
+            geom: the geom.
+            body: link that carries it, -1 for the world.
+            pose: of the geom in that link [m of the model].
+            world_pose: of the geom in the world, for planes and height fields, which only the world carries.
+        """
+        builder, scale = self.builder, self.options.scale
+        size = tuple(scale * part for part in geom.size)
+        settings = {
+            "xform": pose,
+            "cfg": self._config(geom),
+            "label": f"{self.model.name}/{geom.name}",
+            "color": None if geom.color is None else geom.color[:3],
+            "opacity": None if geom.color is None else geom.color[3],
+        }
+        if geom.kind in ("plane", "hfield") and body >= 0:
+            if self.weld[geom.body] > 0:
+                raise geom.element.error(f"a {geom.kind} must be on a body that does not move; put it into the world")
+            if self.options.parent_body >= 0:
+                raise geom.element.error(
+                    f"a {geom.kind} cannot be on parent_body; leave parent_body out, or the {geom.kind} out of the file"
+                )
+            settings["xform"], body = world_pose, -1
+        if geom.kind == "plane":
+            shape = builder.add_shape_plane(width=0.0, length=0.0, body=body, **settings)
+        elif geom.kind == "hfield":
+            shape = builder.add_shape_heightfield(heightfield=self.assets.hfield(geom.hfield), scale=scale, **settings)
+        elif geom.kind == "mesh":
+            shape = builder.add_shape_mesh(body, mesh=self.assets.mesh(geom.mesh), scale=scale, **settings)
+        else:
+            shape = builder.add_shape(body=body, type=SOLIDS[geom.kind], scale=size, **settings)
+        self.shapes[geom.name] = shape
+        self._made.append((geom, shape))
+
+    def add_site(self, site: Site, body: int, pose: np.ndarray) -> None:
+        """Adds one site."""
+        size = tuple(self.options.scale * part for part in site.size)
+        label = f"{self.model.name}/{site.name}"
+        self.sites[site.name] = self.builder.add_site(body, xform=pose, type=SOLIDS[site.kind], scale=size, label=label)
+
+    def _config(self, geom: Geom):
+        contact, findings = geom.contact, self.model.findings
+        collides = self._collides(geom)
+        changes = {
+            "density": 0.0,
+            "has_shape_collision": collides,
+            "has_particle_collision": collides,
+            # Who touches whom is settled below by the rules of the file.
+            "collision_filter_parent": False,
+            "is_visible": not collides
+            or self.options.show_colliders
+            or self.options.visuals_collide
+            or geom.body not in self._has_visual,
+        }
+        if "friction" in contact:
+            sliding, torsional, rolling = contact["friction"]
+            changes["mu"] = sliding
+            changes["mu_torsional"] = torsional if contact["condim"] >= 4 else 0.0
+            changes["mu_rolling"] = rolling if contact["condim"] >= 6 else 0.0
+        if collides and contact["condim"] == 1:
+            findings.remark(
+                "geoms have condim 1, which is free of friction where both have it; here their friction acts", geom.name
+            )
+        if "solref" in contact:
+            solref = (*contact["solref"], 1.0)[:2]
+            if min(solref) > 0.0:
+                changes["time_constant"], changes["damping_ratio"] = solref
+            else:
+                findings.remark(
+                    "contacts are given by stiffness and damping (negative solref), which is not read", geom.name
+                )
+        for name in ("margin", "gap"):
+            if name in contact:
+                changes[name] = self.options.scale * contact[name]
+        if self._group is not None and collides and self.weld[geom.body] > 0:
+            changes["collision_group"] = self._group
+        return self.builder.default_shape_cfg.copy(**changes)
+
+    def filter_pairs(self, pairs: list[dict], excludes: list[tuple[str, str]]) -> None:
+        """Forbids the pairs that the rules of the file forbid.
+
+        Geoms touch where the type of one meets the affinity of the other, and their bodies are neither welded together nor
+        parent and child (but for the world) nor excluded; or where a pair is named.
+        """
+        made = [(geom, shape) for geom, shape in self._made if self._collides(geom)]
+        if not made:
+            return
+        model, children = self.model, {body.name: i for i, body in enumerate(self.model.bodies)}
+        above = [0] + [
+            self.weld[self.model.bodies[self.weld[i]].parent] if self.weld[i] else 0 for i in range(1, len(self.weld))
+        ]
+        body = np.array([geom.body for geom, _ in made])
+        shape = np.array([index for _, index in made])
+        weld, parent = np.array(self.weld)[body], np.array(above)[body]
+        contype, affinity = (np.array([geom.masks[k] & 0xFFFFFFFF for geom, _ in made]) for k in (0, 1))
+        if self.options.visuals_collide:
+            contype, affinity = np.ones_like(contype), np.ones_like(affinity)
+        forbidden = {tuple(sorted((children[a], children[b]))) for a, b in excludes}
+        codes = np.array([a * len(model.bodies) + b for a, b in forbidden], dtype=np.int64)
+        at = {geom.name: i for i, (geom, _) in enumerate(made)}
+        named = {(at[p["geom1"]], at[p["geom2"]]) for p in pairs if p["geom1"] in at and p["geom2"] in at}
+        parents = model.option.get("flag filterparent") is not False
+        columns = np.arange(len(made))
+        if self._group is not None:
+            columns = columns[weld == 0]
+        for start in range(0, len(made), ROWS):
+            rows = np.arange(start, min(start + ROWS, len(made)))
+            i, j = (grid.reshape(-1) for grid in np.meshgrid(rows, columns, indexing="ij"))
+            touch = ((contype[i] & affinity[j]) | (contype[j] & affinity[i])) != 0
+            touch &= weld[i] != weld[j]
+            if parents:
+                touch &= ~((weld[i] != 0) & (weld[j] != 0) & ((parent[i] == weld[j]) | (parent[j] == weld[i])))
+            if len(codes):
+                low, high = np.minimum(body[i], body[j]), np.maximum(body[i], body[j])
+                touch &= ~np.isin(low * len(model.bodies) + high, codes)
+            for a, b in named:
+                touch |= ((i == a) & (j == b)) | ((i == b) & (j == a))
+            if not self.options.self_collisions:
+                touch &= (weld[i] == 0) | (weld[j] == 0)
+            if self._group is None:
+                keep = ~touch & (i < j)
+            else:
+                keep = ~touch & (i != j)
+            self.builder.shape_collision_filter_pairs.update(np.stack([shape[i[keep]], shape[j[keep]]], axis=-1))
+
+
+def weld_groups(model: Mjcf) -> list[int]:
+    """By body, the first body of those it is welded to; 0 for what does not move."""
+    groups = [0]
+    for index, body in enumerate(model.bodies[1:], 1):
+        groups.append(index if body.joints else groups[body.parent])
+    return groups

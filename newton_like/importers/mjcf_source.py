@@ -1,0 +1,327 @@
+"""MJCF files read safely: includes put in their places, classes of defaults, attributes that are understood."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from newton_like.importers.xml_source import XmlElement, XmlSource, read_xml
+
+MAX_ELEMENTS = 500_000
+"""Elements of a model with its includes and replicas. Scenes have thousands; more are a mistake or an attack."""
+
+MAX_INCLUDES = 1000
+"""Files that a model may consist of."""
+
+MAIN = "main"
+"""Name of the class of defaults that everything belongs to."""
+
+ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
+"""Attributes that turn an element; it may have one of them."""
+
+_GROWING = (
+    "size friction solref solimp solreflimit solimplimit solreffriction solimpfriction gear gainprm biasprm dynprm "
+    "polycoef springlength damping stiffness user"
+)
+GROWING = frozenset(_GROWING.split())
+"""Attributes whose last numbers may be left out; they are those of the defaults then."""
+
+_NO_CLASS = frozenset(("freejoint", "body", "frame", "replicate", "inertial", "exclude", "key"))
+
+
+@dataclass
+class MjcfSource:
+    """A model with its includes.
+
+    Attributes:
+        root: the ``<mujoco>`` element, includes replaced by what they hold.
+        name: what messages call the file.
+        folder: folder of the main file, ``None`` for a text.
+        allowed: folders below which files may be read.
+    """
+
+    root: XmlElement
+    name: str
+    folder: Path | None
+    allowed: tuple[Path, ...]
+
+    def find(self, name: str, subfolder: str, element: XmlElement) -> Path:
+        """The file that an element names.
+
+        Args:
+            name: what the element says.
+            subfolder: folder (``meshdir``) in which relative names start, itself relative to the main file.
+            element: named in errors.
+
+        Raises:
+            ImportFileError: it does not exist, or is outside of the allowed folders.
+        """
+        if "\0" in name or "\0" in subfolder:
+            raise element.error("a file name holds a zero character; correct it")
+        places = [Path(subfolder, name)] if self.folder is None else [self.folder / subfolder / name]
+        if not os.path.isabs(os.path.join(subfolder, name)):
+            places += [
+                root / part for root in self.allowed[self.folder is not None :] for part in (places[0].name, name)
+            ]
+        seen = []
+        for place in places:
+            path = Path(os.path.abspath(place))
+            if not any(path.is_relative_to(folder) for folder in self.allowed):
+                continue
+            seen.append(path)
+            if os.path.isfile(path):
+                return path
+        if not seen:
+            folders = ", ".join(map(str, self.allowed)) or "none, as the model is a text without a file"
+            raise element.error(
+                f"the file {name!r} is outside of the folders that may be read ({folders}); move it there, or name its "
+                "folder in package_dirs"
+            )
+        raise element.error(f"the file {name!r} is not there (looked at {', '.join(map(str, seen[:4]))}); correct it")
+
+
+def read_mjcf(source, package_dirs=()) -> MjcfSource:
+    """Reads a model and all files that it includes.
+
+    Files are read from the folder of the main file and below, and from ``package_dirs``; from nowhere else.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportFileError: broken XML, no MJCF, includes that are missing, repeated or outside of the allowed folders.
+    """
+    xml = read_xml(source, package_dirs)
+    _check_root(xml, ("mujoco",))
+    allowed = [] if xml.folder is None else [xml.folder]
+    allowed += [Path(folder) for folder in package_dirs]
+    allowed = tuple(Path(os.path.abspath(folder)) for folder in allowed)
+    result = MjcfSource(xml.root, xml.name, xml.folder, allowed)
+    _include(result, xml.root, set() if xml.folder is None else {os.path.abspath(xml.name)})
+    return result
+
+
+def _check_root(xml: XmlSource, tags: tuple[str, ...]) -> None:
+    root = xml.root
+    if root.tag in tags:
+        return
+    cure = "MJCF starts with <mujoco>"
+    if root.tag == "robot":
+        cure = "this is URDF; read it with add_urdf"
+    elif root.tag == "mujocoinclude":
+        cure = "this is a part of a model; read the file that includes it"
+    raise root.error(f"is no MJCF model: {cure}")
+
+
+def _include(source: MjcfSource, element: XmlElement, seen: set[str]) -> None:
+    """Replaces all ``<include>`` below an element by the children of the files' outermost elements."""
+    stack = [element]
+    while stack:
+        parent = stack.pop()
+        children = []
+        for child in parent.children:
+            children += _included(source, child, seen) if child.tag == "include" else [child]
+        parent.children = children
+        if any(child.tag == "include" for child in children):
+            stack.append(parent)
+            continue
+        stack += children
+
+
+def _included(source: MjcfSource, element: XmlElement, seen: set[str]) -> list[XmlElement]:
+    path = source.find(element.need_text("file"), "", element)
+    if str(path) in seen:
+        raise element.error(f"the file {str(path)!r} is included already; include it once")
+    if len(seen) >= MAX_INCLUDES:
+        raise element.error(f"more than {MAX_INCLUDES} files are included; put the model into fewer")
+    seen.add(str(path))
+    try:
+        xml = read_xml(path)
+    except OSError as error:
+        raise element.error(f"{path} cannot be read: {error}; check its permissions") from error
+    _check_root(xml, ("mujoco", "mujocoinclude"))
+    return xml.root.children
+
+
+class Defaults:
+    """Classes of defaults: the attributes that elements of a tag have where they name none themselves."""
+
+    def __init__(self):
+        self._classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
+        self._parents: dict[str, str] = {}
+        self.actuators: dict[str, list[XmlElement]] = {MAIN: []}
+        """By class: the default elements of actuators on the way from the main class, which all kinds share."""
+
+    def read(self, element: XmlElement, is_actuator) -> None:
+        """Takes over a top-level ``<default>`` element with the classes inside it."""
+        name = element.get("class", MAIN) or MAIN
+        self._classes.setdefault(name, self._classes[MAIN])
+        self.actuators.setdefault(name, self.actuators[MAIN])
+        self._fill(element, name, is_actuator)
+
+    def _fill(self, element: XmlElement, name: str, is_actuator) -> None:
+        for child in element.children:
+            if child.tag == "default":
+                continue
+            if is_actuator(child.tag):
+                self.actuators[name].append(child)
+            else:
+                own = {key: value for key, value in child.attributes.items() if key != "class"}
+                self._classes[name][child.tag] = merged(self._classes[name].get(child.tag, {}), own, child)
+        for child in element.all("default"):
+            inner = child.get("class")
+            if not inner:
+                raise child.error("a class of defaults inside another needs a name; add class='...'")
+            if inner in self._classes:
+                raise child.error(f"the class {inner!r} is defined twice; rename one")
+            self._classes[inner] = {tag: dict(values) for tag, values in self._classes[name].items()}
+            self.actuators[inner] = list(self.actuators[name])
+            self._fill(child, inner, is_actuator)
+
+    def check(self, name: str, element: XmlElement) -> str:
+        """The name of a class that exists.
+
+        Raises:
+            ImportFileError: it does not.
+        """
+        if name not in self._classes:
+            shown = ", ".join(sorted(self._classes)[:8])
+            raise element.error(f"unknown class {name!r}; there are: {shown}")
+        return name
+
+    def apply(self, element: XmlElement, childclass: str = MAIN) -> XmlElement:
+        """The element with the attributes of its class (or of ``childclass``) where it has none itself."""
+        if element.tag in _NO_CLASS:
+            return element
+        name = self.check(element.get("class") or childclass, element)
+        values = self._classes[name].get(element.tag, {})
+        attributes = merged(values, element.attributes, element)
+        return XmlElement(element.tag, attributes, element.line, element.file, element.children, element.texts)
+
+
+def merged(defaults: dict[str, str], own: dict[str, str], element: XmlElement) -> dict[str, str]:
+    """Attributes of an element over those of its defaults.
+
+    Raises:
+        ImportFileError: the element itself has two orientations.
+    """
+    turned = [name for name in ORIENTATIONS if name in own]
+    if len(turned) > 1:
+        raise element.error(f"has two orientations ({' and '.join(turned)}); keep one")
+    result = {name: value for name, value in defaults.items() if not (turned and name in ORIENTATIONS)}
+    for name, value in own.items():
+        if name in GROWING and name in result:
+            numbers, rest = value.split(), result[name].split()
+            value = " ".join(numbers + rest[len(numbers) :])
+        result[name] = value
+    return result
+
+
+@dataclass
+class Findings:
+    """What an import notices about a file, for its report.
+
+    Attributes:
+        remarks: statements with the names they hold for.
+        not_understood: number of things that were left out, by ``parent/tag``, ``tag@attribute`` or ``tag/text``.
+        unused: number of things that mean nothing to a simulation, by ``parent/tag`` or ``tag@attribute``.
+    """
+
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    not_understood: Counter = field(default_factory=Counter)
+    unused: Counter = field(default_factory=Counter)
+
+    def remark(self, statement: str, name: str) -> None:
+        self.remarks.setdefault(statement, []).append(name)
+
+    def leave_out(self, child: XmlElement, parent: XmlElement) -> None:
+        self.not_understood[f"{parent.tag}/{child.tag}"] += 1
+
+    def check_all(self, root: XmlElement, tables: Tables) -> None:
+        """Counts what no table knows, in the whole file.
+
+        Raises:
+            ImportFileError: there are more than ``MAX_ELEMENTS`` elements.
+        """
+        stack, count = [(root, None)], 0
+        while stack:
+            element, parent = stack.pop()
+            count += 1
+            if count > MAX_ELEMENTS:
+                raise element.error(f"the model has more than {MAX_ELEMENTS} elements; split it")
+            if parent is not None and element.tag in tables.unused_elements.get(parent.tag, ()):
+                self.unused[f"{parent.tag}/{element.tag}"] += 1
+                continue
+            if parent is not None and element.tag not in tables.elements.get(parent.tag, ()):
+                self.leave_out(element, parent)
+                continue
+            if any(text.strip() for text in element.texts):
+                self.not_understood[f"{element.tag}/text"] += 1
+            known = tables.attributes.get(element.tag)
+            for name in element.attributes if known is not None else ():
+                if name in tables.unused_attributes.get(element.tag, ()):
+                    self.unused[f"{element.tag}@{name}"] += 1
+                elif name not in known:
+                    self.not_understood[f"{element.tag}@{name}"] += 1
+            stack += [(child, element) for child in element.children]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Names that the importer knows: elements by their parent, attributes by their element.
+
+    Attributes:
+        elements: children that are read.
+        unused_elements: children that mean nothing to a simulation.
+        attributes: that are read; elements without an entry keep all of theirs as data.
+        unused_attributes: that mean nothing to a simulation.
+    """
+
+    elements: dict[str, frozenset[str]]
+    unused_elements: dict[str, frozenset[str]]
+    attributes: dict[str, frozenset[str]]
+    unused_attributes: dict[str, frozenset[str]]
+
+
+def words(element: XmlElement, name: str, choices: dict, default=None):
+    """Meaning of an attribute that is one of some words.
+
+    Raises:
+        ImportFileError: it is another one.
+    """
+    text = element.get(name)
+    if text is None:
+        return default
+    if text.strip() not in choices:
+        raise element.error(f"{name}={text!r} must be {' or '.join(map(repr, choices))}")
+    return choices[text.strip()]
+
+
+def floats(element: XmlElement, name: str, most: int, default=None, least: int = 1) -> tuple[float, ...] | None:
+    """Between ``least`` and ``most`` finite numbers of an attribute, or ``default`` where it is missing.
+
+    Raises:
+        ImportFileError: another count, or something that is no finite number.
+    """
+    text = element.get(name)
+    if text is None:
+        return default
+    count = len(text.split())
+    if not least <= count <= most:
+        wanted = f"{most}" if least == most else f"{least} to {most}"
+        raise element.error(f"{name}={text!r} must have {wanted} numbers separated by spaces, not {count}")
+    return element.numbers(name, count)
+
+
+def whole(element: XmlElement, name: str, default: int, low: int | None = None) -> int:
+    """A whole number of an attribute.
+
+    Raises:
+        ImportFileError: it is none, or too small.
+    """
+    if name not in element.attributes:
+        return default
+    value = element.number(name, low=low)
+    if value != int(value):
+        raise element.error(f"{name}={element.attributes[name]!r} must be a whole number")
+    return int(value)

@@ -1,0 +1,104 @@
+"""The elements and attributes of MJCF that are read, and those that mean nothing to a simulation.
+
+Names are those of MuJoCo's XML reference (4.0). What is in neither table is counted in the report of an import.
+"""
+
+from __future__ import annotations
+
+from newton_like.importers.mjcf_source import Tables
+
+_ACTUATORS = (
+    "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion dcmotor plugin"
+)
+ACTUATORS = frozenset(_ACTUATORS.split())
+"""Kinds of actuators."""
+
+_ORIENTATION = "quat axisangle xyaxes zaxis euler"
+_PLACE = f"pos {_ORIENTATION}"
+_CONTACT = "contype conaffinity condim friction solref solimp margin gap"
+_LOOKS = "material rgba user"
+
+
+def _sets(table: dict[str, str]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(text.split()) for name, text in table.items()}
+
+
+_BODY = "inertial joint freejoint geom site body frame replicate"
+_ELEMENTS = {
+    "mujoco": "compiler option default asset worldbody contact equality tendon actuator sensor keyframe",
+    "option": "flag",
+    "default": f"default mesh joint geom site pair equality tendon {' '.join(ACTUATORS - {'plugin'})} material",
+    "asset": "mesh hfield material",
+    "worldbody": _BODY.replace("inertial joint freejoint ", ""),
+    "body": _BODY,
+    "frame": _BODY,
+    "replicate": _BODY,
+    "contact": "pair exclude",
+    "equality": "connect weld joint distance",
+    "tendon": "fixed spatial",
+    "fixed": "joint",
+    "spatial": "site geom pulley",
+    "actuator": " ".join(ACTUATORS - {"plugin"}),
+    "sensor": (
+        "touch accelerometer velocimeter gyro force torque magnetometer camprojection rangefinder jointpos jointvel "
+        "tendonpos tendonvel actuatorpos actuatorvel actuatorfrc jointactuatorfrc tendonactuatorfrc ballquat ballangvel "
+        "jointlimitpos jointlimitvel jointlimitfrc tendonlimitpos tendonlimitvel tendonlimitfrc framepos framequat "
+        "framexaxis frameyaxis framezaxis framelinvel frameangvel framelinacc frameangacc subtreecom subtreelinvel "
+        "subtreeangmom insidesite distance normal fromto contact e_potential e_kinetic clock tactile user"
+    ),
+    "keyframe": "key",
+}
+_UNUSED_ELEMENTS = {
+    "mujoco": "visual statistic size custom",
+    "compiler": "lengthrange",
+    "default": "camera light texture",
+    "asset": "texture skin",
+    "worldbody": "camera light",
+    "body": "camera light",
+    "frame": "camera light",
+    "replicate": "camera light",
+    "material": "layer",
+    "mujocoinclude": "",
+}
+_JOINT = (
+    "name class type pos axis ref range limited stiffness damping springref springdamper armature frictionloss "
+    "actuatorfrcrange actuatorfrclimited"
+)
+_ATTRIBUTES = {
+    "mujoco": "model",
+    "compiler": (
+        "angle autolimits coordinate meshdir texturedir assetdir inertiafromgeom inertiagrouprange eulerseq balanceinertia "
+        "boundmass boundinertia settotalmass fusestatic discardvisual strippath fitaabb"
+    ),
+    "worldbody": "name",
+    "body": f"name childclass mocap {_PLACE}",
+    "frame": f"name childclass {_PLACE}",
+    "replicate": "count offset euler sep childclass",
+    "inertial": f"mass diaginertia fullinertia {_PLACE}",
+    "joint": _JOINT + " joint coef joint1 joint2 polycoef active solref solimp",
+    "freejoint": "name align",
+    "geom": (
+        f"name class type size fromto mesh hfield mass density shellinertia group fitscale geom sidesite {_PLACE} {_CONTACT} "
+        f"{_LOOKS.replace(' user', '')}"
+    ),
+    "site": f"name class type size fromto rgba material site {_PLACE}",
+    "mesh": "name class file scale refpos refquat vertex face inertia maxhullvert material content_type",
+    "hfield": "name file nrow ncol size elevation content_type",
+    "material": "name class rgba",
+    "exclude": "name body1 body2",
+    "default": "class",
+}
+_UNUSED_ATTRIBUTES = {
+    "compiler": "usethread savecompiled savecanonical saveinertial conflict passthrough",
+    "body": "user fuse simple sleep",
+    "joint": "group user",
+    "freejoint": "group",
+    "geom": "user castshadow",
+    "site": "group user",
+    "mesh": "texcoord normal smoothnormal material content_type",
+    "hfield": "content_type",
+    "worldbody": "",
+    "material": ("emission metallic reflectance roughness shininess specular texrepeat texture texuniform"),
+}
+
+TABLES = Tables(_sets(_ELEMENTS), _sets(_UNUSED_ELEMENTS), _sets(_ATTRIBUTES), _sets(_UNUSED_ATTRIBUTES))

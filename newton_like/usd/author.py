@@ -1,0 +1,163 @@
+"""Writing of prims into Sdf layers, below the level of stages: no composition happens, so that time grows linearly."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+from pxr import Gf, Sdf, Vt
+
+from newton_like.geometry.transforms import quat_normalize
+
+SUFFIXES = (".usda", ".usdc", ".usd")
+
+_FOREIGN = re.compile(r"(newton|newtonLike|state|physxArticulation):")
+"""Attributes of schemas that are not part of USD; such are declared ``custom``."""
+
+_T = Sdf.ValueTypeNames
+_KINDS = {
+    "bool": (_T.Bool, bool),
+    "int": (_T.Int, int),
+    "int2": (_T.Int2, lambda v: Gf.Vec2i(*map(int, v))),
+    "float": (_T.Float, float),
+    "double": (_T.Double, float),
+    "string": (_T.String, str),
+    "token": (_T.Token, str),
+    "float3": (_T.Float3, lambda v: Gf.Vec3f(*map(float, v))),
+    "point3f": (_T.Point3f, lambda v: Gf.Vec3f(*map(float, v))),
+    "vector3f": (_T.Vector3f, lambda v: Gf.Vec3f(*map(float, v))),
+    "double3": (_T.Double3, lambda v: Gf.Vec3d(*map(float, v))),
+    "quatf": (_T.Quatf, lambda q: Gf.Quatf(float(q[3]), float(q[0]), float(q[1]), float(q[2]))),
+    "quatd": (_T.Quatd, lambda q: Gf.Quatd(float(q[3]), float(q[0]), float(q[1]), float(q[2]))),
+    "matrix4d": (_T.Matrix4d, Gf.Matrix4d),
+    "double[]": (_T.DoubleArray, lambda v: Vt.DoubleArray([float(x) for x in v])),
+    "float[]": (_T.FloatArray, lambda v: Vt.FloatArray([float(x) for x in v])),
+    "int[]": (_T.IntArray, lambda v: Vt.IntArray.FromNumpy(np.ascontiguousarray(v, dtype=np.int32))),
+    "token[]": (_T.TokenArray, lambda v: Vt.TokenArray([str(x) for x in v])),
+    "point3f[]": (_T.Point3fArray, lambda v: _vectors(v)),
+    "float3[]": (_T.Float3Array, lambda v: _vectors(v)),
+    "vector3f[]": (_T.Vector3fArray, lambda v: _vectors(v)),
+    "color3f[]": (_T.Color3fArray, lambda v: _vectors(v)),
+}
+"""Name of a value type: the type, and what turns plain numbers into its values. Quaternions come as x, y, z, w."""
+
+
+def _vectors(values) -> Vt.Vec3fArray:
+    return Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(values, dtype=np.float32).reshape(-1, 3))
+
+
+def value_of(kind: str, value):
+    """A value as USD has it; ``kind`` is one of the names that :meth:`Author.set` takes."""
+    return _KINDS[kind][1](value)
+
+
+class Author:
+    """Writes prims and properties into one layer.
+
+    Args:
+        layer: the ``Sdf.Layer``.
+    """
+
+    def __init__(self, layer: Sdf.Layer):
+        self.layer = layer
+
+    def prim(self, path: str, type_name: str = "", *, apis=(), specifier=Sdf.SpecifierDef) -> Sdf.PrimSpec:
+        """The prim of a path, made with its parents where it is not there yet.
+
+        Args:
+            path: where.
+            type_name: its type; empty for none.
+            apis: names of API schemas to apply.
+            specifier: ``Sdf.SpecifierDef``, ``SpecifierOver`` or ``SpecifierClass``.
+        """
+        prim = Sdf.CreatePrimInLayer(self.layer, path)
+        prim.specifier = specifier
+        if type_name:
+            prim.typeName = type_name
+        if apis:
+            prim.SetInfo("apiSchemas", Sdf.TokenListOp.Create(prependedItems=list(apis)))
+        return prim
+
+    def set(self, prim: Sdf.PrimSpec, name: str, kind: str, value=None, *, uniform: bool = False) -> Sdf.AttributeSpec:
+        """Declares an attribute and gives it a value.
+
+        Args:
+            prim: whose.
+            name: of the attribute.
+            kind: of its values: ``"float"``, ``"double3"``, ``"token[]"`` ...
+            value: plain numbers, texts or arrays; ``None`` only declares it.
+            uniform: it does not vary over time.
+        """
+        type_, convert = _KINDS[kind]
+        attribute = prim.attributes.get(name)
+        if attribute is None:
+            variability = Sdf.VariabilityUniform if uniform else Sdf.VariabilityVarying
+            attribute = Sdf.AttributeSpec(prim, name, type_, variability, _FOREIGN.match(name) is not None)
+        if value is not None:
+            attribute.default = convert(value)
+        return attribute
+
+    def relate(self, prim: Sdf.PrimSpec, name: str, targets) -> None:
+        """Makes a relationship with the given paths as its targets."""
+        relation = Sdf.RelationshipSpec(prim, name, _FOREIGN.match(name) is not None, Sdf.VariabilityUniform)
+        relation.targetPathList.explicitItems = [Sdf.Path(target) for target in targets]
+
+    def place(self, prim: Sdf.PrimSpec, pose, scale=None) -> None:
+        """Gives a prim a pose in its parent, seven numbers, as translate, orient and (where given) scale."""
+        self.set(prim, "xformOp:translate", "double3", pose[:3])
+        self.set(prim, "xformOp:orient", "quatd", quat_normalize(np.asarray(pose[3:], dtype=np.float64)))
+        order = ["xformOp:translate", "xformOp:orient"]
+        if scale is not None:
+            self.set(prim, "xformOp:scale", "double3", scale)
+            order.append("xformOp:scale")
+        self.set(prim, "xformOpOrder", "token[]", order, uniform=True)
+
+
+class Names:
+    """Identifiers for prims: like the labels, but without characters that USD refuses, and unique in each parent."""
+
+    def __init__(self):
+        self._taken: dict[str, set[str]] = {}
+
+    def path(self, parent: str, label: str) -> str:
+        """A path below ``parent`` that no other prim has, named after the last part of a label."""
+        name = re.sub(r"\W", "_", label.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "_"
+        if name[0].isdigit():
+            name = f"_{name}"
+        taken = self._taken.setdefault(parent, set())
+        unique, number = name, 1
+        while unique in taken:
+            unique = f"{name}_{number}"
+            number += 1
+        taken.add(unique)
+        return f"{parent}/{unique}"
+
+
+def as_target(path, what: str = "path") -> Path:
+    """A path that a stage can be saved to.
+
+    Raises:
+        TypeError: it is no path.
+        ValueError: it does not end in .usda, .usdc or .usd.
+        FileNotFoundError: its folder does not exist.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{what} must be a text or a path, not {path!r}")
+    path = Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{what} '{path}' has the suffix {path.suffix!r}; use one of {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder of {what} '{path}' does not exist; make it first")
+    return path
+
+
+def save(layer: Sdf.Layer, path: Path) -> None:
+    """Saves a layer as a file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if not layer.Export(str(path)):
+        raise OSError(f"'{path}' cannot be written; see the messages of USD above")

@@ -1,0 +1,283 @@
+"""Arrays of a model and a state on the host, cut into the scopes that a stage has: what all worlds share, and each world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from newton_like.geometry.transforms import quat_rotate, transform_inverse, transform_multiply
+from newton_like.kinematics import eval_fk
+from newton_like.model.columns import COLUMNS
+from newton_like.types import JointType
+
+EQUAL = 1.0e-6
+"""Relative difference up to which worlds are copies of each other; the positions of a copy are rounded to float32."""
+
+
+class Host:
+    """NumPy copies of all arrays of a model under their names, reals in double precision.
+
+    Attributes:
+        model: the model.
+        pose: link frames in the world ``[body_count, 7]``.
+        twist: velocity of the centre of mass and angular velocity, world axes ``[body_count, 6]``.
+    """
+
+    def __init__(self, model, state=None):
+        self.model = model
+        for column in COLUMNS:
+            if column.builder_only:
+                continue
+            value = getattr(model, column.name)
+            if column.type != "object":
+                value = value.numpy()
+                value = value.astype(np.float64) if value.dtype.kind == "f" else value
+            setattr(self, column.name, value)
+        self.joint_q_start = model.joint_q_start.numpy()
+        self.joint_qd_start = model.joint_qd_start.numpy()
+        if state is None:
+            state = model.state()
+            eval_fk(model, state.joint_q, state.joint_qd, state)
+        for name in ("joint_q", "joint_qd"):
+            setattr(self, name, getattr(state, name).numpy().astype(np.float64))
+        self.pose = state.body_q.numpy().astype(np.float64).reshape(-1, 7)
+        self.twist = state.body_qd.numpy().astype(np.float64).reshape(-1, 6)
+        self.gravity = model.gravity.numpy().astype(np.float64)
+        self.base_of = np.full(model.body_count, -1)
+        for joint in np.flatnonzero(self.joint_articulation >= 0):
+            self.base_of[self.joint_child[joint]] = joint
+        self.shapes_of = model.body_shapes
+
+    def coords(self, joint: int) -> slice:
+        """Coordinates of a joint."""
+        return slice(int(self.joint_q_start[joint]), int(self.joint_q_start[joint + 1]))
+
+    def dofs(self, joint: int) -> slice:
+        """Dofs of a joint."""
+        return slice(int(self.joint_qd_start[joint]), int(self.joint_qd_start[joint + 1]))
+
+    def angular(self, joint: int) -> np.ndarray:
+        """Which dofs of a joint are angles."""
+        linear, angular = self.joint_dof_dim[joint]
+        return np.arange(linear + angular) >= linear
+
+    def is_plain_free(self, joint: int) -> bool:
+        """Whether a joint says no more than that its child is free, so that a stage needs no prim for it."""
+        if self.joint_type[joint] != JointType.FREE or self.joint_parent[joint] >= 0 or not self.joint_enabled[joint]:
+            return False
+        frames = np.concatenate([self.joint_X_p[joint], self.joint_X_c[joint]]).reshape(2, 7)
+        if not np.array_equal(frames, np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (2, 1))):
+            return False
+        rest = self.coords(joint)
+        if not all(np.array_equal(getattr(self, name)[rest], frames[0]) for name in ("joint_target_q", "joint_rest_q")):
+            return False
+        return all(np.all(getattr(self, name)[self.dofs(joint)] == value) for name, value in FREE_DOF.items())
+
+
+FREE_DOF = {
+    "joint_armature": 0.0,
+    "joint_friction": 0.0,
+    "joint_damping": 0.0,
+    "joint_stiffness": 0.0,
+    "joint_limit_lower": -1.0e10,
+    "joint_limit_upper": 1.0e10,
+    "joint_limit_ke": 0.0,
+    "joint_limit_kd": 0.0,
+    "joint_effort_limit": 1.0e6,
+    "joint_velocity_limit": 1.0e6,
+    "joint_target_ke": 0.0,
+    "joint_target_kd": 0.0,
+    "joint_target_mode": 0,
+    "joint_target_qd": 0.0,
+    "joint_f": 0.0,
+    "joint_act": 0.0,
+}
+"""What the dofs of joints have that were made without settings (``JointDofConfig.create_unlimited``)."""
+
+
+@dataclass
+class Scope:
+    """What goes below one prim: the shared scene, or one world.
+
+    Attributes:
+        world: index, -1 for what all worlds share.
+        frame: where the scope's prim is in the stage.
+        bodies, joints, articulations, shapes: indices, ascending.
+        copy_of: the scope that this one is a moved copy of, or ``None``.
+        prefix: what labels have in front here.
+        root: path of the prim, set by the writer.
+    """
+
+    world: int
+    frame: np.ndarray
+    bodies: np.ndarray
+    joints: np.ndarray
+    articulations: np.ndarray
+    shapes: np.ndarray
+    copy_of: Scope | None = None
+    prefix: str = ""
+    root: str = field(default="")
+
+
+def scopes(host: Host, share: bool) -> list[Scope]:
+    """The shared scene, then each world; worlds equal to an earlier one but for their place say so, if ``share``."""
+    identity = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    kinds = ("body", "joint", "articulation", "shape")
+    worlds = {kind: getattr(host, f"{kind}_world") for kind in kinds}
+    inside = any(np.any(world >= 0) for world in worlds.values()) or host.model.world_count > 1
+    result = []
+    order = {kind: np.argsort(worlds[kind], kind="stable") for kind in kinds}
+    for world in range(-1, host.model.world_count if inside else 0):
+        members = []
+        for kind in kinds:
+            ids = worlds[kind][order[kind]]
+            members.append(order[kind][np.searchsorted(ids, world) : np.searchsorted(ids, world, side="right")])
+        result.append(Scope(world, identity, *members))
+    if share:
+        originals: dict[tuple, list[Scope]] = {}
+        for scope in result[1:]:
+            key = tuple(len(m) for m in (scope.bodies, scope.joints, scope.articulations, scope.shapes))
+            known = originals.setdefault(key, [])
+            if not any(_copies(host, scope, original) for original in known):
+                known.append(scope)
+    return result
+
+
+def _copies(host: Host, scope: Scope, original: Scope) -> bool:
+    """Whether a world is a moved copy of another; if so, it is marked as such."""
+    if not len(scope.bodies) + len(scope.shapes):
+        return False
+    prefixes = _label_prefixes(host, scope, original)
+    frame = _displacement(host, scope, original)
+    if prefixes is None or frame is None or not np.array_equal(host.gravity[scope.world], host.gravity[original.world]):
+        return False
+    members = {
+        "body": (scope.bodies, original.bodies),
+        "joint": (scope.joints, original.joints),
+        "shape": (scope.shapes, original.shapes),
+        "articulation": (scope.articulations, original.articulations),
+    }
+    members["dof"] = tuple(_rows(host.joint_qd_start, joints) for joints in members["joint"])
+    members["coord"] = tuple(_rows(host.joint_q_start, joints) for joints in members["joint"])
+    first = {kind: [int(rows[0]) if len(rows) else 0 for rows in pair] for kind, pair in members.items()}
+    for column in COLUMNS:
+        if column.builder_only or column.name in _MOVED or column.name.endswith(("_world", "_label")):
+            continue
+        mine, theirs = members[column.kind]
+        if len(mine) != len(theirs):
+            return False
+        values = getattr(host, column.name)
+        if column.type == "object":
+            if any(values[a] is not values[b] for a, b in zip(mine, theirs, strict=True)):
+                return False
+            continue
+        mine, theirs = values[mine], values[theirs]
+        if column.refers is not None:
+            mine = np.where(mine >= 0, mine - first[column.refers][0], -1)
+            theirs = np.where(theirs >= 0, theirs - first[column.refers][1], -1)
+        if not np.array_equal(mine, theirs):
+            return False
+    if not _moved_alike(host, scope, original, frame):
+        return False
+    scope.copy_of, scope.frame, scope.prefix = original, frame, prefixes[0]
+    original.prefix = prefixes[1]
+    return True
+
+
+_MOVED = ("body_q", "body_qd", "shape_transform", "joint_X_p", "joint_q", "joint_qd")
+
+
+def _rows(starts: np.ndarray, joints: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.arange(starts[j], starts[j + 1]) for j in joints] or [np.zeros(0, dtype=int)]).astype(int)
+
+
+def _label_prefixes(host: Host, scope: Scope, original: Scope) -> tuple[str, str] | None:
+    """What all labels of two worlds begin with where they differ, or ``None`` where they differ elsewhere too."""
+    labels = []
+    for one in (scope, original):
+        labels.append(
+            [host.body_label[i] for i in one.bodies]
+            + [host.joint_label[i] for i in one.joints]
+            + [host.shape_label[i] for i in one.shapes]
+            + [host.articulation_label[i] for i in one.articulations]
+        )
+    if labels[0] == labels[1]:
+        return "", original.prefix
+    mine, theirs = labels[0][0], labels[1][0]
+    rest = len(_common_end(mine, theirs))
+    heads = mine[: len(mine) - rest], theirs[: len(theirs) - rest]
+    # The prefix ends with a slash that both labels have at the same place.
+    cut = mine[len(heads[0]) :].find("/") + 1
+    heads = mine[: len(heads[0]) + cut], theirs[: len(heads[1]) + cut]
+    if original.prefix and original.prefix != heads[1]:
+        return None
+    if not heads[0].endswith("/") or not heads[1].endswith("/"):
+        return None
+    stripped = [
+        [label.removeprefix(head) if label.startswith(head) else None for label in group]
+        for head, group in zip(heads, labels, strict=True)
+    ]
+    return heads if stripped[0] == stripped[1] and None not in stripped[0] else None
+
+
+def _common_end(a: str, b: str) -> str:
+    count = 0
+    while count < min(len(a), len(b)) and a[-1 - count] == b[-1 - count]:
+        count += 1
+    return a[len(a) - count :]
+
+
+def _displacement(host: Host, scope: Scope, original: Scope) -> np.ndarray | None:
+    """How a copy was moved, from the first thing that stands in the world."""
+    if len(scope.bodies):
+        mine, theirs = host.pose[scope.bodies[0]], host.pose[original.bodies[0]]
+    else:
+        static = [
+            (host.shape_transform[a], host.shape_transform[b])
+            for a, b in zip(scope.shapes, original.shapes, strict=True)
+            if host.shape_body[a] < 0
+        ]
+        if not static:
+            return None
+        mine, theirs = static[0]
+    frame = transform_multiply(mine, transform_inverse(theirs))
+    frame[3:] *= np.sign(frame[6]) or 1.0
+    if np.abs(frame[3:6]).max() < EQUAL:
+        # Copies on a grid are not turned; the quaternion must not say so by rounding.
+        frame = np.array([*(mine[:3] - theirs[:3]), 0.0, 0.0, 0.0, 1.0])
+    frame[:3][np.abs(frame[:3]) < 1.0e-12] = 0.0
+    return frame
+
+
+def _moved_alike(host: Host, scope: Scope, original: Scope, frame: np.ndarray) -> bool:
+    def close(mine, theirs):
+        mine, theirs = mine.reshape(-1, 7), theirs.reshape(-1, 7)
+        flip = np.sign(np.sum(mine[:, 3:] * theirs[:, 3:], axis=1, keepdims=True))
+        size = max(1.0, np.abs(mine[:, :3]).max(initial=0.0))
+        return (
+            np.abs(mine[:, :3] - theirs[:, :3]).max(initial=0.0) <= EQUAL * size
+            and np.abs(mine[:, 3:] - flip * theirs[:, 3:]).max(initial=0.0) <= EQUAL
+        )
+
+    turn = frame[3:]
+    poses = [(host.pose[scope.bodies], transform_multiply(frame, host.pose[original.bodies]))]
+    theirs = host.shape_transform[original.shapes]
+    static = host.shape_body[original.shapes] < 0
+    poses.append(
+        (host.shape_transform[scope.shapes], np.where(static[:, None], transform_multiply(frame, theirs), theirs))
+    )
+    for mine, joint in zip(scope.joints, original.joints, strict=True):
+        anchor = host.joint_X_p[joint]
+        if host.joint_parent[joint] < 0 and not host.is_plain_free(joint):
+            anchor = transform_multiply(frame, anchor)
+        poses.append((host.joint_X_p[mine], anchor))
+        if host.joint_type[joint] not in (JointType.FREE, JointType.DISTANCE):
+            for name, rows in (("joint_q", host.coords), ("joint_qd", host.dofs)):
+                if not np.array_equal(getattr(host, name)[rows(mine)], getattr(host, name)[rows(joint)]):
+                    return False
+    spin = quat_rotate(turn, host.twist[original.bodies].reshape(-1, 2, 3)).reshape(-1, 6)
+    speed = max(1.0, np.abs(spin).max(initial=0.0))
+    if np.abs(host.twist[scope.bodies] - spin).max(initial=0.0) > EQUAL * speed:
+        return False
+    return all(close(mine, theirs) for mine, theirs in poses)

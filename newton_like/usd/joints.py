@@ -1,0 +1,364 @@
+"""Joints of a model as UsdPhysics joint prims: frames, axes, limits, drives, passive forces, state."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    quat_between,
+    quat_from_matrix,
+    quat_multiply,
+    quat_rotate,
+    transform_inverse,
+    transform_multiply,
+)
+from newton_like.types import MAXVAL, JointTargetMode, JointType
+from newton_like.usd.author import Author
+from newton_like.usd.host import FREE_DOF, Host
+
+PRIM_TYPES = {
+    JointType.PRISMATIC: "PhysicsPrismaticJoint",
+    JointType.REVOLUTE: "PhysicsRevoluteJoint",
+    JointType.BALL: "PhysicsSphericalJoint",
+    JointType.FIXED: "PhysicsFixedJoint",
+    JointType.FREE: "PhysicsJoint",
+    JointType.DISTANCE: "PhysicsDistanceJoint",
+    JointType.D6: "PhysicsJoint",
+}
+LINEAR, ANGULAR = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
+DEGREE = math.pi / 180.0
+NO_TURN = np.array([0.0, 0.0, 0.0, 1.0])
+
+DOF_ARRAYS = {
+    "armature": "joint_armature",
+    "friction": "joint_friction",
+    "damping": "joint_damping",
+    "stiffness": "joint_stiffness",
+    "limitLower": "joint_limit_lower",
+    "limitUpper": "joint_limit_upper",
+    "limitStiffness": "joint_limit_ke",
+    "limitDamping": "joint_limit_kd",
+    "effortLimit": "joint_effort_limit",
+    "velocityLimit": "joint_velocity_limit",
+    "targetStiffness": "joint_target_ke",
+    "targetDamping": "joint_target_kd",
+    "targetVelocity": "joint_target_qd",
+    "velocity": "joint_qd",
+    "force": "joint_f",
+    "act": "joint_act",
+}
+"""``newtonLike:<name>``: one number a dof in SI units, for what no schema can hold."""
+
+COORD_ARRAYS = {"position": "joint_q", "targetPosition": "joint_target_q", "restPosition": "joint_rest_q"}
+"""The same, one number a coordinate."""
+
+TOLD_ELSEWHERE = {"newtonLike:velocity", "newtonLike:position"}
+"""Of FREE and DISTANCE joints the poses and velocities of the bodies say this."""
+
+
+class JointWriter:
+    """Writes joint prims.
+
+    Args:
+        author: of the layer.
+        host: arrays of the model.
+        remark: called with a statement and a joint's label, for what only this engine will read.
+    """
+
+    def __init__(self, author: Author, host: Host, remark):
+        self._author, self._host, self._remark = author, host, remark
+
+    def write(self, path: str, joint: int, index: int, ends: tuple[str, str], scope, collides: bool) -> None:
+        """Writes one joint.
+
+        Args:
+            path: of its prim.
+            joint: index in the model.
+            index: place among the joints of its scope.
+            ends: prims that it connects; the first is that of the scope where the parent is the world.
+            scope: whose frame anchors in the world are seen from.
+            collides: shapes of parent and child may touch.
+        """
+        author, host = self._author, self._host
+        kind = JointType(int(host.joint_type[joint]))
+        angular = host.angular(joint)
+        axes = host.joint_axis[host.dofs(joint)]
+        names, turn = _layout(kind, axes, angular)
+        drives = self._drives(joint, kind)
+        apis = self._apis(joint, kind, names, drives)
+        prim = author.prim(path, PRIM_TYPES[kind], apis=apis)
+        author.set(prim, "newtonLike:label", "string", host.joint_label[joint])
+        author.set(prim, "newtonLike:index", "int", index)
+        for number, (end, target) in enumerate(zip(("X_p", "X_c"), ends, strict=True)):
+            frame = getattr(host, f"joint_{end}")[joint]
+            if number == 0 and host.joint_parent[joint] < 0:
+                frame = transform_multiply(transform_inverse(scope.frame), frame)
+            author.relate(prim, f"physics:body{number}", [target])
+            author.set(prim, f"physics:localPos{number}", "point3f", frame[:3])
+            author.set(prim, f"physics:localRot{number}", "quatf", quat_multiply(frame[3:], turn))
+        for name, value, usual in (
+            ("jointEnabled", bool(host.joint_enabled[joint]), True),
+            ("excludeFromArticulation", host.joint_articulation[joint] < 0, False),
+            ("collisionEnabled", collides, False),
+        ):
+            if value != usual:
+                author.set(prim, f"physics:{name}", "bool", value, uniform=name == "excludeFromArticulation")
+        if kind in (JointType.PRISMATIC, JointType.REVOLUTE):
+            self._single(prim, joint, names[0], angular[0])
+        elif kind == JointType.DISTANCE:
+            for name, value in (("min", host.joint_min_distance[joint]), ("max", host.joint_max_distance[joint])):
+                author.set(prim, f"physics:{name}Distance", "float", value if 0.0 <= value < MAXVAL else -1.0)
+        elif kind == JointType.D6:
+            self._axes_of_d6(prim, joint, names, angular)
+        if kind != JointType.FIXED:
+            self._own(prim, joint, kind, names, turn, axes)
+        for name, gains in drives.items():
+            self._drive(prim, name, *gains)
+
+    def mimic(self, path: str, joint: int, leader_path: str) -> None:
+        """Makes a joint follow another; both prims exist."""
+        author, host = self._author, self._host
+        prim = self._author.layer.GetPrimAtPath(path)
+        offset, factor = host.joint_mimic_coeffs[joint]
+        unit = DEGREE if host.angular(joint).any() else 1.0
+        author.relate(prim, "newton:mimicJoint", [leader_path])
+        author.set(prim, "newton:mimicCoef0", "float", offset / unit)
+        author.set(prim, "newton:mimicCoef1", "float", factor)
+
+    def _apis(self, joint: int, kind: JointType, names, drives) -> list[str]:
+        host = self._host
+        apis = []
+        if kind == JointType.D6:
+            limits = host.joint_limit_lower[host.dofs(joint)], host.joint_limit_upper[host.dofs(joint)]
+            bounded = {name for name, low, high in zip(names, *limits, strict=True) if low > -MAXVAL or high < MAXVAL}
+            apis += [f"PhysicsLimitAPI:{name}" for name in (*LINEAR, *ANGULAR) if name in bounded or name not in names]
+        apis += [f"PhysicsDriveAPI:{name}" for name in drives]
+        if kind in (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6):
+            apis += [f"PhysicsJointStateAPI:{name}" for name in names]
+            apis.append("NewtonJointAPI")
+        if host.joint_mimic_joint[joint] >= 0:
+            apis.append("NewtonMimicAPI")
+        return apis
+
+    def _drives(self, joint: int, kind: JointType) -> dict[str, tuple]:
+        """What drives amount to: (stiffness, damping, target, target velocity, largest force, is an angle) by dof."""
+        host = self._host
+        rows = range(*host.dofs(joint).indices(len(host.joint_axis)))
+        if kind not in (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6):
+            if any(host.joint_target_mode[row] != JointTargetMode.NONE for row in rows):
+                self._remark(f"drives of {kind.name} joints are in newtonLike attributes only", host.joint_label[joint])
+            return {}
+        names, _ = _layout(kind, host.joint_axis[host.dofs(joint)], host.angular(joint))
+        first = int(host.joint_q_start[joint])
+        result = {}
+        for number, (row, name, angular) in enumerate(zip(rows, names, host.angular(joint), strict=True)):
+            mode = JointTargetMode(int(host.joint_target_mode[row]))
+            limit = host.joint_effort_limit[row]
+            if mode == JointTargetMode.NONE and limit == FREE_DOF["joint_effort_limit"]:
+                continue
+            follows = mode in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
+            damps = follows or mode == JointTargetMode.VELOCITY
+            moves = mode in (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
+            result[name] = (
+                host.joint_target_ke[row] if follows else 0.0,
+                host.joint_target_kd[row] if damps else 0.0,
+                host.joint_target_q[first + number] if follows else 0.0,
+                host.joint_target_qd[row] if moves else 0.0,
+                limit,
+                bool(angular),
+            )
+        return result
+
+    def _drive(self, prim, name: str, stiffness, damping, target, speed, limit, angular: bool) -> None:
+        unit = DEGREE if angular else 1.0
+        prefix = f"drive:{name}:physics:"
+        set_ = self._author.set
+        set_(prim, prefix + "type", "token", "force", uniform=True)
+        set_(prim, prefix + "stiffness", "float", stiffness * unit)
+        set_(prim, prefix + "damping", "float", damping * unit)
+        set_(prim, prefix + "targetPosition", "float", target / unit)
+        set_(prim, prefix + "targetVelocity", "float", speed / unit)
+        set_(prim, prefix + "maxForce", "float", _open(limit))
+
+    def _single(self, prim, joint: int, name: str, angular: bool) -> None:
+        """Axis, limits, passive forces and state of a joint with one dof."""
+        author, host = self._author, self._host
+        row, unit = int(host.joint_qd_start[joint]), DEGREE if angular else 1.0
+        axes = host.joint_axis[row : row + 1]
+        author.set(prim, "physics:axis", "token", "XYZ"[_token(axes[0])], uniform=True)
+        for end, value in (("lower", host.joint_limit_lower[row]), ("upper", host.joint_limit_upper[row])):
+            if abs(value) < MAXVAL:
+                author.set(prim, f"physics:{end}Limit", "float", value / unit)
+        self._passive(prim, row, unit)
+        author.set(prim, "newton:stiffness", "float", host.joint_stiffness[row] * unit)
+        author.set(prim, "newton:restPosition", "float", host.joint_rest_q[host.joint_q_start[joint]] / unit)
+        self._state(prim, joint, [name])
+
+    def _passive(self, prim, row: int, unit: float) -> None:
+        author, host = self._author, self._host
+        for name, value in (
+            ("armature", host.joint_armature[row]),
+            ("friction", host.joint_friction[row]),
+            ("damping", host.joint_damping[row] * unit),
+            ("velocityLimit", _open(host.joint_velocity_limit[row]) / unit),
+            ("limitStiffness", host.joint_limit_ke[row] * unit),
+            ("limitDamping", host.joint_limit_kd[row] * unit),
+        ):
+            author.set(prim, f"newton:{name}", "float", value)
+
+    def _state(self, prim, joint: int, names) -> None:
+        host = self._host
+        position, velocity = host.joint_q[host.coords(joint)], host.joint_qd[host.dofs(joint)]
+        for name, angular, q, qd in zip(names, host.angular(joint), position, velocity, strict=True):
+            unit = DEGREE if angular else 1.0
+            self._author.set(prim, f"state:{name}:physics:position", "float", q / unit)
+            self._author.set(prim, f"state:{name}:physics:velocity", "float", qd / unit)
+
+    def _axes_of_d6(self, prim, joint: int, names, angular) -> None:
+        author, host = self._author, self._host
+        rows = host.dofs(joint)
+        for name in (*LINEAR, *ANGULAR):
+            if name not in names:
+                # UsdPhysics locks an axis by a lower limit above the upper one.
+                author.set(prim, f"limit:{name}:physics:low", "float", 1.0)
+                author.set(prim, f"limit:{name}:physics:high", "float", -1.0)
+                continue
+            row = rows.start + names.index(name)
+            unit = DEGREE if name in ANGULAR else 1.0
+            for end, value in (("low", host.joint_limit_lower[row]), ("high", host.joint_limit_upper[row])):
+                if abs(value) < MAXVAL:
+                    author.set(prim, f"limit:{name}:physics:{end}", "float", value / unit)
+        alike = all(
+            np.ptp(getattr(host, column)[rows]) == 0.0
+            for column in ("joint_armature", "joint_friction", "joint_damping", "joint_velocity_limit")
+        )
+        if names and alike and angular.all() == angular.any():
+            self._passive(prim, rows.start, DEGREE if angular[0] else 1.0)
+        self._state(prim, joint, names)
+
+    def _own(self, prim, joint: int, kind: JointType, names, turn, axes) -> None:
+        """What no schema holds: turned axes, types that look alike, numbers of each dof."""
+        author, host = self._author, self._host
+        rows, coords = host.dofs(joint), host.coords(joint)
+        tokens = [JointTargetMode(int(mode)).name.lower() for mode in host.joint_target_mode[rows]]
+        single = kind in (JointType.PRISMATIC, JointType.REVOLUTE)
+        if single or kind == JointType.D6 or any(token != "none" for token in tokens):
+            author.set(prim, "newtonLike:targetModes", "token[]", tokens, uniform=True)
+        if kind in (JointType.FREE, JointType.D6):
+            author.set(prim, "newtonLike:jointType", "token", kind.name.lower(), uniform=True)
+        if not np.array_equal(turn, NO_TURN) or (kind == JointType.D6 and not _is_standard(names, axes)):
+            author.set(prim, "newtonLike:frame", "quatf", turn)
+            author.set(prim, "newtonLike:axes", "vector3f[]", axes)
+            author.set(prim, "newtonLike:dofs", "token[]", names, uniform=True)
+            if kind == JointType.D6 and not _is_expressible(names, axes, turn):
+                self._remark(
+                    "D6 joints with axes that are not square stand on the nearest frame", host.joint_label[joint]
+                )
+        told = {"newtonLike:velocity", "newtonLike:position"} if kind != JointType.BALL else set()
+        for table, part in ((DOF_ARRAYS, rows), (COORD_ARRAYS, coords)):
+            for name, column in table.items():
+                values = getattr(host, column)[part]
+                if f"newtonLike:{name}" not in told and not self._is_told(column, values, kind, single, rows, coords):
+                    author.set(prim, f"newtonLike:{name}", "double[]", values)
+
+    def _is_told(self, column: str, values, kind, single: bool, rows: slice, coords: slice) -> bool:
+        """Whether a reader knows these numbers without being told by an attribute of ours."""
+        if column in ("joint_f", "joint_act"):
+            return not values.any()
+        if kind == JointType.D6:
+            return column in ("joint_limit_lower", "joint_limit_upper", "joint_qd") and not np.any(
+                (self._host.joint_limit_lower[rows] == 0.0) & (self._host.joint_limit_upper[rows] == 0.0)
+            )
+        if not single:
+            usual = FREE_DOF.get(column, 0.0)
+            if column in COORD_ARRAYS.values():
+                usual = [0.0, 0.0, 0.0, 1.0] if kind == JointType.BALL else IDENTITY
+            return bool(np.all(values == usual))
+        mode = JointTargetMode(int(self._host.joint_target_mode[rows.start]))
+        follows = mode in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
+        moves = mode in (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
+        told = {
+            "joint_target_ke": follows,
+            "joint_target_kd": follows or moves,
+            "joint_target_q": follows,
+            "joint_target_qd": moves,
+        }
+        return told.get(column, True) or not values.any()
+
+
+def _open(limit: float) -> float:
+    """What USD files write for a limit that is none."""
+    return math.inf if limit >= MAXVAL else float(limit)
+
+
+def _token(axis: np.ndarray) -> int:
+    """Which of x, y, z an axis lies along; 0 where it does along none."""
+    along = np.flatnonzero(np.abs(axis) == 1.0)
+    return int(along[0]) if len(along) else 0
+
+
+def _layout(kind: JointType, axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """Names of the dofs as UsdPhysics has them, and the turn from the model's anchors to the frame whose axes they are."""
+    if kind in (JointType.PRISMATIC, JointType.REVOLUTE):
+        along = np.eye(3)[_token(axes[0])]
+        turn = NO_TURN if np.array_equal(along, axes[0]) else quat_between(along, axes[0])
+        return ["angular" if angular[0] else "linear"], turn
+    if kind != JointType.D6:
+        return [], NO_TURN
+    return _frame_of_axes(axes, angular)
+
+
+def _frame_of_axes(axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """A frame whose x, y, z the axes of a D6 joint are, in ascending order where that can be."""
+    found = None
+    for frame in _candidate_frames(axes):
+        cosines = axes @ frame
+        nearest = np.argmax(np.abs(cosines), axis=1)
+        error = float(np.abs(cosines - np.eye(3)[nearest]).max(initial=0.0))
+        groups = nearest[~angular].tolist(), nearest[angular].tolist()
+        if any(len(set(group)) < len(group) for group in groups):
+            continue
+        unordered = sum(group != sorted(group) for group in groups)
+        rank = (error > 1.0e-6, unordered, error)
+        if found is None or rank < found[0]:
+            found = rank, nearest, frame
+    _, nearest, frame = found
+    names = [(ANGULAR if turns else LINEAR)[at] for at, turns in zip(nearest, angular, strict=True)]
+    turn = NO_TURN if np.array_equal(frame, np.eye(3)) else quat_from_matrix(frame)
+    return names, turn
+
+
+def _candidate_frames(axes: np.ndarray):
+    """Right-handed frames (columns) that hold some of the axes; the world's first."""
+    yield np.eye(3)
+    distinct: list[np.ndarray] = []
+    for axis in axes:
+        if all(np.abs(np.dot(axis, other)) < 1.0 - 1.0e-9 for other in distinct):
+            distinct.append(axis)
+    for first, second in itertools.permutations([*distinct, *np.eye(3)], 2):
+        beside = second - np.dot(second, first) * first
+        if np.linalg.norm(beside) < 1.0e-6:
+            continue
+        beside /= np.linalg.norm(beside)
+        frame = np.stack([first, beside, np.cross(first, beside)], axis=1)
+        for order in itertools.permutations(range(3)):
+            for signs in itertools.product((1.0, -1.0), repeat=3):
+                candidate = frame[:, order] * np.array(signs)
+                if np.linalg.det(candidate) > 0.0:
+                    yield candidate
+
+
+def _is_standard(names, axes) -> bool:
+    """Whether a reader of UsdPhysics finds these axes in this order."""
+    order = [(*LINEAR, *ANGULAR).index(name) for name in names]
+    return order == sorted(order) and np.array_equal(np.eye(3)[np.array(order, dtype=int) % 3], axes)
+
+
+def _is_expressible(names, axes, turn) -> bool:
+    frame = np.stack([quat_rotate(turn, e) for e in np.eye(3)])
+    wanted = frame[[(*LINEAR, *ANGULAR).index(name) % 3 for name in names]]
+    return bool(np.abs(wanted - axes).max(initial=0.0) <= 1.0e-6)

@@ -1,0 +1,234 @@
+"""Shapes of a model as gprims, their materials, and meshes that many shapes share."""
+
+from __future__ import annotations
+
+import numpy as np
+from pxr import Sdf
+
+from newton_like.geometry.transforms import transform_inverse, transform_multiply
+from newton_like.types import GeoType, ShapeFlags
+from newton_like.usd.author import Author, Names
+from newton_like.usd.host import Host
+
+PRIM_TYPES = {
+    GeoType.NONE: "Xform",
+    GeoType.PLANE: "Plane",
+    GeoType.HFIELD: "Mesh",
+    GeoType.SPHERE: "Sphere",
+    GeoType.CAPSULE: "Capsule",
+    GeoType.ELLIPSOID: "Sphere",
+    GeoType.CYLINDER: "Cylinder",
+    GeoType.BOX: "Cube",
+    GeoType.MESH: "Mesh",
+    GeoType.CONE: "Cone",
+    GeoType.CONVEX_MESH: "Mesh",
+}
+SOURCED = (GeoType.MESH, GeoType.CONVEX_MESH, GeoType.HFIELD)
+ENDLESS = 100.0
+"""Side [m] of the square that stands for an endless plane in pictures."""
+
+MATERIAL = {
+    "physics:dynamicFriction": "mu",
+    "physics:staticFriction": "mu",
+    "physics:restitution": "restitution",
+    "newton:torsionalFriction": "mu_torsional",
+    "newton:rollingFriction": "mu_rolling",
+    "newton:contactStiffness": "ke",
+    "newton:contactDamping": "kd",
+    "newton:contactFrictionGain": "kf",
+    "newtonLike:timeConstant": "time_constant",
+    "newtonLike:dampingRatio": "damping_ratio",
+}
+"""Attributes of a material and the columns ``shape_material_*`` that they hold."""
+
+
+def heightfield_mesh(field) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices ``[n, 3]`` and triangles ``[m, 3]`` of a heightfield, row after row, seen from above."""
+    x = np.linspace(-field.hx, field.hx, field.ncol)
+    y = np.linspace(-field.hy, field.hy, field.nrow)
+    z = field.min_z + field.data * (field.max_z - field.min_z)
+    points = np.stack([*np.meshgrid(x, y), z], axis=-1).reshape(-1, 3)
+    corner = (np.arange(field.nrow - 1)[:, None] * field.ncol + np.arange(field.ncol - 1)).reshape(-1)
+    low, high = np.stack([corner, corner + 1, corner + field.ncol + 1]), None
+    high = np.stack([corner, corner + field.ncol + 1, corner + field.ncol])
+    return points, np.concatenate([low.T, high.T])
+
+
+class MeshLibrary:
+    """Meshes and heightfields as abstract prims that shapes refer to, one for each source.
+
+    Args:
+        author: of the layer.
+        names: of prims.
+        root: prim that the library is made below, on first use.
+    """
+
+    def __init__(self, author: Author, names: Names, root: str):
+        self._author, self._names, self._root = author, names, root
+        self._folder = None
+        self._paths: dict[int, str] = {}
+
+    def path(self, source) -> str:
+        """Path of the prim of a source."""
+        path = self._paths.get(id(source))
+        if path is None:
+            if self._folder is None:
+                self._folder = self._names.path(self._root, "meshes")
+                self._author.prim(self._folder, "Scope", specifier=Sdf.SpecifierClass)
+            stem = getattr(getattr(source, "path", None), "stem", "") or "mesh"
+            path = self._paths[id(source)] = self._names.path(self._folder, stem)
+            self._write(path, source)
+        return path
+
+    def _write(self, path: str, source) -> None:
+        author = self._author
+        prim = author.prim(path, "Mesh")
+        if hasattr(source, "nrow"):
+            points, triangles = heightfield_mesh(source)
+            author.set(prim, "newtonLike:heightfield", "int2", (source.nrow, source.ncol), uniform=True)
+        else:
+            points, triangles = source.vertices, source.indices.reshape(-1, 3)
+            author.set(prim, "newton:maxHullVertices", "int", source.max_hull_vertices, uniform=True)
+            if not source.is_solid:
+                author.set(prim, "newtonLike:meshIsSolid", "bool", False, uniform=True)
+        author.set(prim, "points", "point3f[]", points)
+        author.set(prim, "faceVertexCounts", "int[]", np.full(len(triangles), 3))
+        author.set(prim, "faceVertexIndices", "int[]", triangles.reshape(-1))
+        author.set(prim, "extent", "float3[]", [points.min(axis=0), points.max(axis=0)])
+        author.set(prim, "subdivisionScheme", "token", "none", uniform=True)
+
+
+def write_geometry(author: Author, meshes: MeshLibrary, path: str, kind: GeoType, scale, source, pose, apis=()):
+    """A gprim of a shape at a pose in its parent; gives the prim."""
+    x, y = float(scale[0]), float(scale[1])
+    prim = author.prim(path, PRIM_TYPES[kind], apis=apis)
+    factors = None
+    if kind in SOURCED:
+        prim.referenceList.prependedItems = [Sdf.Reference("", Sdf.Path(meshes.path(source)))]
+        factors = scale if tuple(scale) != (1.0, 1.0, 1.0) else None
+    elif kind == GeoType.BOX:
+        author.set(prim, "size", "double", 2.0)
+        author.set(prim, "extent", "float3[]", [(-1.0,) * 3, (1.0,) * 3])
+        factors = scale
+    elif kind == GeoType.ELLIPSOID:
+        author.set(prim, "radius", "double", 1.0)
+        author.set(prim, "extent", "float3[]", [(-1.0,) * 3, (1.0,) * 3])
+        factors = scale
+    elif kind == GeoType.SPHERE:
+        author.set(prim, "radius", "double", x)
+        author.set(prim, "extent", "float3[]", [(-x,) * 3, (x,) * 3])
+    elif kind == GeoType.PLANE:
+        width, length = (side if side > 0.0 else ENDLESS for side in (x, y))
+        author.set(prim, "axis", "token", "Z", uniform=True)
+        author.set(prim, "width", "double", width)
+        author.set(prim, "length", "double", length)
+        half = (0.5 * width, 0.5 * length, 0.0)
+        author.set(prim, "extent", "float3[]", [[-h for h in half], half])
+    elif kind in (GeoType.CAPSULE, GeoType.CYLINDER, GeoType.CONE):
+        author.set(prim, "axis", "token", "Z", uniform=True)
+        author.set(prim, "radius", "double", x)
+        author.set(prim, "height", "double", 2.0 * y)
+        high = y + x if kind == GeoType.CAPSULE else y
+        author.set(prim, "extent", "float3[]", [(-x, -x, -high), (x, x, high)])
+    author.place(prim, pose, factors)
+    return prim
+
+
+def write_look(author: Author, prim, color, opacity: float, shown: bool) -> None:
+    """Colour, opacity and purpose of a gprim."""
+    author.set(prim, "primvars:displayColor", "color3f[]", [color])
+    if opacity != 1.0:
+        author.set(prim, "primvars:displayOpacity", "float[]", [opacity])
+    if not shown:
+        author.set(prim, "purpose", "token", "guide", uniform=True)
+
+
+class ShapeWriter:
+    """Writes shapes with their physics.
+
+    Args:
+        author: of the layer.
+        host: arrays of the model.
+        names: of prims.
+        meshes: library of meshes.
+    """
+
+    def __init__(self, author: Author, host: Host, names: Names, meshes: MeshLibrary):
+        self._author, self._host, self._names, self._meshes = author, host, names, meshes
+        self._materials: dict[tuple, str] = {}
+
+    def write(self, path: str, shape: int, index: int, scope) -> None:
+        """Writes one shape.
+
+        Args:
+            path: of its prim.
+            shape: index in the model.
+            index: place among the shapes of its scope.
+            scope: that it belongs to; materials stand below its prim.
+        """
+        author, host = self._author, self._host
+        kind = GeoType(int(host.shape_type[shape]))
+        flags = ShapeFlags(int(host.shape_flags[shape]))
+        collides, shown = bool(flags & ShapeFlags.COLLIDE_SHAPES), bool(flags & ShapeFlags.VISIBLE)
+        collides = collides and kind != GeoType.NONE
+        apis = []
+        if collides:
+            apis += ["PhysicsCollisionAPI", "NewtonCollisionAPI"]
+            if kind in SOURCED:
+                apis += ["PhysicsMeshCollisionAPI", "NewtonMeshCollisionAPI"]
+        if flags & ShapeFlags.SITE:
+            apis.append("NewtonSiteAPI")
+        material = self._material(shape, scope) if collides else None
+        if material:
+            apis.append("MaterialBindingAPI")
+        pose = host.shape_transform[shape]
+        if host.shape_body[shape] < 0:
+            pose = transform_multiply(transform_inverse(scope.frame), pose)
+        source = host.shape_source[shape]
+        scale = host.shape_scale[shape]
+        prim = write_geometry(author, self._meshes, path, kind, scale, source, pose, apis)
+        write_look(author, prim, host.shape_color[shape], host.shape_opacity[shape], shown)
+        author.set(prim, "newtonLike:label", "string", host.shape_label[shape])
+        author.set(prim, "newtonLike:index", "int", index)
+        author.set(prim, "newtonLike:geometry", "token", kind.name.lower(), uniform=True)
+        if kind in (GeoType.PLANE, GeoType.NONE):
+            author.set(prim, "newtonLike:scale", "double3", scale)
+        if flags != _usual_flags(collides, shown, flags):
+            author.set(prim, "newtonLike:flags", "int", int(flags))
+        group = int(host.shape_collision_group[shape])
+        if group != (0 if flags & ShapeFlags.SITE else 1):
+            author.set(prim, "newtonLike:collisionGroup", "int", group)
+        if not host.shape_is_solid[shape]:
+            author.set(prim, "newton:massModel", "token", "shell", uniform=True)
+        if collides:
+            author.set(prim, "newton:contactMargin", "float", host.shape_margin[shape])
+            author.set(prim, "newton:contactGap", "float", host.shape_gap[shape])
+            if kind in SOURCED:
+                approximation = "none" if kind == GeoType.HFIELD else "convexHull"
+                author.set(prim, "physics:approximation", "token", approximation, uniform=True)
+        if material:
+            author.relate(prim, "material:binding:physics", [material])
+
+    def _material(self, shape: int, scope) -> str:
+        host = self._host
+        values = tuple(float(getattr(host, f"shape_material_{name}")[shape]) for name in MATERIAL.values())
+        key = (scope.root, values)
+        if key not in self._materials:
+            folder = f"{scope.root}/materials"
+            author = self._author
+            if author.layer.GetPrimAtPath(folder) is None:
+                author.prim(folder, "Scope")
+            path = self._names.path(folder, f"material_{len(self._materials)}")
+            prim = author.prim(path, "Material", apis=["PhysicsMaterialAPI", "NewtonMaterialAPI"])
+            for name, value in zip(MATERIAL, values, strict=True):
+                author.set(prim, name, "float", value)
+            self._materials[key] = path
+        return self._materials[key]
+
+
+def _usual_flags(collides: bool, shown: bool, flags: ShapeFlags) -> ShapeFlags:
+    """What the flags are where only the prim's schemas and purpose speak."""
+    result = ShapeFlags.VISIBLE if shown else ShapeFlags(0)
+    if flags & ShapeFlags.SITE:
+        return result | ShapeFlags.SITE
+    return result | (ShapeFlags.COLLIDE_SHAPES | ShapeFlags.COLLIDE_PARTICLES if collides else ShapeFlags(0))

@@ -118,7 +118,7 @@ class Assets:
             raise element.error("builtin meshes are not read; write its vertices and faces, or use a file")
         if "file" in element.attributes:
             path = self._path(element)
-            return _load_msh(path) if path.suffix.lower() == ".msh" else load_triangles(path)
+            return {".msh": _load_msh, ".obj": _load_obj}.get(path.suffix.lower(), load_triangles)(path)
         vertices = _array(element, "vertex", 3)
         if "face" not in element.attributes:
             return vertices, None
@@ -155,9 +155,9 @@ def mesh_mass(vertices: np.ndarray, faces: np.ndarray, mode: str) -> tuple[float
     """Volume, centre and inertia at density one of a mesh as MuJoCo takes it.
 
     A mesh is a sum of tetrahedra between its triangles and a point inside. ``exact`` and ``convex`` (of the hull) count
-    them with their signs, which is right for closed surfaces. ``legacy`` counts them all as positive, from the centre of
-    the surface for the volume and from the centre of mass for the inertia, so that open and misoriented surfaces get some
-    mass and surfaces that are not star-shaped too much. ``shell`` spreads the mass over the surface.
+    them with their signs, which is right for closed surfaces. ``legacy`` counts them all as positive, so that open and
+    misoriented surfaces get some mass and surfaces that are not star-shaped too much. The point is the centre of the surface
+    for the centre of mass, and that for volume and inertia. ``shell`` spreads the mass over the surface.
 
     Raises:
         ValueError: the volume is zero or negative.
@@ -181,7 +181,9 @@ def mesh_mass(vertices: np.ndarray, faces: np.ndarray, mode: str) -> tuple[float
             raise ValueError(f"{lack}; repair it, or set its inertia to 'shell', 'legacy' or 'convex'")
         com = centre + weights @ (corners - centre).sum(axis=1) / (4.0 * volume)
         corners = corners - com
-        second = _second(_tetrahedra(corners, mode) / 20.0, corners)
+        weights = _tetrahedra(corners, mode)
+        volume = float(weights.sum())
+        second = _second(weights / 20.0, corners)
     inertia = np.trace(second) * np.eye(3) - second
     return volume, com, 0.5 * (inertia + inertia.T)
 
@@ -227,6 +229,38 @@ def _load_msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     points = np.frombuffer(raw[16 : 16 + sizes[0]], dtype="<f4").reshape(-1, 3)
     triangles = np.frombuffer(raw[len(raw) - sizes[2] :], dtype="<i4").reshape(-1, 3)
     return points.astype(np.float64), triangles.astype(np.int64)
+
+
+def _load_obj(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Corners and faces of an OBJ file, four-sided faces cut along their shorter diagonal, as MuJoCo does.
+
+    Where the corners of a face are not in one plane, the volume depends on the cut.
+    """
+    vertices: list[list[float]] = []
+    faces: list[tuple[int, ...]] = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        parts = line.split()
+        if parts[:1] == ["v"]:
+            vertices.append([float(part) for part in parts[1:4]])
+        elif parts[:1] == ["f"]:
+            corners = [int(part.split("/", 1)[0]) for part in parts[1:]]
+            faces.append(tuple(i - 1 if i > 0 else len(vertices) + i for i in corners))
+    points = np.array(vertices, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 3 or not faces:
+        raise ValueError(f"mesh '{path}' holds no triangles")
+    if min(map(min, faces)) < 0 or max(map(max, faces)) >= len(points) or min(map(len, faces)) < 3:
+        raise ValueError(f"mesh '{path}' has a face with fewer than 3 corners, or with a corner that is not there")
+    triangles: list[tuple[int, int, int]] = []
+    for face in faces:
+        if len(face) == 4:
+            a, b, c, d = face
+            if np.sum((points[a] - points[c]) ** 2) < np.sum((points[b] - points[d]) ** 2):
+                triangles += [(a, b, c), (a, c, d)]
+            else:
+                triangles += [(a, b, d), (b, c, d)]
+        else:
+            triangles += [(face[0], face[i], face[i + 1]) for i in range(1, len(face) - 1)]
+    return points, np.array(triangles, dtype=np.int64)
 
 
 def _load_png(path: Path) -> np.ndarray:

@@ -152,3 +152,22 @@ def share_inertia(real):
             inertia[k] = inertia[k] + mat33(shares[k, 4], xy, xz, xy, shares[k, 5], yz, xz, yz, shares[k, 6])
 
     return kernel
+
+
+@cache
+def sum_kernel(real):
+    """Kernel over columns: adds the sum of a column, from the first row to the last, to a number."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def kernel(
+        rows: wp.array2d[real],
+        # out:
+        total: wp.array[real],
+    ):
+        i = wp.tid()
+        x = real(0.0)
+        for k in range(rows.shape[0]):
+            x = x + rows[k, i]
+        total[i] = total[i] + x
+
+    return kernel

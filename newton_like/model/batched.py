@@ -17,7 +17,7 @@ import warp as wp
 
 from newton_like.adjoint import adjoint_trace
 from newton_like.emit import FLAGS, Emitter, native_program
-from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia
+from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia, sum_kernel
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
 from newton_like.launch import Workspace, active_tape, cut, flat, lane_width, run_shared, worker_count
@@ -460,17 +460,22 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         mask = wp.clone(mask)
     shares = wp.zeros((model.body_count, BODY), dtype=model.dtype, device=model.device) if inertia else None
     gradients = [None if a is None else a.grad for a in sources]
-    # an array that comes in twice has two gradients, which are added up
-    places, again = set(), []
+    # an array that comes in twice has two gradients, which are added up, and one that all articulations read has one of each
+    places, again, shared = set(), [], []
+    ours = [_adjoint(f) for f in program.inputs]
     for i, g in enumerate(gradients):
-        if g is not None and g.ptr in places:
+        if g is not None and ours[i].kind == "all":
+            gradients[i] = wp.zeros((model.articulation_count, g.size), dtype=model.dtype, device=model.device)
+            ours[i] = replace(ours[i], kind="articulations")
+            shared.append((gradients[i], g))
+        elif g is not None and g.ptr in places:
             gradients[i] = wp.zeros_like(g)
             again.append((gradients[i], g))
         elif g is not None:
             places.add(g.ptr)
     # what has no gradient is brought in as zeros and not taken out
-    fields = [*program.inputs, *[_adjoint(f) for f in (*program.outputs, *program.inputs)]]
-    results = [_adjoint(f) for f, g in zip(program.inputs, gradients, strict=True) if g is not None]
+    fields = [*program.inputs, *[_adjoint(f) for f in program.outputs], *ours]
+    results = [f for f, g in zip(ours, gradients, strict=True) if g is not None]
     brought = [*arrays[:count], *[None if a is None else a.grad for a in arrays[count:]], *gradients]
     taken = [g for g in gradients if g is not None]
     if inertia:
@@ -489,13 +494,16 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     def backward(kept=kept) -> None:
         if inertia:
             shares.zero_()
-        for second, _ in again:
+        for second, _ in (*again, *shared):
             second.zero_()
         for together in commands:
             run_shared(together)
         for second, first in again:
             values, total = flat(second, model.dtype), flat(first, model.dtype)
             wp.launch(add_kernel(model.dtype), total.size, inputs=[values], outputs=[total], device=model.device)
+        for rows, total in shared:
+            total = flat(total, model.dtype)
+            wp.launch(sum_kernel(model.dtype), total.size, inputs=[rows], outputs=[total], device=model.device)
         if inertia:
             _share_inertia(model, shares, masses)
 

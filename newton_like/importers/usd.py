@@ -38,6 +38,7 @@ class UsdImport:
         bodies: body index by prim path. Where fixed joints are collapsed, several prims share one body.
         frames: ``(body index, pose of the prim's frame in the body's link frame)`` by prim path.
         joints: joint index by prim path, without collapsed ones.
+        dofs: dof indices by prim path of the joint; several one-axis joints between two bodies share one joint.
         base_joints: index of the joint that holds or frees a root body, by the path of that body.
         articulations: index by path of the prim with the ArticulationRootAPI, else ``<root body>_articulation``.
         shapes: shape indices by prim path: colliders, visuals and sites.
@@ -52,6 +53,7 @@ class UsdImport:
     bodies: dict[str, int]
     frames: dict[str, tuple[int, np.ndarray]]
     joints: dict[str, int]
+    dofs: dict[str, list[int]]
     base_joints: dict[str, int]
     articulations: dict[str, int]
     shapes: dict[str, list[int]]
@@ -100,7 +102,8 @@ def add_usd(
     * **Joints**: revolute, prismatic, spherical, fixed, distance, and generic ones as D6 whose locked axes are gone
       (FREE without any limit). All bodies that joints connect form a tree, ArticulationRootAPI or not; joints that are
       excluded from articulations, disabled or close a loop are added outside of it. Joint coordinates start where the
-      bodies are, or at the state that the file gives (``state:*:physics:position``).
+      bodies are, or at the state that the file gives (``state:*:physics:position``). Several hinges and slides between
+      the same two bodies, as converters from MuJoCo write them, follow each other: one D6, or a chain of massless links.
     * **Drives** are in POSITION, VELOCITY, POSITION_VELOCITY (where a target velocity is given) or EFFORT mode (without
       gains). Joints without a drive have that of ``builder.default_joint_cfg``.
     * **Vendors**: ``newton:*``, ``physx*`` and ``mjc:*`` attributes for armature, friction, damping, velocity and effort
@@ -200,6 +203,7 @@ def add_usd(
         bodies=made.bodies,
         frames=made.frames,
         joints=made.joints,
+        dofs=made.dofs,
         base_joints=made.base_joints,
         articulations=made.articulations,
         shapes=made.shapes,

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.geometry import inertia as rigid
-from newton_like.geometry.transforms import (
-    IDENTITY,
-    as_transform,
+from newton_like.geometry.transforms import IDENTITY, as_transform
+from newton_like.importers.urdf_build import articulation_of
+from newton_like.importers.usd_mass import body_mass
+from newton_like.importers.usd_merge import merge_joints
+from newton_like.importers.usd_parse import Scene, Shape
+from newton_like.importers.usd_pose import (
+    moved_mass,
     quat_inverse,
     quat_rotate,
     transform,
@@ -18,9 +22,6 @@ from newton_like.geometry.transforms import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.urdf_build import articulation_of
-from newton_like.importers.usd_mass import body_mass
-from newton_like.importers.usd_parse import Scene, Shape
 from newton_like.importers.usd_tree import Edge, Tree, build_trees, coordinates, speeds
 from newton_like.types import GeoType, JointType, ShapeFlags
 
@@ -52,6 +53,7 @@ class SceneBuilder:
         bodies: body index by path of the prim; merged bodies have that of their host.
         frames: ``(body index, pose in that body)`` by path.
         joints: joint index by path.
+        dofs: dof indices by joint path.
         base_joints: index of the joint that holds or frees a root, by the root's path.
         shapes: shape indices by path.
         stage_pose: pose of the stage in the world or the parent body.
@@ -61,6 +63,7 @@ class SceneBuilder:
     def __init__(self, builder, scene: Scene, options: Options):
         self.builder, self.scene, self.options = builder, scene, options
         self.stage_pose = transform_multiply(options.place, options.turn)
+        self._parts = merge_joints(scene)
         self._trees, self._loops = build_trees(scene, options.ordering)
         self._host: dict[str, tuple[str, np.ndarray]] = {}
         for tree in self._trees:
@@ -84,9 +87,11 @@ class SceneBuilder:
         self.bodies: dict[str, int] = {}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
         self.joints: dict[str, int] = {}
+        self.dofs: dict[str, list[int]] = {}
         self.base_joints: dict[str, int] = {}
         self.shapes: dict[str, list[int]] = {}
         self.articulations: dict[str, int] = {}
+        self._reversed: set[str] = set()
 
     def build(self) -> None:
         """Calls the builder: static shapes, trees, loop joints, mimics, shapes, forbidden collisions, gravity."""
@@ -98,6 +103,7 @@ class SceneBuilder:
             self._add_tree(tree)
         for edge in self._loops:
             self._add_loop(edge)
+        self._number_dofs()
         self._add_mimics()
         for shape in self.scene.shapes.values():
             if shape.body is not None:
@@ -160,7 +166,7 @@ class SceneBuilder:
 
     def _add_body(self, path: str, members: list[str]) -> None:
         builder, body = self.builder, self.scene.bodies[path]
-        parts = [rigid.transform(*self._mass[member], self._host[member][1]) for member in members]
+        parts = [moved_mass(self._mass[member], self._host[member][1]) for member in members]
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         index = builder.add_link(
             xform=self._in_world(body.pose),
@@ -246,6 +252,8 @@ class SceneBuilder:
             else:
                 index = builder.add_joint(kind, parent, child, linear_axes=linear, angular_axes=angular, **placed)
         self.joints[joint.path] = index
+        if edge.flipped and edge.angular:
+            self._reversed.add(joint.path)
         if joint.kind in ("distance", "free"):
             self._start_free(edge, index, parent, child, to_parent)
         else:
@@ -294,7 +302,7 @@ class SceneBuilder:
             path = waiting.pop()
             carried.append(path)
             waiting += self._below.get(path, ())
-        parts = [rigid.transform(*self._mass[path], self.scene.bodies[path].pose) for path in carried]
+        parts = [moved_mass(self._mass[path], self.scene.bodies[path].pose) for path in carried]
         mass, com, inertia = rigid.combine(parts)
         if any(axis is other for other in edge.linear):
             return mass
@@ -309,11 +317,25 @@ class SceneBuilder:
             return
         self._add_joint(edge)
 
+    def _number_dofs(self) -> None:
+        builder = self.builder
+        for path, joint in self.joints.items():
+            start, count = builder.joint_qd_start[joint], sum(builder.joint_dof_dim[joint])
+            self.dofs[path] = list(range(start, start + count))
+        for whole in {whole for whole, _ in self._parts.values()} & set(self.joints):
+            dofs = self.dofs[whole][::-1] if whole in self._reversed else self.dofs[whole]
+            for path, (owner, number) in self._parts.items():
+                if owner == whole:
+                    self.joints[path], self.dofs[path] = self.joints[whole], [dofs[number]]
+
     def _add_mimics(self) -> None:
         for joint in self.scene.joints.values():
             if joint.mimic is None or joint.path not in self.joints:
                 continue
             leader, offset, factor = joint.mimic
+            if leader in self._parts:
+                self.scene.remark("mimics that follow one axis of several are left out", joint.path)
+                continue
             seen = {joint.path}
             while leader in self.scene.joints and self.scene.joints[leader].mimic is not None and leader not in seen:
                 seen.add(leader)

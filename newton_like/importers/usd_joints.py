@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from newton_like.geometry.transforms import transform
+from newton_like.importers.usd_pose import transform
 from newton_like.importers.usd_units import DofUnits, Reader, Units
 from newton_like.types import MAXVAL, JointTargetMode
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.shapes import MASSLESS, mass_properties
-from newton_like.geometry.transforms import transform_inverse, transform_multiply
 from newton_like.importers.usd_parse import Body, Shape
+from newton_like.importers.usd_pose import moved_mass, transform_inverse, transform_multiply, transform_point
 
 POINT_RADIUS = 0.1
 """Radius [m] of the ball whose inertia a body with a mass but without inertia and colliders gets, as UsdPhysics has it."""
@@ -55,8 +55,9 @@ def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given
                     body.path,
                 )
     if mass == 0.0:
-        remark("bodies have neither mass nor colliders", body.path)
-        return 0.0, com, np.zeros((3, 3))
+        if given.mass is None:
+            remark("bodies have neither mass nor colliders", body.path)
+        return 0.0, np.zeros(3), np.zeros((3, 3))
     if rigid.check(mass, inertia) is not None:
         possible = rigid.nearest_possible(inertia)
         change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)
@@ -78,7 +79,7 @@ def _shape_mass(shape: Shape, body_density, default_density: float, use_given: b
     for piece in shape.pieces:
         if piece.type not in MASSLESS:
             local = mass_properties(piece.type, piece.scale, 1.0, piece.mesh)
-            parts.append(rigid.transform(*local, transform_multiply(to_body, piece.pose)))
+            parts.append(moved_mass(local, transform_multiply(to_body, piece.pose)))
     volume, center, moments = rigid.combine(parts)
     frame = transform_multiply(to_body, shape.place)
     if not use_given or given.mass is None:
@@ -89,10 +90,10 @@ def _shape_mass(shape: Shape, body_density, default_density: float, use_given: b
         if volume == 0.0:
             center = frame[:3]
     if use_given and given.com is not None:
-        _, com, _ = rigid.transform(mass, given.com, np.zeros((3, 3)), frame)
+        com = transform_point(frame, given.com)
         if given.inertia is None and volume > 0.0:
             moments = moments + rigid.parallel_axis(mass, com - center)
         center = com
     if use_given and given.inertia is not None:
-        _, _, moments = rigid.transform(mass, np.zeros(3), given.inertia, frame)
+        _, _, moments = moved_mass((mass, np.zeros(3), given.inertia), frame)
     return mass, center, moments

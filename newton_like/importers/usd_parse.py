@@ -12,16 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from pxr import Usd, UsdGeom, UsdPhysics, UsdShade
 
-from newton_like.geometry.transforms import (
-    quat_rotate,
-    transform,
-    transform_inverse,
-    transform_multiply,
-)
 from newton_like.importers.usd_joints import KINDS, Joint, JointReader
 from newton_like.importers.usd_names import Leftovers
+from newton_like.importers.usd_pose import quat_rotate, transform, transform_inverse, transform_multiply
 from newton_like.importers.usd_shapes import GPRIMS, Piece, ShapeReader
 from newton_like.importers.usd_units import Placement, Reader, Units, placement, quaternion
+from newton_like.importers.xml_source import ImportFileError
 
 EARTH_GRAVITY = 9.81
 """What a scene without gravityMagnitude has [m/s^2]; UsdPhysics says "Earth gravity"."""
@@ -191,7 +187,9 @@ class StageParser:
             raise ValueError(f"{scene.source}: root_path {self._root_path!r} names no prim; give a path of the stage")
         for name, value in (("metersPerUnit", scene.units.meters), ("kilogramsPerUnit", scene.units.kilograms)):
             if not (math.isfinite(value) and 1.0e-12 <= value <= 1.0e12):
-                raise ValueError(f"{scene.source}: {name} is {value:g}; correct the metadata of the stage")
+                raise ImportFileError(f"{scene.source}: {name} is {value:g}; correct the metadata of the stage")
+        if scene.up_axis not in ("X", "Y", "Z"):
+            raise ImportFileError(f"{scene.source}: upAxis is {scene.up_axis!r}; make it 'Y' or 'Z'")
         if not UsdGeom.StageHasAuthoredMetersPerUnit(self._stage):
             scene.remark("metersPerUnit is not written down; USD's 0.01 (centimetres) is used", "/")
         walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
@@ -229,13 +227,15 @@ class StageParser:
             self._group_prims.append(prim)
         elif kind == "MjcTendon":
             self._read_mjc_tendon(prim, path)
+        elif "PhysicsCollisionAPI" in applied and not prim.IsA(UsdGeom.Gprim):
+            self.scene.remark("a CollisionAPI on what has no geometry says nothing", prim)
         elif kind == "PointInstancer" or (kind and self._is_foreign(prim, kind, applied)):
             self.scene.leftovers.not_understood[f"prims of type {kind}"] += 1
             return kind == "PointInstancer"
         elif _is_site(prim):
             self._read_site(prim, path, owner)
         else:
-            known = any(name.startswith("Physics") for name in applied)
+            known = kind != "Material" and any(name.startswith("Physics") for name in applied)
         if any(name.startswith("PhysxTendon") for name in applied) or _authored_schemas(prim, "PhysxTendon"):
             self._read_physx_tendon(prim, path)
         if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
@@ -273,7 +273,9 @@ class StageParser:
             return False
         place = self._place(prim, path)
         if place.sheared:
-            self.scene.remark("frames are sheared (turned under an uneven scale); the shapes stay square", prim)
+            self.scene.remark(
+                "frames of bodies are sheared (turned under an uneven scale); the nearest rotation is used", prim
+            )
         velocity = units.meters * reader.vector(prim, "physics:velocity", np.zeros(3))
         spin = math.pi / 180.0 * reader.vector(prim, "physics:angularVelocity", np.zeros(3))
         self.scene.bodies[path] = Body(

@@ -10,7 +10,8 @@ import numpy as np
 
 from newton_like.coercion import LARGEST
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, Mesh
-from newton_like.geometry.transforms import IDENTITY, transform, transform_multiply
+from newton_like.geometry.transforms import IDENTITY
+from newton_like.importers.usd_pose import transform, transform_multiply
 from newton_like.importers.usd_units import Placement, Reader
 from newton_like.types import GeoType
 
@@ -126,6 +127,8 @@ class ShapeReader:
     def _points(self, prim, place: Placement) -> list[Piece]:
         points = self._array(prim, "points", 3)
         widths = self._array(prim, "widths", 1)[:, 0]
+        if len(widths) == 1:
+            widths = np.repeat(widths, len(points))
         if len(points) == 0 or len(widths) != len(points):
             raise self._reader.error(prim, f"{len(points)} points and {len(widths)} widths; give each point a width")
         if widths.min() <= 0.0:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from newton_like.geometry.transforms import (
+from newton_like.importers.usd_joints import Axis, Joint
+from newton_like.importers.usd_parse import Scene
+from newton_like.importers.usd_pose import (
     quat_inverse,
     quat_multiply,
     quat_rotate,
     transform_inverse,
     transform_multiply,
 )
-from newton_like.importers.usd_joints import Axis, Joint
-from newton_like.importers.usd_parse import Scene
 from newton_like.importers.xml_source import ImportFileError
 
 OFF_TOLERANCE = 1.0e-4

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
-from pxr import Gf, Sdf, Vt
+from pxr import Gf, Sdf, Tf, Vt
 
 from newton_like.geometry.transforms import quat_normalize
 
@@ -154,10 +154,17 @@ def as_target(path, what: str = "path") -> Path:
 
 
 def save(layer: Sdf.Layer, path: Path) -> None:
-    """Saves a layer as a file.
+    """Saves a layer as a file. Stages that have this file open see the new content.
 
     Raises:
         OSError: it cannot be written.
     """
-    if not layer.Export(str(path)):
+    try:
+        done = layer.Export(str(path))
+    except Tf.ErrorException as error:
+        raise OSError(f"'{path}' cannot be written: {' '.join(str(error).split())[-200:]}") from None
+    if not done:
         raise OSError(f"'{path}' cannot be written; see the messages of USD above")
+    opened = Sdf.Layer.Find(str(path))
+    if opened is not None:
+        opened.Reload(force=True)

@@ -1,0 +1,201 @@
+"""Motions of models as animated USD stages."""
+
+from __future__ import annotations
+
+import numpy as np
+from pxr import Gf, Sdf
+
+from newton_like.coercion import as_flag, as_number
+from newton_like.model.model import Model
+from newton_like.types import Axis, GeoType, ShapeFlags
+from newton_like.usd.author import Author, Names, as_target, save
+from newton_like.usd.export import set_stage_metadata
+from newton_like.usd.host import Host
+from newton_like.usd.shapes import MeshLibrary, write_geometry, write_look
+
+
+class Recorder:
+    """Keeps the poses of all bodies over time and saves them as an animation.
+
+    The stage has a prim for each body, below one for its world where there are several, and a gprim for each shape. Bodies
+    that look alike, such as those of copied worlds, are instances of one prototype, and meshes are written once. It holds no
+    physics: :func:`newton_like.usd.write` saves that.
+
+    Example::
+
+        with Recorder(model, "walk.usdc", fps=30) as recorder:
+            for frame in range(300):
+                ...
+                recorder.record(state, frame / 30)
+
+    Recording costs a copy of the poses; the stage is written by :meth:`save`, in time that grows with bodies times frames.
+
+    Attributes:
+        body_paths: path of the prim of each body.
+        shape_paths: path of the gprim of each shape, inside of its body's prototype; empty where it is not drawn.
+        times: the recorded times [s].
+    """
+
+    def __init__(self, model: Model, path, *, fps: float = 60.0, up_axis=None, show_colliders: bool = False):
+        """Prepares the stage.
+
+        Args:
+            model: whose bodies will move.
+            path: the file: ``.usda``, ``.usdc`` or ``.usd``.
+            fps: time codes a second; a sample at t seconds has the time code ``t fps``.
+            up_axis: ``"Y"`` or ``"Z"`` where the stage should say something else than the model.
+            show_colliders: draw shapes that are not visible in the model too; else they have the purpose ``guide``.
+
+        Raises:
+            TypeError: ``model`` is no :class:`Model`.
+            ValueError: the file has another suffix, ``fps`` is not above 0, or the up axis is X.
+            FileNotFoundError: the folder of the file does not exist.
+        """
+        if not isinstance(model, Model):
+            raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+        self.model, self.path = model, as_target(path)
+        self.fps = as_number(fps, "fps")
+        if self.fps <= 0.0:
+            raise ValueError(f"fps {self.fps:g} must be above 0")
+        up_axis = model.up_axis if up_axis is None else Axis.from_any(up_axis)
+        if up_axis == Axis.X:
+            raise ValueError("USD stages have Y or Z up; give up_axis 'Y' or 'Z'")
+        self._show = as_flag(show_colliders, "show_colliders")
+        self._layer = Sdf.Layer.CreateAnonymous(".usda")
+        self._poses: list[np.ndarray] = []
+        self.times: list[float] = []
+        self.body_paths = [""] * model.body_count
+        self.shape_paths = [""] * model.shape_count
+        with Sdf.ChangeBlock():
+            set_stage_metadata(self._layer, up_axis, "recording")
+            for name in ("timeCodesPerSecond", "framesPerSecond"):
+                self._layer.pseudoRoot.SetInfo(name, self.fps)
+            self._write_scene(Host(model))
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, kind, value, traceback) -> None:
+        if kind is None:
+            self.save()
+
+    def record(self, state, time: float) -> None:
+        """Keeps the poses of a state.
+
+        Args:
+            state: of the model; its ``body_q`` is copied.
+            time: when [s]. A later call with the same time replaces the earlier one.
+
+        Raises:
+            TypeError, ValueError: ``time`` is no finite number, the state has another number of bodies, or a pose is not
+                finite.
+        """
+        time = as_number(time, "time")
+        poses = state.body_q.numpy().reshape(-1, 7)
+        if len(poses) != len(self.body_paths):
+            raise ValueError(f"the state has {len(poses)} bodies, the recorded model {len(self.body_paths)}")
+        wrong = ~np.isfinite(poses).all(axis=1)
+        if wrong.any():
+            body = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"body {self.model.body_label[body]!r} (index {body}): its pose {poses[body].tolist()} at {time:g} s is not "
+                "finite; the simulation diverged, use a smaller time step"
+            )
+        self.times.append(time)
+        self._poses.append(poses.copy())
+
+    def save(self) -> None:
+        """Writes the stage with all that was recorded so far.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if self.times:
+            _, last = np.unique(np.array(self.times)[::-1], return_index=True)
+            frames = len(self.times) - 1 - last
+            codes = (np.array(self.times)[frames] * self.fps).tolist()
+            with Sdf.ChangeBlock():
+                self._layer.pseudoRoot.SetInfo("startTimeCode", codes[0])
+                self._layer.pseudoRoot.SetInfo("endTimeCode", codes[-1])
+                poses = np.stack([self._poses[frame] for frame in frames], axis=1)
+                for path, track in zip(self.body_paths, poses, strict=True):
+                    write_track(self._layer, path, codes, track)
+        save(self._layer, self.path)
+
+    def _write_scene(self, host: Host) -> None:
+        author, names = Author(self._layer), Names()
+        root = "/recording"
+        author.prim(root, "Xform")
+        self._meshes = MeshLibrary(author, names, root)
+        worlds = {-1: root}
+        if host.model.world_count > 1:
+            for world, label in enumerate(host.model.world_label):
+                worlds[world] = names.path(root, label)
+                author.prim(worlds[world], "Xform")
+        prototypes: dict[tuple, str] = {}
+        for body, label in enumerate(host.body_label):
+            path = names.path(worlds.get(int(host.body_world[body]), root), label)
+            self.body_paths[body] = path
+            shapes = [shape for shape in host.shapes_of[body] if host.shape_type[shape] != GeoType.NONE]
+            prim = author.prim(path, "Xform")
+            author.set(prim, "xformOp:translate", "double3", host.pose[body, :3])
+            author.set(prim, "xformOp:orient", "quatf", host.pose[body, 3:])
+            author.set(prim, "xformOpOrder", "token[]", ["xformOp:translate", "xformOp:orient"], uniform=True)
+            if not shapes:
+                continue
+            look = tuple(self._look(host, shape) for shape in shapes)
+            prototype = prototypes.get(look)
+            if prototype is None:
+                if not prototypes:
+                    author.prim(names.path(root, "prototypes"), "Scope", specifier=Sdf.SpecifierClass)
+                prototype = prototypes[look] = names.path(f"{root}/prototypes", label)
+                author.prim(prototype, "Xform")
+                for shape in shapes:
+                    self._write_shape(author, host, shape, names.path(prototype, host.shape_label[shape]))
+            prim.referenceList.prependedItems = [Sdf.Reference("", Sdf.Path(prototype))]
+            prim.instanceable = True
+            inside = self._layer.GetPrimAtPath(prototype).nameChildren.keys()
+            for shape, child in zip(shapes, inside, strict=True):
+                self.shape_paths[shape] = f"{path}/{child}"
+        for shape in host.shapes_of[-1]:
+            if host.shape_type[shape] != GeoType.NONE:
+                path = names.path(worlds.get(int(host.shape_world[shape]), root), host.shape_label[shape])
+                self.shape_paths[shape] = path
+                self._write_shape(author, host, shape, path)
+
+    @staticmethod
+    def _look(host: Host, shape: int) -> tuple:
+        columns = ("shape_type", "shape_flags", "shape_transform", "shape_scale", "shape_color", "shape_opacity")
+        return (id(host.shape_source[shape]), *(getattr(host, name)[shape].tobytes() for name in columns))
+
+    def _write_shape(self, author: Author, host: Host, shape: int, path: str) -> None:
+        kind = GeoType(int(host.shape_type[shape]))
+        pose, source = host.shape_transform[shape], host.shape_source[shape]
+        prim = write_geometry(author, self._meshes, path, kind, host.shape_scale[shape], source, pose)
+        shown = self._show or bool(host.shape_flags[shape] & ShapeFlags.VISIBLE)
+        write_look(author, prim, host.shape_color[shape], float(host.shape_opacity[shape]), shown)
+
+
+def write_track(layer: Sdf.Layer, path: str, codes: list[float], poses: np.ndarray, suffix: str = "") -> None:
+    """Writes the poses of one prim over time into its translate and orient ops; constant ones as a single default value.
+
+    Args:
+        layer: where the ops are declared, ``double3`` and ``quatf``.
+        path: of the prim.
+        codes: time codes, ascending.
+        poses: ``[frames, 7]``.
+        suffix: what the names of the ops end with.
+    """
+    places, turns = poses[:, :3].astype(np.float64), poses[:, 3:].astype(np.float64)
+    turns = turns / np.linalg.norm(turns, axis=1, keepdims=True)
+    # Between samples USD goes the way of the numbers, and q and -q are the same attitude.
+    turns[1:] *= np.cumprod(np.where(np.sum(turns[1:] * turns[:-1], axis=1) < 0.0, -1.0, 1.0))[:, None]
+    for name, values, convert in (
+        ("translate", places, lambda v: Gf.Vec3d(*v)),
+        ("orient", turns, lambda v: Gf.Quatf(v[3], v[0], v[1], v[2])),
+    ):
+        attribute = Sdf.Path(f"{path}.xformOp:{name}{suffix}")
+        layer.GetAttributeAtPath(attribute).default = convert(values[0].tolist())
+        if not np.array_equal(values, np.broadcast_to(values[0], values.shape)):
+            for code, value in zip(codes, values.tolist(), strict=True):
+                layer.SetTimeSample(attribute, code, convert(value))

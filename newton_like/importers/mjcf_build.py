@@ -13,13 +13,11 @@ from newton_like.geometry.transforms import (
     quat_inverse,
     quat_rotate,
     transform,
-    transform_inverse,
     transform_multiply,
 )
 from newton_like.importers.mjcf_actuators import drives_of, read_actuators
 from newton_like.importers.mjcf_assets import Assets
 from newton_like.importers.mjcf_constraints import (
-    Equality,
     Names,
     read_contacts,
     read_equalities,
@@ -29,6 +27,7 @@ from newton_like.importers.mjcf_constraints import (
 from newton_like.importers.mjcf_mass import SOLIDS, fill_masses, fit_to_mesh, joint_inertias
 from newton_like.importers.mjcf_records import Joint, Mjcf
 from newton_like.importers.mjcf_shapes import ShapeBuilder
+from newton_like.importers.mjcf_ties import Ties
 from newton_like.importers.mjcf_trees import find_hosts, order_of, share_joints
 from newton_like.importers.urdf_build import articulation_of
 from newton_like.importers.xml_source import ImportFileError
@@ -96,11 +95,11 @@ class SceneBuilder:
         self._names = names
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
         self._load(assets)
-        self._followers = self._find_followers()
+        self._ties = Ties(model, names, self.equalities, options)
         self._static_pose = model.world_poses()
         merge = options.collapse or model.compiler.fusestatic
         self._hosts = find_hosts(model, merge, model.compiler.fusestatic)
-        self._trees = order_of(model, self._hosts, self._ties(), options.breadth_first)
+        self._trees = order_of(model, self._hosts, self._ties.pairs(), options.breadth_first)
         self._roots = [tree[0] for tree in self._trees]
         self._base = self._find_base()
         self.bodies: dict[str, int] = {"world": options.parent_body}
@@ -160,63 +159,6 @@ class SceneBuilder:
         shown = ", ".join(repr(key.name) for key in self.keyframes[:8]) or "none"
         raise KeyError(f"no keyframe is called {wanted!r}; there are: {shown}")
 
-    def _find_followers(self) -> dict[str, tuple[str, float, float, Equality]]:
-        """By joint that follows another: the leader, ``c0`` and ``c1`` of ``q = c0 + c1 q_leader``."""
-        joints, findings = self._names.tables["joint"], self.model.findings
-        found: dict[str, tuple] = {}
-        for equality in self.equalities:
-            if equality.kind != "joint":
-                continue
-            reason = None
-            if not equality.active or not self.options.equalities:
-                continue
-            if not equality.second or any(equality.polycoef[2:]):
-                reason = "joint equalities that are no linear law between two joints are only data"
-            elif equality.first in found:
-                reason = "joints follow two others; the first one counts"
-            if reason:
-                findings.remark(reason, equality.name)
-                continue
-            c0, c1 = equality.polycoef[:2]
-            offset = joints[equality.first].ref + c0 - c1 * joints[equality.second].ref
-            found[equality.first] = (equality.second, offset, c1, equality)
-        # Followers of followers follow the joint at the end of the chain.
-        for name in list(found):
-            leader, offset, factor, equality = found[name]
-            seen = {name}
-            while leader in found and leader not in seen:
-                seen.add(leader)
-                leader, more, times, _ = found[leader]
-                offset, factor = offset + factor * more, factor * times
-            if leader in seen:
-                findings.remark("joints follow each other in a circle; the law is only data", name)
-                del found[name]
-                continue
-            found[name] = (leader, offset, factor, equality)
-        return found
-
-    def _body_of(self, equality: Equality, which: str) -> tuple[int, np.ndarray]:
-        """Body of one side of a connect or weld, and the pose of what is tied in it."""
-        name = getattr(equality, which)
-        if equality.on_sites:
-            site = self._names.tables["site"][name]
-            return site.body, site.pose
-        index = next((i for i, body in enumerate(self.model.bodies) if body.name == name), 0) if name else 0
-        return index, IDENTITY
-
-    def _ties(self) -> list[tuple[int, int]]:
-        """Pairs of bodies that must be in one articulation."""
-        owner = {joint.name: i for i, body in enumerate(self.model.bodies) for joint in body.joints}
-        ties = [(owner[name], owner[leader]) for name, (leader, *_) in self._followers.items()]
-        if self.options.equalities:
-            for equality in self.equalities:
-                if equality.kind in ("connect", "weld") and equality.active:
-                    ties.append((self._body_of(equality, "first")[0], self._body_of(equality, "second")[0]))
-        if self.options.parent_body >= 0:
-            roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0]
-            ties += [(roots[0], root) for root in roots[1:]]
-        return ties
-
     def _find_base(self) -> int:
         """The body whose joint the user replaces, or -1."""
         if self.options.floating is None and self.options.base_joint is None:
@@ -264,8 +206,8 @@ class SceneBuilder:
             self._shapes.add_site(site, self._links[host], self._in_link(host, pose))
         self.shapes, self.sites = self._shapes.shapes, self._shapes.sites
         self._shapes.filter_pairs(self.pairs, self.excludes)
-        self._add_mimics()
-        self._add_loops()
+        self._ties.add_mimics(self.builder, self.joints)
+        self._ties.add_loops(self.builder, self._hosts, self._links, self._in_link)
         self._add_tendons()
         self._bind_actuators()
         self._remark_rest()
@@ -315,8 +257,8 @@ class SceneBuilder:
             if body.mocap:
                 self.model.findings.remark("mocap bodies are welded where the file places them", body.name)
             return
-        alone = {id(self._names.tables["joint"][name]) for name in self._followers}
-        alone |= {id(self._names.tables["joint"][leader]) for leader, *_ in self._followers.values()}
+        alone = {id(self._names.tables["joint"][name]) for name in self._ties.followers}
+        alone |= {id(self._names.tables["joint"][leader]) for leader, *_ in self._ties.followers.values()}
         groups = share_joints(body.joints, alone)
         for number, group in enumerate(groups):
             last = number == len(groups) - 1
@@ -371,7 +313,7 @@ class SceneBuilder:
                 link,
                 parent_xform=transform_multiply(anchor, transform(place)),
                 child_xform=transform(place),
-                **self._passive(group[0]),
+                **group[0].given,
                 **common,
             )
             self._remember(group[0], index, 0)
@@ -400,10 +342,6 @@ class SceneBuilder:
                 scale if joint.kind == "slide" else 1.0
             )
 
-    def _passive(self, joint: Joint) -> dict:
-        """Settings that every kind of joint has, as far as the file names them."""
-        return dict(joint.given)
-
     def _six(self, joint: Joint):
         """Axes of a free joint."""
         given = {name: value for name, value in joint.given.items() if name != "stiffness"}
@@ -428,7 +366,7 @@ class SceneBuilder:
             "axis": tuple(joint.axis.tolist()),
             "limit_lower": -MAXVAL,
             "limit_upper": MAXVAL,
-            **self._passive(joint),
+            **joint.given,
         }
         if joint.range is not None:
             settings.update(limit_lower=unit * joint.range[0], limit_upper=unit * joint.range[1])
@@ -458,63 +396,6 @@ class SceneBuilder:
         else:
             articulation = builder.add_articulation(joints, label=self._label(self.model.bodies[root].name))
         self.articulations.append(articulation)
-
-    def _add_mimics(self) -> None:
-        joints = self._names.tables["joint"]
-        for name, (leader, offset, factor, equality) in self._followers.items():
-            unit, leader_unit = (self.options.scale if joints[n].kind == "slide" else 1.0 for n in (name, leader))
-            self.builder.set_joint_mimic(
-                self.joints[name], self.joints[leader], coeffs=(unit * offset, factor * unit / leader_unit)
-            )
-            equality.joint = self.joints[name]
-
-    def _add_loops(self) -> None:
-        """Joints that close loops, for connects and welds."""
-        findings = self.model.findings
-        for equality in self.equalities:
-            if equality.kind == "distance":
-                findings.remark("distances between geoms are only data", equality.name)
-            if not equality.active:
-                findings.remark("equalities that are not active are only data", equality.name)
-                continue
-            if equality.kind not in ("connect", "weld") or not self.options.equalities:
-                continue
-            (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
-            if not equality.on_sites:
-                relative = equality.relpose
-                if relative is None:
-                    relative = transform_multiply(
-                        transform_inverse(self._static_pose[first]), self._static_pose[second]
-                    )
-                if equality.kind == "weld":
-                    at_second = transform(equality.anchor)
-                    at_first = transform_multiply(relative, at_second)
-                else:
-                    at_first = transform(equality.anchor)
-                    at_second = transform_multiply(transform_inverse(relative), at_first)
-            (first, at_first), (second, at_second) = (
-                self._hosts.place(first, at_first),
-                self._hosts.place(second, at_second),
-            )
-            ends = [
-                (self._links[first], self._in_link(first, at_first)),
-                (self._links[second], self._in_link(second, at_second)),
-            ]
-            if first == second or ends[0][0] == ends[1][0]:
-                findings.remark("equalities tie bodies that are one body here, and are left out", equality.name)
-                continue
-            if ends[1][0] < 0:
-                ends.reverse()
-            (parent, x_p), (child, x_c) = ends
-            add = self.builder.add_joint_ball if equality.kind == "connect" else self.builder.add_joint_fixed
-            equality.joint = add(
-                parent,
-                child,
-                parent_xform=x_p,
-                child_xform=x_c,
-                label=self._label(equality.name),
-                collision_filter_parent=False,
-            )
 
     def _add_tendons(self) -> None:
         for record in self.tendons:

@@ -135,8 +135,12 @@ class _Parser:
             self._children(world, _Place(0, IDENTITY))
         if len(self.model.bodies) == 1 and not self.model.geoms and not self.model.sites:
             raise root.error("has no <worldbody> with bodies, geoms or sites; there is nothing to import")
-        order = np.argsort([geom.body for geom in self.model.geoms], kind="stable")
-        self.model.geoms = [self.model.geoms[i] for i in order]
+        for kind in ("geom", "site"):
+            # MuJoCo's order, and so its numbers: those of a body before those of the bodies that it carries.
+            records = sorted(getattr(self.model, f"{kind}s"), key=lambda record: record.body)
+            for number, record in enumerate(records):
+                record.name = record.name or self._fresh(kind, f"{kind}_{number}")
+            setattr(self.model, f"{kind}s", records)
 
     def _children(self, element: XmlElement, place: _Place) -> None:
         for child in element.children:
@@ -176,14 +180,17 @@ class _Parser:
         if count > MAX_ELEMENTS:
             raise element.error(f"count={count} is above {MAX_ELEMENTS}; lower it")
         offset = element.numbers("offset", 3, (0.0, 0.0, 0.0))
-        turn = quat_from_euler(element.numbers("euler", 3, (0.0, 0.0, 0.0)), self.model.compiler)
-        step, pose = transform(offset, turn), place.pose
+        angles = np.array(element.numbers("euler", 3, (0.0, 0.0, 0.0)))
         separator, digits = element.get("sep", ""), len(str(count))
         inside = replace(place, childclass=self._childclass(element, place))
+        at = np.zeros(3)
         for index in range(count):
+            # The angles are multiples, not the turns: three turns by (10, 0, 20) are one by (30, 0, 60).
+            turn = quat_from_euler(index * angles, self.model.compiler)
             ending = f"{separator}{index:0{digits}d}{place.ending}"
+            pose = transform_multiply(place.pose, transform(at, turn))
             self._children(element, replace(inside, pose=pose, ending=ending))
-            pose = transform_multiply(pose, step)
+            at = at + quat_rotate(turn, offset)
 
     def _name(self, element: XmlElement, kind: str, ending: str = "", *, required: bool = False) -> str:
         """Name of an element, remembered; "" for none."""
@@ -200,10 +207,17 @@ class _Parser:
             self.model.replicas.setdefault((kind, plain), []).append(ending)
         return name
 
+    def _fresh(self, kind: str, name: str) -> str:
+        """A name for an element without one that no other has."""
+        while (kind, name) in self._names:
+            name += "_"
+        self._names.add((kind, name))
+        return name
+
     def _body(self, element: XmlElement, place: _Place) -> None:
         index = len(self.model.bodies)
         pose = transform_multiply(place.pose, pose_of(element, self.model.compiler))
-        name = self._name(element, "body", place.ending) or f"body_{index}"
+        name = self._name(element, "body", place.ending) or self._fresh("body", f"body_{index}")
         mocap = words(element, "mocap", BOOL, False)
         if mocap and place.body != 0:
             raise element.error("only bodies of the world may be mocap bodies; move it there, or drop mocap")
@@ -247,9 +261,8 @@ class _Parser:
         kinds = {name: name for name in ("free", "ball", "slide", "hinge")}
         kind = "free" if element.tag == "freejoint" else words(element, "type", kinds, "hinge")
         body = self.model.bodies[place.body]
-        name = self._name(element, "joint", place.ending) or f"{body.name}_joint" + (
-            f"_{len(body.joints)}" if body.joints else ""
-        )
+        number = f"_{len(body.joints)}" if body.joints else ""
+        name = self._name(element, "joint", place.ending) or self._fresh("joint", f"{body.name}_joint{number}")
         pos = transform_point(place.pose, element.numbers("pos", 3, (0.0, 0.0, 0.0)))
         axis = direction(element, "axis", element.numbers("axis", 3, (0.0, 0.0, 1.0)))
         joint = Joint(name, kind, pos, quat_rotate(place.pose[3:], axis), element)
@@ -302,7 +315,7 @@ class _Parser:
             if name and name not in table:
                 shown = ", ".join(sorted(table)[:8]) or "none"
                 raise element.error(f"unknown asset {name!r}; there are: {shown}")
-        name = self._name(element, "geom", place.ending) or f"geom_{len(self.model.geoms)}"
+        name = self._name(element, "geom", place.ending)
         laid = between(element)
         if laid is not None and kind not in ("capsule", "cylinder", "box", "ellipsoid"):
             raise element.error(f"fromto is for capsules, cylinders, boxes and ellipsoids, not for type {kind!r}")
@@ -372,7 +385,7 @@ class _Parser:
                 raise element.error("fromto is for capsules, cylinders, boxes and ellipsoids, not for type 'sphere'")
             pose, half = laid
             size = (size[0], half, size[2]) if kind in ("capsule", "cylinder") else (size[0], size[0], half)
-        name = self._name(element, "site", place.ending) or f"site_{len(self.model.sites)}"
+        name = self._name(element, "site", place.ending)
         self.model.sites.append(Site(name, kind, transform_multiply(place.pose, pose), size, element, place.body))
 
 

@@ -165,7 +165,9 @@ class MjcfPeer:
             poses[b] = _matrix(x)
         for i in range(self.mj.nbody):
             link, pose = self.report.frames[self.body_name(i)]
-            self._compare(poses[link] @ _matrix(pose), self.data.xpos[i], self.data.xmat[i], tolerance, self.body_name(i))
+            self._compare(
+                poses[link] @ _matrix(pose), self.data.xpos[i], self.data.xmat[i], tolerance, self.body_name(i)
+            )
         kinds = (("geom", self.mj.ngeom, self.report.shapes), ("site", self.mj.nsite, self.report.sites))
         for kind, count, shapes in kinds:
             for i in range(count):

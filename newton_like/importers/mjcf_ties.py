@@ -1,0 +1,136 @@
+"""What ties bodies and joints of MJCF together besides the tree: joints that follow others, and joints that close loops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.geometry.transforms import IDENTITY, transform, transform_inverse, transform_multiply
+from newton_like.importers.mjcf_constraints import Equality, Names
+from newton_like.importers.mjcf_records import Mjcf
+
+
+class Ties:
+    """Equality constraints as mimic joints and loop joints.
+
+    Attributes:
+        followers: by the name of a joint that follows another: the leader's name, ``c0`` and ``c1`` of
+            ``q = c0 + c1 q_leader``, and the equality.
+    """
+
+    def __init__(self, model: Mjcf, names: Names, equalities: list[Equality], options):
+        self.model, self.equalities, self.options = model, equalities, options
+        self._names = names
+        self._index = {body.name: i for i, body in enumerate(model.bodies)}
+        self._static_pose = model.world_poses()
+        self.followers = self._find_followers()
+
+    def _find_followers(self) -> dict[str, tuple[str, float, float, Equality]]:
+        joints, findings = self._names.tables["joint"], self.model.findings
+        found: dict[str, tuple] = {}
+        for equality in self.equalities:
+            if equality.kind != "joint":
+                continue
+            reason = None
+            if not equality.active or not self.options.equalities:
+                continue
+            if not equality.second or any(equality.polycoef[2:]):
+                reason = "joint equalities that are no linear law between two joints are only data"
+            elif equality.first in found:
+                reason = "joints follow two others; the first one counts"
+            if reason:
+                findings.remark(reason, equality.name)
+                continue
+            c0, c1 = equality.polycoef[:2]
+            offset = joints[equality.first].ref + c0 - c1 * joints[equality.second].ref
+            found[equality.first] = (equality.second, offset, c1, equality)
+        # Followers of followers follow the joint at the end of the chain.
+        for name in list(found):
+            leader, offset, factor, equality = found[name]
+            seen = {name}
+            while leader in found and leader not in seen:
+                seen.add(leader)
+                leader, more, times, _ = found[leader]
+                offset, factor = offset + factor * more, factor * times
+            if leader in seen:
+                findings.remark("joints follow each other in a circle; the law is only data", name)
+                del found[name]
+                continue
+            found[name] = (leader, offset, factor, equality)
+        return found
+
+    def _body_of(self, equality: Equality, which: str) -> tuple[int, np.ndarray]:
+        """Body of one side of a connect or weld, and the pose of what is tied in it."""
+        name = getattr(equality, which)
+        if equality.on_sites:
+            site = self._names.tables["site"][name]
+            return site.body, site.pose
+        return (self._index[name] if name else 0), IDENTITY
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Pairs of bodies that must be in one articulation."""
+        owner = {joint.name: i for i, body in enumerate(self.model.bodies) for joint in body.joints}
+        ties = [(owner[name], owner[leader]) for name, (leader, *_) in self.followers.items()]
+        if self.options.equalities:
+            for equality in self.equalities:
+                if equality.kind in ("connect", "weld") and equality.active:
+                    ties.append((self._body_of(equality, "first")[0], self._body_of(equality, "second")[0]))
+        if self.options.parent_body >= 0:
+            roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0]
+            ties += [(roots[0], root) for root in roots[1:]]
+        return ties
+
+    def add_mimics(self, builder, index: dict[str, int]) -> None:
+        """Lets joints of the builder follow others; ``index`` by name."""
+        joints = self._names.tables["joint"]
+        for name, (leader, offset, factor, equality) in self.followers.items():
+            unit, leader_unit = (self.options.scale if joints[n].kind == "slide" else 1.0 for n in (name, leader))
+            builder.set_joint_mimic(index[name], index[leader], coeffs=(unit * offset, factor * unit / leader_unit))
+            equality.joint = index[name]
+
+    def add_loops(self, builder, hosts, links, in_link) -> None:
+        """Joints that close loops, for connects and welds."""
+        findings = self.model.findings
+        for equality in self.equalities:
+            if equality.kind == "distance":
+                findings.remark("distances between geoms are only data", equality.name)
+            if not equality.active:
+                findings.remark("equalities that are not active are only data", equality.name)
+                continue
+            if equality.kind not in ("connect", "weld") or not self.options.equalities:
+                continue
+            (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
+            if not equality.on_sites:
+                relative = equality.relpose
+                if relative is None:
+                    relative = transform_multiply(
+                        transform_inverse(self._static_pose[first]), self._static_pose[second]
+                    )
+                if equality.kind == "weld":
+                    at_second = transform(equality.anchor)
+                    at_first = transform_multiply(relative, at_second)
+                else:
+                    at_first = transform(equality.anchor)
+                    at_second = transform_multiply(transform_inverse(relative), at_first)
+            (first, at_first), (second, at_second) = (
+                hosts.place(first, at_first),
+                hosts.place(second, at_second),
+            )
+            ends = [
+                (links[first], in_link(first, at_first)),
+                (links[second], in_link(second, at_second)),
+            ]
+            if first == second or ends[0][0] == ends[1][0]:
+                findings.remark("equalities tie bodies that are one body here, and are left out", equality.name)
+                continue
+            if ends[1][0] < 0:
+                ends.reverse()
+            (parent, x_p), (child, x_c) = ends
+            add = builder.add_joint_ball if equality.kind == "connect" else builder.add_joint_fixed
+            equality.joint = add(
+                parent,
+                child,
+                parent_xform=x_p,
+                child_xform=x_c,
+                label=f"{self.model.name}/{equality.name}",
+                collision_filter_parent=False,
+            )

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pxr import Sdf, Tf, Usd
+from pxr import Sdf, Tf, Usd, UsdGeom
 
 from newton_like.coercion import as_flag, as_index, as_list, as_number
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
 from newton_like.geometry.transforms import as_transform, quat_between, transform
 from newton_like.importers.urdf import check_base
-from newton_like.importers.urdf_build import unchanged_by_errors
-from newton_like.importers.usd_build import Options, SceneBuilder
+from newton_like.importers.usd_build import Options
 from newton_like.importers.usd_parse import StageParser, Tendon
+from newton_like.importers.usd_scopes import add_parts
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import Axis
 
@@ -98,7 +99,7 @@ def add_usd(
     * **Colliders**: cube, sphere (an ellipsoid under an uneven scale), capsule, cylinder, cone, plane (endless), points
       (balls) and mesh. A mesh is the surface itself, or by its approximation a hull, a hull for each connected part
       (``convexDecomposition``), a box along its axes or a ball around that box's middle. A collider whose collisionEnabled
-      is false keeps its mass.
+      is false neither collides nor weighs.
     * **Joints**: revolute, prismatic, spherical, fixed, distance, and generic ones as D6 whose locked axes are gone
       (FREE without any limit). All bodies that joints connect form a tree, ArticulationRootAPI or not; joints that are
       excluded from articulations, disabled or close a loop are added outside of it. Joint coordinates start where the
@@ -166,20 +167,17 @@ def add_usd(
     flags = {name: as_flag(value, name) for name, value in flags.items()}
     stage, name = _open(source)
     visuals_collide = flags["parse_visuals_as_colliders"]
-    parser = StageParser(
-        stage,
-        name,
-        Usd.TimeCode.Default() if time is None else Usd.TimeCode(as_number(time, "time")),
-        _path(root_path),
-        _patterns(ignore_paths),
-        hull_vertices,
-        visuals=not flags["hide_visuals"] or visuals_collide,
-        visuals_collide=visuals_collide,
-    )
-    scene = parser.parse()
-    for error in stage.GetCompositionErrors():
-        scene.remark("references or payloads cannot be resolved, and what they hold is missing", str(error))
-    turn = quat_between(Axis.from_any(scene.up_axis).to_vector(), builder.up_vector)
+    moment = Usd.TimeCode.Default() if time is None else Usd.TimeCode(as_number(time, "time"))
+    root, ignored = _path(root_path), _patterns(ignore_paths)
+    visuals = not flags["hide_visuals"] or visuals_collide
+
+    def parse(path: str, left_out: frozenset):
+        return StageParser(
+            stage, name, moment, path, ignored, hull_vertices, visuals, visuals_collide, left_out
+        ).parse()
+
+    up_axis = Axis.from_any(str(UsdGeom.GetStageUpAxis(stage)))
+    turn = quat_between(up_axis.to_vector(), builder.up_vector)
     options = Options(
         turn=transform(q=turn),
         place=as_transform(xform, "xform"),
@@ -195,25 +193,23 @@ def add_usd(
         own_inertia=not flags["ignore_inertial_definitions"],
         gravity=flags["scene_gravity"],
     )
-    made = SceneBuilder(builder, scene, options)
-    with unchanged_by_errors(builder):
-        made.build()
+    parts = add_parts(builder, stage, root, parse, options)
+    scene = parts[0].scene
+    for error in stage.GetCompositionErrors():
+        scene.remark("references or payloads cannot be resolved, and what they hold is missing", str(error))
     report = UsdImport(
         source=name,
-        bodies=made.bodies,
-        frames=made.frames,
-        joints=made.joints,
-        dofs=made.dofs,
-        base_joints=made.base_joints,
-        articulations=made.articulations,
-        shapes=made.shapes,
-        tendons=scene.tendons,
-        stage_pose=made.stage_pose,
+        **{
+            table: {path: entry for part in parts for path, entry in getattr(part.made, table).items()}
+            for table in ("bodies", "frames", "joints", "dofs", "base_joints", "articulations", "shapes")
+        },
+        tendons=[tendon for part in parts for tendon in part.scene.tendons],
+        stage_pose=parts[0].made.stage_pose,
         meters_per_unit=scene.units.meters,
         kilograms_per_unit=scene.units.kilograms,
-        up_axis=Axis.from_any(scene.up_axis),
-        remarks=scene.remarks,
-        not_understood=dict(scene.leftovers.not_understood),
+        up_axis=up_axis,
+        remarks=_joined(part.scene.remarks for part in parts),
+        not_understood=dict(sum((part.scene.leftovers.not_understood for part in parts), Counter())),
     )
     _warn(report)
     return report
@@ -246,6 +242,16 @@ def _open(source):
     except Tf.ErrorException as error:
         text = " ".join(str(error).split())
         raise ImportFileError(f"{str(source)[:80]!r} cannot be read as USD: {text[-300:]}") from error
+
+
+def _joined(tables) -> dict[str, list[str]]:
+    """One table of remarks out of several."""
+    joined: dict[str, list[str]] = {}
+    for table in tables:
+        for statement, paths in table.items():
+            known = joined.setdefault(statement, [])
+            known += [path for path in paths if path not in known[-8:]]
+    return joined
 
 
 def _path(value) -> str:

@@ -12,6 +12,7 @@ from newton_like.geometry.transforms import IDENTITY, as_transform
 from newton_like.importers.urdf_build import articulation_of
 from newton_like.importers.usd_mass import body_mass
 from newton_like.importers.usd_merge import merge_joints
+from newton_like.importers.usd_own import joint_rank
 from newton_like.importers.usd_parse import Scene, Shape
 from newton_like.importers.usd_pose import (
     moved_mass,
@@ -76,7 +77,7 @@ class SceneBuilder:
             self._below.setdefault(edge.parent, []).append(edge.child)
         of_body: dict[str, list[Shape]] = {}
         for shape in scene.shapes.values():
-            if shape.collider and shape.body is not None:
+            if shape.collides and shape.body is not None:
                 of_body.setdefault(shape.body, []).append(shape)
         density = builder.default_shape_cfg.density
         self._mass = {
@@ -96,17 +97,23 @@ class SceneBuilder:
     def build(self) -> None:
         """Calls the builder: static shapes, trees, loop joints, mimics, shapes, forbidden collisions, gravity."""
         drawn = {shape.body for shape in self.scene.shapes.values() if shape.shown and not shape.site}
+        # A stage that says in which order the model was that it came from has all of a kind one after the other.
+        ordered = bool(self.scene.order)
         for shape in self.scene.shapes.values():
-            if shape.body is None:
+            if shape.body is None and not ordered:
                 self._add_shape(shape, drawn)
-        for tree in self._trees:
-            self._add_tree(tree)
-        for edge in self._loops:
-            self._add_loop(edge)
+        if ordered:
+            self._add_ordered()
+        else:
+            for tree in self._trees:
+                self._add_bodies(tree.bodies)
+                self._add_tree(tree)
+            for edge in self._loops:
+                self._add_loop(edge)
         self._number_dofs()
         self._add_mimics()
         for shape in self.scene.shapes.values():
-            if shape.body is not None:
+            if shape.body is not None or ordered:
                 self._add_shape(shape, drawn)
         self._filter_collisions()
         gravity = self.scene.gravity
@@ -129,13 +136,22 @@ class SceneBuilder:
             pose = transform_multiply(as_transform(self.builder.body_q[self.options.parent_body]), pose)
         return pose
 
-    def _add_tree(self, tree: Tree) -> None:
-        builder = self.builder
+    def _add_ordered(self) -> None:
+        self._add_bodies(self.scene.bodies)
+        steps = [(joint_rank(self.scene, tree.base, tree.root), self._add_tree, tree) for tree in self._trees]
+        steps += [(joint_rank(self.scene, edge, None), self._add_loop, edge) for edge in self._loops]
+        for _, add, step in sorted(steps, key=lambda entry: entry[0]):
+            add(step)
+
+    def _add_bodies(self, paths) -> None:
         merged: dict[str, list[str]] = {}
-        for path in tree.bodies:
+        for path in paths:
             merged.setdefault(self._host[path][0], []).append(path)
         for path, members in merged.items():
             self._add_body(path, members)
+
+    def _add_tree(self, tree: Tree) -> None:
+        builder = self.builder
         joints = [self._add_base(tree)]
         for edge in tree.edges:
             if self._host[edge.child][0] == edge.child:
@@ -233,7 +249,7 @@ class SceneBuilder:
         builder, joint = self.builder, edge.joint
         parent, child, to_parent, to_child = self._ends(edge)
         placed = {"parent_xform": to_parent, "child_xform": to_child, "label": joint.path, "enabled": joint.enabled}
-        if edge.parent is not None:
+        if edge.parent is not None or joint.collides:
             placed["collision_filter_parent"] = not joint.collides
         if joint.kind == "distance":
             low, high = joint.distances

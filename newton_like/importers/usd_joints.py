@@ -153,10 +153,12 @@ class JointReader:
                     self._read_d6_axis(prim, number, name, axes, applied)
             if "PhysicsLimitAPI:distance" in applied:
                 self._remark("distance limits of generic joints are left out", prim)
-            if len(joint.linear) == len(joint.angular) == 3 and not any(
-                name.startswith(("PhysicsLimitAPI", "PhysicsDriveAPI")) for name in applied
-            ):
+            is_free = not any(name.startswith(("PhysicsLimitAPI", "PhysicsDriveAPI")) for name in applied)
+            if is_free and len(joint.linear) == len(joint.angular) == 3 and self._is_free(prim):
                 joint.kind, joint.linear, joint.angular = "free", [], []
+
+    def _is_free(self, prim) -> bool:
+        return self._reader.token(prim, "newtonLike:jointType", "free") == "free"
 
     def _read_d6_axis(self, prim, number: int, name: str, axes: list[Axis], applied: set[str]) -> None:
         low, high = -math.inf, math.inf
@@ -164,7 +166,7 @@ class JointReader:
             low = self._reader.limit(prim, f"limit:{name}:physics:low", -math.inf)
             high = self._reader.limit(prim, f"limit:{name}:physics:high", math.inf)
             # UsdPhysics locks an axis by a lower limit above the upper one.
-            if low > high or low == high == 0.0:
+            if low > high or (low == high == 0.0 and name not in (self._reader.get(prim, "newtonLike:dofs") or ())):
                 return
         axes.append(self._axis(prim, number, name, name in ANGULAR, (low, high), applied))
 

@@ -57,7 +57,7 @@ def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given
     if mass == 0.0:
         if given.mass is None:
             remark("bodies have neither mass nor colliders", body.path)
-        return 0.0, np.zeros(3), np.zeros((3, 3))
+        return 0.0, np.zeros(3) if given.com is None else given.com, np.zeros((3, 3))
     if rigid.check(mass, inertia) is not None:
         possible = rigid.nearest_possible(inertia)
         change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)

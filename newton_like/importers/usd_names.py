@@ -12,7 +12,8 @@ _READ = re.compile(
     "|".join(
         (
             r"newton:(armature|friction|damping|stiffness|restPosition|limitStiffness|limitDamping|velocityLimit)",
-            r"newton:(mimicJoint|mimicCoef0|mimicCoef1|mimicEnabled)",
+            r"newton:(mimicJoint|mimicCoef0|mimicCoef1|mimicEnabled|inertia|massModel)",
+            r"newtonLike:\w+",
             rf"newton:{_DOF}:(position|velocity|limitStiffness|limitDamping)",
             r"newton:(contactMargin|contactGap|maxHullVertices|selfCollisionEnabled|gravityEnabled)",
             r"newton:(torsionalFriction|rollingFriction|contactStiffness|contactDamping|contactFrictionGain)",

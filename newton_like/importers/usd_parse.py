@@ -16,7 +16,7 @@ from newton_like.importers.usd_joints import KINDS, Joint, JointReader
 from newton_like.importers.usd_names import Leftovers
 from newton_like.importers.usd_pose import quat_rotate, transform, transform_inverse, transform_multiply
 from newton_like.importers.usd_shapes import GPRIMS, Piece, ShapeReader
-from newton_like.importers.usd_units import Placement, Reader, Units, placement, quaternion
+from newton_like.importers.usd_units import SENTINEL, Placement, Reader, Units, placement, quaternion
 from newton_like.importers.xml_source import ImportFileError
 
 EARTH_GRAVITY = 9.81
@@ -64,8 +64,8 @@ class Shape:
         body: path of the body that carries it, ``None`` for the world.
         pieces: what it is made of, posed in the stage.
         place: frame of the prim in the stage, in which ``mass`` is told.
-        collider: it has a CollisionAPI: its mass counts.
-        collides: and that is enabled.
+        collider: it has a CollisionAPI.
+        collides: and that is enabled; only then its mass counts.
         site: it is a named frame only.
         shown: viewers of USD draw it.
         mass, material: of colliders.
@@ -121,6 +121,8 @@ class Scene:
         tendons: as the file has them.
         remarks: statements and the paths they hold for.
         leftovers: counts of what nobody reads.
+        order: places in the model that the stage was written from, see ``usd_own``.
+        reader: of attributes.
     """
 
     source: str
@@ -136,6 +138,8 @@ class Scene:
     tendons: list[Tendon] = field(default_factory=list)
     remarks: dict[str, list[str]] = field(default_factory=dict)
     leftovers: Leftovers = field(default_factory=Leftovers)
+    order: dict[str, float] = field(default_factory=dict)
+    reader: Reader | None = None
 
     def remark(self, statement: str, prim) -> None:
         """Notes a statement about a prim (or a path)."""
@@ -157,15 +161,18 @@ class StageParser:
         hull_vertices: largest number of vertices of hulls.
         visuals: whether to read geometry without a CollisionAPI.
         visuals_collide: make it collide in place of the colliders.
+        left_out: paths that are left out with all below them.
     """
 
-    def __init__(self, stage, source: str, time, root_path: str, ignore, hull_vertices, visuals, visuals_collide):
+    def __init__(
+        self, stage, source: str, time, root_path: str, ignore, hull_vertices, visuals, visuals_collide, left_out=()
+    ):
         self._stage = stage
         self.reader = Reader(source, time)
         units = Units(UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage))
-        self.scene = Scene(source, units, str(UsdGeom.GetStageUpAxis(stage)))
+        self.scene = Scene(source, units, str(UsdGeom.GetStageUpAxis(stage)), reader=self.reader)
         self._root_path, self._ignore = root_path, [re.compile(pattern) for pattern in ignore]
-        self._visuals, self._visuals_collide = visuals, visuals_collide
+        self._visuals, self._visuals_collide, self._left_out = visuals, visuals_collide, left_out
         self._cache = UsdGeom.XformCache(time)
         self._shapes = ShapeReader(self.reader, units.meters, hull_vertices, self.scene.remark)
         self._joints = JointReader(self.reader, units, self.scene.remark, self._frame_of)
@@ -195,7 +202,11 @@ class StageParser:
         walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
         for prim in walk:
             path = str(prim.GetPath())
-            if (self._ignore and any(pattern.search(path) for pattern in self._ignore)) or self._visit(prim, path):
+            if (
+                path in self._left_out
+                or (self._ignore and any(pattern.search(path) for pattern in self._ignore))
+                or self._visit(prim, path)
+            ):
                 walk.PruneChildren()
         for prim, kind, applied in self._joint_prims:
             scene.joints[str(prim.GetPath())] = self._joints.read(prim, kind, applied)
@@ -224,7 +235,8 @@ class StageParser:
         elif kind == "PhysicsScene":
             self._read_scene(prim)
         elif kind == "PhysicsCollisionGroup":
-            self._group_prims.append(prim)
+            if not prim.HasAttribute("newtonLike:collisionGroup"):  # else each shape says its own
+                self._group_prims.append(prim)
         elif kind == "MjcTendon":
             self._read_mjc_tendon(prim, path)
         elif "PhysicsCollisionAPI" in applied and not prim.IsA(UsdGeom.Gprim):
@@ -232,6 +244,8 @@ class StageParser:
         elif kind == "PointInstancer" or (kind and self._is_foreign(prim, kind, applied)):
             self.scene.leftovers.not_understood[f"prims of type {kind}"] += 1
             return kind == "PointInstancer"
+        elif kind == "Xform" and self.reader.get(prim, "newtonLike:geometry") == "none":
+            self._read_shape(prim, path, owner, applied)
         elif _is_site(prim):
             self._read_site(prim, path, owner)
         else:
@@ -240,7 +254,7 @@ class StageParser:
             self._read_physx_tendon(prim, path)
         if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
             self.scene.remark("a MassAPI on what is neither body nor collider says nothing", prim)
-        if kind not in ("Shader", "NodeGraph"):
+        if kind not in ("Shader", "NodeGraph", "MjcTendon"):
             self.scene.leftovers.look(prim, applied, known)
         return False
 
@@ -295,10 +309,11 @@ class StageParser:
         # In all of these, zero (or infinity) is the schema's word for "not given".
         result.mass = units.kilograms * reader.number(prim, "physics:mass", 0.0, low=0.0) or None
         result.density = units.density * reader.number(prim, "physics:density", 0.0, low=0.0) or None
-        com = np.array(reader.get(prim, "physics:centerOfMass", (math.inf,) * 3), dtype=np.float64)
-        if np.isnan(com).any():
+        com = reader.numbers(prim, "physics:centerOfMass")
+        com = np.full(3, math.inf) if com is None else com
+        if com.shape != (3,) or np.isnan(com).any():
             raise reader.error(prim, f"physics:centerOfMass is {com.tolist()}; give three numbers")
-        if np.isfinite(com).all():
+        if np.all(np.abs(com) < SENTINEL):
             result.com = units.meters * (place.stretch @ com)
         moments = reader.vector(prim, "physics:diagonalInertia", np.zeros(3))
         if moments.min() < 0.0:
@@ -310,7 +325,20 @@ class StageParser:
             result.inertia = units.inertia * (turn * moments) @ turn.T
         elif axes is not None and abs(axes[3]) < 1.0:
             self.scene.remark("principalAxes without a diagonalInertia say nothing", prim)
+        tensor = reader.get(prim, "newton:inertia")
+        if tensor is not None:
+            result.inertia = units.inertia * self._tensor(prim, tensor)
+        if reader.flag(prim, "newtonLike:massless", False):
+            result.mass, result.inertia = 0.0, np.zeros((3, 3))
         return result
+
+    def _tensor(self, prim, value) -> np.ndarray:
+        """NewtonMassAPI: ``xx yy zz xy xz yz`` about the centre of mass, in the body's axes."""
+        numbers = np.array(value, dtype=np.float64)
+        if numbers.shape != (6,) or not np.all(np.isfinite(numbers)):
+            raise self.reader.error(prim, f"newton:inertia is {value}; give six numbers: xx, yy, zz, xy, xz, yz")
+        xx, yy, zz, xy, xz, yz = numbers
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
     def _read_shape(self, prim, path: str, owner: str | None, applied) -> None:
         reader = self.reader
@@ -325,7 +353,7 @@ class StageParser:
         image = UsdGeom.Imageable(prim)
         time = reader.time
         shown = image.ComputeVisibility(time) != "invisible" and image.ComputePurpose() in ("default", "render")
-        if not collider and not is_site and not shown:
+        if not collider and not is_site and not shown and not prim.HasAttribute("newtonLike:index"):
             return
         try:
             place = self._place(prim, path)
@@ -369,14 +397,14 @@ class StageParser:
                 shape.settings[name] = meters * value
 
     def _read_color(self, prim, shape: Shape) -> None:
-        colors = self.reader.get(prim, "primvars:displayColor")
-        if colors is not None and len(colors):
-            shape.color = tuple(np.clip(np.array(colors[0], dtype=np.float64), 0.0, 1.0).tolist())
+        colors = self.reader.numbers(prim, "primvars:displayColor")
+        if colors is not None and colors.size and colors.shape[-1] == 3 and np.isfinite(colors).all():
+            shape.color = tuple(np.clip(colors.reshape(-1, 3)[0], 0.0, 1.0).tolist())
         else:
             self._drawn.append((prim, shape))
-        opacity = self.reader.get(prim, "primvars:displayOpacity")
-        if opacity is not None and len(opacity):
-            shape.opacity = float(np.clip(opacity[0], 0.0, 1.0))
+        opacity = self.reader.numbers(prim, "primvars:displayOpacity")
+        if opacity is not None and opacity.size and np.isfinite(opacity).all():
+            shape.opacity = float(np.clip(opacity.reshape(-1)[0], 0.0, 1.0))
 
     def _read_site(self, prim, path: str, owner: str | None) -> None:
         place = self._place(prim, path)
@@ -476,6 +504,8 @@ class StageParser:
         for setting, choices in (
             ("mu_torsional", (("newton:torsionalFriction", units.meters), ("mjc:torsionalfriction", units.meters))),
             ("mu_rolling", (("newton:rollingFriction", units.meters), ("mjc:rollingfriction", units.meters))),
+            ("time_constant", (("newtonLike:timeConstant", 1.0),)),
+            ("damping_ratio", (("newtonLike:dampingRatio", 1.0),)),
             ("ke", (("newton:contactStiffness", units.kilograms),)),
             ("kd", (("newton:contactDamping", units.kilograms),)),
             ("kf", (("newton:contactFrictionGain", units.kilograms),)),

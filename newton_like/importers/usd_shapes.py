@@ -84,6 +84,8 @@ class ShapeReader:
             ImportFileError: a size or a mesh makes no sense.
         """
         kind = prim.GetTypeName()
+        if kind == "Xform":
+            return [Piece(GeoType.NONE, (0.0, 0.0, 0.0), place.pose)]
         if place.sheared and kind not in ("Mesh", "Points"):
             self._remark("frames are sheared (turned under an uneven scale); the shapes stay square", prim)
         if kind == "Cube":
@@ -198,8 +200,10 @@ class ShapeReader:
         return [Piece(GeoType.MESH, factors, place.pose, mesh)]
 
     def _array(self, prim, name: str, width: int) -> np.ndarray:
-        values = self._reader.get(prim, name)
-        array = np.zeros((0, width)) if values is None else np.array(values, dtype=np.float64).reshape(-1, width)
+        values = self._reader.numbers(prim, name)
+        if values is not None and values.size % width:
+            raise self._reader.error(prim, f"{name} has {values.size} numbers; give {width} for each entry")
+        array = np.zeros((0, width)) if values is None else values.reshape(-1, width)
         if not np.all(np.abs(array) <= LARGEST):
             raise self._reader.error(prim, f"{name} holds a number that is not finite; correct it")
         return array

@@ -100,7 +100,8 @@ def build_trees(scene: Scene, ordering: str | None) -> tuple[list[Tree], list[Ed
         if base is not None:
             used.add(base.path)
         _grow(scene, tree, at, seen, used)
-        tree.edges = _ordered(scene, tree, ordering)
+        told = bool(tree.edges) and all(edge.joint.path in scene.order for edge in tree.edges)
+        tree.edges = _ordered(scene, tree, None if told and ordering == "dfs" else ordering)
         trees.append(tree)
     for joint in scene.joints.values():
         if joint.enabled and not joint.excluded and joint.path not in used and joint.bodies[0] != joint.bodies[1]:

@@ -259,7 +259,6 @@ class StageWriter:
             )
             prim = author.layer.GetPrimAtPath(path)
             author.set(prim, "newtonLike:articulationLabel", "string", label)
-            author.set(prim, "newtonLike:articulationIndex", "int", number)
         else:
             path = self._names.path(scope.root, self._strip(label, scope))
             self._articulations[articulation] = path

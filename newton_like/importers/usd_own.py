@@ -1,0 +1,267 @@
+"""What ``newton_like.usd.write`` says in ``newtonLike:`` attributes: order, names, and numbers that no schema holds.
+
+Everything physical of such a stage is in the schemas of UsdPhysics and Newton and is read as in any other stage. These attributes
+add what is lost there, so that a model comes back as it was; a stage without them passes through here untouched.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from newton_like.geometry.mesh import Heightfield, Mesh
+from newton_like.geometry.transforms import transform, transform_inverse, transform_multiply
+from newton_like.importers.usd_joints import ANGULAR, LINEAR
+from newton_like.importers.usd_units import Reader
+from newton_like.types import GeoType, JointTargetMode, JointType, ShapeFlags
+
+DOF_ARRAYS = {
+    "armature": "joint_armature",
+    "friction": "joint_friction",
+    "damping": "joint_damping",
+    "stiffness": "joint_stiffness",
+    "limitLower": "joint_limit_lower",
+    "limitUpper": "joint_limit_upper",
+    "limitStiffness": "joint_limit_ke",
+    "limitDamping": "joint_limit_kd",
+    "effortLimit": "joint_effort_limit",
+    "velocityLimit": "joint_velocity_limit",
+    "targetStiffness": "joint_target_ke",
+    "targetDamping": "joint_target_kd",
+    "targetVelocity": "joint_target_qd",
+    "velocity": "joint_qd",
+    "force": "joint_f",
+    "act": "joint_act",
+}
+"""``newtonLike:<name>``: one number a dof in SI units, and the list of the builder that it goes to."""
+
+COORD_ARRAYS = {"position": "joint_q", "targetPosition": "joint_target_q", "restPosition": "joint_rest_q"}
+"""The same, one number a coordinate."""
+
+_LAST = math.inf
+
+
+def world_prims(stage, root_path: str) -> list:
+    """Prims that each hold a world, in the order of the worlds."""
+    root = stage.GetPrimAtPath(root_path)
+    tops = [root, *root.GetChildren()] if root else []
+    # Worlds stand below the default prim; which may itself be below the prim that is imported.
+    found = {prim.GetPath(): prim for top in tops for prim in top.GetChildren() if _get(prim, "world") is not None}
+    return sorted(found.values(), key=lambda prim: _get(prim, "world"))
+
+
+def arrange(stage, scene) -> None:
+    """Sorts the records of a scene by the indices that their prims have, and notes these in ``scene.order``.
+
+    Records without an index come last, in the order of the stage.
+    """
+    for name in ("bodies", "joints", "shapes"):
+        records = getattr(scene, name)
+        order = {}
+        for path in records:
+            index = _get(stage.GetPrimAtPath(path), "index")
+            if index is not None:
+                order[path] = index
+        if order:
+            ranked = sorted(records, key=lambda path: order.get(path, _LAST))
+            setattr(scene, name, {path: records[path] for path in ranked})
+            scene.order.update(order)
+    for path in scene.bodies if scene.order else ():
+        index = _get(stage.GetPrimAtPath(path), "baseJointIndex")
+        if index is not None:
+            scene.order[f"{path}.base"] = index
+
+
+def joint_rank(scene, edge, root: str | None) -> float:
+    """Where a joint stands among the others; ``edge`` is ``None`` for the joint that a free root has without a prim."""
+    return scene.order.get(f"{root}.base" if edge is None else edge.joint.path, _LAST)
+
+
+class Restorer:
+    """Puts back into the builder what the schemas could not hold.
+
+    Args:
+        builder: that the stage was added to.
+        scene: the records.
+        made: the ``SceneBuilder`` that added them.
+        stage: the stage.
+        reader: of attributes.
+        prefix: what labels begin with here.
+    """
+
+    def __init__(self, builder, scene, made, stage, reader: Reader, prefix: str = ""):
+        self._builder, self._scene, self._made, self._stage = builder, scene, made, stage
+        self._reader, self._prefix = reader, prefix
+
+    def restore(self) -> None:
+        """Restores labels, joints and shapes."""
+        if not self._scene.order:
+            return
+        builder, made = self._builder, self._made
+        for path, body in made.bodies.items():
+            prim = self._prim(path)
+            self._label("body", body, prim, "label")
+            if path in made.base_joints:
+                joint = made.base_joints[path]
+                self._label("joint", joint, prim, "baseJointLabel")
+                articulation = builder.joint_articulation[joint]
+                self._label("articulation", articulation, prim, "articulationLabel")
+        for path, articulation in made.articulations.items():
+            self._label("articulation", articulation, self._prim(path), "label")
+        for path, joint in made.joints.items():
+            prim = self._prim(path)
+            if self._label("joint", joint, prim, "label"):
+                self._joint(prim, joint)
+        meters = self._scene.units.meters
+        for path, shapes in made.shapes.items():
+            prim = self._prim(path)
+            if len(shapes) == 1 and self._label("shape", shapes[0], prim, "label"):
+                self._shape(prim, shapes[0], self._scene.shapes[path], meters)
+
+    def _prim(self, path: str):
+        return self._stage.GetPrimAtPath(path)
+
+    def _label(self, kind: str, index: int, prim, name: str) -> bool:
+        label = _get(prim, name) if prim else None
+        if label is not None:
+            getattr(self._builder, f"{kind}_label")[index] = self._prefix + str(label)
+        return label is not None
+
+    # ------------------------------------------------------------------------------------------------ joints
+
+    def _joint(self, prim, joint: int) -> None:
+        builder = self._builder
+        first, count = builder.joint_qd_start[joint], sum(builder.joint_dof_dim[joint])
+        rows = range(first, first + count)
+        names = [str(name) for name in _get(prim, "dofs") or ()]
+        if names:
+            self._reorder(prim, joint, names, rows)
+        axes = _get(prim, "axes")
+        turn = _get(prim, "frame")
+        if axes is not None and turn is not None:
+            if len(axes) != count:
+                raise self._reader.error(prim, f"newtonLike:axes has {len(axes)} entries for {count} dofs; correct it")
+            inverse = transform_inverse(transform(q=self._reader.rotation(prim, "newtonLike:frame")))
+            for end in ("joint_X_p", "joint_X_c"):
+                frames = getattr(builder, end)
+                frames[joint] = tuple(transform_multiply(np.array(frames[joint]), inverse).tolist())
+            for row, axis in zip(rows, axes, strict=True):
+                builder.joint_axis[row] = tuple(map(float, axis))
+        modes = _get(prim, "targetModes")
+        if modes is not None:
+            for row, mode in zip(rows, self._counted(prim, "targetModes", modes, count), strict=True):
+                known = {m.name.lower(): int(m) for m in JointTargetMode}
+                if mode not in known:
+                    raise self._reader.error(prim, f"newtonLike:targetModes holds {mode!r}; use {', '.join(known)}")
+                builder.joint_target_mode[row] = known[mode]
+        if not names and _get(prim, "jointType") == "d6" and builder.joint_type[joint] == JointType.FIXED:
+            builder.joint_type[joint] = int(JointType.D6)
+        start = builder.joint_q_start[joint]
+        ends = [*builder.joint_q_start, len(builder.joint_q)]
+        coords = range(start, ends[joint + 1])
+        for table, part in ((DOF_ARRAYS, rows), (COORD_ARRAYS, coords)):
+            for name, column in table.items():
+                values = _get(prim, name)
+                if values is not None:
+                    values = self._counted(prim, name, values, len(part))
+                    getattr(builder, column)[part.start : part.stop] = [float(v) for v in values]
+
+    def _counted(self, prim, name: str, values, count: int):
+        if len(values) != count:
+            raise self._reader.error(
+                prim, f"newtonLike:{name} has {len(values)} entries, the joint {count}; correct it"
+            )
+        return values
+
+    def _reorder(self, prim, joint: int, names: list[str], rows: range) -> None:
+        """Brings dofs that were read in ascending order of their names into the order of the model."""
+        builder = self._builder
+        known = [*LINEAR, *ANGULAR] if len(rows) != 1 or names[0] in (*LINEAR, *ANGULAR) else names
+        if len(names) != len(rows) or any(name not in known for name in names):
+            raise self._reader.error(
+                prim, f"newtonLike:dofs {names} are not the {len(rows)} dofs of the joint; correct it"
+            )
+        ascending = sorted(names, key=known.index)
+        source = [ascending.index(name) for name in names]
+        if source == list(range(len(source))):
+            return
+        start = builder.joint_q_start[joint]
+        for columns, first in (
+            (("joint_axis", "joint_target_mode", *DOF_ARRAYS.values()), rows.start),
+            (COORD_ARRAYS.values(), start),
+        ):
+            for column in columns:
+                values = getattr(builder, column)
+                values[first : first + len(source)] = [values[first + at] for at in source]
+
+    # ------------------------------------------------------------------------------------------------ shapes
+
+    def _shape(self, prim, shape: int, record, meters: float) -> None:
+        builder = self._builder
+        name = _get(prim, "geometry")
+        if name is not None:
+            kinds = {kind.name.lower(): kind for kind in GeoType}
+            if str(name) not in kinds:
+                raise self._reader.error(prim, f"newtonLike:geometry {name!r} is unknown; use {', '.join(kinds)}")
+            self._geometry(prim, shape, record, kinds[str(name)], meters)
+        flags = _get(prim, "flags")
+        if flags is None:
+            flags = ShapeFlags.VISIBLE if record.shown else ShapeFlags(0)
+            if record.site:
+                flags |= ShapeFlags.SITE
+            elif record.collider and record.collides:
+                flags |= ShapeFlags.COLLIDE_SHAPES | ShapeFlags.COLLIDE_PARTICLES
+        builder.shape_flags[shape] = int(flags)
+        group = _get(prim, "collisionGroup")
+        if group is None:
+            group = 0 if record.site else 1
+        builder.shape_collision_group[shape] = int(group)
+        builder.shape_is_solid[shape] = self._reader.token(prim, "newton:massModel", "solid") != "shell"
+
+    def _geometry(self, prim, shape: int, record, kind: GeoType, meters: float) -> None:
+        builder = self._builder
+        piece = record.pieces[0] if record.pieces else None
+        current = builder.shape_type[shape]
+        source = builder.shape_source[shape]
+        if record.site and piece is not None and piece.type in (kind, GeoType.MESH, GeoType.CONVEX_MESH):
+            source, builder.shape_scale[shape] = piece.mesh, tuple(piece.scale)
+            current = piece.type
+        meshes = (GeoType.MESH, GeoType.CONVEX_MESH)
+        if kind in meshes and current in meshes:
+            if _get(prim, "meshIsSolid") is False and source.is_solid:
+                source = Mesh(
+                    source.vertices,
+                    source.indices,
+                    compute_inertia=False,
+                    is_solid=False,
+                    max_hull_vertices=source.max_hull_vertices,
+                    path=source.path,
+                )
+        elif kind == GeoType.HFIELD and current in meshes:
+            source = self._heightfield(prim, source)
+        elif kind == GeoType.ELLIPSOID and current == GeoType.SPHERE:
+            radius = builder.shape_scale[shape][0]
+            builder.shape_scale[shape] = (radius,) * 3
+        elif kind != current:
+            return  # edited elsewhere: the geometry of the prim counts
+        builder.shape_type[shape], builder.shape_source[shape] = int(kind), source
+        scale = _get(prim, "scale")
+        if scale is not None and kind in (GeoType.PLANE, GeoType.NONE):
+            builder.shape_scale[shape] = tuple(meters * float(v) for v in scale)
+
+    def _heightfield(self, prim, mesh: Mesh) -> Heightfield:
+        size = _get(prim, "heightfield")
+        points = mesh.vertices
+        if size is None or int(size[0]) * int(size[1]) != len(points):
+            raise self._reader.error(
+                prim, f"newtonLike:heightfield {size} does not fit {len(points)} points; correct it"
+            )
+        low, high = points[0], points[-1]
+        hx, hy = float(high[0] - low[0]) / 2.0, float(high[1] - low[1]) / 2.0
+        return Heightfield(points[:, 2], int(size[0]), int(size[1]), hx, hy)
+
+
+def _get(prim, name: str):
+    attribute = prim.GetAttribute(f"newtonLike:{name}") if prim else None
+    return attribute.Get() if attribute else None

@@ -1,0 +1,104 @@
+"""Stages that hold several worlds, as ``newton_like.usd.write`` makes them: the shared scene first, then world after world."""
+
+from __future__ import annotations
+
+import contextlib
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from newton_like.importers.urdf_build import unchanged_by_errors
+from newton_like.importers.usd_build import Options, SceneBuilder
+from newton_like.importers.usd_own import Restorer, arrange, world_prims
+from newton_like.importers.usd_parse import Scene
+
+
+@dataclass
+class Part:
+    """What was read below one prim, and what became of it; ``world`` is the prim of a world, or ``None``."""
+
+    world: object
+    scene: Scene
+    made: SceneBuilder | None = None
+
+
+def add_parts(builder, stage, root_path: str, parse, options: Options) -> list[Part]:
+    """Adds a stage to a builder, and opens a world for each prim that says it is one.
+
+    Where a world is open already, or the stage is put on a body, all goes there. An error leaves the builder as it was.
+
+    Args:
+        builder: the model builder.
+        stage: the stage.
+        root_path: prim below which everything is added.
+        parse: called with a path and a set of paths to leave out; gives the ``Scene`` below that path.
+        options: of the user.
+
+    Returns:
+        The parts, the shared one first.
+    """
+    alone = builder.current_world < 0 and options.parent_body < 0
+    worlds = world_prims(stage, root_path) if alone else []
+    parts = [Part(None, parse(root_path, frozenset(str(prim.GetPath()) for prim in worlds)))]
+    parts += [Part(prim, parse(str(prim.GetPath()), frozenset())) for prim in worlds]
+    for part in parts:
+        arrange(stage, part.scene)
+    across = _take_filters_across(parts) if worlds else []
+    with unchanged_by_errors(builder), _worlds_unchanged_by_errors(builder):
+        for part in parts:
+            prefix = ""
+            if part.world is not None:
+                label, prefix = (
+                    part.world.GetAttribute(f"newtonLike:{name}").Get() for name in ("label", "labelPrefix")
+                )
+                builder.begin_world(label=label)
+            part.made = SceneBuilder(builder, part.scene, options)
+            part.made.build()
+            Restorer(builder, part.scene, part.made, stage, part.scene.reader, prefix or "").restore()
+            if part.world is not None:
+                builder.end_world()
+        _filter_across(builder, parts, across)
+    return parts
+
+
+@contextlib.contextmanager
+def _worlds_unchanged_by_errors(builder):
+    count = builder.world_count
+    current = builder._current_world
+    try:
+        yield
+    except BaseException:
+        builder._current_world, builder.world_count = current, count
+        del builder.world_label[count:], builder.world_gravity[count:]
+        raise
+
+
+def _take_filters_across(parts: list[Part]) -> list[tuple[str, str]]:
+    """Filtered pairs of the shared scene with shapes in worlds, taken out of its record."""
+    roots = {str(part.world.GetPath()) for part in parts[1:]}
+    depth = next(iter(roots)).count("/")
+    shared = parts[0].scene
+
+    def is_inside(path: str) -> bool:
+        return "/".join(path.split("/")[: depth + 1]) in roots
+
+    across = [pair for pair in shared.filters if any(map(is_inside, pair))]
+    shared.filters = [pair for pair in shared.filters if not any(map(is_inside, pair))]
+    return across
+
+
+def _filter_across(builder, parts: list[Part], across: list[tuple[str, str]]) -> None:
+    if not across:
+        return
+    shapes = {path: indices for part in parts for path, indices in part.made.shapes.items()}
+    paths = sorted(shapes)
+
+    def below(path: str) -> list[int]:
+        found = list(shapes.get(path, ()))
+        for other in paths[bisect_left(paths, path + "/") :]:
+            if not other.startswith(path + "/"):
+                break
+            found += shapes[other]
+        return found
+
+    pairs = [(a, b) for first, second in across for a in below(first) for b in below(second) if a != b]
+    builder.shape_collision_filter_pairs.update(pairs)

@@ -32,29 +32,36 @@ SHORTEST_STEP, LONGEST_STEP = 1.0e-6, 0.1
 """Time steps that are accepted [s]."""
 
 
-def parser(description: str, *, world_count: int, num_frames: int) -> argparse.ArgumentParser:
+def parser(
+    description: str,
+    *,
+    world_count: int | None,
+    num_frames: int,
+    worlds: str = "worlds simulated at once",
+    frames: str = "frames to simulate, of 1/60 s or the next longer time that whole steps make up",
+    dt: str = "time step",
+) -> argparse.ArgumentParser:
     """The options that every example has.
 
     Args:
         description: one sentence for ``--help``.
-        world_count: default number of worlds.
+        world_count: default number of worlds; None: there is one, without options for worlds and their random differences.
         num_frames: default number of frames.
+        worlds, frames, dt: what these options mean.
     """
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    options.add_argument("--world-count", type=positive_int, default=world_count, help="worlds simulated at once")
+    if world_count is None:
+        options.set_defaults(world_count=1)
+    else:
+        options.add_argument("--world-count", type=positive_int, default=world_count, help=worlds)
+        options.add_argument("--seed", type=natural_int, default=0, help="of the random differences between worlds")
+    options.add_argument("--num-frames", type=positive_int, default=num_frames, help=frames)
     options.add_argument(
-        "--num-frames",
-        type=positive_int,
-        default=num_frames,
-        help="frames to simulate, of 1/60 s or the next longer time that whole steps make up",
-    )
-    options.add_argument(
-        "--dt", type=time_step, default="1/240", help="time step in seconds; a fraction such as 1/240 will do"
+        "--dt", type=time_step, default="1/240", help=f"{dt} in seconds; a fraction such as 1/240 will do"
     )
     options.add_argument("--device", default="cpu", help="Warp device, such as cpu or cuda:0")
     options.add_argument("--viewer", choices=("null", "plot"), default="null", help="plot writes a PNG")
-    options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for the plot")
-    options.add_argument("--seed", type=natural_int, default=0, help="of the random differences between worlds")
+    options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for what is written")
     options.add_argument("--quiet", action="store_true", help="no progress bar, only the summary")
     return options
 
@@ -104,13 +111,16 @@ def count_text(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int) -> None:
+def prepare(
+    options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int, writes: bool = False
+) -> None:
     """Starts Warp, and finds at once what would spoil a run later: device, memory, matplotlib, output folder.
 
     Args:
         options: the parser, which reports what is wrong.
         args: what it parsed.
         world_bytes: memory that one world needs at most, while it is built and for what is recorded of it.
+        writes: the example writes into the output folder also where it does not plot.
 
     Raises:
         SystemExit: something of it is missing; the message says what to do.
@@ -126,6 +136,7 @@ def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_by
             import matplotlib  # noqa: F401
         except ImportError:
             options.error('--viewer plot needs matplotlib: pip install -e ".[examples]"')
+    if writes or args.viewer == "plot":
         try:
             args.output_path.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=args.output_path).close()

@@ -14,18 +14,19 @@ from newton_like.importers.usd_units import Units, placement
 from newton_like.model.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS, INT_SHAPES
 
-from .support.usd_stages import StageWriter, random_inertial, random_pose, random_robot, set_pose, write_robot
+from .support.usd_stages import (
+    SINGLE,
+    StageWriter,
+    load,
+    random_inertial,
+    random_pose,
+    random_robot,
+    set_pose,
+    write_robot,
+)
 
 UNITS = [(0.01, 0.001, "Y"), (1.0, 1.0, "Z"), (0.0254, 0.45359237, "Y")]
 """Centimetres and grams, SI, inches and pounds."""
-
-SINGLE = 3.0e-6
-"""Attributes of USD are float32 (6e-8 of a number), and a joint frame or inertia is a product of a few."""
-
-
-def load(source, **options):
-    builder = ModelBuilder()
-    return builder, builder.add_usd(source, **options)
 
 
 def assert_same(first: ModelBuilder, second: ModelBuilder, tolerance: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import warnings
@@ -176,7 +177,11 @@ def add_usd(
             stage, name, moment, path, ignored, hull_vertices, visuals, visuals_collide, left_out
         ).parse()
 
-    up_axis = Axis.from_any(str(UsdGeom.GetStageUpAxis(stage)))
+    with _usd_errors(name):
+        up_axis = str(UsdGeom.GetStageUpAxis(stage))
+    if up_axis not in ("X", "Y", "Z"):
+        raise ImportFileError(f"{name}: upAxis is {up_axis!r}; make it 'Y' or 'Z'")
+    up_axis = Axis.from_string(up_axis)
     turn = quat_between(up_axis.to_vector(), builder.up_vector)
     options = Options(
         turn=transform(q=turn),
@@ -193,9 +198,11 @@ def add_usd(
         own_inertia=not flags["ignore_inertial_definitions"],
         gravity=flags["scene_gravity"],
     )
-    parts = add_parts(builder, stage, root, parse, options)
+    with _usd_errors(name):
+        parts = add_parts(builder, stage, root, parse, options)
+        unresolved = stage.GetCompositionErrors()
     scene = parts[0].scene
-    for error in stage.GetCompositionErrors():
+    for error in unresolved:
         scene.remark("references or payloads cannot be resolved, and what they hold is missing", str(error))
     report = UsdImport(
         source=name,
@@ -227,21 +234,26 @@ def _open(source):
         return source, source.GetRootLayer().GetDisplayName() or "stage"
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"a USD source must be a Usd.Stage, a path or the text of a .usda file, not {source!r}")
-    try:
+    with _usd_errors(repr(str(source)[:80])):
         if isinstance(source, str) and source.lstrip().startswith("#usda"):
             layer = Sdf.Layer.CreateAnonymous(".usda")
             if not layer.ImportFromString(source.lstrip()):
-                raise ImportFileError(
-                    "<text>: this is no USD text; it begins with #usda 1.0 and must follow its grammar"
-                )
+                raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
             return Usd.Stage.Open(layer), "<text>"
         path = Path(source)
         if not path.is_file():
             raise FileNotFoundError(f"USD file '{path}' does not exist")
         return Usd.Stage.Open(str(path)), path.name
+
+
+@contextlib.contextmanager
+def _usd_errors(name: str):
+    """Turns errors of the USD library into ours."""
+    try:
+        yield
     except Tf.ErrorException as error:
         text = " ".join(str(error).split())
-        raise ImportFileError(f"{str(source)[:80]!r} cannot be read as USD: {text[-300:]}") from error
+        raise ImportFileError(f"{name} cannot be read as USD: {text[-300:]}") from error
 
 
 def _joined(tables) -> dict[str, list[str]]:

@@ -195,8 +195,6 @@ class StageParser:
         for name, value in (("metersPerUnit", scene.units.meters), ("kilogramsPerUnit", scene.units.kilograms)):
             if not (math.isfinite(value) and 1.0e-12 <= value <= 1.0e12):
                 raise ImportFileError(f"{scene.source}: {name} is {value:g}; correct the metadata of the stage")
-        if scene.up_axis not in ("X", "Y", "Z"):
-            raise ImportFileError(f"{scene.source}: upAxis is {scene.up_axis!r}; make it 'Y' or 'Z'")
         if not UsdGeom.StageHasAuthoredMetersPerUnit(self._stage):
             scene.remark("metersPerUnit is not written down; USD's 0.01 (centimetres) is used", "/")
         walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade
+import warp as wp
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdPhysics, UsdShade, Vt
 from scipy.spatial.transform import Rotation
 
 from newton_like.geometry.transforms import (
@@ -16,6 +17,9 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
+from newton_like.model.builder import ModelBuilder
+
+from .reference import Tree, body_poses, pose_matrix
 
 AXES = np.eye(3)
 
@@ -267,3 +271,51 @@ def write_robot(robot: dict, meters: float = 1.0, kilograms: float = 1.0, up: st
         writer.number(prim, "newton:damping", spec["damping"] * unit / effort)
         writer.number(prim, "newton:velocityLimit", spec["velocity"] / unit)
     return writer
+
+
+SINGLE = 3.0e-6
+"""Attributes of USD are float32 (6e-8 of a number), and a joint frame or inertia is a product of a few."""
+
+
+def load(source, **options):
+    builder = ModelBuilder()
+    return builder, builder.add_usd(source, **options)
+
+
+def text(body: str, head: str = 'metersPerUnit = 1\nupAxis = "Z"') -> str:
+    # Statements of the text format end with their line.
+    return f"#usda 1.0\n(\n{head}\n)\n" + body.replace("}", "\n}\n")
+
+
+def tree_of(builder) -> Tree:
+    return Tree.from_model(builder.finalize(device="cpu", dtype=wp.float64))
+
+
+def poses(builder, q) -> list[np.ndarray]:
+    """Matrices of all bodies."""
+    return [pose_matrix(pose) for pose in body_poses(tree_of(builder), np.array(q, dtype=float))]
+
+
+def add_mesh(writer, path, points, faces, approximation=None, collides=True):
+    mesh = UsdGeom.Mesh.Define(writer.stage, path)
+    mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(np.asarray(points, dtype=np.float32)))
+    mesh.CreateFaceVertexCountsAttr([len(face) for face in faces])
+    mesh.CreateFaceVertexIndicesAttr([int(i) for face in faces for i in face])
+    if collides:
+        UsdPhysics.CollisionAPI.Apply(mesh.GetPrim())
+    if approximation is not None:
+        UsdPhysics.MeshCollisionAPI.Apply(mesh.GetPrim()).CreateApproximationAttr(approximation)
+    return mesh
+
+
+CUBE_FACES = [(0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4, 6, 2), (1, 3, 7, 5)]
+
+
+def cube_points(half=(0.5, 0.5, 0.5), center=(0.0, 0.0, 0.0)):
+    corners = [(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+    return np.array(corners) * half + center
+
+
+def pair(writer, **masses):
+    for name in "ab":
+        writer.body(f"/{name}", random_pose(np.random.default_rng(1)), {"mass": 1.0, "moments": np.ones(3), **masses})

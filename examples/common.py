@@ -111,9 +111,7 @@ def count_text(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def prepare(
-    options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int, writes: bool = False
-) -> None:
+def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int, writes: bool = False) -> None:
     """Starts Warp, and finds at once what would spoil a run later: device, memory, matplotlib, output folder.
 
     Args:

@@ -1,0 +1,236 @@
+"""A USD stage is simulated in place: ``python -m examples.usd_pipeline [STAGE]``; by default the project's warehouse.
+
+The motion goes into a stage of its own, as time samples over the prims of the source, which stays as it is. Then that file is
+opened again, and every body must be where the simulation had it, at every frame.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import warp as wp
+from pxr import Usd, UsdGeom
+
+import newton_like as nl
+from examples import common
+from newton_like import assets, usd
+from newton_like.geometry.transforms import quat_from_matrix, transform, transform_inverse, transform_multiply
+from newton_like.importers.usd import UsdWarning
+from newton_like.viewer import picture
+
+FRAME = 1.0 / 60.0
+AZIMUTH = {"X": -50.0, "Y": 40.0, "Z": -50.0}
+"""Where the camera stands, by the stage's up axis [degrees]."""
+PICTURES = 4
+MOVES = 0.01
+"""What has moved less far is not drawn as a curve [m]."""
+TOLERANCE = 1.0e-5
+"""Distance [m] and angle [rad] by which a body that is read back may be off. Poses of float32, some metres from the origin,
+are good to a few 1e-7."""
+WORLD_BYTES, FRAME_BYTES = 50_000_000, 100_000
+"""Memory that the stage and its model need, and every frame of it, in scenes of up to some hundred bodies."""
+
+
+@dataclass
+class Run:
+    """A simulation, and what is remembered of it.
+
+    Attributes:
+        source: the stage's file.
+        simulation: of it.
+        before: content of the file at the start.
+        codes: time code of each frame, the start among them.
+        poses: of all bodies at each frame, ``[bodies, 7]`` each.
+        busy: wall time of all steps and samples [s].
+    """
+
+    source: Path
+    simulation: usd.Simulation
+    before: bytes
+    codes: list[float] = field(default_factory=list)
+    poses: list[np.ndarray] = field(default_factory=list)
+    busy: float = 0.0
+
+    def remember(self) -> None:
+        self.codes.append(self.simulation.time_code)
+        self.poses.append(self.simulation.state.body_q.numpy().astype(float).reshape(-1, 7))
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Simulated time at each frame [s]."""
+        return self.simulation.frame_dt * np.arange(len(self.poses))
+
+
+def start(source: Path, dt: float, device: str) -> Run:
+    """Opens a stage and makes a simulation of it, whose frames are 1/60 s or the next longer time that whole steps make up."""
+    substeps = common.steps_in(FRAME, dt)
+    simulation = usd.Simulation(
+        source,
+        fps=1.0 / (substeps * dt),
+        substeps=substeps,
+        device=device,
+        # The general kernel serves all stages. The solver knows contacts with planes only: what else might touch in a stage
+        # goes through each other.
+        solver={"evaluator": "general", "unsupported_contacts": "ignore"},
+    )
+    # Kernels are compiled before the clock runs.
+    state = simulation.state
+    simulation.solver.step(state, state.clone(), simulation.control, None, dt)
+    run = Run(source, simulation, source.read_bytes())
+    run.remember()
+    return run
+
+
+def simulate(run: Run, frames: int, quiet: bool) -> None:
+    """Simulates some frames; each is written into the motion layer and remembered."""
+    for _ in common.progress(frames, quiet, "simulate"):
+        begin = time.perf_counter()
+        run.simulation.step()
+        wp.synchronize_device(run.simulation.model.device)
+        run.busy += time.perf_counter() - begin
+        run.remember()
+
+
+def read_back(run: Run, file: Path) -> tuple[float, float]:
+    """The largest distance [m] and angle [rad] between a body in the file and in the simulation, over all frames."""
+    stage = Usd.Stage.Open(str(file))
+    report = run.simulation.report
+    distance = angle = 0.0
+    for code, poses in zip(run.codes, run.poses, strict=True):
+        cache = UsdGeom.XformCache(Usd.TimeCode(code))
+        for path, (body, inner) in report.frames.items():
+            rows = np.array(cache.GetLocalToWorldTransform(stage.GetPrimAtPath(path)))
+            axes = rows[:3, :3] / np.linalg.norm(rows[:3, :3], axis=1)[:, None]
+            found = transform(report.meters_per_unit * rows[3, :3], quat_from_matrix(axes.T))
+            expected = transform_multiply(transform_inverse(report.stage_pose), transform_multiply(poses[body], inner))
+            off = transform_multiply(transform_inverse(expected), found)
+            distance = max(distance, float(np.linalg.norm(off[:3])))
+            angle = max(angle, 2.0 * float(np.linalg.norm(off[3:6])))
+    return distance, angle
+
+
+def imported(run: Run, file: Path) -> float:
+    """The largest distance [m] between a body at the end of the simulation and in a model made from the file at its end."""
+    builder = nl.ModelBuilder(up_axis=run.simulation.model.up_axis)
+    with warnings.catch_warnings():
+        # Remarks about the source were made when it was opened.
+        warnings.simplefilter("ignore", UsdWarning)
+        report = builder.add_usd(file, time=run.codes[-1])
+    here = [report.bodies[path] for path in run.simulation.report.bodies]
+    there = list(run.simulation.report.bodies.values())
+    places = np.array([builder.body_q[body][:3] for body in here])
+    return float(np.linalg.norm(places - run.poses[-1][there, :3], axis=1).max(initial=0.0))
+
+
+def check(run: Run, file: Path) -> None:
+    """Says what is wrong, if anything is.
+
+    Raises:
+        AssertionError: the file holds another motion, the source has changed, or the simulation went wrong.
+    """
+    assert run.simulation.solver.check(run.simulation.state).all(), "the simulation is not healthy at its end"
+    distance, angle = read_back(run, file)
+    assert distance < TOLERANCE and angle < TOLERANCE, f"a body in {file} is {distance:.2g} m and {angle:.2g} rad off"
+    off = imported(run, file)
+    assert off < TOLERANCE, f"a body of the model made from {file} is {off:.2g} m off"
+    assert run.source.read_bytes() == run.before, f"{run.source} has changed"
+    moved = travelled(run).max(initial=0.0)
+    assert moved > MOVES, f"nothing has moved more than {moved:.2g} m"
+
+
+def travelled(run: Run) -> np.ndarray:
+    """How far each body's farthest frame is from its start [m]."""
+    places = np.array(run.poses)[:, :, :3]
+    return np.linalg.norm(places - places[0], axis=2).max(axis=0)
+
+
+def plot(run: Run, folder: Path) -> Path:
+    """Draws the stage at some times and the heights of what moves; returns the path of the PNG."""
+    model, state = run.simulation.model, run.simulation.model.state()
+    figure, axes = common.new_figure(
+        [["at 0", "at 1", "height"], ["at 2", "at 3", "height"]], figsize=(13, 6.5), width_ratios=(1.0, 1.0, 0.65)
+    )
+    for number, frame in enumerate(np.linspace(0, len(run.poses) - 1, PICTURES).round().astype(int)):
+        state.body_q.assign(run.poses[frame].astype(np.float32))
+        drawn = picture(model, state, world=None, azimuth=AZIMUTH[model.up_axis.name])
+        drawn.canvas.draw()
+        view = axes[f"at {number}"]
+        view.imshow(np.asarray(drawn.canvas.buffer_rgba()), interpolation="antialiased")
+        view.set_title(f"{run.seconds[frame]:.2f} s")
+        view.set_axis_off()
+    heights = np.array(run.poses)[:, :, int(model.up_axis)]
+    names = [label.rpartition("/")[2] for label in model.body_label]
+    for body in np.flatnonzero(travelled(run) > MOVES):
+        axes["height"].plot(run.seconds, heights[:, body], lw=1.2, label=names[body])
+    axes["height"].set(title="Heights of the bodies that travel", xlabel="s", ylabel="m")
+    if axes["height"].lines:
+        axes["height"].legend(fontsize=7)
+    return common.save_figure(figure, folder, "usd_pipeline.png")
+
+
+def report(run: Run, file: Path) -> None:
+    """Prints what happened."""
+    model, found = run.simulation.model, run.simulation.report
+    distance, angle = read_back(run, file)
+    moved = travelled(run)
+    far = int(np.argmax(moved)) if len(moved) else -1
+    substeps = run.simulation.substeps
+    common.summary(
+        f"{run.source.name}, {run.seconds[-1]:.2f} s, time step "
+        f"{common.step_text(run.simulation.frame_dt / substeps)}, {model.device}",
+        [
+            ("stage", f"{found.meters_per_unit:g} m a unit, {found.up_axis.name} up"),
+            (
+                "model",
+                f"{model.body_count} bodies, {model.joint_dof_count} degrees of freedom, {model.shape_count} shapes",
+            ),
+            ("farthest", f"{moved[far]:.3f} m, {model.body_label[far]}" if len(moved) else "there are no bodies"),
+            ("read back", f"{len(run.poses)} frames, off by {distance:.1e} m and {angle:.1e} rad at most"),
+            ("speed", f"{run.seconds[-1] / run.busy:.1f} times real time, with the samples written"),
+            ("motion", str(file)),
+        ],
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the example.
+
+    Args:
+        arguments: command line; None: that of the process.
+    """
+    options = common.parser("A USD stage is simulated in place.", world_count=None, num_frames=180)
+    options.add_argument(
+        "stage", nargs="?", type=Path, default=assets.path("warehouse.usda"), help="the USD file to simulate"
+    )
+    options.add_argument(
+        "--test", action="store_true", help="fail unless things move, and the file that was written holds their motion"
+    )
+    args = options.parse_args(arguments)
+    if not args.stage.is_file():
+        options.error(f"there is no file {args.stage}; name a USD stage")
+    common.prepare(options, args, WORLD_BYTES + FRAME_BYTES * args.num_frames, writes=True)
+    file = args.output_path / f"{args.stage.stem}_motion.usda"
+    common.say(f"building {args.stage.name}; kernels are compiled the first time ...", args.quiet)
+    try:
+        run = start(args.stage, args.dt, args.device)
+        simulate(run, args.num_frames, args.quiet)
+        run.simulation.save(file)
+    except (OSError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise SystemExit(str(error)) from None
+    report(run, file)
+    if args.viewer == "plot":
+        print(f"  plot in {plot(run, args.output_path)}")
+    if args.test:
+        try:
+            check(run, file)
+        except AssertionError as failure:
+            raise SystemExit(f"test failed: {failure}") from None
+        print("  test passed")
+
+
+if __name__ == "__main__":
+    common.run(main)

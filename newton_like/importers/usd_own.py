@@ -11,7 +11,13 @@ import math
 import numpy as np
 
 from newton_like.geometry.mesh import Heightfield, Mesh
-from newton_like.geometry.transforms import transform, transform_inverse, transform_multiply
+from newton_like.geometry.transforms import (
+    quat_inverse,
+    quat_rotate,
+    transform,
+    transform_inverse,
+    transform_multiply,
+)
 from newton_like.importers.usd_joints import ANGULAR, LINEAR
 from newton_like.importers.usd_units import Reader
 from newton_like.types import GeoType, JointTargetMode, JointType, ShapeFlags
@@ -146,7 +152,11 @@ class Restorer:
             for end in ("joint_X_p", "joint_X_c"):
                 frames = getattr(builder, end)
                 frames[joint] = tuple(transform_multiply(np.array(frames[joint]), inverse).tolist())
-            for row, axis in zip(rows, axes, strict=True):
+            start = builder.joint_q_start[joint]
+            for number, (row, axis) in enumerate(zip(rows, axes, strict=True)):
+                along = quat_rotate(quat_inverse(inverse[3:]), builder.joint_axis[row])
+                if np.dot(along, axis) < 0.0:
+                    self._turn_round(row, start + number)
                 builder.joint_axis[row] = tuple(map(float, axis))
         modes = _get(prim, "targetModes")
         if modes is not None:
@@ -166,6 +176,20 @@ class Restorer:
                 if values is not None:
                     values = self._counted(prim, name, values, len(part))
                     getattr(builder, column)[part.start : part.stop] = [float(v) for v in values]
+
+    def _turn_round(self, row: int, coordinate: int) -> None:
+        """A dof that the schemas tell along the opposite of its axis."""
+        builder = self._builder
+        for column, at in (
+            ("joint_q", coordinate),
+            ("joint_target_q", coordinate),
+            ("joint_qd", row),
+            ("joint_target_qd", row),
+        ):
+            values = getattr(builder, column)
+            values[at] = -values[at]
+        low, high = builder.joint_limit_lower[row], builder.joint_limit_upper[row]
+        builder.joint_limit_lower[row], builder.joint_limit_upper[row] = -high, -low
 
     def _counted(self, prim, name: str, values, count: int):
         if len(values) != count:
@@ -247,8 +271,26 @@ class Restorer:
             return  # edited elsewhere: the geometry of the prim counts
         builder.shape_type[shape], builder.shape_source[shape] = int(kind), source
         scale = _get(prim, "scale")
-        if scale is not None and kind in (GeoType.PLANE, GeoType.NONE):
-            builder.shape_scale[shape] = tuple(meters * float(v) for v in scale)
+        if scale is not None:
+            scale = meters * np.array(scale)
+            if kind in (*meshes, GeoType.HFIELD):
+                self._mirror(prim, shape, scale)
+            used = {GeoType.SPHERE: 1, GeoType.CAPSULE: 2, GeoType.CYLINDER: 2, GeoType.CONE: 2}.get(kind, 0)
+            scale[:used] = builder.shape_scale[shape][:used]
+            builder.shape_scale[shape] = tuple(scale.tolist())
+
+    def _mirror(self, prim, shape: int, scale: np.ndarray) -> None:
+        """Negative factors: a mirrored frame is read with a turn and other signs than the model had."""
+        builder = self._builder
+        signs = np.sign(scale) * np.sign(builder.shape_scale[shape])
+        if np.prod(signs) < 0.0:
+            raise self._reader.error(
+                prim, f"newtonLike:scale {scale.tolist()} mirrors, and the prim does not; remove it"
+            )
+        if signs.min() < 0.0:
+            half_turn = transform(q=np.append(signs > 0.0, 0.0))
+            pose = transform_multiply(np.array(builder.shape_transform[shape]), half_turn)
+            builder.shape_transform[shape] = tuple(pose.tolist())
 
     def _heightfield(self, prim, mesh: Mesh) -> Heightfield:
         size = _get(prim, "heightfield")

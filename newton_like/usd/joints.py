@@ -87,8 +87,8 @@ class JointWriter:
         kind = JointType(int(host.joint_type[joint]))
         angular = host.angular(joint)
         axes = host.joint_axis[host.dofs(joint)]
-        names, turn = _layout(kind, axes, angular)
-        drives = self._drives(joint, kind)
+        names, turn, signs = _layout(kind, axes, angular)
+        drives = self._drives(joint, kind, names, signs)
         apis = self._apis(joint, kind, names, drives)
         prim = author.prim(path, PRIM_TYPES[kind], apis=apis)
         author.set(prim, "newtonLike:label", "string", host.joint_label[joint])
@@ -113,9 +113,9 @@ class JointWriter:
             for name, value in (("min", host.joint_min_distance[joint]), ("max", host.joint_max_distance[joint])):
                 author.set(prim, f"physics:{name}Distance", "float", value if 0.0 <= value < MAXVAL else -1.0)
         elif kind == JointType.D6:
-            self._axes_of_d6(prim, joint, names, angular)
+            self._axes_of_d6(prim, joint, names, signs, angular)
         if kind != JointType.FIXED:
-            self._own(prim, joint, kind, names, turn, axes)
+            self._own(prim, joint, kind, names, turn, signs, axes)
         for name, gains in drives.items():
             self._drive(prim, name, *gains)
 
@@ -144,7 +144,7 @@ class JointWriter:
             apis.append("NewtonMimicAPI")
         return apis
 
-    def _drives(self, joint: int, kind: JointType) -> dict[str, tuple]:
+    def _drives(self, joint: int, kind: JointType, names, signs) -> dict[str, tuple]:
         """What drives amount to: (stiffness, damping, target, target velocity, largest force, is an angle) by dof."""
         host = self._host
         rows = range(*host.dofs(joint).indices(len(host.joint_axis)))
@@ -152,7 +152,6 @@ class JointWriter:
             if any(host.joint_target_mode[row] != JointTargetMode.NONE for row in rows):
                 self._remark(f"drives of {kind.name} joints are in newtonLike attributes only", host.joint_label[joint])
             return {}
-        names, _ = _layout(kind, host.joint_axis[host.dofs(joint)], host.angular(joint))
         first = int(host.joint_q_start[joint])
         result = {}
         for number, (row, name, angular) in enumerate(zip(rows, names, host.angular(joint), strict=True)):
@@ -166,8 +165,8 @@ class JointWriter:
             result[name] = (
                 host.joint_target_ke[row] if follows else 0.0,
                 host.joint_target_kd[row] if damps else 0.0,
-                host.joint_target_q[first + number] if follows else 0.0,
-                host.joint_target_qd[row] if moves else 0.0,
+                signs[number] * host.joint_target_q[first + number] if follows else 0.0,
+                signs[number] * host.joint_target_qd[row] if moves else 0.0,
                 limit,
                 bool(angular),
             )
@@ -196,7 +195,7 @@ class JointWriter:
         self._passive(prim, row, unit)
         author.set(prim, "newton:stiffness", "float", host.joint_stiffness[row] * unit)
         author.set(prim, "newton:restPosition", "float", host.joint_rest_q[host.joint_q_start[joint]] / unit)
-        self._state(prim, joint, [name])
+        self._state(prim, joint, [name], [1.0])
 
     def _passive(self, prim, row: int, unit: float) -> None:
         author, host = self._author, self._host
@@ -210,15 +209,15 @@ class JointWriter:
         ):
             author.set(prim, f"newton:{name}", "float", value)
 
-    def _state(self, prim, joint: int, names) -> None:
+    def _state(self, prim, joint: int, names, signs) -> None:
         host = self._host
-        position, velocity = host.joint_q[host.coords(joint)], host.joint_qd[host.dofs(joint)]
+        position, velocity = signs * host.joint_q[host.coords(joint)], signs * host.joint_qd[host.dofs(joint)]
         for name, angular, q, qd in zip(names, host.angular(joint), position, velocity, strict=True):
             unit = DEGREE if angular else 1.0
             self._author.set(prim, f"state:{name}:physics:position", "float", q / unit)
             self._author.set(prim, f"state:{name}:physics:velocity", "float", qd / unit)
 
-    def _axes_of_d6(self, prim, joint: int, names, angular) -> None:
+    def _axes_of_d6(self, prim, joint: int, names, signs, angular) -> None:
         author, host = self._author, self._host
         rows = host.dofs(joint)
         for name in (*LINEAR, *ANGULAR):
@@ -227,9 +226,10 @@ class JointWriter:
                 author.set(prim, f"limit:{name}:physics:low", "float", 1.0)
                 author.set(prim, f"limit:{name}:physics:high", "float", -1.0)
                 continue
-            row = rows.start + names.index(name)
+            row, sign = rows.start + names.index(name), signs[names.index(name)]
             unit = DEGREE if name in ANGULAR else 1.0
-            for end, value in (("low", host.joint_limit_lower[row]), ("high", host.joint_limit_upper[row])):
+            limits = sorted((sign * host.joint_limit_lower[row], sign * host.joint_limit_upper[row]))
+            for end, value in zip(("low", "high"), limits, strict=True):
                 if abs(value) < MAXVAL:
                     author.set(prim, f"limit:{name}:physics:{end}", "float", value / unit)
         alike = all(
@@ -238,9 +238,9 @@ class JointWriter:
         )
         if names and alike and angular.all() == angular.any():
             self._passive(prim, rows.start, DEGREE if angular[0] else 1.0)
-        self._state(prim, joint, names)
+        self._state(prim, joint, names, signs)
 
-    def _own(self, prim, joint: int, kind: JointType, names, turn, axes) -> None:
+    def _own(self, prim, joint: int, kind: JointType, names, turn, signs, axes) -> None:
         """What no schema holds: turned axes, types that look alike, numbers of each dof."""
         author, host = self._author, self._host
         rows, coords = host.dofs(joint), host.coords(joint)
@@ -254,7 +254,7 @@ class JointWriter:
             author.set(prim, "newtonLike:frame", "quatf", turn)
             author.set(prim, "newtonLike:axes", "vector3f[]", axes)
             author.set(prim, "newtonLike:dofs", "token[]", names, uniform=True)
-            if kind == JointType.D6 and not _is_expressible(names, axes, turn):
+            if kind == JointType.D6 and not _is_expressible(names, axes, turn, signs):
                 self._remark(
                     "D6 joints with axes that are not square stand on the nearest frame", host.joint_label[joint]
                 )
@@ -273,10 +273,12 @@ class JointWriter:
             return column in ("joint_limit_lower", "joint_limit_upper", "joint_qd") and not np.any(
                 (self._host.joint_limit_lower[rows] == 0.0) & (self._host.joint_limit_upper[rows] == 0.0)
             )
+        if kind == JointType.BALL:
+            return False
         if not single:
             usual = FREE_DOF.get(column, 0.0)
             if column in COORD_ARRAYS.values():
-                usual = [0.0, 0.0, 0.0, 1.0] if kind == JointType.BALL else IDENTITY
+                usual = IDENTITY
             return bool(np.all(values == usual))
         mode = JointTargetMode(int(self._host.joint_target_mode[rows.start]))
         follows = mode in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
@@ -301,35 +303,45 @@ def _token(axis: np.ndarray) -> int:
     return int(along[0]) if len(along) else 0
 
 
-def _layout(kind: JointType, axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Names of the dofs as UsdPhysics has them, and the turn from the model's anchors to the frame whose axes they are."""
+def _layout(kind: JointType, axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Names of the dofs as UsdPhysics has them, the turn from the model's anchors to the frame whose axes they are, and
+    for each dof 1, or -1 where it goes the other way: the axes of a chain may be left-handed.
+    """
     if kind in (JointType.PRISMATIC, JointType.REVOLUTE):
         along = np.eye(3)[_token(axes[0])]
         turn = NO_TURN if np.array_equal(along, axes[0]) else quat_between(along, axes[0])
-        return ["angular" if angular[0] else "linear"], turn
+        return ["angular" if angular[0] else "linear"], turn, np.ones(1)
     if kind != JointType.D6:
-        return [], NO_TURN
+        return [], NO_TURN, np.ones(len(axes))
     return _frame_of_axes(axes, angular)
 
 
-def _frame_of_axes(axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """A frame whose x, y, z the axes of a D6 joint are, in ascending order where that can be."""
+def _frame_of_axes(axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """A frame whose x, y, z or their opposites the axes of a D6 joint are, in ascending order where that can be."""
     found = None
     for frame in _candidate_frames(axes):
         cosines = axes @ frame
-        nearest = np.argmax(np.abs(cosines), axis=1)
-        error = float(np.abs(cosines - np.eye(3)[nearest]).max(initial=0.0))
-        groups = nearest[~angular].tolist(), nearest[angular].tolist()
-        if any(len(set(group)) < len(group) for group in groups):
-            continue
-        unordered = sum(group != sorted(group) for group in groups)
-        rank = (error > 1.0e-6, unordered, error)
+        groups = _assigned(cosines[~angular]), _assigned(cosines[angular])
+        nearest = np.array([*groups[0], *groups[1]], dtype=int)
+        signs = np.where(cosines[np.arange(len(axes)), nearest] < 0.0, -1.0, 1.0)
+        error = float(np.abs(signs[:, None] * cosines - np.eye(3)[nearest]).max(initial=0.0))
+        # The order of turns is physics, that of slides only a matter of names.
+        unordered = [list(group) != sorted(group) for group in reversed(groups)]
+        rank = (error > 1.0e-6, *unordered, np.count_nonzero(signs < 0.0), error)
         if found is None or rank < found[0]:
-            found = rank, nearest, frame
-    _, nearest, frame = found
+            found = rank, nearest, frame, signs
+    _, nearest, frame, signs = found
     names = [(ANGULAR if turns else LINEAR)[at] for at, turns in zip(nearest, angular, strict=True)]
     turn = NO_TURN if np.array_equal(frame, np.eye(3)) else quat_from_matrix(frame)
-    return names, turn
+    return names, turn, signs
+
+
+def _assigned(cosines: np.ndarray) -> tuple[int, ...]:
+    """The axis of a frame that each of up to three directions is nearest to, no two the same."""
+    rows = np.arange(len(cosines))
+    return max(
+        itertools.permutations(range(3), len(cosines)), key=lambda order: np.abs(cosines[rows, list(order)]).sum()
+    )
 
 
 def _candidate_frames(axes: np.ndarray):
@@ -358,7 +370,7 @@ def _is_standard(names, axes) -> bool:
     return order == sorted(order) and np.array_equal(np.eye(3)[np.array(order, dtype=int) % 3], axes)
 
 
-def _is_expressible(names, axes, turn) -> bool:
+def _is_expressible(names, axes, turn, signs) -> bool:
     frame = np.stack([quat_rotate(turn, e) for e in np.eye(3)])
     wanted = frame[[(*LINEAR, *ANGULAR).index(name) % 3 for name in names]]
-    return bool(np.abs(wanted - axes).max(initial=0.0) <= 1.0e-6)
+    return bool(np.abs(wanted - signs[:, None] * axes).max(initial=0.0) <= 1.0e-6)

@@ -24,6 +24,9 @@ PRIM_TYPES = {
     GeoType.CONVEX_MESH: "Mesh",
 }
 SOURCED = (GeoType.MESH, GeoType.CONVEX_MESH, GeoType.HFIELD)
+USED_SIZES = {GeoType.SPHERE: 1, GeoType.CAPSULE: 2, GeoType.CYLINDER: 2, GeoType.CONE: 2}
+"""How many of the three sizes mean something, where not all do."""
+
 ENDLESS = 100.0
 """Side [m] of the square that stands for an endless plane in pictures."""
 
@@ -191,7 +194,8 @@ class ShapeWriter:
         author.set(prim, "newtonLike:label", "string", host.shape_label[shape])
         author.set(prim, "newtonLike:index", "int", index)
         author.set(prim, "newtonLike:geometry", "token", kind.name.lower(), uniform=True)
-        if kind in (GeoType.PLANE, GeoType.NONE):
+        unused = np.array(scale)[USED_SIZES.get(kind, 3) :]
+        if kind in (GeoType.PLANE, GeoType.NONE) or (kind in SOURCED and np.min(scale) < 0.0) or unused.any():
             author.set(prim, "newtonLike:scale", "double3", scale)
         if flags != _usual_flags(collides, shown, flags):
             author.set(prim, "newtonLike:flags", "int", int(flags))

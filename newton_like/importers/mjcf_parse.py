@@ -80,7 +80,6 @@ class _Parser:
         self.model.option = _option(root)
         self._colors: dict[str, tuple] = {}
         self._names: set[tuple[str, str]] = set()
-        self._made = 0
         self._assets(root)
         self._worldbody(root)
         self._lists(root)
@@ -132,6 +131,7 @@ class _Parser:
         self.model.bodies.append(Body("world", -1, IDENTITY, element))
         self._names.add(("body", "world"))
         for world in worlds:
+            _size(world)
             self._children(world, _Place(0, IDENTITY))
         if len(self.model.bodies) == 1 and not self.model.geoms and not self.model.sites:
             raise root.error("has no <worldbody> with bodies, geoms or sites; there is nothing to import")
@@ -144,11 +144,6 @@ class _Parser:
 
     def _children(self, element: XmlElement, place: _Place) -> None:
         for child in element.children:
-            self._made += 1
-            if self._made > MAX_ELEMENTS:
-                raise child.error(
-                    f"the model has more than {MAX_ELEMENTS} elements with its replicas; lower the counts"
-                )
             if child.tag == "frame":
                 pose = transform_multiply(place.pose, pose_of(child, self.model.compiler))
                 self._children(child, replace(place, pose=pose, childclass=self._childclass(child, place)))
@@ -408,6 +403,20 @@ def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=flo
     if not numbers[0] < numbers[1]:
         raise element.error(f"{name}={element.attributes[name]!r}: the first number must be below the second")
     return unit(numbers[0]), unit(numbers[1])
+
+
+def _size(element: XmlElement) -> int:
+    """Number of elements below one, with their replicas.
+
+    Raises:
+        ImportFileError: they are too many.
+    """
+    total = sum(map(_size, element.children)) if element.children else 0
+    if element.tag == "replicate":
+        total *= max(whole(element, "count", 1), 0)
+    if total > MAX_ELEMENTS:
+        raise element.error(f"the model has more than {MAX_ELEMENTS} elements with its replicas; lower the counts")
+    return total + 1
 
 
 def _stem(path: str) -> str:

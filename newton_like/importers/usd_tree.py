@@ -91,6 +91,7 @@ def build_trees(scene: Scene, ordering: str | None) -> tuple[list[Tree], list[Ed
                 at[here].append((joint, there))
         if other is not None and first is not None:
             second.add(other)
+    position = {path: i for i, path in enumerate(scene.joints)}
     used: set[str] = set()
     trees, seen = [], set()
     for root, base in _roots(scene, at, second):
@@ -101,13 +102,12 @@ def build_trees(scene: Scene, ordering: str | None) -> tuple[list[Tree], list[Ed
             used.add(base.path)
         _grow(scene, tree, at, seen, used)
         told = bool(tree.edges) and all(edge.joint.path in scene.order for edge in tree.edges)
-        tree.edges = _ordered(scene, tree, None if told and ordering == "dfs" else ordering)
+        tree.edges = _ordered(scene, tree, None if told and ordering == "dfs" else ordering, position)
         trees.append(tree)
     for joint in scene.joints.values():
         if joint.enabled and not joint.excluded and joint.path not in used and joint.bodies[0] != joint.bodies[1]:
             loops.append(_edge(scene, joint, *joint.bodies))
             scene.remark("joints close loops", joint.path)
-    position = {path: i for i, path in enumerate(scene.joints)}
     loops.sort(key=lambda edge: position[edge.joint.path])
     return trees, loops
 
@@ -190,9 +190,8 @@ def _opposite(axis: Axis) -> Axis:
     return Axis(-axis.axis, axis.settings, axis.acceleration, axis.position, axis.velocity)
 
 
-def _ordered(scene: Scene, tree: Tree, ordering: str | None) -> list[Edge]:
-    """Edges with every parent before its children."""
-    position = {path: i for i, path in enumerate(scene.joints)}
+def _ordered(scene: Scene, tree: Tree, ordering: str | None, position: dict[str, int]) -> list[Edge]:
+    """Edges with every parent before its children; ``position`` is the place of each joint in the stage."""
     edges = sorted(tree.edges, key=lambda edge: position[edge.joint.path])
     if ordering is None:
         placed = {tree.root}

@@ -18,6 +18,7 @@ from newton_like.kernels.dynamics.link_kinematics import link_kinematics_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.momentum import momentum_program
 from newton_like.kernels.dynamics.representation import representation_program
+from newton_like.kernels.dynamics.rigid_contact import rigid_contact_program
 from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.dynamics.soft_contact import soft_contact_program
 from newton_like.kernels.dynamics.system import system_program
@@ -58,6 +59,7 @@ LAYERS = (
     plane_collision,
     dof_row_program,
     contact_row_program,
+    rigid_contact_program,
     coupling_program,
     integrate_program,
 )

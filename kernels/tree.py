@@ -109,6 +109,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # numbers a frame's offset from its link has (0, 3: a point, or 7), and how many of its vectors' components are wanted
         offset_size: int
         components: int
+        # visits that iterative solvers pay to each contact point
+        sweeps: int
 
     @m.struct
     class Params:

@@ -264,7 +264,7 @@ def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[s
         reach=int(template.depth.max(initial=0)) + 1,
     )
     settings = ("base", "output", "link", "other", "choice", "given_as", "world_wrench", "points", "links", "columns")
-    numbers.update(dict.fromkeys((*settings, "offset_size", "components"), 0))
+    numbers.update(dict.fromkeys((*settings, "offset_size", "components", "sweeps"), 0))
     numbers.update({name: n for name, n in contacts.numbers.items() if name != "given"})
     arrays = {
         name: getattr(template, name)

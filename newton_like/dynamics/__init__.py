@@ -139,6 +139,15 @@ from newton_like.dynamics.names import (
 from newton_like.dynamics.reduce import (
     reduce,
 )
+from newton_like.dynamics.rigid_contact import (
+    Impact,
+    RelaxedRigidContactParameters,
+    RigidContact,
+    RigidContactForces,
+    RigidContactParameters,
+    impact,
+    rigid_contact_forces,
+)
 from newton_like.dynamics.soft_contact import (
     SoftContact,
     SoftContactForces,
@@ -167,7 +176,12 @@ __all__ = [
     "ContactPoints",
     "FlatTerrain",
     "HeightfieldTerrain",
+    "Impact",
     "PlaneTerrain",
+    "RelaxedRigidContactParameters",
+    "RigidContact",
+    "RigidContactForces",
+    "RigidContactParameters",
     "SoftContact",
     "SoftContactForces",
     "SoftContactParameters",
@@ -217,6 +231,7 @@ __all__ = [
     "frame_velocity",
     "global_coordinates",
     "gravity_forces",
+    "impact",
     "in_contact",
     "inertial_parameters",
     "integrate",
@@ -275,6 +290,7 @@ __all__ = [
     "reduce",
     "relative_transform",
     "relative_twist",
+    "rigid_contact_forces",
     "set_inertial_parameters",
     "set_link_inertia",
     "set_link_mass",

@@ -9,17 +9,17 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index, as_number
-from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.common import Q, V, evaluate, link_vectors, links, representation, state_arrays, to_device
 from newton_like.dynamics.contact_points import ContactPoints, check_points, contact_point_positions
-from newton_like.dynamics.terrain import FlatTerrain, PlaneTerrain, Terrain
+from newton_like.dynamics.ground_contact import GroundContact
+from newton_like.dynamics.terrain import Terrain
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kernels.dynamics.terrain import touching_kernel
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program
-from newton_like.types import Axis, VelRepr
+from newton_like.types import VelRepr
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class SoftContactParameters:
         return law
 
 
-class SoftContact:
+class SoftContact(GroundContact):
     """What touches the ground, the ground, and the law between the two.
 
     Args:
@@ -107,18 +107,7 @@ class SoftContact:
         terrain: Terrain | None = None,
         parameters: SoftContactParameters | None = None,
     ):
-        if model.up_axis != Axis.Z:
-            raise ValueError(
-                f"terrain has heights along z, but the model's up axis is {model.up_axis}; build it with Z up"
-            )
-        terrain = FlatTerrain() if terrain is None else terrain
-        if not isinstance(terrain, Terrain):
-            raise TypeError(
-                f"terrain must be FlatTerrain, PlaneTerrain or HeightfieldTerrain, not {type(terrain).__name__}"
-            )
-        self.model = model
-        self.points = ContactPoints(model) if points is None else check_points(model, points)
-        self.terrain = terrain
+        super().__init__(model, points, terrain)
         if parameters is None:
             parameters = estimate_soft_contact_parameters(model, points=self.points)
         if not isinstance(parameters, SoftContactParameters):
@@ -127,11 +116,6 @@ class SoftContact:
         self.law = wp.array(
             parameters.numbers(model), dtype=model.dtype, device=model.device, requires_grad=model.requires_grad
         )
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Shape of the contact state: a displacement [m] for each point."""
-        return self.model.articulation_count, self.points.count, 3
 
     def state(self, requires_grad: bool = False) -> wp.array:
         """A contact state without displacements, zeros ``[articulation_count, points.count, 3]``."""
@@ -207,9 +191,12 @@ def soft_contact_forces(
             model, to_device(model, contact_state, "contact_state"), "contact_state", model.dtype, contact.shape
         )
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
-    plane = isinstance(contact.terrain, PlaneTerrain)
-    ground = _ground(model, state, contact)
-    asked = SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * plane | GIVEN_WRENCHES * (wrenches is not None)
+    ground = contact.ground(state)
+    asked = (
+        SQUARE_ROOTS * contact.parameters.square_roots
+        | ONE_PLANE * contact.one_plane
+        | GIVEN_WRENCHES * (wrenches is not None)
+    )
     asked |= DENSE_WRENCHES * (given.kind == "articulations")
     inputs = (
         Q,
@@ -218,7 +205,7 @@ def soft_contact_forces(
         Field("point_on", "articulations", n),
         Field("point_slip", "articulations", 3 * n),
         Field("point_law", "articulations", LAW),
-        Field("point_ground", "all", 4) if plane else Field("point_ground", "articulations", 4 * n),
+        contact.ground_field,
         given,
     )
     outputs = (
@@ -236,15 +223,6 @@ def soft_contact_forces(
     ]  # fmt: skip
     shapes = [(n, 3), (n, 3), (n,), (links(model), 6)]
     return SoftContactForces(*evaluate(model, program, arrays, shapes, out))
-
-
-def _ground(model, state, contact: SoftContact) -> wp.array:
-    """The plane of the ground, or those below all contact points."""
-    if isinstance(contact.terrain, PlaneTerrain):
-        return contact.terrain.ground(model)
-    buffers = buffers_of(model)
-    places = contact_point_positions(model, state, contact.points, out=buffers.get("contact points", contact.shape))
-    return contact.terrain.ground(model, places, buffers.get("ground", (*contact.shape[:2], 4)))
 
 
 def _wrench_representation(value, name: str) -> int:

@@ -1,0 +1,346 @@
+"""Rigid contact of points on links with the ground, and relaxed rigid contact: forces that solve a problem on accelerations.
+
+With the rows J of the points that touch, three for each, along world axes (normal n, depth d and velocity v of a point), the forces are
+
+    min 1/2 f.(A + R) f + f.(J nu_dot_free + J_dot nu - a),   |f_t| <= mu f_n,   A = J M^-1 J^T
+    a = K xi d n - D v,     R = 2 mu^2 (1 + mu^2) (1 - xi) / (xi m_link)
+
+(Todorov 2014, "Convex and analytically-invertible dynamics with contacts and constraints"). Where xi is 1, R is zero and the contact
+rigid: a stabilises it (Baumgarte 1972).
+
+Each minimum lies where w = (A + R) f + ... is in the dual cone and f.w = 0: a point that slips with w_t has w_n = mu |w_t|. With
+mu |w_t| added to w_n, the same is Coulomb's law, w_n = 0 (De Saxce and Feng 1998).
+
+Rows are whitened, see `kernels.dynamics.factor`: one of A's blocks is visited at the cost of its chain. A visit of block projected
+Gauss-Seidel takes a few projected gradient steps within the block.
+"""
+
+import types
+
+from newton_like.kernels.tree import BODY
+
+# What T.link asks for, as bits; ONE_PLANE as in soft contact.
+RELAXED, ONE_PLANE, COULOMB, RESTITUTION = 1, 2, 4, 8
+
+RIGID_LAW = 9  # mu, K, D, d_min, d_max, 1 / width, midpoint, power, restitution
+
+BLOCK = 14  # normal (3), A (6: xx yy zz xy xz yz), constant part of w (3), R, step
+STEPS = 4
+"""Projected gradient steps of a visit."""
+
+
+def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_rigid_contact`` and ``eval_impact``."""
+    real = m.real
+
+    @m.func
+    def impedance(t: int, depth: m.lane, L: m.Layout, mem: m.memory) -> m.lane:
+        """xi: from d_min at no depth to d_max at the width, by two powers that meet at the midpoint."""
+        one = m.fill(real(1.0))
+        tiny = m.fill(real(1.0e-12))
+        x = m.smaller(m.mul(depth, m.get(mem, L.point_law + 5, t)), one)
+        middle = m.get(mem, L.point_law + 6, t)
+        power = m.get(mem, L.point_law + 7, t)
+        # the powers of x and of the midpoint, from whichever end is nearer
+        near = m.where_lt(x, middle, x, m.sub(one, x))
+        span = m.where_lt(x, middle, middle, m.sub(one, middle))
+        share = m.mul(span, m.exp(m.mul(power, m.log(m.div(m.larger(near, tiny), span)))))
+        y = m.where_lt(x, middle, share, m.sub(one, share))
+        low = m.get(mem, L.point_law + 3, t)
+        return m.fma(y, m.sub(m.get(mem, L.point_law + 4, t), low), low)
+
+    @m.func
+    def whitened_rows(t: int, i: int, k: int, x: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Sym3:
+        """contact_y <- the rows of point i of body k at x along world axes. Returns its block of A."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        leaf = T.leaf[k]
+        y0 = L.contact_y + 3 * T.reach * i
+        y1 = y0 + T.reach
+        y2 = y1 + T.reach
+        e0 = m.vec(one, zero, zero)
+        e1 = m.vec(zero, one, zero)
+        e2 = m.vec(zero, zero, one)
+        m.linear_row(t, k, y0, e0, m.cross(x, e0), T, L, mem)
+        m.linear_row(t, k, y1, e1, m.cross(x, e1), T, L, mem)
+        m.linear_row(t, k, y2, e2, m.cross(x, e2), T, L, mem)
+        return m.sym(
+            m.row_product(t, leaf, y0, y0, T, mem), m.row_product(t, leaf, y1, y1, T, mem),
+            m.row_product(t, leaf, y2, y2, T, mem), m.row_product(t, leaf, y0, y1, T, mem),
+            m.row_product(t, leaf, y0, y2, T, mem), m.row_product(t, leaf, y1, y2, T, mem),
+        )  # fmt: skip
+
+    @m.func
+    def row_velocity(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+        """The rows of point i of body k times z."""
+        leaf = T.leaf[k]
+        y = L.contact_y + 3 * T.reach * i
+        return m.vec(
+            m.chain_dot(t, leaf, y, T, L, mem),
+            m.chain_dot(t, leaf, y + T.reach, T, L, mem),
+            m.chain_dot(t, leaf, y + 2 * T.reach, T, L, mem),
+        )
+
+    @m.func
+    def sym_square(s: m.Sym3) -> m.Sym3:
+        return m.sym(
+            m.fma(s.xx, s.xx, m.fma(s.xy, s.xy, m.mul(s.xz, s.xz))),
+            m.fma(s.xy, s.xy, m.fma(s.yy, s.yy, m.mul(s.yz, s.yz))),
+            m.fma(s.xz, s.xz, m.fma(s.yz, s.yz, m.mul(s.zz, s.zz))),
+            m.fma(s.xx, s.xy, m.fma(s.xy, s.yy, m.mul(s.xz, s.yz))),
+            m.fma(s.xx, s.xz, m.fma(s.xy, s.yz, m.mul(s.xz, s.zz))),
+            m.fma(s.xy, s.xz, m.fma(s.yy, s.yz, m.mul(s.yz, s.zz))),
+        )
+
+    @m.func
+    def sym_scale(s: m.Sym3, x: m.lane) -> m.Sym3:
+        return m.sym(m.mul(s.xx, x), m.mul(s.yy, x), m.mul(s.zz, x), m.mul(s.xy, x), m.mul(s.xz, x), m.mul(s.yz, x))
+
+    @m.func
+    def largest_eigenvalue(s: m.Sym3) -> m.lane:
+        """A bound above it, at most 15 % higher: (trace of s^8)^(1/8)."""
+        trace = m.add(m.add(s.xx, s.yy), s.zz)
+        safe = m.larger(trace, m.fill(real(1.0e-20)))
+        eighth = sym_square(sym_square(sym_square(sym_scale(s, m.rcp(safe)))))
+        total = m.larger(m.add(m.add(eighth.xx, eighth.yy), eighth.zz), m.fill(real(1.0e-20)))
+        return m.mul(safe, m.sqrt(m.sqrt(m.sqrt(total))))
+
+    @m.func
+    def put_block(
+        t: int, i: int, n: m.Vec3, a: m.Sym3, c: m.Vec3, soft: m.lane, on: m.lane, T: m.Tree, L: m.Layout, mem: m.memory
+    ):
+        at = L.contact + BLOCK * i
+        m.put3(mem, at, t, n)
+        m.put3(mem, at + 3, t, m.vec(a.xx, a.yy, a.zz))
+        m.put3(mem, at + 6, t, m.vec(a.xy, a.xz, a.yz))
+        m.put3(mem, at + 9, t, c)
+        m.put(mem, at + 12, t, soft)
+        # a point that nothing moves has no say
+        free = m.where_lt(m.fill(real(1.0e-20)), m.add(m.add(a.xx, a.yy), a.zz), on, m.fill(real(0.0)))
+        m.put(mem, at + 13, t, m.div(free, m.add(largest_eigenvalue(a), soft)))
+
+    @m.func
+    def projected(f: m.Vec3, n: m.Vec3, mu: m.lane) -> m.Vec3:
+        """The nearest force in the friction cone."""
+        zero = m.fill(real(0.0))
+        normal = m.dot(n, f)
+        f_t = m.fnma3(n, normal, f)
+        length = m.sqrt(m.larger(m.dot(f_t, f_t), m.fill(real(1.0e-30))))
+        edge = m.larger(m.div(m.fma(mu, length, normal), m.fma(mu, mu, m.fill(real(1.0)))), zero)
+        inside = m.mul(mu, normal)
+        share = m.where_lt(inside, length, m.div(m.mul(mu, edge), length), m.fill(real(1.0)))
+        push = m.where_lt(inside, length, edge, m.larger(normal, zero))
+        return m.fma3(n, push, m.scale3(f_t, share))
+
+    @m.func
+    def visit(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """One Gauss-Seidel visit of point i of body k: point_force and z change."""
+        zero = m.fill(real(0.0))
+        at = L.contact + BLOCK * i
+        leaf = T.leaf[k]
+        n = m.get3(mem, at, t)
+        d = m.get3(mem, at + 3, t)
+        e = m.get3(mem, at + 6, t)
+        a = m.sym(d.x, d.y, d.z, e.x, e.y, e.z)
+        soft = m.get(mem, at + 12, t)
+        step = m.get(mem, at + 13, t)
+        mu = m.get(mem, L.point_law, t)
+        old = m.get3(mem, L.point_force + 3 * i, t)
+        others = m.add3(m.get3(mem, at + 9, t), row_velocity(t, i, k, T, L, mem))
+        others = m.sub3(others, m.sym_apply(a, old))
+        f = old
+        for _step in range(STEPS):
+            w = m.fma3(f, soft, m.add3(others, m.sym_apply(a, f)))
+            rise = zero
+            if T.link & COULOMB:
+                w_t = m.fnma3(n, m.dot(n, w), w)
+                rise = m.mul(mu, m.sqrt(m.larger(m.dot(w_t, w_t), m.fill(real(1.0e-30)))))
+            f = projected(m.fnma3(m.fma3(n, rise, w), step, f), n, mu)
+        m.put3(mem, L.point_force + 3 * i, t, f)
+        change = m.sub3(f, old)
+        y = L.contact_y + 3 * T.reach * i
+        m.chain_add(t, leaf, y, change.x, T, L, mem)
+        m.chain_add(t, leaf, y + T.reach, change.y, T, L, mem)
+        m.chain_add(t, leaf, y + 2 * T.reach, change.z, T, L, mem)
+
+    @m.func
+    def sweeps(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        for _sweep in range(T.sweeps):
+            for i in range(T.points):
+                k = T.point_body[i]
+                if k >= 0:
+                    if T.leaf[k] >= 0:
+                        visit(t, i, k, T, L, mem)
+
+    @m.func
+    def factorize_with_roots(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """Rows of h <- L, root <- D^-1/2, zero for locked dofs."""
+        zero = m.fill(real(0.0))
+        m.joint_space_inertia(b, t, T, P, L, mem)
+        m.factorize_apart(b, t, T, P, L, mem)
+        for i in range(T.dofs):
+            x = m.get(mem, L.pivot + i, t)
+            root = m.sqrt(m.larger(x, m.fill(real(1.0e-30))))
+            m.put(mem, L.root + i, t, m.where_lt(zero, x, root, zero))
+
+    @m.func
+    def point_depth(t: int, i: int, n: m.Vec3, x: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+        """How deep point i at x is below the ground, negative above."""
+        at = L.point_ground + 3
+        if (T.link & ONE_PLANE) == 0:
+            at = at + 4 * i
+        level = m.sub(m.get(mem, at, t), m.dot(n, m.get3(mem, L.origin, t)))
+        return m.sub(level, m.dot(n, x))
+
+    @m.func
+    def point_normal(t: int, i: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+        at = L.point_ground
+        if (T.link & ONE_PLANE) == 0:
+            at = at + 4 * i
+        return m.get3(mem, at, t)
+
+    @m.func
+    def touching(t: int, i: int, depth: m.lane, L: m.Layout, mem: m.memory) -> m.lane:
+        """One for a point that touches, else zero."""
+        zero = m.fill(real(0.0))
+        return m.where_lt(depth, zero, zero, m.get(mem, L.point_on + i, t))
+
+    @m.func
+    def acceleration_block(b: int, t: int, i: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The rows and the block of point i of body k; point_depth <- its depth. The bodies' drift is that of newton_euler."""
+        one = m.fill(real(1.0))
+        n = point_normal(t, i, T, L, mem)
+        x = m.frame_place(t, i, k, T, L, mem)
+        signed = point_depth(t, i, n, x, T, L, mem)
+        on = touching(t, i, signed, L, mem)
+        depth = m.mul(on, m.larger(signed, m.fill(real(0.0))))
+        m.put(mem, L.point_depth + i, t, depth)
+        if T.leaf[k] >= 0:
+            twist = m.get6(mem, L.twist + 6 * k, t)
+            v = m.velocity_at(twist, x)
+            drift = m.get6(mem, L.drift + 6 * k, t)
+            bias = m.add3(m.velocity_at(drift, x), m.add3(m.cross(twist.w, v), m.gravity(P, b)))
+            mu = m.get(mem, L.point_law, t)
+            stiffness = m.get(mem, L.point_law + 1, t)
+            soft = m.fill(real(0.0))
+            if T.link & RELAXED:
+                xi = impedance(t, depth, L, mem)
+                stiffness = m.mul(stiffness, xi)
+                square = m.mul(mu, mu)
+                scale = m.mul(m.fill(real(2.0)), m.mul(square, m.add(one, square)))
+                soft = m.div(m.mul(scale, m.sub(one, xi)), m.mul(xi, m.body_param(P, b, BODY * k)))
+            c = m.fnma3(n, m.mul(stiffness, depth), m.fma3(v, m.get(mem, L.point_law + 2, t), bias))
+            a = whitened_rows(t, i, k, x, T, L, mem)
+            put_block(t, i, n, a, c, soft, on, T, L, mem)
+
+    @m.func
+    def whiten_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """z <- D^-1/2 L^-T (tau - vector), in place of the former."""
+        for i in range(T.dofs):
+            m.put(mem, L.tau + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
+        for back in range(T.dofs):
+            k = T.dofs - 1 - back
+            x = m.get(mem, L.tau + k, t)
+            for d in range(T.depth[k]):
+                j = L.tau + T.chain[T.chain_at[k] + d]
+                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.row[k] + d, t), x, m.get(mem, j, t)))
+            m.put(mem, L.z + k, t, m.mul(m.get(mem, L.root + k, t), x))
+
+    @m.func
+    def eval_rigid_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.given_as``: the given ones and those
+        of the ground; vector <- accelerations in the representation ``T.output``, in which the forces of a floating base are too."""
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.base_forces(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.columns, mem)
+        m.clear(t, L.acceleration, T.dofs, mem)
+        m.newton_euler(b, t, L.vector, T, P, L, mem)
+        factorize_with_roots(b, t, T, P, L, mem)
+        whiten_forces(t, T, L, mem)
+        m.clear(t, L.point_force, 3 * T.points, mem)
+        m.clear(t, L.point_depth, T.points, mem)
+        for i in range(T.points):
+            k = T.point_body[i]
+            if k >= 0:
+                acceleration_block(b, t, i, k, T, P, L, mem)
+        sweeps(t, T, L, mem)
+        m.unwhiten(t, T, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
+        m.base_accelerations(t, T, L, mem)
+        m.clear(t, L.second, 6 * T.links, mem)
+        for k in range(T.bodies):
+            m.put6(mem, L.load + 6 * k, t, m.link_wrench(t, k, T, L, mem))
+        for i in range(T.points):
+            k = T.point_body[i]
+            if k >= 0:
+                f = m.get3(mem, L.point_force + 3 * i, t)
+                w = m.spatial(f, m.cross(m.frame_place(t, i, k, T, L, mem), f))
+                m.put6(mem, L.load + 6 * k, t, m.add6(m.get6(mem, L.load + 6 * k, t), w))
+        for k in range(T.bodies):
+            place = m.place_of(t, k, T.given_as, L, mem)
+            w = m.wrench_as(T.given_as, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
+            m.put6(mem, L.second + 6 * k, t, w)
+
+    @m.func
+    def reflection(t: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+        """1 + restitution, or less where the impulses p found so far would add energy: s p.v + s^2 p.A p / 2 <= 0."""
+        one = m.fill(real(1.0))
+        tiny = m.fill(real(1.0e-30))
+        work = m.fill(real(0.0))
+        energy = m.fill(real(0.0))
+        for i in range(T.dofs):
+            z = m.get(mem, L.z + i, t)
+            energy = m.fma(z, z, energy)
+        for i in range(T.points):
+            p = m.get3(mem, L.point_force + 3 * i, t)
+            work = m.fnma(m.fill(real(2.0)), m.dot(p, m.get3(mem, L.contact + BLOCK * i + 9, t)), work)
+        most = m.div(m.larger(work, m.fill(real(0.0))), m.larger(energy, tiny))
+        return m.smaller(m.add(one, m.get(mem, L.point_law + 8, t)), most)
+
+    @m.func
+    def eval_impact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """next_v <- velocities after the impact of the points that touch; point_force <- impulses on them."""
+        zero = m.fill(real(0.0))
+        m.forward_kinematics(b, t, T, P, L, mem)
+        factorize_with_roots(b, t, T, P, L, mem)
+        m.clear(t, L.z, T.dofs, mem)
+        m.clear(t, L.point_force, 3 * T.points, mem)
+        m.clear(t, L.contact, BLOCK * T.points, mem)
+        for i in range(T.points):
+            k = T.point_body[i]
+            if k >= 0:
+                if T.leaf[k] >= 0:
+                    n = point_normal(t, i, T, L, mem)
+                    x = m.frame_place(t, i, k, T, L, mem)
+                    on = touching(t, i, point_depth(t, i, n, x, T, L, mem), L, mem)
+                    v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
+                    a = whitened_rows(t, i, k, x, T, L, mem)
+                    put_block(t, i, n, a, v, zero, on, T, L, mem)
+        sweeps(t, T, L, mem)
+        if T.link & RESTITUTION:
+            scale = reflection(t, T, L, mem)
+            for i in range(3 * T.points):
+                m.put(mem, L.third + i, t, m.mul(scale, m.get(mem, L.point_force + i, t)))
+                m.put(mem, L.point_force + i, t, zero)
+            for i in range(T.dofs):
+                m.put(mem, L.z + i, t, m.mul(scale, m.get(mem, L.z + i, t)))
+            for i in range(T.points):
+                k = T.point_body[i]
+                if k >= 0:
+                    if T.leaf[k] >= 0:
+                        at = L.contact + BLOCK * i + 9
+                        m.put3(mem, at, t, m.add3(m.get3(mem, at, t), row_velocity(t, i, k, T, L, mem)))
+            for i in range(T.dofs):
+                m.put(mem, L.acceleration + i, t, m.get(mem, L.z + i, t))
+                m.put(mem, L.z + i, t, zero)
+            sweeps(t, T, L, mem)
+            for i in range(3 * T.points):
+                m.put(mem, L.point_force + i, t, m.add(m.get(mem, L.point_force + i, t), m.get(mem, L.third + i, t)))
+            for i in range(T.dofs):
+                m.put(mem, L.z + i, t, m.add(m.get(mem, L.z + i, t), m.get(mem, L.acceleration + i, t)))
+        m.unwhiten(t, T, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.next_v + i, t, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
+
+    return types.SimpleNamespace(**vars(m), eval_rigid_contact=eval_rigid_contact, eval_impact=eval_impact)

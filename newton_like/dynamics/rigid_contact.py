@@ -1,0 +1,406 @@
+"""Rigid contact of the links of a model with the ground, relaxed rigid contact, and impacts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import warp as wp
+
+from newton_like.coercion import as_index
+from newton_like.dynamics import common
+from newton_like.dynamics.common import (
+    Q,
+    V,
+    columns,
+    dof_vector,
+    evaluate,
+    link_vectors,
+    links,
+    representation,
+    state_arrays,
+)
+from newton_like.dynamics.contact_points import ContactPoints
+from newton_like.dynamics.ground_contact import GroundContact, law_column, law_values
+from newton_like.dynamics.kinematics import output_representation
+from newton_like.dynamics.terrain import Terrain
+from newton_like.kernels.dynamics.rigid_contact import BLOCK, COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
+from newton_like.launch import active_tape
+from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program
+from newton_like.types import VelRepr
+
+SWEEPS = 50
+"""Visits to every contact point, unless told otherwise."""
+
+TRACED_VISITS = 400
+"""Most visits (contact points times sweeps) of code without loops: specialised programs, and gradients."""
+
+FRICTION = {"convex": 0, "coulomb": COULOMB}
+
+
+def _check(parameters, rules: dict) -> None:
+    """Raises where a number is not as it must be."""
+    for name, (holds, wanted) in rules.items():
+        if not np.all(holds(law_values(getattr(parameters, name), name))):
+            raise ValueError(f"{name} must be {wanted}")
+
+
+_POSITIVE = (lambda x: x > 0.0, "above 0")
+_FRICTION = (lambda x: x >= 0.0, "at least 0")
+_SHARE = (lambda x: (x >= 0.0) & (x <= 1.0), "between 0 and 1")
+
+
+@dataclass(frozen=True, eq=False)
+class RigidContactParameters:
+    """Constants of rigid contact, see :func:`rigid_contact_forces`: one number, or one for each articulation.
+
+    Attributes:
+        mu: coefficient of friction, at least 0.
+        time_constant: T [s] of the stabilisation: depths and velocities of points that touch go away like those of a critically
+            damped spring of this time constant, above 0. It should be several time steps.
+        restitution: of :func:`impact`, between 0 and 1.
+
+    Raises:
+        ValueError: a number out of its range.
+        TypeError: no numbers.
+    """
+
+    mu: float | np.ndarray = 0.5
+    time_constant: float | np.ndarray = 0.02
+    restitution: float | np.ndarray = 0.0
+
+    def __post_init__(self):
+        _check(self, {"mu": _FRICTION, "time_constant": _POSITIVE, "restitution": _SHARE})
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether the forces are regularised."""
+        return False
+
+    def numbers(self, model) -> np.ndarray:
+        """mu, K, D, d_min, d_max, 1 / width, midpoint, power and restitution of every articulation, ``[articulation_count, 9]``.
+
+        Raises:
+            ValueError: numbers for another count of articulations.
+        """
+        time = law_column(model, self.time_constant, "time_constant")
+        one = np.ones(model.articulation_count)
+        law = [law_column(model, self.mu, "mu"), time**-2, 2.0 / time, one, one, one, 0.5 * one, one]
+        return np.stack([*law, law_column(model, self.restitution, "restitution")], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class RelaxedRigidContactParameters:
+    """Constants of relaxed rigid contact, see :func:`rigid_contact_forces`: one number, or one for each articulation.
+
+    Attributes:
+        mu: coefficient of friction, at least 0.
+        time_constant: T [s] of the spring and damper that the ground aims at, above 0.
+        damping_ratio: zeta of these, above 0.
+        d_min, d_max: impedance xi at no depth and from the width on: the share of that aim that is met, above 0 and at most 1, d_min
+            not above d_max.
+        width: depth [m] over which the impedance changes, above 0.
+        midpoint: share of the width at which the impedance's two powers meet, between 0 and 1.
+        power: exponent of these, at least 1.
+        restitution: of :func:`impact`, between 0 and 1.
+
+    The numbers mean what MuJoCo's ``solref`` and ``solimp`` do, whose defaults they have, but for the friction.
+
+    Raises:
+        ValueError: a number out of its range.
+        TypeError: no numbers.
+    """
+
+    mu: float | np.ndarray = 0.5
+    time_constant: float | np.ndarray = 0.02
+    damping_ratio: float | np.ndarray = 1.0
+    d_min: float | np.ndarray = 0.9
+    d_max: float | np.ndarray = 0.95
+    width: float | np.ndarray = 0.001
+    midpoint: float | np.ndarray = 0.5
+    power: float | np.ndarray = 2.0
+    restitution: float | np.ndarray = 0.0
+
+    def __post_init__(self):
+        part = (lambda x: (x > 0.0) & (x <= 1.0), "above 0 and at most 1")
+        rules = {"mu": _FRICTION, "time_constant": _POSITIVE, "damping_ratio": _POSITIVE, "d_min": part, "d_max": part}
+        rules["width"] = _POSITIVE
+        rules["midpoint"] = (lambda x: (x > 0.0) & (x < 1.0), "above 0 and below 1")
+        rules["power"] = (lambda x: x >= 1.0, "at least 1")
+        _check(self, {**rules, "restitution": _SHARE})
+
+    @property
+    def relaxed(self) -> bool:
+        """Whether the forces are regularised."""
+        return True
+
+    def numbers(self, model) -> np.ndarray:
+        """mu, K, D, d_min, d_max, 1 / width, midpoint, power and restitution of every articulation, ``[articulation_count, 9]``.
+
+        ``K = 1 / (d_max T zeta)^2`` and ``D = 2 / (d_max T)``.
+
+        Raises:
+            ValueError: numbers for another count of articulations; a d_min above d_max.
+        """
+        names = ("mu", "time_constant", "damping_ratio", "d_min", "d_max", "width", "midpoint", "power", "restitution")
+        mu, time, ratio, low, high, width, *rest = (law_column(model, getattr(self, name), name) for name in names)
+        for a in np.flatnonzero(low > high)[:1]:
+            raise ValueError(f"d_min {low[a]} is above d_max {high[a]}; the impedance grows with the depth")
+        stiffness, damping = (high * time * ratio) ** -2, 2.0 / (high * time)
+        return np.stack([mu, stiffness, damping, low, high, 1.0 / width, *rest], axis=1)
+
+
+class RigidContact(GroundContact):
+    """What touches the ground, the ground, and the law between the two.
+
+    Args:
+        model: the :class:`Model`; its z axis points up.
+        points: the :class:`ContactPoints`, by default those of the shapes. Every point costs the same, whether it touches or not:
+            give the dozen that matters rather than all vertices of a mesh.
+        terrain: the ground, by default level at z = 0.
+        parameters: :class:`RigidContactParameters`, as by default, or :class:`RelaxedRigidContactParameters`.
+        friction: ``"convex"`` or ``"coulomb"``, see :func:`rigid_contact_forces`.
+        sweeps: how many times every contact point is visited.
+
+    Attributes:
+        model, points, terrain, parameters, friction, sweeps: as given.
+        law: the constants on the device, ``[articulation_count, 9]``: mu, K, D, d_min, d_max, 1 / width, midpoint, power,
+            restitution. Gradients reach them.
+
+    Raises:
+        TypeError: arguments of other classes.
+        ValueError: points of another model; an up axis other than z; an articulation count that does not fit; relaxed contact of
+            a link without mass; an unknown friction.
+        IndexError: less than one sweep.
+    """
+
+    def __init__(
+        self,
+        model,
+        points: ContactPoints | None = None,
+        terrain: Terrain | None = None,
+        parameters: RigidContactParameters | RelaxedRigidContactParameters | None = None,
+        *,
+        friction: str = "convex",
+        sweeps: int = SWEEPS,
+    ):
+        super().__init__(model, points, terrain)
+        parameters = RigidContactParameters() if parameters is None else parameters
+        if not isinstance(parameters, RigidContactParameters | RelaxedRigidContactParameters):
+            raise TypeError(
+                "parameters must be RigidContactParameters or RelaxedRigidContactParameters, not "
+                f"{type(parameters).__name__}"
+            )
+        if friction not in FRICTION:
+            raise ValueError(f"friction={friction!r} is unknown; use 'convex' or 'coulomb'")
+        self.parameters, self.friction = parameters, friction
+        self.sweeps = as_index(sweeps, "sweeps", 2**31, lowest=1)
+        if parameters.relaxed:
+            self._check_masses()
+        self.law = wp.array(
+            parameters.numbers(model), dtype=model.dtype, device=model.device, requires_grad=model.requires_grad
+        )
+
+    def _check_masses(self) -> None:
+        model, points = self.model, self.points
+        a, i = np.nonzero(points.link >= 0)
+        bodies = model.joint_child.numpy()[model.articulation_start.numpy()[a] + points.link[a, i]]
+        for body in bodies[model.body_mass.numpy()[bodies] <= 0.0][:1]:
+            raise ValueError(
+                f"body '{model.body_label[body]}' (index {body}) has contact points but no mass, by which relaxed contact "
+                "is softened; give it one, or use RigidContactParameters"
+            )
+
+
+class RigidContactForces(NamedTuple):
+    """Results of :func:`rigid_contact_forces`.
+
+    Attributes:
+        points: forces on the contact points [N], world axes, ``[articulation_count, points, 3]``.
+        depth: how deep the points are below the ground [m], along its normal, ``[articulation_count, points]``.
+        links: wrenches on the links, ``[articulation_count, max_joints_per_articulation, 6]``.
+        accelerations: nu_dot under all forces, ``[articulation_count, max_dofs_per_articulation]``.
+    """
+
+    points: wp.array
+    depth: wp.array
+    links: wp.array
+    accelerations: wp.array
+
+
+class Impact(NamedTuple):
+    """Results of :func:`impact`.
+
+    Attributes:
+        joint_qd: velocities after it, ``[joint_dof_count]``.
+        points: impulses on the contact points [N s], world axes, ``[articulation_count, points, 3]``.
+    """
+
+    joint_qd: wp.array
+    points: wp.array
+
+
+def _checked(model, contact: RigidContact) -> RigidContact:
+    if not isinstance(contact, RigidContact):
+        raise TypeError(f"contact must be a RigidContact(model, ...), not {type(contact).__name__}")
+    if contact.model is not model:
+        raise ValueError("contact belongs to another model; make RigidContact(model, ...) of this one")
+    return contact
+
+
+def _program(name: str, contact: RigidContact, inputs, outputs, arrays, asked: int, sweeps: int, **settings) -> Program:
+    """A program over the contact points, refused where it must be unrolled and is too long for that."""
+    n, model = contact.points.count, contact.model
+    sources = [a for a in (*arrays, model.body_mass, model.body_com, model.body_inertia) if a is not None]
+    grad = active_tape() is not None and any(a.requires_grad for a in sources)
+    if n * sweeps > TRACED_VISITS and (grad or model.evaluator == "specialised"):
+        what = "gradients" if grad else "specialised programs"
+        raise ValueError(
+            f"{what} of rigid contact have no loops and visit points at most {TRACED_VISITS} times, not {n} points {sweeps} "
+            "times; use fewer points or sweeps" + ("" if grad else ", or model.evaluator = 'general'")
+        )
+    asked |= ONE_PLANE * contact.one_plane | FRICTION[contact.friction]
+    fields = (
+        Q, V, contact.points.offset_field, Field("point_on", "articulations", n), Field("point_law", "articulations", RIGID_LAW),
+        contact.ground_field, *inputs,
+    )  # fmt: skip
+    program = Program(name, fields, outputs, _Rows(n), tables=contact.points.table, varied=True)
+    return program.ask(link=asked, offset_size=3, sweeps=contact.sweeps, **settings)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of memory for so many points."""
+
+    points: int
+
+    def __call__(self, model, template) -> dict[str, int]:
+        n, dofs = self.points, template.dofs
+        reach = int(template.depth.max(initial=0)) + 1
+        return dict(
+            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, contact=BLOCK * n, contact_y=3 * reach * n,
+            third=3 * n,
+        )  # fmt: skip
+
+
+def rigid_contact_forces(
+    model,
+    state,
+    contact: RigidContact,
+    joint_forces=None,
+    link_forces=None,
+    *,
+    link_forces_repr=VelRepr.COM,
+    repr=None,
+    out=None,
+) -> RigidContactForces:
+    """Forces of the ground on the contact points that touch it (depth at least 0), and the accelerations with them.
+
+    The forces f, three for each point with the Jacobian J of their positions, solve
+
+        ``min 1/2 f.(A + R) f + f.(J nu_dot_free + J_dot nu - a)``  with  ``|f_t| <= mu f_n``, ``f_n >= 0``, ``A = J M^-1 J^T``
+
+    where nu_dot_free are the accelerations without the ground, and for a point of depth d and velocity v below the normal n
+
+    * rigid: ``a = d / T^2 n - 2 v / T`` and ``R = 0``: the ground stops what touches it, its slipping included, within some T
+      (Baumgarte 1972), and never pulls;
+    * relaxed: ``a = K xi d n - D v`` with ``K = 1 / (d_max T zeta)^2``, ``D = 2 / (d_max T)``, and ``R = 2 mu^2 (1 + mu^2) (1 - xi) /
+      (xi m)``, m the mass of the link (Todorov 2014; MuJoCo's ``solref`` and ``solimp``). The impedance ``xi(d)`` grows from d_min to
+      d_max over the width. With xi = 1, or without friction, it is not softened.
+
+    The minimum lets a point that slips, w_t short of the acceleration a_t, rise at mu |w_t| (the price of a convex problem), and so a
+    box that starts to slip accelerates by ``g (sin - mu cos) / (1 + mu^2)`` until it has risen. ``friction="coulomb"`` adds mu |w_t| to
+    the problem's linear term, as Coulomb's law has it (De Saxce and Feng 1998): the box stays down and accelerates by
+    ``g (sin - mu cos)``. Where everything sticks the two are the same.
+
+    Solved by block projected Gauss-Seidel from zero forces, ``contact.sweeps`` times over all points. Forces at more than three points
+    of a link are not unique; accelerations are.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        contact: the :class:`RigidContact`.
+        joint_forces, link_forces, link_forces_repr, repr: what else acts, as for :func:`forward_dynamics`.
+        out: four arrays to write to, in the order of the result; new ones by default.
+
+    Returns:
+        The result's ``links`` are those of the ground and ``link_forces`` together, in ``link_forces_repr``, and its ``accelerations``
+        those of :func:`forward_dynamics` with them. Points on links that cannot move get no force.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; the contact of another model; an unknown representation; a gradient, or
+            specialised code, of more than 400 visits (points times sweeps).
+        TypeError: an array of the wrong scalar type.
+    """
+    n = _checked(model, contact).points.count
+    field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
+    given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
+    kind = output_representation(link_forces_repr, "link_forces_repr")
+    base = representation(repr)
+    arrays = [
+        *state_arrays(model, state), contact.points.offsets, contact.points.on, contact.law, contact.ground(state), forces, wrenches,
+    ]  # fmt: skip
+    outputs = (
+        Field("point_force", "articulations", 3 * n),
+        Field("point_depth", "articulations", n),
+        Field("second", "articulations", lambda m: 6 * links(m)),
+        Field("vector", "articulations", columns),
+    )
+    program = _program(
+        "eval_rigid_contact", contact, (field, given), outputs, arrays, RELAXED * contact.parameters.relaxed, contact.sweeps,
+        output=base, given_as=kind, other=int(given.kind == "articulations"),
+    )  # fmt: skip
+    shapes = [(n, 3), (n,), (links(model), 6), (columns(model),)]
+    return RigidContactForces(*evaluate(model, program, arrays, shapes, out))
+
+
+def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
+    """Velocities after an impact of the points that touch the ground (depth at least 0).
+
+    The impulses p solve ``min 1/2 p.A p + p.(J nu)`` with ``|p_t| <= mu p_n``, ``p_n >= 0`` and A as in :func:`rigid_contact_forces`:
+    points that approach are stopped, those that stick in all directions, and points that separate go on as they do unless what happens
+    at others drives them into the ground. With a restitution e, all impulses are 1 + e times as large (Smith, Kaufman, Vouga, Tamstorf and
+    Grinspun 2012, "Reflections on simultaneous impact"), those of friction too, and points that would enter the ground after that are
+    stopped. Neither adds energy: the first because p.(J nu + A p) is not positive, the second by taking less than 1 + e where it did.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        contact: the :class:`RigidContact`, rigid or relaxed.
+        out: two arrays to write to, in the order of the result; new ones by default. The first may be ``state.joint_qd``, but for
+            gradients.
+
+    Raises:
+        ValueError: an array of the wrong shape or device; the contact of another model; a gradient, or specialised code, of more than
+            400 visits (points times sweeps, twice that with restitution).
+        TypeError: an array of the wrong scalar type.
+    """
+    n = _checked(model, contact).points.count
+    bounces = bool(np.any(np.asarray(contact.parameters.restitution) > 0.0))
+    arrays = [
+        *state_arrays(model, state),
+        contact.points.offsets,
+        contact.points.on,
+        contact.law,
+        contact.ground(state),
+    ]
+    outputs = (Field("next_v", "dofs"), Field("point_force", "articulations", 3 * n))
+    sweeps = (1 + bounces) * contact.sweeps
+    program = _program("eval_impact", contact, (), outputs, arrays, RESTITUTION * bounces, sweeps)
+    shapes = ((model.joint_dof_count,), contact.shape)
+    given = (None, None) if out is None else tuple(out)
+    if len(given) != 2:
+        raise ValueError(f"out must hold 2 arrays, not {len(given)}")
+    sources = [*arrays, model.body_mass, model.body_com, model.body_inertia]
+    grad = active_tape() is not None and any(a.requires_grad for a in sources)
+    results = [
+        wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
+        if array is None
+        else check_array(model, array, "out", model.dtype, shape)
+        for array, shape in zip(given, shapes, strict=True)
+    ]
+    if model.articulation_count:
+        common.run(model, program, [*arrays, *results])
+    return Impact(*results)

@@ -173,6 +173,8 @@ def test_the_cart_poles_mass_matrix_is_that_of_the_textbook(rng):
     assert mass == pytest.approx(0.1987, abs=5e-5)
     model = builder.finalize("cpu", dtype=wp.float64)
     assert model.joint_limit_lower.numpy()[0] == pytest.approx(-1.8) and model.joint_effort_limit.numpy()[0] == 40.0
+    # It starts 5 degrees off, in a float32 attribute.
+    np.testing.assert_allclose(model.joint_q.numpy(), [0.0, math.radians(5)], atol=1e-6)
     state, angle = model.state(), rng.uniform(-np.pi, np.pi)
     state.joint_q.assign([0.3, angle])
     coupling = mass * 0.5 * math.cos(angle)

@@ -272,6 +272,7 @@ def test_two_hinges_of_a_door_close_a_loop():
     assert builder.joint_articulation[report.joints["/hinge1"]] == -1
 
 
+@pytest.mark.filterwarnings("ignore:LoadUsdPhysicsFromRange:DeprecationWarning")
 def test_frames_and_places_are_those_that_usd_physics_parses(rng):
     """Scaled bodies, and joints that name a prim below a body or none at all, against UsdPhysics' own parser."""
     writer = StageWriter()

@@ -42,7 +42,7 @@ WRONG_MASS, WRONG_CENTRE = 0.2, 0.025
 
 LEVER = 0.05
 """First moments (mass times centre of mass) are counted in these [m] times the mass of the drawing."""
-PHASES = (0.3, 0.1, 0.03)
+PHASES = (0.1, 0.1, 0.05, 0.02)
 """Rates of the descent, one phase after the other."""
 WORLD_BYTES = 60_000
 
@@ -407,7 +407,7 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: command line; None: that of the process.
     """
     options = common.parser(
-        "An arm finds out what its links weigh.", world_count=2048, num_frames=390,
+        "An arm finds out what its links weigh.", world_count=2048, num_frames=400,
         worlds="samples of the motion, each a world", frames="iterations", dt="time between samples",
     )  # fmt: skip
     options.add_argument("--test", action="store_true", help="fail unless masses and centres of mass are found")

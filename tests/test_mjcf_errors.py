@@ -97,9 +97,9 @@ WRONG_FILES = {
         ["a free joint must be the only joint of a body of the world"],
     ),
     "free joint with others": (model("<freejoint/>"), ["a free joint must be the only joint of a body of the world"]),
-    "four turns": (
-        body('<joint/><joint/><joint/><joint/><geom size="1"/>'),
-        ["line 3", "more than three joints that turn"],
+    "turns after a ball": (
+        body('<joint type="ball"/><joint/><geom size="1"/>'),
+        ["line 3", "a ball joint turns in every way"],
     ),
     "limits the wrong way": (
         model('<body><joint range="1 -1" limited="true"/></body>'),
@@ -174,6 +174,18 @@ WRONG_FILES = {
         ["joint 'b' is no hinge or slide"],
     ),
     "empty tendon": (model("", after="<tendon><fixed/></tendon>"), ["a tendon needs joints or sites; add some"]),
+    "huge": (
+        model('<geom size="1e20"/>'),
+        ["line 2", "body 'a' has a mass of 4.18879e+63 kg", "units are SI (m, kg, s)"],
+    ),
+    "seven axes": (
+        body('<joint/><joint/><joint/><joint/><joint type="slide"/><joint type="slide"/><joint type="slide"/>'),
+        ["line 3", "more than six degrees of freedom"],
+    ),
+    "tendon around a box": (
+        model('<geom name="h" type="box" size="1 1 1"/>', after='<tendon><spatial><geom geom="h"/></spatial></tendon>'),
+        ["line 5", "a tendon wraps around spheres and cylinders, not around a box"],
+    ),
     "pulley": (
         model("", after='<tendon><spatial><pulley divisor="0"/></spatial></tendon>'),
         ["divisor=0 must be above 0"],
@@ -258,7 +270,7 @@ GOOD = """<mujoco model="m">
 </body>
 <body name="other" pos="1 0 0">
 <joint name="b" type="ball"/>
-<geom name="ball" type="ellipsoid" size=".1 .2 .3" mass="3"/>
+<geom name="ball" type="sphere" size=".1 .2 .3" mass="3"/>
 </body>
 </body>
 <frame pos="1 2 3" euler="0 0 90">

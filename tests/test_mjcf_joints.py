@@ -227,7 +227,7 @@ def test_replicas_repeat_what_refers_to_them():
 # --------------------------------------------------------------------------------------------------- constraints
 
 TWO = (
-    f'<body name="a" pos="0 0 1" euler="10 20 30"><joint name="p"/>{BOX}<site name="x" pos=".1 .2 .3"/></body>'
+    f'<body name="a" pos="0 0 1" euler="10 20 30"><joint name="p"/>{BOX}<geom name="w" size=".1"/><site name="x" pos=".1 .2 .3"/></body>'
     f'<body name="b" pos="1 0 0"><joint name="q" ref="15"/>{BOX}<site name="y"/></body>'
 )
 
@@ -312,7 +312,7 @@ def test_chain_of_mimics_follows_its_end():
         ('<joint joint1="p"/>', "no linear law"),
         ('<connect body1="a" body2="b" anchor="0 0 0" active="false"/>', "not active"),
         ('<joint joint1="p" joint2="q"/><joint joint1="q" joint2="p"/>', "in a circle"),
-        ('<distance geom1="geom_0" geom2="geom_1"/>', "distances between geoms"),
+        ('<distance geom1="geom_0" geom2="w"/>', "distances between geoms"),
     ],
 )
 def test_equalities_that_are_only_data_are_named(equality, statement):
@@ -329,7 +329,7 @@ def test_equalities_can_be_left_as_data():
 TENDONS = """<tendon>
 <fixed name="f" stiffness="3" damping="2" frictionloss="1" armature=".5" range="-1 2" springlength="0 .4">
 <joint joint="p" coef="2"/><joint joint="q" coef="-3"/></fixed>
-<spatial name="s"><site site="x"/><geom geom="geom_0" sidesite="y"/><site site="y"/><pulley divisor="2"/><site site="x"/></spatial>
+<spatial name="s"><site site="x"/><geom geom="w" sidesite="y"/><site site="y"/><pulley divisor="2"/><site site="x"/></spatial>
 </tendon>"""
 
 
@@ -343,7 +343,7 @@ def test_tendons_are_kept_and_solvers_refuse_them():
     x, y = report.sites["x"], report.sites["y"]
     assert spatial.path == (
         ("site", x),
-        ("geom", report.shapes["geom_0"], y),
+        ("geom", report.shapes["w"], y),
         ("site", y),
         ("pulley", 2.0),
         ("site", x),
@@ -363,7 +363,7 @@ def test_tendons_are_copied_with_builders():
     last = scene.tendons[4]
     assert last.label == "c/m/f"
     assert [scene.joint_label[j] for j, _, _ in last.joints] == ["c/m/p", "c/m/q"]
-    assert [scene.shape_label[entry[1]] for entry in scene.tendons[5].path[:2]] == ["c/m/x", "c/m/geom_0"]
+    assert [scene.shape_label[entry[1]] for entry in scene.tendons[5].path[:2]] == ["c/m/x", "c/m/w"]
 
 
 def test_keyframes(rng):

@@ -192,6 +192,9 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
             elif child.tag == "site":
                 path.append(("site", names.need(child, "site", "site")))
             elif child.tag == "geom":
+                wrapped = names.tables["geom"][names.need(child, "geom", "geom")]
+                if wrapped.kind not in ("sphere", "cylinder"):
+                    raise child.error(f"a tendon wraps around spheres and cylinders, not around a {wrapped.kind}")
                 path.append(("geom", names.need(child, "geom", "geom"), names.need(child, "sidesite", "site", True)))
             elif child.tag == "pulley":
                 divisor = child.number("divisor")

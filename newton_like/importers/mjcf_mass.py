@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from newton_like.coercion import LARGEST
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.shapes import mass_properties
 from newton_like.geometry.transforms import (
@@ -56,6 +57,11 @@ def fill_masses(model: Mjcf, assets: Assets) -> None:
             body.mass, body.com, body.inertia = body.inertial
         if from_geoms and own:
             body.mass, body.com, body.inertia = _of_geoms(own, assets)
+        if body.mass > LARGEST or np.abs(body.inertia).max() > LARGEST:
+            raise body.element.error(
+                f"body {body.name!r} has a mass of {body.mass:g} kg and inertias up to {np.abs(body.inertia).max():g} kg m^2; "
+                "units are SI (m, kg, s)"
+            )
         _adjust(body, model)
     total = sum(body.mass for body in model.bodies)
     if compiler.settotalmass > 0.0 and total > 0.0:

@@ -224,9 +224,10 @@ class _Parser:
             raise element.error("a mocap body has no joints; drop mocap or the joints")
         if "free" in kinds and (len(kinds) > 1 or place.body != 0):
             raise element.error("a free joint must be the only joint of a body of the world; use other joints here")
-        turns = [kind for kind in kinds if kind in ("hinge", "ball")]
-        if sum({"hinge": 1, "ball": 3}.get(kind, 0) for kind in turns) > 3 or kinds.count("slide") > 3:
-            raise element.error("has more than three joints that turn or three that slide; space has three of each")
+        if sum(joint.dofs for joint in body.joints) > 6:
+            raise element.error("its joints have more than six degrees of freedom; a body in space has six")
+        if "ball" in kinds and {"ball", "hinge"} & set(kinds[kinds.index("ball") + 1 :]):
+            raise element.error("a ball joint turns in every way; drop the joints that turn after it")
         if "gravcomp" in element.attributes and element.number("gravcomp") != 0.0:
             self.model.findings.remark("bodies whose gravity is compensated: it is not here", name)
 

@@ -264,6 +264,8 @@ class Restorer:
                 )
         elif kind == GeoType.HFIELD and current in meshes:
             source = self._heightfield(prim, source)
+        elif kind == GeoType.ELLIPSOID and current in meshes:
+            source, builder.shape_scale[shape] = None, tuple(abs(v) for v in builder.shape_scale[shape])
         elif kind == GeoType.ELLIPSOID and current == GeoType.SPHERE:
             radius = builder.shape_scale[shape][0]
             builder.shape_scale[shape] = (radius,) * 3

@@ -324,7 +324,7 @@ class StageParser:
         elif axes is not None and abs(axes[3]) < 1.0:
             self.scene.remark("principalAxes without a diagonalInertia say nothing", prim)
         tensor = reader.get(prim, "newton:inertia")
-        if tensor is not None:
+        if tensor is not None and len(tensor):
             result.inertia = units.inertia * self._tensor(prim, tensor)
         if reader.flag(prim, "newtonLike:massless", False):
             result.mass, result.inertia = 0.0, np.zeros((3, 3))

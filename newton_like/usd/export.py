@@ -233,7 +233,7 @@ class StageWriter:
                 self._joints.mimic(self._joint_paths[joint], joint, self._joint_paths[leader])
         for number, shape in enumerate(scope.shapes.tolist()):
             body = int(host.shape_body[shape])
-            label = self._strip(host.shape_label[shape], scope)
+            label = scope.strip(host.shape_label[shape])
             path = self._names.path(self._bodies[body] if body >= 0 else scope.root, label)
             self._shape_paths[shape] = path
             self._shapes.write(path, shape, number, scope)
@@ -243,14 +243,10 @@ class StageWriter:
         self._author.prim(path, "Scope")
         return path
 
-    @staticmethod
-    def _strip(label: str, scope: Scope) -> str:
-        return label.removeprefix(scope.prefix)
-
     def _write_articulation(self, articulation: int, number: int, scope: Scope, order: dict[int, int]) -> None:
         host, author = self._host, self._author
         joints = range(int(host.articulation_start[articulation]), int(host.articulation_end[articulation]))
-        label = host.articulation_label[articulation]
+        label = scope.strip(host.articulation_label[articulation])
         first = joints[0]
         if len(joints) == 1 and host.is_plain_free(first):
             # A free body needs no articulation around it; other tools simulate it faster without.
@@ -260,7 +256,7 @@ class StageWriter:
             prim = author.layer.GetPrimAtPath(path)
             author.set(prim, "newtonLike:articulationLabel", "string", label)
         else:
-            path = self._names.path(scope.root, self._strip(label, scope))
+            path = self._names.path(scope.root, label)
             self._articulations[articulation] = path
             prim = author.prim(path, "Xform", apis=["PhysicsArticulationRootAPI", "NewtonArticulationRootAPI"])
             self._names.path(path, "joints")
@@ -275,15 +271,16 @@ class StageWriter:
                 author.prim(f"{path}/joints", "Scope")
         if host.is_plain_free(first):
             prim = author.layer.GetPrimAtPath(self._bodies[int(host.joint_child[first])])
-            author.set(prim, "newtonLike:baseJointLabel", "string", host.joint_label[first])
+            author.set(prim, "newtonLike:baseJointLabel", "string", scope.strip(host.joint_label[first]))
             author.set(prim, "newtonLike:baseJointIndex", "int", int(np.searchsorted(scope.joints, first)))
 
     def _write_body(self, body: int, index: int, parent: str, scope: Scope) -> str:
         host, author = self._host, self._author
-        path = self._names.path(parent, self._strip(host.body_label[body], scope))
+        label = scope.strip(host.body_label[body])
+        path = self._names.path(parent, label)
         self._bodies[body] = path
         prim = author.prim(path, "Xform", apis=["PhysicsRigidBodyAPI", "PhysicsMassAPI", "NewtonMassAPI"])
-        author.set(prim, "newtonLike:label", "string", host.body_label[body])
+        author.set(prim, "newtonLike:label", "string", label)
         author.set(prim, "newtonLike:index", "int", index)
         pose = transform_multiply(transform_inverse(scope.frame), host.pose[body])
         author.place(prim, pose)
@@ -315,7 +312,7 @@ class StageWriter:
     def _write_joint(self, joint: int, index: int, folder: str, scope: Scope) -> None:
         host = self._host
         parent, child = int(host.joint_parent[joint]), int(host.joint_child[joint])
-        path = self._names.path(folder, self._strip(host.joint_label[joint], scope))
+        path = self._names.path(folder, scope.strip(host.joint_label[joint]))
         self._joint_paths[joint] = path
         ends = (self._bodies[parent] if parent >= 0 else scope.root, self._bodies[child])
         self._joints.write(path, joint, index, ends, scope, self._filters.colliding_joint[joint])

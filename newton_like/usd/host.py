@@ -119,6 +119,10 @@ class Scope:
     prefix: str = ""
     root: str = field(default="")
 
+    def strip(self, label: str) -> str:
+        """A label without what all labels of this scope begin with."""
+        return label.removeprefix(self.prefix)
+
 
 def scopes(host: Host, share: bool) -> list[Scope]:
     """The shared scene, then each world; worlds equal to an earlier one but for their place say so, if ``share``."""

@@ -91,7 +91,7 @@ class JointWriter:
         drives = self._drives(joint, kind, names, signs)
         apis = self._apis(joint, kind, names, drives)
         prim = author.prim(path, PRIM_TYPES[kind], apis=apis)
-        author.set(prim, "newtonLike:label", "string", host.joint_label[joint])
+        author.set(prim, "newtonLike:label", "string", scope.strip(host.joint_label[joint]))
         author.set(prim, "newtonLike:index", "int", index)
         for number, (end, target) in enumerate(zip(("X_p", "X_c"), ends, strict=True)):
             frame = getattr(host, f"joint_{end}")[joint]

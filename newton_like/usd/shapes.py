@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pxr import Sdf
 
+from newton_like.geometry.mesh import Mesh
 from newton_like.geometry.transforms import transform_inverse, transform_multiply
 from newton_like.types import GeoType, ShapeFlags
 from newton_like.usd.author import Author, Names
@@ -26,6 +27,12 @@ PRIM_TYPES = {
 SOURCED = (GeoType.MESH, GeoType.CONVEX_MESH, GeoType.HFIELD)
 USED_SIZES = {GeoType.SPHERE: 1, GeoType.CAPSULE: 2, GeoType.CYLINDER: 2, GeoType.CONE: 2}
 """How many of the three sizes mean something, where not all do."""
+
+MESHES = (*SOURCED, GeoType.ELLIPSOID)
+"""What collides as a mesh in other tools."""
+
+ROUND = 32, 16
+"""Corners around, and rings from pole to pole, of the mesh that stands for a colliding ellipsoid in other tools."""
 
 ENDLESS = 100.0
 """Side [m] of the square that stands for an endless plane in pictures."""
@@ -57,6 +64,32 @@ def heightfield_mesh(field) -> tuple[np.ndarray, np.ndarray]:
     return points, np.concatenate([low.T, high.T])
 
 
+def unit_ball() -> Mesh:
+    """A ball of radius 1 as triangles; UsdPhysics has no ellipsoids, and no spheres under an uneven scale."""
+    around, rings = ROUND
+    turn = 2.0 * np.pi * np.arange(around) / around
+    tilt = np.pi * np.arange(1, rings) / rings
+    circles = np.stack(
+        [
+            np.outer(np.sin(tilt), np.cos(turn)),
+            np.outer(np.sin(tilt), np.sin(turn)),
+            np.cos(tilt)[:, None] + 0.0 * turn,
+        ],
+        axis=-1,
+    )
+    points = np.concatenate([circles.reshape(-1, 3), [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0)]])
+    here = np.arange(around)
+    beside = (here + 1) % around
+    faces = [np.stack([np.full(around, len(points) - 2), here, beside], axis=1)]
+    for ring in range(rings - 2):
+        top, low = ring * around, (ring + 1) * around
+        faces.append(np.stack([top + here, low + here, low + beside], axis=1))
+        faces.append(np.stack([top + here, low + beside, top + beside], axis=1))
+    last = (rings - 2) * around
+    faces.append(np.stack([np.full(around, len(points) - 1), last + beside, last + here], axis=1))
+    return Mesh(points, np.concatenate(faces), compute_inertia=False, path="unit_ball")
+
+
 class MeshLibrary:
     """Meshes and heightfields as abstract prims that shapes refer to, one for each source.
 
@@ -69,7 +102,13 @@ class MeshLibrary:
     def __init__(self, author: Author, names: Names, root: str):
         self._author, self._names, self._root = author, names, root
         self._folder = None
+        self._ball: Mesh | None = None
         self._paths: dict[int, str] = {}
+
+    def ball(self) -> str:
+        """Path of a ball of radius 1 as a mesh."""
+        self._ball = self._ball or unit_ball()
+        return self.path(self._ball)
 
     def path(self, source) -> str:
         """Path of the prim of a source."""
@@ -104,9 +143,13 @@ class MeshLibrary:
 def write_geometry(author: Author, meshes: MeshLibrary, path: str, kind: GeoType, scale, source, pose, apis=()):
     """A gprim of a shape at a pose in its parent; gives the prim."""
     x, y = float(scale[0]), float(scale[1])
-    prim = author.prim(path, PRIM_TYPES[kind], apis=apis)
+    as_mesh = kind == GeoType.ELLIPSOID and "PhysicsCollisionAPI" in apis
+    prim = author.prim(path, "Mesh" if as_mesh else PRIM_TYPES[kind], apis=apis)
     factors = None
-    if kind in SOURCED:
+    if as_mesh:
+        prim.referenceList.prependedItems = [Sdf.Reference("", Sdf.Path(meshes.ball()))]
+        factors = scale
+    elif kind in SOURCED:
         prim.referenceList.prependedItems = [Sdf.Reference("", Sdf.Path(meshes.path(source)))]
         factors = scale if tuple(scale) != (1.0, 1.0, 1.0) else None
     elif kind == GeoType.BOX:
@@ -177,7 +220,7 @@ class ShapeWriter:
         apis = []
         if collides:
             apis += ["PhysicsCollisionAPI", "NewtonCollisionAPI"]
-            if kind in SOURCED:
+            if kind in MESHES:
                 apis += ["PhysicsMeshCollisionAPI", "NewtonMeshCollisionAPI"]
         if flags & ShapeFlags.SITE:
             apis.append("NewtonSiteAPI")
@@ -191,7 +234,7 @@ class ShapeWriter:
         scale = host.shape_scale[shape]
         prim = write_geometry(author, self._meshes, path, kind, scale, source, pose, apis)
         write_look(author, prim, host.shape_color[shape], host.shape_opacity[shape], shown)
-        author.set(prim, "newtonLike:label", "string", host.shape_label[shape])
+        author.set(prim, "newtonLike:label", "string", scope.strip(host.shape_label[shape]))
         author.set(prim, "newtonLike:index", "int", index)
         author.set(prim, "newtonLike:geometry", "token", kind.name.lower(), uniform=True)
         unused = np.array(scale)[USED_SIZES.get(kind, 3) :]
@@ -207,7 +250,7 @@ class ShapeWriter:
         if collides:
             author.set(prim, "newton:contactMargin", "float", host.shape_margin[shape])
             author.set(prim, "newton:contactGap", "float", host.shape_gap[shape])
-            if kind in SOURCED:
+            if kind in MESHES:
                 approximation = "none" if kind == GeoType.HFIELD else "convexHull"
                 author.set(prim, "physics:approximation", "token", approximation, uniform=True)
         if material:

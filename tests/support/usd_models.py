@@ -149,7 +149,6 @@ def random_scene(rng, *, joints: int = 10, loops: bool = True, groups=(1, 2, -1,
     bodies.append(kinematic)
     for body in bodies[-4:-1]:
         builder.add_shape_box(body, hx=0.1, hy=0.2, hz=0.3)
-    randomize_dofs_of = builder.joint_count
     randomize_dofs(rng, builder)
     add_random_shapes(rng, builder, [*bodies, -1], groups)
     add_random_shapes(rng, builder, bodies, groups)
@@ -158,7 +157,8 @@ def random_scene(rng, *, joints: int = 10, loops: bool = True, groups=(1, 2, -1,
             bodies[0], bodies[3], axis=random_unit(rng), parent_xform=random_transform(rng), label="loop"
         )
         builder.add_joint_fixed(-1, bodies[5], label="weld", enabled=False)
-    hinges = [j for j in range(randomize_dofs_of) if builder.joint_type[j] in (JointType.REVOLUTE, JointType.PRISMATIC)]
+    single = (JointType.REVOLUTE, JointType.PRISMATIC)
+    hinges = [j for j in range(joints, 2 * joints) if builder.joint_type[j] in single]
     if len(hinges) >= 2:
         builder.set_joint_mimic(hinges[0], hinges[1], coeffs=rng.normal(size=2))
     for _ in range(6):

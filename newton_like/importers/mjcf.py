@@ -111,7 +111,8 @@ def add_mjcf(
     ball joints the order and axes of this engine.
 
     * Masks, excludes, pairs and the parent rule of the file decide which shapes touch. Shapes that move touch only what
-      does not move, unless ``enable_self_collisions`` is set.
+      does not move, unless ``enable_self_collisions`` is set. From 500 moving shapes on a collision group of their own sees to
+      that.
     * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
       drives: gains, effort limits, targets for control 0. Others are in the report as data and in a remark.
     * ``connect`` and ``weld`` become joints that close loops, a linear ``joint`` equality a mimic joint. They are rigid here.

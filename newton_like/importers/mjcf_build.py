@@ -100,7 +100,6 @@ class SceneBuilder:
         merge = options.collapse or model.compiler.fusestatic
         self._hosts = find_hosts(model, merge, model.compiler.fusestatic)
         self._trees = order_of(model, self._hosts, self._ties.pairs(), options.breadth_first)
-        self._roots = [tree[0] for tree in self._trees]
         self._base = self._find_base()
         self.bodies: dict[str, int] = {"world": options.parent_body}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}

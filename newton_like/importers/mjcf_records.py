@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from newton_like.geometry.transforms import transform_multiply
 from newton_like.importers.mjcf_source import Findings, MjcfSource
 from newton_like.importers.xml_source import XmlElement
 
@@ -173,8 +174,6 @@ class Mjcf:
 
     def world_poses(self) -> list[np.ndarray]:
         """Poses of all bodies in the world of the file, joints at their reference."""
-        from newton_like.geometry.transforms import transform_multiply
-
         poses: list[np.ndarray] = []
         for body in self.bodies:
             poses.append(body.pose if body.parent < 0 else transform_multiply(poses[body.parent], body.pose))

@@ -8,7 +8,7 @@ from newton_like.importers.mjcf_assets import Assets
 from newton_like.importers.mjcf_mass import SOLIDS
 from newton_like.importers.mjcf_records import Geom, Mjcf, Site
 
-MANY = 2000
+MANY = 500
 """From so many moving shapes on, a collision group keeps them apart in place of a list of pairs, which grows with the square."""
 
 ROWS = 512

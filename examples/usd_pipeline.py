@@ -18,7 +18,13 @@ from pxr import Usd, UsdGeom
 import newton_like as nl
 from examples import common
 from newton_like import assets, usd
-from newton_like.geometry.transforms import quat_from_matrix, transform, transform_inverse, transform_multiply
+from newton_like.geometry.transforms import (
+    quat_from_matrix,
+    transform,
+    transform_inverse,
+    transform_multiply,
+    transform_point,
+)
 from newton_like.importers.usd import UsdWarning
 from newton_like.viewer import picture
 
@@ -138,21 +144,22 @@ def check(run: Run, file: Path) -> None:
     off = imported(run, file)
     assert off < TOLERANCE, f"a body of the model made from {file} is {off:.2g} m off"
     assert run.source.read_bytes() == run.before, f"{run.source} has changed"
-    moved = travelled(run).max(initial=0.0)
+    moved = ways(run).max(initial=0.0)
     assert moved > MOVES, f"nothing has moved more than {moved:.2g} m"
 
 
-def travelled(run: Run) -> np.ndarray:
-    """How far each body's farthest frame is from its start [m]."""
-    places = np.array(run.poses)[:, :, :3]
-    return np.linalg.norm(places - places[0], axis=2).max(axis=0)
+def ways(run: Run) -> np.ndarray:
+    """How far the centre of mass of each body is from its start, ``[frames, bodies]`` [m]."""
+    coms = run.simulation.model.body_com.numpy().astype(float)
+    places = np.array([[transform_point(pose, com) for pose, com in zip(f, coms, strict=True)] for f in run.poses])
+    return np.linalg.norm(places - places[0], axis=2)
 
 
 def plot(run: Run, folder: Path) -> Path:
-    """Draws the stage at some times and the heights of what moves; returns the path of the PNG."""
+    """Draws the stage at some times, and how far things move; returns the path of the PNG."""
     model, state = run.simulation.model, run.simulation.model.state()
     figure, axes = common.new_figure(
-        [["at 0", "at 1", "height"], ["at 2", "at 3", "height"]], figsize=(13, 6.5), width_ratios=(1.0, 1.0, 0.65)
+        [["at 0", "at 1", "ways"], ["at 2", "at 3", "ways"]], figsize=(13, 6.5), width_ratios=(1.0, 1.0, 0.65)
     )
     for number, frame in enumerate(np.linspace(0, len(run.poses) - 1, PICTURES).round().astype(int)):
         state.body_q.assign(run.poses[frame].astype(np.float32))
@@ -162,13 +169,13 @@ def plot(run: Run, folder: Path) -> Path:
         view.imshow(np.asarray(drawn.canvas.buffer_rgba()), interpolation="antialiased")
         view.set_title(f"{run.seconds[frame]:.2f} s")
         view.set_axis_off()
-    heights = np.array(run.poses)[:, :, int(model.up_axis)]
-    names = [label.rpartition("/")[2] for label in model.body_label]
-    for body in np.flatnonzero(travelled(run) > MOVES):
-        axes["height"].plot(run.seconds, heights[:, body], lw=1.2, label=names[body])
-    axes["height"].set(title="Heights of the bodies that travel", xlabel="s", ylabel="m")
-    if axes["height"].lines:
-        axes["height"].legend(fontsize=7)
+    names = ["/".join(label.split("/")[-2:]) for label in model.body_label]
+    way = ways(run)
+    for body in np.flatnonzero(way.max(axis=0) > MOVES):
+        axes["ways"].plot(run.seconds, way[:, body], lw=1.2, label=names[body])
+    axes["ways"].set(title="Ways of the centres of mass", xlabel="s", ylabel="m")
+    if axes["ways"].lines:
+        axes["ways"].legend(fontsize=7)
     return common.save_figure(figure, folder, "usd_pipeline.png")
 
 
@@ -176,7 +183,7 @@ def report(run: Run, file: Path) -> None:
     """Prints what happened."""
     model, found = run.simulation.model, run.simulation.report
     distance, angle = read_back(run, file)
-    moved = travelled(run)
+    moved = ways(run).max(axis=0)
     far = int(np.argmax(moved)) if len(moved) else -1
     substeps = run.simulation.substeps
     common.summary(

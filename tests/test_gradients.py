@@ -45,7 +45,7 @@ OWN_KERNELS = ("inertial_parameters",)
 
 KINKS = """
 Piecewise smooth functions, whose derivative is that of the piece they are on: joint_limit_forces (at a limit), joint_friction_forces
-(at +-friction_speed), soft contact (at touching, at sliding, and over heightfields at the edges of cells), principal_value and
+(at +-friction_speed), contact (at touching, at sliding, and over heightfields at the edges of cells), principal_value and
 local_coordinates (at half turns). Random inputs are further from such places than the step of the differences.
 """
 
@@ -97,16 +97,22 @@ class Case:
     def numbers(self, *shape: int) -> wp.array:
         return self.array(self.rng.normal(size=shape))
 
-    def contact(self, exponents=(0.4, 0.7)) -> dynamics.SoftContact:
-        """Points of all bodies on a slope, above and below it, and not near it, where forces bend sharply."""
+    def contact(self, exponents=(0.4, 0.7), rigid: bool = False):
+        """Points of bodies on a slope, above and below it, and not near it, where forces bend sharply."""
         slope = dynamics.PlaneTerrain(0.1 * self.rng.normal(size=3) + [0.0, 0.0, 1.0])
         law = dynamics.SoftContactParameters(100.0, 20.0, 0.5, *exponents)
         while True:
-            places = {b: self.rng.normal(size=(2, 3)) for b in range(self.model.body_count)}
+            bodies = range(0, self.model.body_count, 3 if rigid else 1)
+            places = {b: self.rng.normal(size=(1 if rigid else 2, 3)) for b in bodies}
             points = dynamics.ContactPoints(self.model, places)
             height = dynamics.contact_point_positions(self.model, self.state, points).numpy() @ slope.normal
             if np.abs(height[points.link >= 0]).min() > 0.02:
-                return dynamics.SoftContact(self.model, points, slope, law)
+                break
+        if rigid:
+            # code for gradients has no loops: a few sweeps
+            parameters = dynamics.RelaxedRigidContactParameters(time_constant=0.5, width=2.0)
+            return dynamics.RigidContact(self.model, points, slope, parameters, sweeps=4)
+        return dynamics.SoftContact(self.model, points, slope, law)
 
     def arguments(self, name: str, options: dict) -> dict:
         """All that a function can be given."""
@@ -123,7 +129,8 @@ class Case:
             "rate": self.numbers(model.joint_coord_count),
         }  # fmt: skip
         if "contact" in parameters or name.startswith("contact"):
-            contact = self.contact((0.5, 0.5) if options.get("contact") else (0.4, 0.7))
+            rigid = name == "impact" or name.startswith("rigid")
+            contact = self.contact((0.5, 0.5) if options.get("contact") else (0.4, 0.7), rigid)
             slips = self.array(0.1 * self.rng.normal(size=contact.shape))
             known |= {"contact": contact, "contact_state": slips}
             if name.startswith("contact"):

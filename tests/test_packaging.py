@@ -158,7 +158,7 @@ def declared(extra: str | None = None) -> set[str]:
     """Import names of the declared dependencies."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = project["dependencies"] if extra is None else project["optional-dependencies"][extra]
-    import_names = {"warp-lang": "warp", "usd-core": "pxr", "pycollada": "collada", "pin": "pinocchio"}
+    import_names = {"warp-lang": "warp", "usd-core": "pxr", "pycollada": "collada", "pin": "pinocchio", "pillow": "PIL"}
     names = set()
     for requirement in wanted:
         name = requirement.split("[")[0].split(">")[0].split("=")[0].strip()
@@ -172,7 +172,7 @@ def declared(extra: str | None = None) -> set[str]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("newton_like", ("torch", "jax")),
+        ("newton_like", ("examples", "torch", "jax")),
         ("kernels", ()),
         ("examples", ("examples",)),
         ("tests", ("test", "peers", "jax")),

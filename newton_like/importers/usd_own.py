@@ -237,6 +237,10 @@ class Restorer:
             elif record.collider and record.collides:
                 flags |= ShapeFlags.COLLIDE_SHAPES | ShapeFlags.COLLIDE_PARTICLES
         builder.shape_flags[shape] = int(flags)
+        if record.site:
+            if record.color is not None:
+                builder.shape_color[shape] = record.color
+            builder.shape_opacity[shape] = 1.0 if record.opacity is None else record.opacity
         group = _get(prim, "collisionGroup")
         if group is None:
             group = 0 if record.site else 1

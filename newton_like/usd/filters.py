@@ -2,7 +2,7 @@
 
 A reader forbids pairs of one body, of bodies that a joint without ``collisionEnabled`` connects, of a body welded to the world
 and what stands there, and of an articulation without self collisions. Only what is left is written as filtered pairs.
-Pairs with shapes that never collide are not written.
+Pairs that never collide anyway are not written: of shapes that touch nothing, and of two that stand in the world.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Filters:
         flags = host.shape_flags & int(ShapeFlags.COLLIDE_SHAPES)
         self._collides = flags != 0
         pairs = host.model.shape_collision_filter_pairs.to_array().astype(np.int64)
-        pairs = pairs[self._collides[pairs].all(axis=1)]
+        pairs = pairs[self._collides[pairs].all(axis=1) & (host.shape_body[pairs] >= 0).any(axis=1)]
         self._pairs = set(_codes(pairs[:, 0], pairs[:, 1]).tolist())
         self._shapes = defaultdict(list)
         self._statics = defaultdict(list)

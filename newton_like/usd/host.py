@@ -273,7 +273,7 @@ def _moved_alike(host: Host, scope: Scope, original: Scope, frame: np.ndarray) -
     )
     for mine, joint in zip(scope.joints, original.joints, strict=True):
         anchor = host.joint_X_p[joint]
-        if host.joint_parent[joint] < 0 and not host.is_plain_free(joint):
+        if host.joint_parent[joint] < 0 and host.joint_type[joint] != JointType.FREE:
             anchor = transform_multiply(frame, anchor)
         poses.append((host.joint_X_p[mine], anchor))
         if host.joint_type[joint] not in (JointType.FREE, JointType.DISTANCE):

@@ -79,8 +79,9 @@ class JointWriter:
             path: of its prim.
             joint: index in the model.
             index: place among the joints of its scope.
-            ends: prims that it connects; the first is that of the scope where the parent is the world.
-            scope: whose frame anchors in the world are seen from.
+            ends: prims that it connects. Where the parent is the world, the first is the prim of the scope, which anchors in the
+                world are seen from; a FREE joint has none there, as its anchor stays in place when its world is moved.
+            scope: that the joint belongs to.
             collides: shapes of parent and child may touch.
         """
         author, host = self._author, self._host
@@ -95,9 +96,10 @@ class JointWriter:
         author.set(prim, "newtonLike:index", "int", index)
         for number, (end, target) in enumerate(zip(("X_p", "X_c"), ends, strict=True)):
             frame = getattr(host, f"joint_{end}")[joint]
-            if number == 0 and host.joint_parent[joint] < 0:
+            if number == 0 and host.joint_parent[joint] < 0 and kind != JointType.FREE:
                 frame = transform_multiply(transform_inverse(scope.frame), frame)
-            author.relate(prim, f"physics:body{number}", [target])
+            if number == 1 or host.joint_parent[joint] >= 0 or kind != JointType.FREE:
+                author.relate(prim, f"physics:body{number}", [target])
             author.set(prim, f"physics:localPos{number}", "point3f", frame[:3])
             author.set(prim, f"physics:localRot{number}", "quatf", quat_multiply(frame[3:], turn))
         for name, value, usual in (

@@ -222,9 +222,14 @@ def _same_quaternions(model, q: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def colliding_pairs(model) -> set[tuple[int, int]]:
-    """Forbidden pairs of shapes that collide otherwise."""
+    """Forbidden pairs of shapes that collide otherwise: not with a visual, not two that both stand in the world."""
+    body = model.shape_body.numpy()
     collides = model.shape_flags.numpy() & int(ShapeFlags.COLLIDE_SHAPES)
-    return {(a, b) for a, b in model.shape_collision_filter_pairs if collides[a] and collides[b]}
+    return {
+        (a, b)
+        for a, b in model.shape_collision_filter_pairs
+        if collides[a] and collides[b] and max(body[a], body[b]) >= 0
+    }
 
 
 def _same_source(a, b, tolerance: float) -> bool:

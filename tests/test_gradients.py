@@ -182,14 +182,16 @@ def check_adjoint(model, program, inputs, mask, rng) -> None:
     seeds = [rng.normal(size=f.length(model)) for f in program.outputs]
     ways = [rng.normal(size=size) for size in (*(a.size for a in inputs), 10 * model.body_count)]
     gradients = run_traced_adjoint(model, program, inputs, seeds, mask)
-    expected = differences(model, program, inputs, seeds, ways, mask)
+    # where a kink is near, shorter steps stay on this side of it; they lose digits
+    near, far = (differences(model, program, inputs, seeds, ways, mask, step) for step in (2e-6, 3e-5))
     names = [*(f.row for f in program.inputs), "masses, centres of mass and inertias"]
-    for name, gradient, way, derivative in zip(names, gradients, ways, expected, strict=True):
+    for name, gradient, way, *expected in zip(names, gradients, ways, near, far, strict=True):
         # bools as numbers do not vary
         if name != "point_on":
-            # truncation of STEP^4, and cancellation of 1e-16 / STEP times the size of what is differentiated
-            scale = np.abs(gradient * way).max(initial=0.0) + np.abs(derivative)
-            np.testing.assert_allclose(gradient @ way, derivative, rtol=0.0, atol=1e-7 * max(scale, 1.0), err_msg=name)
+            scale = max(np.abs(gradient * way).max(initial=0.0) + np.abs(expected[1]), 1.0)
+            # truncation of the step's fourth power, and cancellation of 1e-16 / step times the size of what is differentiated
+            errors = np.abs(gradient @ way - expected) / (scale * np.array([1e-6, 1e-7]))
+            assert errors.min() < 1.0, f"{program.name} by {name}: {gradient @ way}, and not {expected}"
 
 
 @pytest.mark.parametrize(("name", "options"), differentiable(), ids=str)

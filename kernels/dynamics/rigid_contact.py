@@ -12,7 +12,8 @@ Each minimum lies where w = (A + R) f + ... is in the dual cone and f.w = 0: a p
 mu |w_t| added to w_n, the same is Coulomb's law, w_n = 0 (De Saxce and Feng 1998).
 
 Rows are whitened, see `kernels.dynamics.factor`: one of A's blocks is visited at the cost of its chain. A visit of block projected
-Gauss-Seidel takes a few projected gradient steps within the block.
+Gauss-Seidel takes a few projected gradient steps within the block. Sweeps start further along the way of the last one (Nesterov 1983),
+unless that went back (O'Donoghue and Candes 2015): several points of a link are slow to agree on their shares otherwise.
 """
 
 import types
@@ -24,7 +25,7 @@ RELAXED, ONE_PLANE, COULOMB, RESTITUTION = 1, 2, 4, 8
 
 RIGID_LAW = 9  # mu, K, D, d_min, d_max, 1 / width, midpoint, power, restitution
 
-BLOCK = 14  # normal (3), A (6: xx yy zz xy xz yz), constant part of w (3), R, step
+BLOCK = 20  # normal (3), A (6: xx yy zz xy xz yz), constant part of w (3), R, step, where a sweep starts (3), the force before it (3)
 STEPS = 4
 """Projected gradient steps of a visit."""
 
@@ -118,6 +119,15 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         # a point that nothing moves has no say
         free = m.where_lt(m.fill(real(1.0e-20)), m.add(m.add(a.xx, a.yy), a.zz), on, m.fill(real(0.0)))
         m.put(mem, at + 13, t, m.div(free, m.add(largest_eigenvalue(a), soft)))
+        m.put3(mem, at + 14, t, m.zero3())
+        m.put3(mem, at + 17, t, m.zero3())
+
+    @m.func
+    def norm(v: m.Vec3) -> m.lane:
+        """Zero for what is next to nothing, where a root has no derivative."""
+        tiny = m.fill(real(1.0e-30))
+        square = m.dot(v, v)
+        return m.where_lt(tiny, square, m.sqrt(m.larger(square, tiny)), m.fill(real(0.0)))
 
     @m.func
     def projected(f: m.Vec3, n: m.Vec3, mu: m.lane) -> m.Vec3:
@@ -125,10 +135,12 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         zero = m.fill(real(0.0))
         normal = m.dot(n, f)
         f_t = m.fnma3(n, normal, f)
-        length = m.sqrt(m.larger(m.dot(f_t, f_t), m.fill(real(1.0e-30))))
+        length = norm(f_t)
         edge = m.larger(m.div(m.fma(mu, length, normal), m.fma(mu, mu, m.fill(real(1.0)))), zero)
         inside = m.mul(mu, normal)
-        share = m.where_lt(inside, length, m.div(m.mul(mu, edge), length), m.fill(real(1.0)))
+        share = m.where_lt(
+            inside, length, m.div(m.mul(mu, edge), m.larger(length, m.fill(real(1.0e-15)))), m.fill(real(1.0))
+        )
         push = m.where_lt(inside, length, edge, m.larger(normal, zero))
         return m.fma3(n, push, m.scale3(f_t, share))
 
@@ -145,7 +157,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         soft = m.get(mem, at + 12, t)
         step = m.get(mem, at + 13, t)
         mu = m.get(mem, L.point_law, t)
-        old = m.get3(mem, L.point_force + 3 * i, t)
+        old = m.get3(mem, at + 14, t)
         others = m.add3(m.get3(mem, at + 9, t), row_velocity(t, i, k, T, L, mem))
         others = m.sub3(others, m.sym_apply(a, old))
         f = old
@@ -154,7 +166,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             rise = zero
             if T.link & COULOMB:
                 w_t = m.fnma3(n, m.dot(n, w), w)
-                rise = m.mul(mu, m.sqrt(m.larger(m.dot(w_t, w_t), m.fill(real(1.0e-30)))))
+                rise = m.mul(mu, norm(w_t))
             f = projected(m.fnma3(m.fma3(n, rise, w), step, f), n, mu)
         m.put3(mem, L.point_force + 3 * i, t, f)
         change = m.sub3(f, old)
@@ -164,13 +176,55 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.chain_add(t, leaf, y + 2 * T.reach, change.z, T, L, mem)
 
     @m.func
-    def sweeps(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def can_push(i: int, T: m.Tree) -> int:
+        """1 for a point on a body that can move."""
+        k = T.point_body[i]
+        found = 0
+        if k >= 0:
+            if T.leaf[k] >= 0:
+                found = 1
+        return found
+
+    @m.func
+    def go_further(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """Moves z, and where the next sweep starts, beyond what the last one found."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        back = zero
+        for i in range(T.points):
+            if can_push(i, T):
+                at = L.contact + BLOCK * i
+                f = m.get3(mem, L.point_force + 3 * i, t)
+                way = m.sub3(f, m.get3(mem, at + 17, t))
+                back = m.add(back, m.dot(m.sub3(m.get3(mem, at + 14, t), f), way))
+        pace = L.stash + T.dofs
+        old = m.where_lt(zero, back, one, m.get(mem, pace, t))
+        new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
+        m.put(mem, pace, t, new)
+        further = m.div(m.sub(old, one), new)
+        for i in range(T.points):
+            if can_push(i, T):
+                at = L.contact + BLOCK * i
+                f = m.get3(mem, L.point_force + 3 * i, t)
+                m.put3(mem, at + 14, t, m.fma3(m.sub3(f, m.get3(mem, at + 17, t)), further, f))
+                m.put3(mem, at + 17, t, f)
+        for i in range(T.dofs):
+            z = m.get(mem, L.z + i, t)
+            m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.stash + i, t)), z))
+            m.put(mem, L.stash + i, t, z)
+
+    @m.shared
+    def find_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """point_force <- the solution, from zero; z <- with what it adds."""
+        m.clear(t, L.point_force, 3 * T.points, mem)
+        m.put(mem, L.stash + T.dofs, t, m.fill(real(1.0)))
+        for i in range(T.dofs):
+            m.put(mem, L.stash + i, t, m.get(mem, L.z + i, t))
         for _sweep in range(T.sweeps):
+            go_further(t, T, L, mem)
             for i in range(T.points):
-                k = T.point_body[i]
-                if k >= 0:
-                    if T.leaf[k] >= 0:
-                        visit(t, i, k, T, L, mem)
+                if can_push(i, T):
+                    visit(t, i, T.point_body[i], T, L, mem)
 
     @m.func
     def factorize_with_roots(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -257,13 +311,12 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.newton_euler(b, t, L.vector, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
         whiten_forces(t, T, L, mem)
-        m.clear(t, L.point_force, 3 * T.points, mem)
         m.clear(t, L.point_depth, T.points, mem)
         for i in range(T.points):
             k = T.point_body[i]
             if k >= 0:
                 acceleration_block(b, t, i, k, T, P, L, mem)
-        sweeps(t, T, L, mem)
+        find_forces(t, T, L, mem)
         m.unwhiten(t, T, L, mem)
         for i in range(T.dofs):
             m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
@@ -283,60 +336,62 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.second + 6 * k, t, w)
 
     @m.func
-    def reflection(t: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
-        """1 + restitution, or less where the impulses p found so far would add energy: s p.v + s^2 p.A p / 2 <= 0."""
-        one = m.fill(real(1.0))
-        tiny = m.fill(real(1.0e-30))
+    def bounded(t: int, most: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
+        """point_force, z <- `most` times the impulses p and their z, or less where they would add energy: s p.v + s^2 p.A p / 2 > 0."""
         work = m.fill(real(0.0))
-        energy = m.fill(real(0.0))
+        energy = m.fill(real(1.0e-30))
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
             energy = m.fma(z, z, energy)
         for i in range(T.points):
             p = m.get3(mem, L.point_force + 3 * i, t)
-            work = m.fnma(m.fill(real(2.0)), m.dot(p, m.get3(mem, L.contact + BLOCK * i + 9, t)), work)
-        most = m.div(m.larger(work, m.fill(real(0.0))), m.larger(energy, tiny))
-        return m.smaller(m.add(one, m.get(mem, L.point_law + 8, t)), most)
+            work = m.sub(work, m.dot(p, m.get3(mem, L.contact + BLOCK * i + 9, t)))
+        work = m.larger(m.add(work, work), m.fill(real(0.0)))
+        scale = m.smaller(most, m.div(work, energy))
+        for i in range(3 * T.points):
+            m.put(mem, L.point_force + i, t, m.mul(scale, m.get(mem, L.point_force + i, t)))
+        for i in range(T.dofs):
+            m.put(mem, L.z + i, t, m.mul(scale, m.get(mem, L.z + i, t)))
 
     @m.func
     def eval_impact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """next_v <- velocities after the impact of the points that touch; point_force <- impulses on them."""
         zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
         m.forward_kinematics(b, t, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
         m.clear(t, L.z, T.dofs, mem)
-        m.clear(t, L.point_force, 3 * T.points, mem)
         m.clear(t, L.contact, BLOCK * T.points, mem)
         for i in range(T.points):
-            k = T.point_body[i]
-            if k >= 0:
-                if T.leaf[k] >= 0:
-                    n = point_normal(t, i, T, L, mem)
-                    x = m.frame_place(t, i, k, T, L, mem)
-                    on = touching(t, i, point_depth(t, i, n, x, T, L, mem), L, mem)
-                    v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
-                    a = whitened_rows(t, i, k, x, T, L, mem)
-                    put_block(t, i, n, a, v, zero, on, T, L, mem)
-        sweeps(t, T, L, mem)
-        if T.link & RESTITUTION:
-            scale = reflection(t, T, L, mem)
-            for i in range(3 * T.points):
-                m.put(mem, L.third + i, t, m.mul(scale, m.get(mem, L.point_force + i, t)))
-                m.put(mem, L.point_force + i, t, zero)
-            for i in range(T.dofs):
-                m.put(mem, L.z + i, t, m.mul(scale, m.get(mem, L.z + i, t)))
-            for i in range(T.points):
+            if can_push(i, T):
                 k = T.point_body[i]
-                if k >= 0:
-                    if T.leaf[k] >= 0:
-                        at = L.contact + BLOCK * i + 9
-                        m.put3(mem, at, t, m.add3(m.get3(mem, at, t), row_velocity(t, i, k, T, L, mem)))
+                n = point_normal(t, i, T, L, mem)
+                x = m.frame_place(t, i, k, T, L, mem)
+                on = touching(t, i, point_depth(t, i, n, x, T, L, mem), L, mem)
+                v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
+                a = whitened_rows(t, i, k, x, T, L, mem)
+                put_block(t, i, n, a, v, zero, on, T, L, mem)
+        find_forces(t, T, L, mem)
+        if T.link & RESTITUTION:
+            bounded(t, m.add(one, m.get(mem, L.point_law + 8, t)), T, L, mem)
+            # what still enters the ground after that is stopped
+            for i in range(3 * T.points):
+                m.put(mem, L.impulse + i, t, m.get(mem, L.point_force + i, t))
+            for i in range(T.points):
+                if can_push(i, T):
+                    at = L.contact + BLOCK * i
+                    v = row_velocity(t, i, T.point_body[i], T, L, mem)
+                    m.put3(mem, at + 9, t, m.add3(m.get3(mem, at + 9, t), v))
+                    m.put3(mem, at + 14, t, m.zero3())
+                    m.put3(mem, at + 17, t, m.zero3())
             for i in range(T.dofs):
                 m.put(mem, L.acceleration + i, t, m.get(mem, L.z + i, t))
                 m.put(mem, L.z + i, t, zero)
-            sweeps(t, T, L, mem)
+            find_forces(t, T, L, mem)
+        bounded(t, one, T, L, mem)
+        if T.link & RESTITUTION:
             for i in range(3 * T.points):
-                m.put(mem, L.point_force + i, t, m.add(m.get(mem, L.point_force + i, t), m.get(mem, L.third + i, t)))
+                m.put(mem, L.point_force + i, t, m.add(m.get(mem, L.point_force + i, t), m.get(mem, L.impulse + i, t)))
             for i in range(T.dofs):
                 m.put(mem, L.z + i, t, m.add(m.get(mem, L.z + i, t), m.get(mem, L.acceleration + i, t)))
         m.unwhiten(t, T, L, mem)

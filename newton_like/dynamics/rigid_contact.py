@@ -280,8 +280,8 @@ class _Rows:
         n, dofs = self.points, template.dofs
         reach = int(template.depth.max(initial=0)) + 1
         return dict(
-            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, contact=BLOCK * n, contact_y=3 * reach * n,
-            third=3 * n,
+            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, stash=dofs + 1, contact=BLOCK * n, contact_y=3 * reach * n,
+            impulse=3 * n,
         )  # fmt: skip
 
 

@@ -193,10 +193,13 @@ class Simulation:
             path: the file: ``.usda``, ``.usdc`` or ``.usd``; not that of the source.
 
         Raises:
+            RuntimeError: the motion is in a layer that the caller named, and is to be saved with it.
             ValueError: the path is that of a layer of the source.
             FileNotFoundError: the folder does not exist.
             OSError: the file cannot be written.
         """
+        if not self._ranged:
+            raise RuntimeError(f"the motion is in the layer {self.layer.identifier!r} that you gave; save that layer")
         path = as_target(path)
         target = os.path.realpath(path)
         if any(used.realPath and os.path.realpath(used.realPath) == target for used in self.stage.GetUsedLayers()):
@@ -303,14 +306,19 @@ class Simulation:
     def _declare(self) -> None:
         """Declares the ops that carry the motion. They stand alone: no op of the source is in their order."""
         author = Author(self.layer)
+        self._sheared: set[Sdf.Path] = set()
+        self._turns: dict[Sdf.Path, np.ndarray] = {}
         with Sdf.ChangeBlock():
             for track in self._tracks:
                 prim = author.prim(str(track.path), specifier=Sdf.SpecifierOver)
                 for name, kind in (("translate", "double3"), ("orient", "quatd"), ("scale", "double3")):
                     author.set(prim, f"xformOp:{name}{SUFFIX}", kind)
-                author.set(prim, f"xformOp:transform{SUFFIX}", "matrix4d")
-        self._orders: dict[Sdf.Path, bool] = {}
-        self._turns: dict[Sdf.Path, np.ndarray] = {}
+                self._set_order(track, ("translate", "orient", "scale"))
+
+    def _set_order(self, track: _Track, names) -> None:
+        order = [*(["!resetXformStack!"] if track.resets else []), *(f"xformOp:{name}{SUFFIX}" for name in names)]
+        prim = self.layer.GetPrimAtPath(track.path)
+        Author(self.layer).set(prim, "xformOpOrder", "token[]", order, uniform=True)
 
     def _write_local(self, track: _Track, local: Gf.Matrix4d, code: float) -> None:
         rows = np.array(local)
@@ -318,27 +326,14 @@ class Simulation:
         axes = rows[:3, :3] / sizes[:, None]
         if np.linalg.det(axes) < 0.0:
             sizes, axes = -sizes, -axes
-        sheared = bool(np.abs(axes @ axes.T - np.eye(3)).max() > SHEAR)
-        # Once a matrix is needed, matrices it stays: the order of ops does not vary over time.
-        sheared = self._orders.get(track.path, sheared)
-        if track.path not in self._orders:
-            self._orders[track.path] = sheared
-            names = ("transform",) if sheared else ("translate", "orient", "scale")
-            order = [f"xformOp:{name}{SUFFIX}" for name in names]
-            prim = self.layer.GetPrimAtPath(track.path)
-            Author(self.layer).set(
-                prim,
-                "xformOpOrder",
-                "token[]",
-                [*(["!resetXformStack!"] if track.resets else []), *order],
-                uniform=True,
-            )
-        if sheared:
+        if track.path not in self._sheared and np.abs(axes @ axes.T - np.eye(3)).max() > SHEAR:
+            self._shear(track)
+        if track.path in self._sheared:
             self.layer.SetTimeSample(f"{track.path}.xformOp:transform{SUFFIX}", code, local)
             return
         turn = quat_from_matrix(axes.T)
-        before = self._turns.get(track.path, turn)
-        turn = turn if np.dot(turn, before) >= 0.0 else -turn
+        # Between samples USD goes the way of the numbers, and q and -q are the same attitude.
+        turn = turn if np.dot(turn, self._turns.get(track.path, turn)) >= 0.0 else -turn
         self._turns[track.path] = turn
         values = {
             "translate": Gf.Vec3d(*rows[3, :3].tolist()),
@@ -347,6 +342,20 @@ class Simulation:
         }
         for name, value in values.items():
             self.layer.SetTimeSample(f"{track.path}.xformOp:{name}{SUFFIX}", code, value)
+
+    def _shear(self, track: _Track) -> None:
+        """Goes over to matrices, for all samples of a prim: under an uneven scale a turned frame is sheared."""
+        self._sheared.add(track.path)
+        prim = self.layer.GetPrimAtPath(track.path)
+        Author(self.layer).set(prim, f"xformOp:transform{SUFFIX}", "matrix4d")
+        names = {name: f"{track.path}.xformOp:{name}{SUFFIX}" for name in ("translate", "orient", "scale")}
+        for code in self.layer.ListTimeSamplesForPath(names["translate"]):
+            place, turn, scale = (self.layer.QueryTimeSample(name, code) for name in names.values())
+            matrix = Gf.Matrix4d().SetScale(scale) * Gf.Matrix4d().SetRotate(turn) * Gf.Matrix4d().SetTranslate(place)
+            self.layer.SetTimeSample(f"{track.path}.xformOp:transform{SUFFIX}", code, matrix)
+        for name in names:
+            prim.RemoveProperty(prim.attributes[f"xformOp:{name}{SUFFIX}"])
+        self._set_order(track, ("transform",))
 
     def _extend_range(self, code: float) -> None:
         """Start and end time code, where the stage reads them and the source is not: in the session layer."""

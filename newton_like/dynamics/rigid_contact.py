@@ -37,7 +37,7 @@ SWEEPS = 50
 TRACED_VISITS = 400
 """Most visits (contact points times sweeps) of code without loops: specialised programs, and gradients."""
 
-FRICTION = {"convex": 0, "coulomb": COULOMB}
+FRICTION = {"coulomb": COULOMB, "convex": 0}
 
 
 def _check(parameters, rules: dict) -> None:
@@ -161,7 +161,7 @@ class RigidContact(GroundContact):
             give the dozen that matters rather than all vertices of a mesh.
         terrain: the ground, by default level at z = 0.
         parameters: :class:`RigidContactParameters`, as by default, or :class:`RelaxedRigidContactParameters`.
-        friction: ``"convex"`` or ``"coulomb"``, see :func:`rigid_contact_forces`.
+        friction: ``"coulomb"`` or ``"convex"``, see :func:`rigid_contact_forces`.
         sweeps: how many times every contact point is visited.
 
     Attributes:
@@ -183,7 +183,7 @@ class RigidContact(GroundContact):
         terrain: Terrain | None = None,
         parameters: RigidContactParameters | RelaxedRigidContactParameters | None = None,
         *,
-        friction: str = "convex",
+        friction: str = "coulomb",
         sweeps: int = SWEEPS,
     ):
         super().__init__(model, points, terrain)
@@ -194,7 +194,7 @@ class RigidContact(GroundContact):
                 f"{type(parameters).__name__}"
             )
         if friction not in FRICTION:
-            raise ValueError(f"friction={friction!r} is unknown; use 'convex' or 'coulomb'")
+            raise ValueError(f"friction={friction!r} is unknown; use 'coulomb' or 'convex'")
         self.parameters, self.friction = parameters, friction
         self.sweeps = as_index(sweeps, "sweeps", 2**31, lowest=1)
         if parameters.relaxed:
@@ -261,7 +261,7 @@ def _program(name: str, contact: RigidContact, inputs, outputs, arrays, asked: i
             f"{what} of rigid contact have no loops and visit points at most {TRACED_VISITS} times, not {n} points {sweeps} "
             "times; use fewer points or sweeps" + ("" if grad else ", or model.evaluator = 'general'")
         )
-    asked |= ONE_PLANE * contact.one_plane | FRICTION[contact.friction]
+    asked |= ONE_PLANE * contact.one_plane
     fields = (
         Q, V, contact.points.offset_field, Field("point_on", "articulations", n), Field("point_law", "articulations", RIGID_LAW),
         contact.ground_field, *inputs,
@@ -310,13 +310,15 @@ def rigid_contact_forces(
       (xi m)``, m the mass of the link (Todorov 2014; MuJoCo's ``solref`` and ``solimp``). The impedance ``xi(d)`` grows from d_min to
       d_max over the width. With xi = 1, or without friction, it is not softened.
 
-    The minimum lets a point that slips, w_t short of the acceleration a_t, rise at mu |w_t| (the price of a convex problem), and so a
-    box that starts to slip accelerates by ``g (sin - mu cos) / (1 + mu^2)`` until it has risen. ``friction="coulomb"`` adds mu |w_t| to
-    the problem's linear term, as Coulomb's law has it (De Saxce and Feng 1998): the box stays down and accelerates by
-    ``g (sin - mu cos)``. Where everything sticks the two are the same.
+    With ``friction="convex"`` that is the minimum over all forces at once. It lets a point that slips, w_t short of the acceleration
+    a_t, rise at mu |w_t| (the price of a convex problem): a box that starts to slip down a slope accelerates by
+    ``g (sin - mu cos) / (1 + mu^2)``, and one that slides rises from the ground. ``friction="coulomb"`` adds mu |w_t| to the
+    problem's linear term along the normal, so that the bound mu f_n does not count as something to gain by pushing more (De Saxce and
+    Feng 1998): the box stays down and accelerates by ``g (sin - mu cos)``. Where everything sticks the two are the same.
 
     Solved by block projected Gauss-Seidel from zero forces, ``contact.sweeps`` times over all points. Forces at more than three points
-    of a link are not unique; accelerations are.
+    of a link are not unique; accelerations are. Where a mechanism cannot give way as the ground asks, there is no solution: forces grow
+    from sweep to sweep (relaxed contact always has one).
 
     Args:
         model: the :class:`Model`.
@@ -349,7 +351,8 @@ def rigid_contact_forces(
         Field("vector", "articulations", columns),
     )
     program = _program(
-        "eval_rigid_contact", contact, (field, given), outputs, arrays, RELAXED * contact.parameters.relaxed, contact.sweeps,
+        "eval_rigid_contact", contact, (field, given), outputs, arrays,
+        RELAXED * contact.parameters.relaxed | FRICTION[contact.friction], contact.sweeps,
         output=base, given_as=kind, other=int(given.kind == "articulations"),
     )  # fmt: skip
     shapes = [(n, 3), (n,), (links(model), 6), (columns(model),)]
@@ -359,7 +362,8 @@ def rigid_contact_forces(
 def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     """Velocities after an impact of the points that touch the ground (depth at least 0).
 
-    The impulses p solve ``min 1/2 p.A p + p.(J nu)`` with ``|p_t| <= mu p_n``, ``p_n >= 0`` and A as in :func:`rigid_contact_forces`:
+    The impulses p solve ``min 1/2 p.A p + p.(J nu)`` with ``|p_t| <= mu p_n``, ``p_n >= 0``, A as in :func:`rigid_contact_forces` and
+    Coulomb's law as there, whatever ``contact.friction``:
     points that approach are stopped, those that stick in all directions, and points that separate go on as they do unless what happens
     at others drives them into the ground. With a restitution e, all impulses are 1 + e times as large (Smith, Kaufman, Vouga, Tamstorf and
     Grinspun 2012, "Reflections on simultaneous impact"), those of friction too, and points that would enter the ground after that are
@@ -388,7 +392,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     ]
     outputs = (Field("next_v", "dofs"), Field("point_force", "articulations", 3 * n))
     sweeps = (1 + bounces) * contact.sweeps
-    program = _program("eval_impact", contact, (), outputs, arrays, RESTITUTION * bounces, sweeps)
+    program = _program("eval_impact", contact, (), outputs, arrays, COULOMB | RESTITUTION * bounces, sweeps)
     shapes = ((model.joint_dof_count,), contact.shape)
     given = (None, None) if out is None else tuple(out)
     if len(given) != 2:

@@ -102,7 +102,7 @@ class Program:
     @property
     def key(self) -> tuple:
         """What tells it from other programs."""
-        return (self.name, self.tables, *self.settings, *((f.row, f.kind) for f in (*self.inputs, *self.outputs)))
+        return (self.name, self.adjoint, self.tables, *self.settings, *((f.row, f.kind) for f in (*self.inputs, *self.outputs)))
 
 
 def tree_rows(template) -> dict[str, int]:
@@ -518,7 +518,11 @@ def _share_inertia(model, shares: wp.array, masses) -> None:
 
 def _record(model, numbers, robot, work, kernel, operations: int, ends, given, mask) -> list:
     """Recorded launches, for every worker the same."""
-    before = [robot.selected(work, mask is not None), work.T, work.P, work.L, numbers.nothing if mask is None else mask]
+    # launches keep what they are given, and the parameters of the batch change with the model
+    parameters = work.m.Params()
+    for name in work.m.Params.vars:
+        setattr(parameters, name, getattr(work.P, name))
+    before = [robot.selected(work, mask is not None), work.T, parameters, work.L, numbers.nothing if mask is None else mask]
     structs = [robot.pieces(model, work, fields, arrays) for fields, arrays in zip(ends, given, strict=True)]
     pieces = [wp.array(x, dtype=work.m.Piece, device=model.device) for x in structs]
     after = [len(structs[0]), pieces[0], len(structs[1]), pieces[1]]

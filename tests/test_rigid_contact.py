@@ -380,6 +380,39 @@ def test_compiled_in_both_precisions_and_by_numpy(rng, numpy_run):
         np.testing.assert_allclose(found[wp.float32][k], expected, rtol=0.0, atol=1e-4 * scale)
 
 
+def test_gradients(rng):
+    """Of a sliding point's acceleration with respect to height, velocity and the law's constants, against central differences."""
+    builder = ModelBuilder()
+    builder.add_body(mass=0.7, inertia=np.eye(3), label="point")
+    model = builder.finalize("cpu", dtype=wp.float64, requires_grad=True)
+    points = ContactPoints(model, {"point": [(0.1, 0.2, -0.1)]})
+    contact = RigidContact(model, points, parameters=RelaxedRigidContactParameters(0.4, 0.05, width=0.1), sweeps=20)
+    weights, law = rng.normal(size=6), contact.law.numpy()
+    start = np.concatenate([[0.06], [0.3, 0.1, -0.2, 0.1, 0.2, 0.3], law[0, :8]])
+
+    def run(x):
+        state = place(model.state(), [0, 0, x[0], 0, 0, 0, 1], x[1:7])
+        contact.law.assign(np.append(x[7:], 0.0)[None])
+        with wp.Tape() as tape:
+            a = rigid_contact_forces(model, state, contact).accelerations
+        return state, tape, a
+
+    state, tape, a = run(start)
+    a.grad.assign(weights[None])
+    tape.backward()
+    found = [state.joint_q.grad.numpy()[2:3], state.joint_qd.grad.numpy(), contact.law.grad.numpy()[0, :8]]
+    steps = np.diag(1e-6 * np.abs(start))
+    expected = [((run(start + h)[2].numpy() - run(start - h)[2].numpy()) @ weights)[0] / (2 * h.sum()) for h in steps]
+    assert np.abs(expected).max() > 1.0
+    # truncation 1e-12; rounding of accelerations of a hundred, 1e-14, by steps of 1e-7
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-5, atol=1e-5)
+    with (
+        wp.Tape(),
+        pytest.raises(ValueError, match=r"gradients of rigid contact have no loops .* not 1 points 401 times"),
+    ):
+        rigid_contact_forces(model, state, RigidContact(model, points, sweeps=401))
+
+
 def test_what_is_refused():
     model = general(box_on_four_points())
     other = general(box_on_four_points())

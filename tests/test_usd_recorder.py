@@ -238,3 +238,13 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     with pytest.raises(ValueError, match="2 bodies, the recorded model 1"):
         recorder.record(builder.finalize().state(), 0.0)
     assert recorder.times == []
+
+
+def test_the_benchmark_runs_and_checks_itself(monkeypatch):
+    from tests.benchmarks import bench_usd
+
+    rows = bench_usd.table([8, 16], 2).splitlines()
+    assert len(rows) == 4 and rows[3].startswith("| 16 |")
+    monkeypatch.setattr(bench_usd, "SPREAD", -1.0)
+    with pytest.raises(RuntimeError, match="is at"):
+        bench_usd.table([8], 2)

@@ -225,7 +225,7 @@ class StageWriter:
             if articulation < 0:
                 loops = loops or self._folder(scope.root, "loopJoints")
                 self._write_joint(joint, position[joint], loops, scope)
-            elif not host.is_plain_free(joint):
+            elif not host.plain_free[joint]:
                 self._write_joint(joint, position[joint], f"{self._articulations[articulation]}/joints", scope)
         for joint in scope.joints.tolist():
             leader = int(host.joint_mimic_joint[joint])
@@ -248,7 +248,7 @@ class StageWriter:
         joints = range(int(host.articulation_start[articulation]), int(host.articulation_end[articulation]))
         label = scope.strip(host.articulation_label[articulation])
         first = joints[0]
-        if len(joints) == 1 and host.is_plain_free(first):
+        if len(joints) == 1 and host.plain_free[first]:
             # A free body needs no articulation around it; other tools simulate it faster without.
             path = self._write_body(
                 int(host.joint_child[first]), order[int(host.joint_child[first])], scope.root, scope
@@ -267,9 +267,9 @@ class StageWriter:
             children = sorted(int(host.joint_child[joint]) for joint in joints)
             for body in children:
                 self._write_body(body, order[body], path, scope)
-            if any(not host.is_plain_free(joint) for joint in joints):
+            if any(not host.plain_free[joint] for joint in joints):
                 author.prim(f"{path}/joints", "Scope")
-        if host.is_plain_free(first):
+        if host.plain_free[first]:
             prim = author.layer.GetPrimAtPath(self._bodies[int(host.joint_child[first])])
             author.set(prim, "newtonLike:baseJointLabel", "string", scope.strip(host.joint_label[first]))
             author.set(prim, "newtonLike:baseJointIndex", "int", int(np.searchsorted(scope.joints, first)))

@@ -22,6 +22,7 @@ class Host:
         model: the model.
         pose: link frames in the world ``[body_count, 7]``.
         twist: velocity of the centre of mass and angular velocity, world axes ``[body_count, 6]``.
+        plain_free: for each joint, whether it says no more than that its child is free, so that a stage needs no prim for it.
     """
 
     def __init__(self, model, state=None):
@@ -44,10 +45,8 @@ class Host:
         self.pose = state.body_q.numpy().astype(np.float64).reshape(-1, 7)
         self.twist = state.body_qd.numpy().astype(np.float64).reshape(-1, 6)
         self.gravity = model.gravity.numpy().astype(np.float64)
-        self.base_of = np.full(model.body_count, -1)
-        for joint in np.flatnonzero(self.joint_articulation >= 0):
-            self.base_of[self.joint_child[joint]] = joint
         self.shapes_of = model.body_shapes
+        self.plain_free = [self._is_plain_free(joint) for joint in range(model.joint_count)]
 
     def coords(self, joint: int) -> slice:
         """Coordinates of a joint."""
@@ -62,8 +61,7 @@ class Host:
         linear, angular = self.joint_dof_dim[joint]
         return np.arange(linear + angular) >= linear
 
-    def is_plain_free(self, joint: int) -> bool:
-        """Whether a joint says no more than that its child is free, so that a stage needs no prim for it."""
+    def _is_plain_free(self, joint: int) -> bool:
         if self.joint_type[joint] != JointType.FREE or self.joint_parent[joint] >= 0 or not self.joint_enabled[joint]:
             return False
         frames = np.concatenate([self.joint_X_p[joint], self.joint_X_c[joint]]).reshape(2, 7)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom
 from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
 from newton_like.importers.usd import add_usd
+from newton_like.importers.usd_units import placement
 from newton_like.kinematics import eval_fk
 from newton_like.model.builder import ModelBuilder
 from newton_like.solvers.featherstone import SolverFeatherstone
@@ -28,29 +28,6 @@ SHEAR = 1.0e-6
 
 SUFFIX = ":simulated"
 """What the names of the ops that carry the motion end with; those of the source are left alone."""
-
-
-@dataclass
-class _Track:
-    """How one body's prim follows its body.
-
-    Attributes:
-        path: of the prim.
-        body: index of the body that moves it.
-        inner: pose of the prim in that body; not the identity where bodies were merged.
-        stretch: the prim's scale in the stage: its matrix is ``stretch`` followed by the pose.
-        above: number of the track of the nearest simulated prim above it, or -1.
-        chain: matrix from the prim's parent to that prim; ``None`` where it changes with time.
-        resets: the prim stands in the stage, whatever is above it.
-    """
-
-    path: Sdf.Path
-    body: int
-    inner: np.ndarray
-    stretch: Gf.Matrix4d
-    above: int
-    chain: Gf.Matrix4d | None
-    resets: bool
 
 
 class Simulation:
@@ -132,7 +109,7 @@ class Simulation:
         self.state, self.control = self.model.state(), self.model.control()
         eval_fk(self.model, self.state.joint_q, self.state.joint_qd, self.state)
         self.frame = 0
-        self._tracks = self._find_tracks()
+        self._find_tracks()
         self._declare()
         if self._writes:
             self.write()
@@ -168,22 +145,21 @@ class Simulation:
     def write(self) -> None:
         """Writes the transforms of all simulated prims as samples at :attr:`time_code`."""
         code = self.time_code
-        here = self._to_layer * code
         poses = self.state.body_q.numpy().astype(np.float64).reshape(-1, 7)
-        meters = self.report.meters_per_unit
-        to_stage = transform_inverse(self.report.stage_pose)
+        poses = transform_multiply(poses[self._bodies], self._inner)
+        poses = transform_multiply(transform_inverse(self.report.stage_pose), poses)
+        poses[:, :3] /= self.report.meters_per_unit
+        # Matrices of USD multiply rows.
+        worlds = self._stretches @ np.swapaxes(transform_to_matrix(poses), 1, 2)
+        parents = self._chains.copy()
         cache = UsdGeom.XformCache(Usd.TimeCode(code))
-        worlds: list[Gf.Matrix4d] = []
-        samples = []
-        for track in self._tracks:
-            pose = transform_multiply(to_stage, transform_multiply(poses[track.body], track.inner))
-            pose[:3] /= meters
-            world = track.stretch * Gf.Matrix4d(transform_to_matrix(pose).T.tolist())
-            worlds.append(world)
-            samples.append((track, world * self._parent(track, worlds, cache).GetInverse()))
+        for number in self._moving:
+            between = self._between(self.stage.GetPrimAtPath(self._paths[number]), self._numbers)
+            parents[number] = _product(between[: -1 if self._above[number] >= 0 else None], cache)
+        below = self._above >= 0
+        parents[below] = parents[below] @ worlds[self._above[below]]
         with Sdf.ChangeBlock():
-            for track, local in samples:
-                self._write_local(track, local, here)
+            self._write_locals(worlds @ np.linalg.inv(parents), self._to_layer * code)
             self._extend_range(code)
 
     def save(self, path) -> None:
@@ -257,105 +233,101 @@ class Simulation:
                 for path in found:
                     Sdf.CreatePrimInLayer(self.layer, path).instanceable = False
 
-    def _find_tracks(self) -> list[_Track]:
-        """All prims of bodies, those above others first."""
+    def _find_tracks(self) -> None:
+        """Prims of bodies, and what their matrices are made of: see :meth:`write`."""
         cache = UsdGeom.XformCache(Usd.TimeCode(self._start))
-        paths = sorted((Sdf.Path(path) for path in self.report.frames), key=lambda path: path.pathElementCount)
-        numbers = {path: number for number, path in enumerate(paths)}
-        tracks = []
-        for path in paths:
-            body, inner = self.report.frames[str(path)]
-            prim = self.stage.GetPrimAtPath(path)
-            world = cache.GetLocalToWorldTransform(prim)
-            resets = UsdGeom.Xformable(prim).GetResetXformStack()
-            above, chain, moves = -1, Gf.Matrix4d(1.0), False
-            parent = prim.GetParent()
-            while parent and not parent.IsPseudoRoot() and not resets:
-                if parent.GetPath() in numbers:
-                    above = numbers[parent.GetPath()]
-                    break
-                local, starts_anew = cache.GetLocalTransformation(parent)
-                chain = chain * local
-                xformable = UsdGeom.Xformable(parent)
-                moves = moves or (bool(xformable) and xformable.TransformMightBeTimeVarying())
-                if starts_anew:
-                    break
-                parent = parent.GetParent()
-            tracks.append(
-                _Track(path, body, np.asarray(inner), _stretch(world), above, None if moves else chain, resets)
-            )
-        return tracks
+        self._paths = [Sdf.Path(path) for path in self.report.frames]
+        self._numbers = numbers = {path: number for number, path in enumerate(self._paths)}
+        self._bodies = np.array([body for body, _ in self.report.frames.values()], dtype=int)
+        self._inner = np.array([inner for _, inner in self.report.frames.values()], dtype=float).reshape(-1, 7)
+        prims = [self.stage.GetPrimAtPath(path) for path in self._paths]
+        self._stretches = np.array([_stretch(cache.GetLocalToWorldTransform(prim)) for prim in prims]).reshape(-1, 4, 4)
+        self._resets = [UsdGeom.Xformable(prim).GetResetXformStack() for prim in prims]
+        self._above = np.full(len(prims), -1)
+        self._chains = np.tile(np.eye(4), (len(prims), 1, 1))
+        self._moving: list[int] = []
+        for number, prim in enumerate(prims):
+            between = [] if self._resets[number] else self._between(prim, numbers)
+            if between and between[-1].GetPath() in numbers:
+                self._above[number] = numbers[between.pop().GetPath()]
+            self._chains[number] = _product(between, cache)
+            if any(
+                prim.IsA(UsdGeom.Xformable) and UsdGeom.Xformable(prim).TransformMightBeTimeVarying()
+                for prim in between
+            ):
+                self._moving.append(number)
 
-    def _parent(self, track: _Track, worlds: list[Gf.Matrix4d], cache) -> Gf.Matrix4d:
-        """Matrix from the parent of a track's prim to the stage, now."""
-        if track.resets:
-            return Gf.Matrix4d(1.0)
-        chain = track.chain
-        if chain is None:
-            chain = Gf.Matrix4d(1.0)
-            top = self._tracks[track.above].path if track.above >= 0 else Sdf.Path.absoluteRootPath
-            parent = self.stage.GetPrimAtPath(track.path.GetParentPath())
-            while parent.GetPath() != top and not parent.IsPseudoRoot():
-                local, starts_anew = cache.GetLocalTransformation(parent)
-                chain = chain * local
-                if starts_anew:
-                    return chain
-                parent = parent.GetParent()
-        return chain * worlds[track.above] if track.above >= 0 else chain
+    def _between(self, prim, numbers) -> list:
+        """Prims above one, up to the next that is simulated or that stands in the stage by itself."""
+        found = []
+        parent = prim.GetParent()
+        while parent and not parent.IsPseudoRoot():
+            found.append(parent)
+            xformable = UsdGeom.Xformable(parent)
+            if parent.GetPath() in numbers or (xformable and xformable.GetResetXformStack()):
+                break
+            parent = parent.GetParent()
+        return found
 
     def _declare(self) -> None:
         """Declares the ops that carry the motion. They stand alone: no op of the source is in their order."""
         author = Author(self.layer)
-        self._sheared: set[Sdf.Path] = set()
-        self._turns: dict[Sdf.Path, np.ndarray] = {}
+        self._sheared: set[int] = set()
+        self._turns: np.ndarray | None = None
         with Sdf.ChangeBlock():
-            for track in self._tracks:
-                prim = author.prim(str(track.path), specifier=Sdf.SpecifierOver)
+            for number, path in enumerate(self._paths):
+                prim = author.prim(str(path), specifier=Sdf.SpecifierOver)
                 for name, kind in (("translate", "double3"), ("orient", "quatd"), ("scale", "double3")):
                     author.set(prim, f"xformOp:{name}{SUFFIX}", kind)
-                self._set_order(track, ("translate", "orient", "scale"))
+                self._set_order(number, ("translate", "orient", "scale"))
 
-    def _set_order(self, track: _Track, names) -> None:
-        order = [*(["!resetXformStack!"] if track.resets else []), *(f"xformOp:{name}{SUFFIX}" for name in names)]
-        prim = self.layer.GetPrimAtPath(track.path)
+    def _set_order(self, number: int, names) -> None:
+        order = ["!resetXformStack!"] if self._resets[number] else []
+        order += [f"xformOp:{name}{SUFFIX}" for name in names]
+        prim = self.layer.GetPrimAtPath(self._paths[number])
         Author(self.layer).set(prim, "xformOpOrder", "token[]", order, uniform=True)
 
-    def _write_local(self, track: _Track, local: Gf.Matrix4d, code: float) -> None:
-        rows = np.array(local)
-        sizes = np.linalg.norm(rows[:3, :3], axis=1)
-        axes = rows[:3, :3] / sizes[:, None]
-        if np.linalg.det(axes) < 0.0:
-            sizes, axes = -sizes, -axes
-        if track.path not in self._sheared and np.abs(axes @ axes.T - np.eye(3)).max() > SHEAR:
-            self._shear(track)
-        if track.path in self._sheared:
-            self.layer.SetTimeSample(f"{track.path}.xformOp:transform{SUFFIX}", code, local)
+    def _write_locals(self, rows: np.ndarray, code: float) -> None:
+        """Samples of all prims from their matrices ``[n, 4, 4]``."""
+        if not len(rows):
             return
-        turn = quat_from_matrix(axes.T)
-        # Between samples USD goes the way of the numbers, and q and -q are the same attitude.
-        turn = turn if np.dot(turn, self._turns.get(track.path, turn)) >= 0.0 else -turn
-        self._turns[track.path] = turn
-        values = {
-            "translate": Gf.Vec3d(*rows[3, :3].tolist()),
-            "orient": Gf.Quatd(*turn[[3, 0, 1, 2]].tolist()),
-            "scale": Gf.Vec3d(*sizes.tolist()),
-        }
-        for name, value in values.items():
-            self.layer.SetTimeSample(f"{track.path}.xformOp:{name}{SUFFIX}", code, value)
+        sizes = np.linalg.norm(rows[:, :3, :3], axis=2)
+        axes = rows[:, :3, :3] / sizes[:, :, None]
+        mirror = np.where(np.linalg.det(axes) < 0.0, -1.0, 1.0)[:, None]
+        sizes, axes = mirror * sizes, mirror[:, :, None] * axes
+        shear = np.abs(axes @ np.swapaxes(axes, 1, 2) - np.eye(3)).max(axis=(1, 2)) > SHEAR
+        for number in np.flatnonzero(shear).tolist():
+            if number not in self._sheared:
+                self._shear(number)
+        turns = quat_from_matrix(np.swapaxes(axes, 1, 2))
+        if self._turns is not None:
+            # Between samples USD goes the way of the numbers, and q and -q are the same attitude.
+            turns *= np.where(np.sum(turns * self._turns, axis=1) < 0.0, -1.0, 1.0)[:, None]
+        self._turns = turns
+        layer, ends = self.layer, [f".xformOp:{name}{SUFFIX}" for name in ("translate", "orient", "scale")]
+        places, sizes, turns = rows[:, 3, :3].tolist(), sizes.tolist(), turns[:, [3, 0, 1, 2]].tolist()
+        for number, path in enumerate(self._paths):
+            if number in self._sheared:
+                layer.SetTimeSample(f"{path}.xformOp:transform{SUFFIX}", code, Gf.Matrix4d(rows[number].tolist()))
+                continue
+            values = Gf.Vec3d(*places[number]), Gf.Quatd(*turns[number]), Gf.Vec3d(*sizes[number])
+            for end, value in zip(ends, values, strict=True):
+                layer.SetTimeSample(f"{path}{end}", code, value)
 
-    def _shear(self, track: _Track) -> None:
+    def _shear(self, number: int) -> None:
         """Goes over to matrices, for all samples of a prim: under an uneven scale a turned frame is sheared."""
-        self._sheared.add(track.path)
-        prim = self.layer.GetPrimAtPath(track.path)
+        self._sheared.add(number)
+        path = self._paths[number]
+        prim = self.layer.GetPrimAtPath(path)
         Author(self.layer).set(prim, f"xformOp:transform{SUFFIX}", "matrix4d")
-        names = {name: f"{track.path}.xformOp:{name}{SUFFIX}" for name in ("translate", "orient", "scale")}
+        names = {name: f"{path}.xformOp:{name}{SUFFIX}" for name in ("translate", "orient", "scale")}
         for code in self.layer.ListTimeSamplesForPath(names["translate"]):
             place, turn, scale = (self.layer.QueryTimeSample(name, code) for name in names.values())
             matrix = Gf.Matrix4d().SetScale(scale) * Gf.Matrix4d().SetRotate(turn) * Gf.Matrix4d().SetTranslate(place)
-            self.layer.SetTimeSample(f"{track.path}.xformOp:transform{SUFFIX}", code, matrix)
+            self.layer.SetTimeSample(f"{path}.xformOp:transform{SUFFIX}", code, matrix)
         for name in names:
             prim.RemoveProperty(prim.attributes[f"xformOp:{name}{SUFFIX}"])
-        self._set_order(track, ("transform",))
+        self._set_order(number, ("transform",))
 
     def _extend_range(self, code: float) -> None:
         """Start and end time code, where the stage reads them and the source is not: in the session layer."""
@@ -364,13 +336,18 @@ class Simulation:
             layer.pseudoRoot.SetInfo("endTimeCode", code)
 
 
-def _stretch(world: Gf.Matrix4d) -> Gf.Matrix4d:
-    """What is left of a prim's matrix when the pose that the importer takes from it is taken away."""
-    from newton_like.importers.usd_units import placement
+def _product(prims, cache) -> np.ndarray:
+    """Matrix from below the first of some prims, each in the next, to above the last."""
+    result = Gf.Matrix4d(1.0)
+    for prim in prims:
+        result *= cache.GetLocalTransformation(prim)[0]
+    return np.array(result)
 
-    place = placement(world, 1.0)
-    pose = Gf.Matrix4d(transform_to_matrix(place.pose).T.tolist())
-    return world * pose.GetInverse()
+
+def _stretch(world: Gf.Matrix4d) -> np.ndarray:
+    """What is left of a prim's matrix when the pose that the importer takes from it is taken away."""
+    pose = placement(world, 1.0).pose
+    return np.array(world) @ transform_to_matrix(transform_inverse(pose)).T
 
 
 def _open(source) -> Usd.Stage:

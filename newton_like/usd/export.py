@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,7 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
+from newton_like.importers.usd import UsdWarning
 from newton_like.model.model import Model
 from newton_like.types import Axis, BodyFlags
 from newton_like.usd.author import Author, Names, as_target, save
@@ -26,6 +28,7 @@ from newton_like.usd.joints import JointWriter
 from newton_like.usd.shapes import MeshLibrary, ShapeWriter
 
 CREATOR = "newton_like"
+NO_TENDONS = "tendons are not written"
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class UsdExport:
             and the articulations of single free bodies.
         worlds: path of each world's prim; empty where the model has no worlds.
         copies: number of worlds that only refer to an equal one.
-        remarks: what only this engine will read in the file, and the labels that it holds for.
+        remarks: what only this engine will read in the file, or what is not in it, and the labels that it holds for.
     """
 
     root: str
@@ -59,7 +62,7 @@ def write(
     ``ModelBuilder.add_usd`` makes the same model of it. What UsdPhysics and the ``newton:`` attributes of newton 1.8 have no
     words for is in ``newtonLike:`` attributes, which other tools pass over. Bodies stand where the coordinates of the joints
     put them. Each articulation is one prim with its bodies side by side and its joints in a scope below; a base that is free
-    has no joint prim. Numbers of the schemas are float32.
+    has no joint prim. Numbers of the schemas are float32. Tendons, which nothing acts on yet, are left out with a warning.
 
     Meshes are written once and referred to. So is a world that equals an earlier one but for its place.
 
@@ -96,6 +99,11 @@ def write(
         made = StageWriter(layer, Host(model, state), root, as_flag(share_worlds, "share_worlds"))
         made.write(as_flag(instance_worlds, "instance_worlds"))
     save(layer, path)
+    if model.tendons:
+        labels = [tendon.label for tendon in model.tendons]
+        made.remark(NO_TENDONS, *labels)
+        more = f", and {len(labels) - 5} more" if len(labels) > 5 else ""
+        warnings.warn(UsdWarning(f"{path.name}: {NO_TENDONS}: {', '.join(labels[:5])}{more}"), stacklevel=2)
     return made.report()
 
 
@@ -126,7 +134,7 @@ class StageWriter:
         self._scopes = scopes(host, share)
         self._filters = Filters(host)
         self._meshes = MeshLibrary(self._author, self._names, self._root)
-        self._joints = JointWriter(self._author, host, self._remark)
+        self._joints = JointWriter(self._author, host, self.remark)
         self._shapes = ShapeWriter(self._author, host, self._names, self._meshes)
         model = host.model
         self._bodies = [""] * model.body_count
@@ -134,8 +142,9 @@ class StageWriter:
         self._shape_paths = [""] * model.shape_count
         self._articulations = [""] * model.articulation_count
 
-    def _remark(self, statement: str, label: str) -> None:
-        self._remarks.setdefault(statement, []).append(label)
+    def remark(self, statement: str, *labels: str) -> None:
+        """Notes a statement about what has these labels."""
+        self._remarks.setdefault(statement, []).extend(labels)
 
     def report(self) -> UsdExport:
         """What was written."""
@@ -256,7 +265,8 @@ class StageWriter:
             prim = author.layer.GetPrimAtPath(path)
             author.set(prim, "newtonLike:articulationLabel", "string", label)
         else:
-            path = self._names.path(scope.root, label)
+            # Readers call the articulation of a body without one "<path>_articulation"; no prim has such a name.
+            path = self._names.path(scope.root, label.removesuffix("_articulation") or label)
             self._articulations[articulation] = path
             prim = author.prim(path, "Xform", apis=["PhysicsArticulationRootAPI", "NewtonArticulationRootAPI"])
             self._names.path(path, "joints")
@@ -300,7 +310,7 @@ class StageWriter:
         if mass == 0.0:
             # UsdPhysics reads 0 as "not given".
             author.set(prim, "newtonLike:massless", "bool", True)
-            self._remark("bodies without mass get one from their colliders in other tools", host.body_label[body])
+            self.remark("bodies without mass get one from their colliders in other tools", host.body_label[body])
             return
         author.set(prim, "physics:mass", "float", mass)
         moments, axes = principal(inertia)

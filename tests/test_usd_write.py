@@ -382,6 +382,21 @@ def test_a_file_may_be_referenced_by_another_stage(rng, tmp_path):
         assert_same_poses(wanted, found[ours], 10.0 * SINGLE)
 
 
+def test_numbers_in_metres_are_not_taken_for_centimetres(tmp_path):
+    """A stage whose units somebody changed: lengths of the schemas follow, and what cannot is said."""
+    builder = ModelBuilder()
+    link = builder.add_link(mass=1.0, inertia=np.eye(3))
+    builder.add_articulation(
+        [builder.add_joint_ball(-1, link, parent_xform=((2.0, 0.0, 0.0), (0, 0, 0, 1)), armature=0.5)]
+    )
+    path = tmp_path / "a.usda"
+    write(builder.finalize(), path)
+    path.write_text(path.read_text().replace("metersPerUnit = 1", "metersPerUnit = 0.01"))
+    other, report = read(path)
+    assert other.joint_X_p[0][0] == pytest.approx(0.02) and other.joint_armature == [0.0, 0.0, 0.0]
+    assert any("metres and kilograms" in statement for statement in report.remarks)
+
+
 def test_newton_opens_the_file(rng, tmp_path):
     newton = pytest.importorskip("newton")
     pytest.importorskip("newton_usd_schemas")

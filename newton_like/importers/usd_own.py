@@ -45,6 +45,9 @@ DOF_ARRAYS = {
 COORD_ARRAYS = {"position": "joint_q", "targetPosition": "joint_target_q", "restPosition": "joint_rest_q"}
 """The same, one number a coordinate."""
 
+USED_SIZES = {GeoType.SPHERE: 1, GeoType.CAPSULE: 2, GeoType.CYLINDER: 2, GeoType.CONE: 2}
+"""How many of the three sizes of a shape mean something, where not all do."""
+
 _LAST = math.inf
 
 
@@ -170,10 +173,13 @@ class Restorer:
         start = builder.joint_q_start[joint]
         ends = [*builder.joint_q_start, len(builder.joint_q)]
         coords = range(start, ends[joint + 1])
+        units = self._scene.units
         for table, part in ((DOF_ARRAYS, rows), (COORD_ARRAYS, coords)):
             for name, column in table.items():
                 values = _get(prim, name)
-                if values is not None:
+                if values is not None and (units.meters, units.kilograms) != (1.0, 1.0):
+                    self._scene.remark("newtonLike numbers of joints are in metres and kilograms; here left out", prim)
+                elif values is not None:
                     values = self._counted(prim, name, values, len(part))
                     getattr(builder, column)[part.start : part.stop] = [float(v) for v in values]
 
@@ -281,7 +287,7 @@ class Restorer:
             scale = meters * np.array(scale)
             if kind in (*meshes, GeoType.HFIELD):
                 self._mirror(prim, shape, scale)
-            used = {GeoType.SPHERE: 1, GeoType.CAPSULE: 2, GeoType.CYLINDER: 2, GeoType.CONE: 2}.get(kind, 0)
+            used = USED_SIZES.get(kind, 0)
             scale[:used] = builder.shape_scale[shape][:used]
             builder.shape_scale[shape] = tuple(scale.tolist())
 

@@ -16,6 +16,8 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
+from newton_like.importers.usd_joints import ANGULAR, LINEAR
+from newton_like.importers.usd_own import COORD_ARRAYS, DOF_ARRAYS
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 from newton_like.usd.author import Author
 from newton_like.usd.host import FREE_DOF, Host
@@ -29,35 +31,8 @@ PRIM_TYPES = {
     JointType.DISTANCE: "PhysicsDistanceJoint",
     JointType.D6: "PhysicsJoint",
 }
-LINEAR, ANGULAR = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
 DEGREE = math.pi / 180.0
 NO_TURN = np.array([0.0, 0.0, 0.0, 1.0])
-
-DOF_ARRAYS = {
-    "armature": "joint_armature",
-    "friction": "joint_friction",
-    "damping": "joint_damping",
-    "stiffness": "joint_stiffness",
-    "limitLower": "joint_limit_lower",
-    "limitUpper": "joint_limit_upper",
-    "limitStiffness": "joint_limit_ke",
-    "limitDamping": "joint_limit_kd",
-    "effortLimit": "joint_effort_limit",
-    "velocityLimit": "joint_velocity_limit",
-    "targetStiffness": "joint_target_ke",
-    "targetDamping": "joint_target_kd",
-    "targetVelocity": "joint_target_qd",
-    "velocity": "joint_qd",
-    "force": "joint_f",
-    "act": "joint_act",
-}
-"""``newtonLike:<name>``: one number a dof in SI units, for what no schema can hold."""
-
-COORD_ARRAYS = {"position": "joint_q", "targetPosition": "joint_target_q", "restPosition": "joint_rest_q"}
-"""The same, one number a coordinate."""
-
-TOLD_ELSEWHERE = {"newtonLike:velocity", "newtonLike:position"}
-"""Of FREE and DISTANCE joints the poses and velocities of the bodies say this."""
 
 
 class JointWriter:
@@ -260,11 +235,12 @@ class JointWriter:
                 self._remark(
                     "D6 joints with axes that are not square stand on the nearest frame", host.joint_label[joint]
                 )
-        told = {"newtonLike:velocity", "newtonLike:position"} if kind != JointType.BALL else set()
+        # Of other joints the states of the dofs say this, or the poses and velocities of the bodies.
+        told = {"velocity", "position"} if kind != JointType.BALL else set()
         for table, part in ((DOF_ARRAYS, rows), (COORD_ARRAYS, coords)):
             for name, column in table.items():
                 values = getattr(host, column)[part]
-                if f"newtonLike:{name}" not in told and not self._is_told(column, values, kind, single, rows, coords):
+                if name not in told and not self._is_told(column, values, kind, single, rows, coords):
                     author.set(prim, f"newtonLike:{name}", "double[]", values)
 
     def _is_told(self, column: str, values, kind, single: bool, rows: slice, coords: slice) -> bool:

@@ -7,6 +7,7 @@ from pxr import Sdf
 
 from newton_like.geometry.mesh import Mesh
 from newton_like.geometry.transforms import transform_inverse, transform_multiply
+from newton_like.importers.usd_own import USED_SIZES
 from newton_like.types import GeoType, ShapeFlags
 from newton_like.usd.author import Author, Names
 from newton_like.usd.host import Host
@@ -25,9 +26,6 @@ PRIM_TYPES = {
     GeoType.CONVEX_MESH: "Mesh",
 }
 SOURCED = (GeoType.MESH, GeoType.CONVEX_MESH, GeoType.HFIELD)
-USED_SIZES = {GeoType.SPHERE: 1, GeoType.CAPSULE: 2, GeoType.CYLINDER: 2, GeoType.CONE: 2}
-"""How many of the three sizes mean something, where not all do."""
-
 MESHES = (*SOURCED, GeoType.ELLIPSOID)
 """What collides as a mesh in other tools."""
 

@@ -11,8 +11,13 @@ from newton_like.kinematics import eval_fk
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 
-EQUAL = 1.0e-6
-"""Relative difference up to which worlds are copies of each other; the positions of a copy are rounded to float32."""
+EQUAL = 5.0e-6
+"""Relative difference of places up to which worlds are copies of each other. A copy that was turned is rounded to float32, and so is
+every body along its chains; all other numbers must be equal."""
+
+
+MOST_ORIGINALS = 8
+"""Worlds that a world is compared with, so that thousands of different ones do not take quadratic time."""
 
 
 class Host:
@@ -140,8 +145,9 @@ def scopes(host: Host, share: bool) -> list[Scope]:
         originals: dict[tuple, list[Scope]] = {}
         for scope in result[1:]:
             key = tuple(len(m) for m in (scope.bodies, scope.joints, scope.articulations, scope.shapes))
+            key += (host.body_mass[scope.bodies].tobytes(), host.shape_type[scope.shapes].tobytes())
             known = originals.setdefault(key, [])
-            if not any(_copies(host, scope, original) for original in known):
+            if not any(_copies(host, scope, original) for original in known[:MOST_ORIGINALS]):
                 known.append(scope)
     return result
 

@@ -126,6 +126,8 @@ def placement(matrix, meters: float) -> Placement | None:
 
 def quaternion(value) -> np.ndarray | None:
     """x, y, z, w of unit length from a ``Gf.Quat``, or ``None`` where it has no direction."""
+    if not hasattr(value, "GetImaginary"):
+        return None
     q = np.array([*value.GetImaginary(), value.GetReal()], dtype=np.float64)
     length = np.linalg.norm(q)
     return q / length if np.isfinite(length) and length > 1.0e-6 else None
@@ -191,18 +193,29 @@ class Reader:
         """A truth value."""
         return bool(self.get(prim, name, default))
 
+    def numbers(self, prim, name: str) -> np.ndarray | None:
+        """Any numbers in an array of their shape.
+
+        Raises:
+            ImportFileError: they are none.
+        """
+        value = self.get(prim, name)
+        try:
+            return None if value is None else np.array(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise self.error(prim, f"{name} is {str(value)[:40]!r}; give numbers") from None
+
     def vector(self, prim, name: str, default=None) -> np.ndarray | None:
         """Three finite numbers.
 
         Raises:
             ImportFileError: one is not finite.
         """
-        value = self.get(prim, name)
-        if value is None:
+        vector = self.numbers(prim, name)
+        if vector is None:
             return default
-        vector = np.array(value, dtype=np.float64)
         if vector.shape != (3,) or not np.all(np.abs(vector) <= LARGEST):
-            raise self.error(prim, f"{name} is {value}; give three finite numbers")
+            raise self.error(prim, f"{name} is {str(vector.tolist())[:80]}; give three finite numbers")
         return vector
 
     def rotation(self, prim, name: str) -> np.ndarray:

@@ -10,17 +10,15 @@ types, which are its fastest.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import time
 
 import numpy as np
-import pinocchio as pin
 import warp as wp
 
 import newton_like
 from newton_like import dynamics
-from tests.support.pinocchio_bridge import PinocchioBridge
-from tests.support.reference import FREE
 
 from .cases import design_quadruped, humanoid
 from .peers import silence
@@ -28,60 +26,6 @@ from .peers import silence
 ROBOTS = {"quadruped": design_quadruped, "humanoid": humanoid}
 TURN = 0.04
 """Seconds of a turn: a core needs a millisecond to find its pace after other code."""
-
-
-class Peer:
-    """Pinocchio on the robots of a model, with a joint for each axis."""
-
-    def __init__(self, bridge: PinocchioBridge, q: np.ndarray, qd: np.ndarray, a: np.ndarray, tau: np.ndarray):
-        tree = bridge.tree
-        self.model = pin.Model()
-        self.model.gravity = bridge.model.gravity
-        carrier, place = {-1: 0}, {-1: pin.SE3.Identity()}
-        for j in tree.parents_first():
-            parent, child, dofs = int(tree.joint_parent[j]), int(tree.joint_child[j]), tree.qd_of(j)
-            at, X = carrier[parent], place[parent] * _se3(tree.joint_X_p[j])
-            if tree.joint_type[j] == FREE:
-                at, X = self.model.addJoint(at, pin.JointModelFreeFlyer(), X, f"joint_{j}"), pin.SE3.Identity()
-            else:
-                for i, axis in enumerate(tree.joint_axis[dofs]):
-                    at = self.model.addJoint(at, _hinge(axis), X, f"joint_{j}_{i}")
-                    X = pin.SE3.Identity()
-            carrier[child], place[child] = at, X * _se3(tree.joint_X_c[j]).inverse()
-            inertia = pin.Inertia(tree.body_mass[child], tree.body_com[child], tree.body_inertia[child])
-            self.model.appendBodyToJoint(at, inertia, place[child])
-        self.model.armature = bridge.model.armature.copy()
-        self.data, self.pool = self.model.createData(), pin.ModelPool(self.model, os.cpu_count() or 1)
-        maps = [bridge.velocity_map(x, v) for x, v in zip(q, qd, strict=True)]
-        self.q = np.asfortranarray(np.stack([bridge.q_pin(x) for x in q], axis=1))
-        self.v = np.asfortranarray(np.stack([T @ v for (T, _), v in zip(maps, qd, strict=True)], axis=1))
-        self.a = np.asfortranarray(np.stack([T @ x + d for (T, d), x in zip(maps, a, strict=True)], axis=1))
-        self.tau = np.asfortranarray(
-            np.stack([np.linalg.solve(T.T, f) for (T, _), f in zip(maps, tau, strict=True)], axis=1)
-        )
-        self.maps, self.out = maps, np.zeros_like(self.v, order="F")
-        self.columns = [np.ascontiguousarray(x) for x in self.q.T]
-
-    def inverse(self, threads: int) -> None:
-        pin.rneaInParallel(threads, self.pool, self.q, self.v, self.a, self.out)
-
-    def forward(self, threads: int) -> None:
-        pin.abaInParallel(threads, self.pool, self.q, self.v, self.tau, self.out)
-
-    def mass(self, threads: int) -> None:
-        model, data, crba = self.model, self.data, pin.crba
-        for q in self.columns:
-            crba(model, data, q)
-
-
-def _se3(x) -> pin.SE3:
-    return pin.XYZQUATToSE3(np.asarray(x, dtype=np.float64))
-
-
-def _hinge(axis):
-    names = {(1, 0, 0): pin.JointModelRX, (0, 1, 0): pin.JointModelRY, (0, 0, 1): pin.JointModelRZ}
-    aligned = names.get(tuple(np.round(axis, 12)))
-    return aligned() if aligned else pin.JointModelRevoluteUnaligned(np.asarray(axis, dtype=np.float64))
 
 
 class Ours:
@@ -137,7 +81,7 @@ class Newton:
         self.result = self.eval_mass_matrix(self.model, self.state)
 
 
-def check(ours: Ours, bridge: PinocchioBridge, peer: Peer, tolerance: float) -> None:
+def check(ours: Ours, bridge, peer, tolerance: float) -> None:
     """Raises AssertionError where the engines disagree by more than rounding explains."""
     worlds = range(0, ours.worlds, max(1, ours.worlds // 16))
     ours.inverse()
@@ -195,6 +139,12 @@ def main() -> None:
     parser.add_argument("--double", action="store_true", help="float64 here too")
     args = parser.parse_args()
     wp.config.quiet = True
+    if importlib.util.find_spec("pinocchio") is None:
+        parser.exit(2, "pinocchio is not installed: pip install 'newton-like[peers]'\n")
+    from tests.support.pinocchio_bridge import PinocchioBridge
+
+    from .pinocchio_peer import Peer
+
     dtype = wp.float64 if args.double else wp.float32
     print(f"nanoseconds a world (median), {args.worlds} worlds, {dtype.__name__}, load {os.getloadavg()[0]:.1f}")
     print(
@@ -225,7 +175,9 @@ def main() -> None:
                 )
                 if "newton" in taken:
                     theirs = taken["newton"] / args.worlds * 1e9
-                    print(f"{name:>10} {'mass':>9} {threads:>8} {theirs:>10.0f} {mine:>12.1f} {theirs / mine:>7.1f}   (newton)")
+                    print(
+                        f"{name:>10} {'mass':>9} {threads:>8} {theirs:>10.0f} {mine:>12.1f} {theirs / mine:>7.1f}   (newton)"
+                    )
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def test_moving_shapes_do_not_touch_each_other_unless_asked():
 
 
 def test_many_moving_shapes_are_kept_apart_by_a_group(monkeypatch):
-    monkeypatch.setattr("newton_like.importers.mjcf_shapes.MANY", 3)
+    monkeypatch.setattr("newton_like.importers.mjcf.shapes.MANY", 3)
     body = f"<body><freejoint/>{BOX}</body>"
     builder, report = load(model(f'<geom name="floor" type="plane" size="0 0 1"/>{4 * body}'))
     floor, *boxes = report.shapes.values()

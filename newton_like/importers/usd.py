@@ -13,18 +13,14 @@ from pathlib import Path
 import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom
 
-from newton_like.coercion import as_flag, as_index, as_list, as_number
-from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
+from newton_like.coercion import as_flag, as_list, as_number
 from newton_like.geometry.transforms import as_transform, quat_between, transform
-from newton_like.importers.urdf import check_base
+from newton_like.importers.shared import SHOWN_NAMES, check_ordering, checked_hull_vertices, checked_parent
 from newton_like.importers.usd_build import Options
 from newton_like.importers.usd_parse import StageParser, Tendon
 from newton_like.importers.usd_scopes import add_parts
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import Axis
-
-SHOWN_NAMES = 5
-"""Names that a warning lists before it counts the rest; the report lists all."""
 
 
 class UsdWarning(UserWarning):
@@ -149,14 +145,9 @@ def add_usd(
         ImportFileError: the stage is wrong; a ``ValueError`` whose message names file, prim and cure.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
-    hull_vertices = MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert
-    hull_vertices = as_index(hull_vertices, "mesh_maxhullvert", 2**31)
-    if hull_vertices < LEAST_HULL_VERTICES:
-        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
-    parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
-    check_base(builder, floating, base_joint, parent_body)
-    if joint_ordering not in ("dfs", "bfs", None):
-        raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
+    parent_body = checked_parent(builder, parent_body, floating, base_joint)
+    hull_vertices = checked_hull_vertices(mesh_maxhullvert)
+    check_ordering(joint_ordering)
     flags = {
         "scene_gravity": scene_gravity,
         "hide_visuals": hide_visuals,

@@ -9,7 +9,7 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, as_transform
-from newton_like.importers.urdf_build import articulation_of
+from newton_like.importers.shared import articulation_of
 from newton_like.importers.usd_mass import body_mass
 from newton_like.importers.usd_merge import merge_joints
 from newton_like.importers.usd_own import joint_rank

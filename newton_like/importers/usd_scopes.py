@@ -6,7 +6,7 @@ import contextlib
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from newton_like.importers.urdf_build import unchanged_by_errors
+from newton_like.importers.shared import unchanged_by_errors
 from newton_like.importers.usd_build import Options, SceneBuilder
 from newton_like.importers.usd_own import Restorer, arrange, world_prims
 from newton_like.importers.usd_parse import Scene

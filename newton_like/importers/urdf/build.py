@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections import deque
@@ -20,10 +19,9 @@ from newton_like.geometry.transforms import (
     transform,
     transform_multiply,
 )
-from newton_like.importers.urdf_parse import Joint, Link, Piece, UrdfRobot
+from newton_like.importers.shared import articulation_of
+from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
 from newton_like.importers.xml_source import find_file
-from newton_like.model.columns import COLUMNS
-from newton_like.model.pairs import PairSet
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
 
 
@@ -296,38 +294,6 @@ class RobotBuilder:
             carried[self._carrier(joint.parent)] += carried[joint.child]
             if carried[joint.child] == 0.0 and joint.type != "fixed":
                 self.robot.remark("joints move links without any mass; give them an <inertial>", joint.name)
-
-
-@contextlib.contextmanager
-def unchanged_by_errors(builder):
-    """Takes back what was added to a builder where an error ends the block."""
-    lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
-    ends, pairs = list(builder.articulation_end), PairSet(builder.shape_collision_filter_pairs)
-    tendons = list(builder.tendons)
-    try:
-        yield
-    except BaseException:
-        for name, length in lengths.items():
-            del getattr(builder, name)[length:]
-        builder.articulation_end = ends
-        builder.tendons = tendons
-        builder.shape_collision_filter_pairs = pairs
-        builder._forget_neighbours()
-        raise
-
-
-def articulation_of(builder, body: int) -> int:
-    """Articulation of a body.
-
-    Raises:
-        ValueError: it is in none.
-    """
-    for joint, child in enumerate(builder.joint_child):
-        if child == body and builder.joint_articulation[joint] >= 0:
-            return builder.joint_articulation[joint]
-    raise ValueError(
-        f"parent_body: body {builder.body_label[body]!r} (index {body}) is in no articulation; add it to one first"
-    )
 
 
 def _ordered(robot: UrdfRobot, ordering: str | None) -> list[Joint]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, transform_multiply
-from newton_like.importers.mjcf_records import Joint, Mjcf
+from newton_like.importers.mjcf.records import Joint, Mjcf
 
 RIGHT_ANGLE = 1.0e-9
 """Largest cosine of two axes of one D6 joint: ``finalize`` makes them orthonormal, which must not move them."""

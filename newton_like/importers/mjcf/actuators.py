@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from newton_like.importers.mjcf_parse import limits
-from newton_like.importers.mjcf_records import Joint, Mjcf
-from newton_like.importers.mjcf_source import MAIN, floats, words
+from newton_like.importers.mjcf.parse import limits
+from newton_like.importers.mjcf.records import Joint, Mjcf
+from newton_like.importers.mjcf.source import MAIN, floats, words
 from newton_like.importers.xml_source import XmlElement
 
 NUMBERS = 10
@@ -150,7 +150,7 @@ def read_actuators(model: Mjcf, inertias) -> list[Actuator]:
     Args:
         model: the model.
         inertias: called without arguments where a damping ratio needs to know what joints move; see
-            :func:`newton_like.importers.mjcf_mass.joint_inertias`.
+            :func:`newton_like.importers.mjcf.mass.joint_inertias`.
 
     Raises:
         ImportFileError: an actuator acts on nothing, on several things, or on what is not there.

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from newton_like.geometry.transforms import transform
-from newton_like.importers.mjcf_actuators import copies
-from newton_like.importers.mjcf_parse import BOOL, limits
-from newton_like.importers.mjcf_pose import unit
-from newton_like.importers.mjcf_records import Joint, Mjcf
-from newton_like.importers.mjcf_source import floats, words
+from newton_like.importers.mjcf.actuators import copies
+from newton_like.importers.mjcf.parse import BOOL, limits
+from newton_like.importers.mjcf.pose import unit
+from newton_like.importers.mjcf.records import Joint, Mjcf
+from newton_like.importers.mjcf.source import floats, words
 from newton_like.importers.xml_source import XmlElement
 
 

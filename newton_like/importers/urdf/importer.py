@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-import os
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from newton_like.coercion import as_flag, as_index, as_list, as_number
-from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
+from newton_like.coercion import as_flag, as_number
 from newton_like.geometry.transforms import as_transform, quat_between, transform, transform_multiply
-from newton_like.importers.urdf_build import Options, RobotBuilder, articulation_of, unchanged_by_errors
-from newton_like.importers.urdf_parse import parse_robot
+from newton_like.importers.shared import (
+    check_ordering,
+    checked_hull_vertices,
+    checked_parent,
+    folders,
+    told,
+    unchanged_by_errors,
+)
+from newton_like.importers.urdf.build import Options, RobotBuilder
+from newton_like.importers.urdf.parse import parse_robot
 from newton_like.importers.xml_source import read_xml
 from newton_like.types import Axis
-
-SHOWN_NAMES = 5
-"""Names that a warning lists before it counts the rest; the report lists all."""
 
 
 class UrdfWarning(UserWarning):
@@ -144,14 +145,9 @@ def add_urdf(
         raise ValueError(f"scale {scale:g} must be above 0")
     if density < 0.0:
         raise ValueError(f"massless_link_density {density:g} kg/m^3 must be at least 0")
-    hull_vertices = MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert
-    hull_vertices = as_index(hull_vertices, "mesh_maxhullvert", 2**31)
-    if hull_vertices < LEAST_HULL_VERTICES:
-        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
-    parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
-    check_base(builder, floating, base_joint, parent_body)
-    if joint_ordering not in ("dfs", "bfs", None):
-        raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
+    parent_body = checked_parent(builder, parent_body, floating, base_joint)
+    hull_vertices = checked_hull_vertices(mesh_maxhullvert)
+    check_ordering(joint_ordering)
     turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
     options = Options(
         root_pose=transform_multiply(as_transform(xform, "xform"), transform(q=turn)),
@@ -188,65 +184,6 @@ def add_urdf(
     )
     _warn(report, robot.source.name)
     return report
-
-
-def check_base(builder, floating, base_joint, parent_body) -> None:
-    """Refuses arguments of an importer that say in two ways, or wrongly, how the root moves."""
-    if base_joint is not None:
-        if floating is not None:
-            raise ValueError("give floating or base_joint, not both: each says how the root link moves")
-        if not isinstance(base_joint, dict):
-            raise TypeError(f"base_joint must be a dictionary of arguments of add_joint, not {base_joint!r}")
-        unknown = set(base_joint) - set(inspect.signature(builder.add_joint).parameters)
-        if unknown:
-            raise TypeError(
-                f"base_joint holds {', '.join(map(repr, sorted(unknown, key=str)))}, which add_joint does not take"
-            )
-        if "joint_type" not in base_joint:
-            raise ValueError(f"base_joint {base_joint!r} has no 'joint_type'; add one, such as JointType.D6")
-        wrong = {"parent", "child"} & set(base_joint)
-        if wrong:
-            raise ValueError(f"base_joint must not hold {', '.join(sorted(wrong))}; use parent_body")
-    if parent_body >= 0:
-        if floating:
-            raise ValueError(
-                f"floating=True frees the robot from the world, but parent_body is {parent_body}; drop one of the two"
-            )
-        articulation = articulation_of(builder, parent_body)
-        if articulation != builder.articulation_count - 1 or builder.articulation_end[-1] != builder.joint_count:
-            raise ValueError(
-                f"parent_body: body {builder.body_label[parent_body]!r} (index {parent_body}) is not in the "
-                "articulation that was added last, and joints of an articulation stay together; mount the robot before "
-                "adding others"
-            )
-
-
-def folders(package_dirs) -> tuple[Path, ...]:
-    """The argument ``package_dirs`` of an importer as paths."""
-    if package_dirs is None:
-        return ()
-    if isinstance(package_dirs, str | os.PathLike):
-        package_dirs = [package_dirs]
-    folders = as_list(package_dirs, "package_dirs", "folders")
-    for folder in folders:
-        if not isinstance(folder, str | os.PathLike):
-            raise TypeError(f"package_dirs holds {folder!r}; give folders as texts or paths")
-    return tuple(map(Path, folders))
-
-
-def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:
-    """What a report of an import has to say, in one sentence; "" for nothing."""
-    parts = []
-    for statement, names in remarks.items():
-        names = list(dict.fromkeys(names))
-        shown = ", ".join(names[:SHOWN_NAMES]) + (
-            f", and {len(names) - SHOWN_NAMES} more" if names[SHOWN_NAMES:] else ""
-        )
-        parts.append(f"{statement} ({len(names)}): {shown}")
-    if not_understood:
-        counts = ", ".join(f"{count} {tag}" for tag, count in sorted(not_understood.items()))
-        parts.append(f"not understood and left out: {counts}")
-    return "; ".join(parts)
 
 
 def _warn(report: UrdfImport, source: str) -> None:

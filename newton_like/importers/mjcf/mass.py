@@ -18,8 +18,8 @@ from newton_like.geometry.transforms import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.mjcf_assets import Assets
-from newton_like.importers.mjcf_records import Body, Geom, Mjcf
+from newton_like.importers.mjcf.assets import Assets
+from newton_like.importers.mjcf.records import Body, Geom, Mjcf
 from newton_like.types import GeoType
 
 SHELL_STEP = 1.0e-6

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.geometry.transforms import IDENTITY, transform, transform_inverse, transform_multiply
-from newton_like.importers.mjcf_constraints import Equality, Names
-from newton_like.importers.mjcf_records import Mjcf
+from newton_like.importers.mjcf.constraints import Equality, Names
+from newton_like.importers.mjcf.records import Mjcf
 
 
 class Ties:

@@ -15,10 +15,10 @@ from newton_like.geometry.transforms import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.mjcf_pose import between, direction, pose_of, quat_from_euler
-from newton_like.importers.mjcf_records import Body, Compiler, Geom, Joint, Mjcf, Site
-from newton_like.importers.mjcf_source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
-from newton_like.importers.mjcf_tables import ACTUATORS, TABLES
+from newton_like.importers.mjcf.pose import between, direction, pose_of, quat_from_euler
+from newton_like.importers.mjcf.records import Body, Compiler, Geom, Joint, Mjcf, Site
+from newton_like.importers.mjcf.source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
+from newton_like.importers.mjcf.tables import ACTUATORS, TABLES
 from newton_like.importers.xml_source import XmlElement
 
 BOOL = {"true": True, "false": False}

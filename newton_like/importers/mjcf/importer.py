@@ -7,16 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.coercion import as_flag, as_index, as_number
-from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
+from newton_like.coercion import as_flag, as_number
 from newton_like.geometry.transforms import as_transform, quat_between, transform, transform_multiply
-from newton_like.importers.mjcf_actuators import Actuator
-from newton_like.importers.mjcf_build import Options, SceneBuilder
-from newton_like.importers.mjcf_constraints import Equality, Keyframe
-from newton_like.importers.mjcf_parse import parse_mjcf
-from newton_like.importers.mjcf_source import read_mjcf
-from newton_like.importers.urdf import check_base, folders, told
-from newton_like.importers.urdf_build import unchanged_by_errors
+from newton_like.importers.mjcf.actuators import Actuator
+from newton_like.importers.mjcf.build import Options, SceneBuilder
+from newton_like.importers.mjcf.constraints import Equality, Keyframe
+from newton_like.importers.mjcf.parse import parse_mjcf
+from newton_like.importers.mjcf.source import read_mjcf
+from newton_like.importers.shared import (
+    check_ordering,
+    checked_hull_vertices,
+    checked_parent,
+    folders,
+    told,
+    unchanged_by_errors,
+)
 from newton_like.types import Axis
 
 
@@ -165,14 +170,9 @@ def add_mjcf(
     scale = as_number(scale, "scale")
     if scale <= 0.0:
         raise ValueError(f"scale {scale:g} must be above 0")
-    hull_vertices = MAX_HULL_VERTICES if mesh_maxhullvert is None else mesh_maxhullvert
-    hull_vertices = as_index(hull_vertices, "mesh_maxhullvert", 2**31)
-    if hull_vertices < LEAST_HULL_VERTICES:
-        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
-    parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
-    check_base(builder, floating, base_joint, parent_body)
-    if joint_ordering not in ("dfs", "bfs", None):
-        raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
+    parent_body = checked_parent(builder, parent_body, floating, base_joint)
+    hull_vertices = checked_hull_vertices(mesh_maxhullvert)
+    check_ordering(joint_ordering)
     if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):
         raise TypeError(f"keyframe must be a name or a number, not {keyframe!r}")
     turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
@@ -228,6 +228,3 @@ def add_mjcf(
         # The frames between this one and the user's line are builder.add_mjcf.
         warnings.warn(MjcfWarning(f"{file.name}: {statement}"), stacklevel=3)
     return report
-
-
-__all__ = ["Actuator", "Equality", "Keyframe", "MjcfImport", "MjcfWarning", "add_mjcf"]

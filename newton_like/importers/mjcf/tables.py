@@ -5,7 +5,7 @@ Names are those of MuJoCo's XML reference (4.0). What is in neither table is cou
 
 from __future__ import annotations
 
-from newton_like.importers.mjcf_source import Tables
+from newton_like.importers.mjcf.source import Tables
 
 _ACTUATORS = (
     "general motor position velocity intvelocity orientation pid damper cylinder muscle adhesion dcmotor plugin"

@@ -8,9 +8,9 @@ import numpy as np
 
 from newton_like.geometry.mesh import Heightfield, Mesh, load_triangles
 from newton_like.geometry.transforms import quat_to_matrix
-from newton_like.importers.mjcf_pose import unit
-from newton_like.importers.mjcf_records import Mjcf
-from newton_like.importers.mjcf_source import floats, whole, words
+from newton_like.importers.mjcf.pose import unit
+from newton_like.importers.mjcf.records import Mjcf
+from newton_like.importers.mjcf.source import floats, whole, words
 from newton_like.importers.xml_source import XmlElement
 
 MODES = {name: name for name in ("legacy", "exact", "convex", "shell")}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from newton_like.geometry.transforms import transform_multiply
-from newton_like.importers.mjcf_source import Findings, MjcfSource
+from newton_like.importers.mjcf.source import Findings, MjcfSource
 from newton_like.importers.xml_source import XmlElement
 
 

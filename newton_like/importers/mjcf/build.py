@@ -15,21 +15,21 @@ from newton_like.geometry.transforms import (
     transform,
     transform_multiply,
 )
-from newton_like.importers.mjcf_actuators import drives_of, read_actuators
-from newton_like.importers.mjcf_assets import Assets
-from newton_like.importers.mjcf_constraints import (
+from newton_like.importers.mjcf.actuators import drives_of, read_actuators
+from newton_like.importers.mjcf.assets import Assets
+from newton_like.importers.mjcf.constraints import (
     Names,
     read_contacts,
     read_equalities,
     read_keyframes,
     read_tendons,
 )
-from newton_like.importers.mjcf_mass import SOLIDS, fill_masses, fit_to_mesh, joint_inertias
-from newton_like.importers.mjcf_records import Joint, Mjcf
-from newton_like.importers.mjcf_shapes import ShapeBuilder
-from newton_like.importers.mjcf_ties import Ties
-from newton_like.importers.mjcf_trees import find_hosts, order_of, share_joints
-from newton_like.importers.urdf_build import articulation_of
+from newton_like.importers.mjcf.mass import SOLIDS, fill_masses, fit_to_mesh, joint_inertias
+from newton_like.importers.mjcf.records import Joint, Mjcf
+from newton_like.importers.mjcf.shapes import ShapeBuilder
+from newton_like.importers.mjcf.ties import Ties
+from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
+from newton_like.importers.shared import articulation_of
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, JointTargetMode, JointType

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from newton_like.importers.mjcf_assets import Assets
-from newton_like.importers.mjcf_mass import SOLIDS
-from newton_like.importers.mjcf_records import Geom, Mjcf, Site
+from newton_like.importers.mjcf.assets import Assets
+from newton_like.importers.mjcf.mass import SOLIDS
+from newton_like.importers.mjcf.records import Geom, Mjcf, Site
 
 MANY = 500
 """From so many moving shapes on, a collision group keeps them apart in place of a list of pairs, which grows with the square."""

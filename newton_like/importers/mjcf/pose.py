@@ -12,8 +12,8 @@ from newton_like.geometry.transforms import (
     quat_multiply,
     transform,
 )
-from newton_like.importers.mjcf_records import Compiler
-from newton_like.importers.mjcf_source import floats
+from newton_like.importers.mjcf.records import Compiler
+from newton_like.importers.mjcf.source import floats
 from newton_like.importers.xml_source import XmlElement
 
 SHORT = 1.0e-14

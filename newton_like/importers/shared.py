@@ -1,0 +1,130 @@
+"""What all importers do alike: arguments, errors that leave the builder as it was, the sentence of a warning."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+from pathlib import Path
+
+from newton_like.coercion import as_index, as_list
+from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
+from newton_like.model.columns import COLUMNS
+from newton_like.model.pairs import PairSet
+
+SHOWN_NAMES = 5
+"""Names that a warning lists before it counts the rest; the report lists all."""
+
+
+def checked_hull_vertices(mesh_maxhullvert) -> int:
+    """The argument ``mesh_maxhullvert`` of an importer as a number."""
+    if mesh_maxhullvert is None:
+        return MAX_HULL_VERTICES
+    hull_vertices = as_index(mesh_maxhullvert, "mesh_maxhullvert", 2**31)
+    if hull_vertices < LEAST_HULL_VERTICES:
+        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
+    return hull_vertices
+
+
+def check_ordering(joint_ordering) -> None:
+    """Refuses an argument ``joint_ordering`` that no importer knows."""
+    if joint_ordering not in ("dfs", "bfs", None):
+        raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
+
+
+def checked_parent(builder, parent_body, floating, base_joint) -> int:
+    """The argument ``parent_body`` of an importer as an index.
+
+    Raises:
+        ValueError, TypeError, IndexError: it is none, or the three arguments say in two ways, or wrongly, how the root
+            moves.
+    """
+    parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
+    if base_joint is not None:
+        if floating is not None:
+            raise ValueError("give floating or base_joint, not both: each says how the root link moves")
+        if not isinstance(base_joint, dict):
+            raise TypeError(f"base_joint must be a dictionary of arguments of add_joint, not {base_joint!r}")
+        unknown = set(base_joint) - set(inspect.signature(builder.add_joint).parameters)
+        if unknown:
+            raise TypeError(
+                f"base_joint holds {', '.join(map(repr, sorted(unknown, key=str)))}, which add_joint does not take"
+            )
+        if "joint_type" not in base_joint:
+            raise ValueError(f"base_joint {base_joint!r} has no 'joint_type'; add one, such as JointType.D6")
+        wrong = {"parent", "child"} & set(base_joint)
+        if wrong:
+            raise ValueError(f"base_joint must not hold {', '.join(sorted(wrong))}; use parent_body")
+    if parent_body >= 0:
+        if floating:
+            raise ValueError(
+                f"floating=True frees the robot from the world, but parent_body is {parent_body}; drop one of the two"
+            )
+        articulation = articulation_of(builder, parent_body)
+        if articulation != builder.articulation_count - 1 or builder.articulation_end[-1] != builder.joint_count:
+            raise ValueError(
+                f"parent_body: body {builder.body_label[parent_body]!r} (index {parent_body}) is not in the "
+                "articulation that was added last, and joints of an articulation stay together; mount the robot before "
+                "adding others"
+            )
+    return parent_body
+
+
+def folders(package_dirs) -> tuple[Path, ...]:
+    """The argument ``package_dirs`` of an importer as paths."""
+    if package_dirs is None:
+        return ()
+    if isinstance(package_dirs, str | os.PathLike):
+        package_dirs = [package_dirs]
+    folders = as_list(package_dirs, "package_dirs", "folders")
+    for folder in folders:
+        if not isinstance(folder, str | os.PathLike):
+            raise TypeError(f"package_dirs holds {folder!r}; give folders as texts or paths")
+    return tuple(map(Path, folders))
+
+
+def articulation_of(builder, body: int) -> int:
+    """Articulation of a body.
+
+    Raises:
+        ValueError: it is in none.
+    """
+    for joint, child in enumerate(builder.joint_child):
+        if child == body and builder.joint_articulation[joint] >= 0:
+            return builder.joint_articulation[joint]
+    raise ValueError(
+        f"parent_body: body {builder.body_label[body]!r} (index {body}) is in no articulation; add it to one first"
+    )
+
+
+@contextlib.contextmanager
+def unchanged_by_errors(builder):
+    """Takes back what was added to a builder where an error ends the block."""
+    lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
+    ends, pairs = list(builder.articulation_end), PairSet(builder.shape_collision_filter_pairs)
+    tendons = list(builder.tendons)
+    try:
+        yield
+    except BaseException:
+        for name, length in lengths.items():
+            del getattr(builder, name)[length:]
+        builder.articulation_end = ends
+        builder.tendons = tendons
+        builder.shape_collision_filter_pairs = pairs
+        builder._forget_neighbours()
+        raise
+
+
+def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:
+    """What a report of an import has to say, in one sentence; "" for nothing."""
+    parts = []
+    for statement, names in remarks.items():
+        names = list(dict.fromkeys(names))
+        shown = ", ".join(names[:SHOWN_NAMES]) + (
+            f", and {len(names) - SHOWN_NAMES} more" if names[SHOWN_NAMES:] else ""
+        )
+        parts.append(f"{statement} ({len(names)}): {shown}")
+    if not_understood:
+        counts = ", ".join(f"{count} {tag}" for tag, count in sorted(not_understood.items()))
+        parts.append(f"not understood and left out: {counts}")
+    return "; ".join(parts)

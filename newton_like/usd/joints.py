@@ -16,8 +16,8 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
-from newton_like.importers.usd_joints import ANGULAR, LINEAR
-from newton_like.importers.usd_own import COORD_ARRAYS, DOF_ARRAYS
+from newton_like.importers.usd.joints import ANGULAR, LINEAR
+from newton_like.importers.usd.own import COORD_ARRAYS, DOF_ARRAYS
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 from newton_like.usd.author import Author
 from newton_like.usd.host import FREE_DOF, Host

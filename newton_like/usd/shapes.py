@@ -7,7 +7,7 @@ from pxr import Sdf
 
 from newton_like.geometry.mesh import Mesh
 from newton_like.geometry.transforms import transform_inverse, transform_multiply
-from newton_like.importers.usd_own import USED_SIZES
+from newton_like.importers.usd.own import USED_SIZES
 from newton_like.types import GeoType, ShapeFlags
 from newton_like.usd.author import Author, Names
 from newton_like.usd.host import Host

@@ -13,7 +13,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom
 from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
 from newton_like.importers.usd import add_usd
-from newton_like.importers.usd_units import placement
+from newton_like.importers.usd.units import placement
 from newton_like.kinematics import eval_fk
 from newton_like.model.builder import ModelBuilder
 from newton_like.solvers.featherstone import SolverFeatherstone

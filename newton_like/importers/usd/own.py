@@ -18,8 +18,8 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
-from newton_like.importers.usd_joints import ANGULAR, LINEAR
-from newton_like.importers.usd_units import Reader
+from newton_like.importers.usd.joints import ANGULAR, LINEAR
+from newton_like.importers.usd.units import Reader
 from newton_like.types import GeoType, JointTargetMode, JointType, ShapeFlags
 
 DOF_ARRAYS = {

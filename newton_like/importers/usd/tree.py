@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from newton_like.importers.usd_joints import Axis, Joint
-from newton_like.importers.usd_parse import Scene
-from newton_like.importers.usd_pose import (
+from newton_like.importers.usd.joints import Axis, Joint
+from newton_like.importers.usd.parse import Scene
+from newton_like.importers.usd.pose import (
     quat_inverse,
     quat_multiply,
     quat_rotate,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from newton_like.importers.usd_pose import transform
-from newton_like.importers.usd_units import DofUnits, Reader, Units
+from newton_like.importers.usd.pose import transform
+from newton_like.importers.usd.units import DofUnits, Reader, Units
 from newton_like.types import MAXVAL, JointTargetMode
 
 KINDS = {

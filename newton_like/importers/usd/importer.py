@@ -15,10 +15,10 @@ from pxr import Sdf, Tf, Usd, UsdGeom
 
 from newton_like.coercion import as_flag, as_list, as_number
 from newton_like.geometry.transforms import as_transform, quat_between, transform
-from newton_like.importers.shared import SHOWN_NAMES, check_ordering, checked_hull_vertices, checked_parent
-from newton_like.importers.usd_build import Options
-from newton_like.importers.usd_parse import StageParser, Tendon
-from newton_like.importers.usd_scopes import add_parts
+from newton_like.importers.shared import check_ordering, checked_hull_vertices, checked_parent, told
+from newton_like.importers.usd.build import Options
+from newton_like.importers.usd.parse import StageParser, Tendon
+from newton_like.importers.usd.scopes import add_parts
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import Axis
 
@@ -279,15 +279,6 @@ def _patterns(value) -> list[str]:
 
 
 def _warn(report: UsdImport) -> None:
-    parts = []
-    for statement, names in report.remarks.items():
-        shown = ", ".join(names[:SHOWN_NAMES]) + (
-            f", and {len(names) - SHOWN_NAMES} more" if names[SHOWN_NAMES:] else ""
-        )
-        parts.append(f"{statement} ({len(names)}): {shown}")
-    if report.not_understood:
-        counts = ", ".join(f"{count} {name}" for name, count in sorted(report.not_understood.items()))
-        parts.append(f"not understood and left out: {counts}")
-    if parts:
+    if text := told(report.remarks, report.not_understood):
         # The frames between this one and the user's line are add_usd and builder.add_usd.
-        warnings.warn(UsdWarning(f"{report.source}: " + "; ".join(parts)), stacklevel=4)
+        warnings.warn(UsdWarning(f"{report.source}: {text}"), stacklevel=4)

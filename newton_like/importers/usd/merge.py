@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from newton_like.importers.usd_joints import Axis, Joint
-from newton_like.importers.usd_parse import Body, Mass, Scene
-from newton_like.importers.usd_pose import (
+from newton_like.importers.usd.joints import Axis, Joint
+from newton_like.importers.usd.parse import Body, Mass, Scene
+from newton_like.importers.usd.pose import (
     quat_from_matrix,
     quat_inverse,
     quat_multiply,

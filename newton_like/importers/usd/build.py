@@ -10,11 +10,11 @@ import numpy as np
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, as_transform
 from newton_like.importers.shared import articulation_of
-from newton_like.importers.usd_mass import body_mass
-from newton_like.importers.usd_merge import merge_joints
-from newton_like.importers.usd_own import joint_rank
-from newton_like.importers.usd_parse import Scene, Shape
-from newton_like.importers.usd_pose import (
+from newton_like.importers.usd.mass import body_mass
+from newton_like.importers.usd.merge import merge_joints
+from newton_like.importers.usd.own import joint_rank
+from newton_like.importers.usd.parse import Scene, Shape
+from newton_like.importers.usd.pose import (
     moved_mass,
     quat_inverse,
     quat_rotate,
@@ -23,7 +23,7 @@ from newton_like.importers.usd_pose import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.usd_tree import Edge, Tree, build_trees, coordinates, speeds
+from newton_like.importers.usd.tree import Edge, Tree, build_trees, coordinates, speeds
 from newton_like.types import GeoType, JointType, ShapeFlags
 
 

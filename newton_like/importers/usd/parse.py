@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from pxr import Usd, UsdGeom, UsdPhysics, UsdShade
 
-from newton_like.importers.usd_joints import KINDS, Joint, JointReader
-from newton_like.importers.usd_names import Leftovers
-from newton_like.importers.usd_pose import quat_rotate, transform, transform_inverse, transform_multiply
-from newton_like.importers.usd_shapes import GPRIMS, Piece, ShapeReader
-from newton_like.importers.usd_units import SENTINEL, Placement, Reader, Units, placement, quaternion
+from newton_like.importers.usd.joints import KINDS, Joint, JointReader
+from newton_like.importers.usd.names import Leftovers
+from newton_like.importers.usd.pose import quat_rotate, transform, transform_inverse, transform_multiply
+from newton_like.importers.usd.shapes import GPRIMS, Piece, ShapeReader
+from newton_like.importers.usd.units import SENTINEL, Placement, Reader, Units, placement, quaternion
 from newton_like.importers.xml_source import ImportFileError
 
 EARTH_GRAVITY = 9.81
@@ -121,7 +121,7 @@ class Scene:
         tendons: as the file has them.
         remarks: statements and the paths they hold for.
         leftovers: counts of what nobody reads.
-        order: places in the model that the stage was written from, see ``usd_own``.
+        order: places in the model that the stage was written from, see ``own``.
         reader: of attributes.
     """
 

@@ -393,12 +393,12 @@ def test_elements_that_are_not_understood_are_counted():
         link("a", INERTIAL + "<contact><mu/></contact>"),
         link("b"),
         joint("j", "fixed", "a", "b", '<safety_controller k_velocity="1"/><calibration rising="0"/>'),
-        "<transmission><joint/></transmission><gazebo/><gazebo/>",
+        "<sensor><joint/></sensor><gazebo/><gazebo/>",
     )
-    with pytest.warns(UrdfWarning, match="not understood and left out: 1 link/contact, 2 robot/gazebo, 1 robot/trans"):
+    with pytest.warns(UrdfWarning, match="not understood and left out: 1 link/contact, 2 robot/gazebo, 1 robot/sensor"):
         report = load(text)[1]
-    assert report.not_understood == {"robot/gazebo": 2, "robot/transmission": 1, "link/contact": 1}
-    assert report.unused == {"joint/safety_controller": 1, "joint/calibration": 1}
+    assert report.not_understood == {"robot/gazebo": 2, "robot/sensor": 1, "link/contact": 1}
+    assert report.unused == {"joint/calibration": 1}
 
 
 def test_misspelt_attributes_stray_text_and_left_out_numbers_are_named():

@@ -202,9 +202,12 @@ class RobotBuilder:
             settings["effort_limit"] = _limit(joint.effort)
         if joint.velocity is not None:
             settings["velocity_limit"] = _limit(unit * joint.velocity)
-        for name in ("damping", "friction"):
+        for name in ("damping", "friction", "limit_ke", "limit_kd"):
             if getattr(joint, name) is not None:
                 settings[name] = getattr(joint, name)
+        if joint.armature is not None:
+            # A slider's is a mass: the reduction turns metres of the file into radians.
+            settings["armature"] = joint.armature * (1.0 if sliding else self.options.scale**2)
         if default.actuator_mode is None:
             settings["actuator_mode"] = JointTargetMode.POSITION
         if default.target_q is None and start != 0.0:

@@ -18,6 +18,7 @@ from newton_like.importers.shared import (
     unchanged_by_errors,
 )
 from newton_like.importers.urdf.build import Options, RobotBuilder
+from newton_like.importers.urdf.motors import SafetyController, Transmission, reflect_rotors, use_soft_limits
 from newton_like.importers.urdf.parse import parse_robot
 from newton_like.importers.xml_source import read_xml
 from newton_like.types import Axis
@@ -42,7 +43,9 @@ class UrdfImport:
         remarks: statements about the file with the names they hold for.
         not_understood: number of things that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
-        unused: number of elements that mean nothing to a simulation (``safety_controller``), by ``parent/tag``.
+        unused: number of elements that mean nothing to a simulation (``calibration``), by ``parent/tag``.
+        transmissions: how actuators move joints; see :class:`Transmission`.
+        safety: soft limits and gains of the joints' safety controllers, by joint name; see :class:`SafetyController`.
     """
 
     name: str
@@ -55,6 +58,8 @@ class UrdfImport:
     remarks: dict[str, list[str]]
     not_understood: dict[str, int]
     unused: dict[str, int]
+    transmissions: list[Transmission]
+    safety: dict[str, SafetyController]
 
 
 def add_urdf(
@@ -73,6 +78,8 @@ def add_urdf(
     enable_self_collisions: bool = False,
     ignore_inertial_definitions: bool = False,
     massless_link_density: float = 0.0,
+    soft_limits: bool = False,
+    rotor_inertia: float | dict[str, float] | None = None,
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
     package_dirs=(),
@@ -93,11 +100,14 @@ def add_urdf(
     * An inertia that no body can have is replaced by the nearest possible one.
     * A link without ``<inertial>`` has no mass, see ``massless_link_density``.
     * Chains of mimic joints follow the joint at their end.
+    * Limits are those of joints, whatever the reduction of a ``<transmission>``; what a reduction acts on is the inertia
+      of the motor's rotor, which URDF has no place for: see ``rotor_inertia``.
+    * Soft limits of a ``<safety_controller>`` are for the controller on the robot: see ``soft_limits``.
     * ``<dynamics>`` of a planar joint holds for all its axes, its position and other limits for the linear ones.
 
     Whatever the file leaves open and whatever is left out of it ends up in the returned report and in one
-    :class:`UrdfWarning`. Not read are ``transmission``, ``gazebo``, ``sensor``, textures, colours inside mesh files and
-    whatever else is not named here; ``safety_controller`` is for real motors.
+    :class:`UrdfWarning`. Not read are ``gazebo``, ``sensor``, textures, colours inside mesh files and whatever else is
+    not named here.
 
     Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`), and are looked for as
     :func:`newton_like.importers.xml_source.find_file` says. They become MESH shapes, which collide as convex hulls.
@@ -124,6 +134,12 @@ def add_urdf(
         ignore_inertial_definitions: compute mass and inertia from the collisions with the density of
             ``builder.default_shape_cfg``.
         massless_link_density: density [kg/m^3] that gives links without ``<inertial>`` the mass of their collisions.
+        soft_limits: narrow the position limits to the soft limits of safety controllers. ``limit_ke`` and ``limit_kd`` of
+            these joints become ``k_position * k_velocity`` and ``k_velocity``, the spring and damper that such a
+            controller acts as beyond them (``SolverFeatherstone`` has hard limits, whatever these are).
+        rotor_inertia: moment of inertia of the motors' rotors about their own axes [kg m^2], one number or by name of
+            the actuator or joint in a ``<transmission>``. With the reduction n, n^2 times it is the joint's armature.
+            ``None``: as the file says (``drake:rotor_inertia``), else the armature of ``builder.default_joint_cfg``.
         joint_ordering: order of bodies and joints: ``"dfs"`` depth first, ``"bfs"`` breadth first, ``None`` as in the
             file. Joints at the same link keep the order of the file.
         collapse_fixed_joints: merge links that fixed joints weld together into one body. The base joint stays.
@@ -137,6 +153,7 @@ def add_urdf(
         FileNotFoundError: there is no such file.
         ImportFileError: the file is wrong, or the mesh of a collision is missing; a ``ValueError`` whose message names
             file, line, element and cure.
+        KeyError: ``rotor_inertia`` holds a name that no transmission does.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
     scale = as_number(scale, "scale")
@@ -166,7 +183,11 @@ def add_urdf(
         package_dirs=folders(package_dirs),
         hull_vertices=hull_vertices,
     )
+    narrow = as_flag(soft_limits, "soft_limits")
     robot = parse_robot(read_xml(source, options.package_dirs))
+    if narrow:
+        use_soft_limits(robot)
+    reflect_rotors(robot, rotor_inertia)
     made = RobotBuilder(builder, robot, options)
     with unchanged_by_errors(builder):
         made.build()
@@ -181,6 +202,8 @@ def add_urdf(
         remarks=robot.remarks,
         not_understood=dict(robot.not_understood),
         unused=dict(robot.unused),
+        transmissions=robot.transmissions,
+        safety=robot.safety,
     )
     _warn(report, robot.source.name)
     return report

@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from newton_like.geometry.transforms import IDENTITY, quat_from_rpy, quat_to_matrix, transform
+from newton_like.importers.urdf.motors import SafetyController, Transmission, read_safety, read_transmission
 from newton_like.importers.xml_source import XmlElement, XmlSource
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 GEOMETRIES = ("box", "sphere", "cylinder", "capsule", "mesh")
 
 _KNOWN = {
-    "robot": {"link", "joint", "material"},
+    "robot": {"link", "joint", "material", "transmission"},
     "link": {"inertial", "visual", "collision"},
     "inertial": {"origin", "mass", "inertia"},
     "visual": {"origin", "geometry", "material"},
     "collision": {"origin", "geometry", "material"},
-    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller"},
     "material": {"color"},
 }
 """Elements that are understood, by the element they stand in. ``UrdfRobot.not_understood`` counts all others."""
@@ -49,6 +50,7 @@ _ATTRIBUTES = {
     "limit": {"lower", "upper", "effort", "velocity"},
     "dynamics": {"damping", "friction"},
     "mimic": {"joint", "multiplier", "offset"},
+    "safety_controller": {"soft_lower_limit", "soft_upper_limit", "k_position", "k_velocity"},
 }
 """Attributes that are understood, by element; an attribute of another name is counted like an element."""
 
@@ -105,6 +107,8 @@ class Joint:
         effort, velocity: limits [N m or N, rad/s or m/s], ``None`` where the file has none or zero.
         damping, friction: ``None`` where the file has none.
         mimic: ``(joint, multiplier, offset)`` or ``None``.
+        armature: reflected inertia of rotors [kg m^2 or kg], ``None`` where none is known.
+        limit_ke, limit_kd: spring and damper beyond the limits, ``None`` where none is asked for.
     """
 
     name: str
@@ -121,6 +125,9 @@ class Joint:
     damping: float | None = None
     friction: float | None = None
     mimic: tuple[str, float, float] | None = None
+    armature: float | None = None
+    limit_ke: float | None = None
+    limit_kd: float | None = None
 
 
 @dataclass
@@ -137,6 +144,8 @@ class UrdfRobot:
         not_understood: number of things that were not read: elements by ``parent/tag``, attributes by ``tag@name``,
             text inside of elements by ``tag/text``.
         unused: number of elements that are understood, but mean nothing to a simulation, by ``parent/tag``.
+        transmissions: in file order.
+        safety: safety controllers by name of their joint.
     """
 
     name: str
@@ -147,6 +156,8 @@ class UrdfRobot:
     remarks: dict[str, list[str]] = field(default_factory=dict)
     not_understood: Counter = field(default_factory=Counter)
     unused: Counter = field(default_factory=Counter)
+    transmissions: list[Transmission] = field(default_factory=list)
+    safety: dict[str, SafetyController] = field(default_factory=dict)
 
     def remark(self, statement: str, name: str) -> None:
         """Notes that ``statement`` holds for ``name``."""
@@ -162,7 +173,7 @@ class UrdfRobot:
         return below
 
 
-_UNUSED = {("joint", "safety_controller"), ("joint", "calibration")}
+_UNUSED = {("joint", "calibration")}
 
 
 def parse_robot(source: XmlSource) -> UrdfRobot:
@@ -189,6 +200,10 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
             first = robot.joints[joint.name].element.line
             raise element.error(f"there is a joint of that name in line {first} already; rename one")
         robot.joints[joint.name] = joint
+        safety = element.first("safety_controller")
+        if safety is not None:
+            robot.safety[joint.name] = read_safety(safety)
+    _read_transmissions(robot)
     _check_tree(robot)
     _resolve_mimics(robot)
     return robot
@@ -208,6 +223,8 @@ def _take_stock(root: XmlElement, robot: UrdfRobot) -> None:
             robot.not_understood[f"{element.tag}/text"] += 1
         known = _KNOWN.get(element.tag)
         for child in element.children:
+            if (element.tag, child.tag) == ("robot", "transmission"):
+                continue  # whoever reads it takes stock of it
             if known is None or child.tag in known or child.tag.startswith("xacro:"):
                 # What stands inside <geometry> is checked where it is read.
                 stack.append(child)
@@ -400,6 +417,17 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
         joint.lower, joint.upper = lower, upper
         if len(given) == 1:
             robot.remark("joints have a <limit> with one of lower and upper; the other is 0, as URDF says", joint.name)
+
+
+def _read_transmissions(robot: UrdfRobot) -> None:
+    def count(name: str) -> None:
+        robot.not_understood[name] += 1
+
+    for element in robot.source.root.all("transmission"):
+        transmission = read_transmission(element, count)
+        robot.transmissions.append(transmission)
+        if any(end.name not in robot.joints for end in transmission.joints):
+            robot.remark("transmissions name joints that are not there, and move nothing", transmission.name)
 
 
 def _check_tree(robot: UrdfRobot) -> None:

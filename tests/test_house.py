@@ -17,7 +17,7 @@ FLOORS = {
     2: "importers exporters usd.author usd.host usd.joints usd.shapes usd.filters usd.export",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",
     4: "solvers specialise kernels.solvers",
-    5: "articulation multirotor robot ik selection sensors actuators interop usd",
+    5: "articulation multirotor robot ik selection sensors actuators interop usd kernels.selection",
     6: "viewer envs cli __main__",
 }
 

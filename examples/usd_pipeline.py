@@ -125,7 +125,7 @@ def imported(run: Run, file: Path) -> float:
     with warnings.catch_warnings():
         # Remarks about the source were made when it was opened.
         warnings.simplefilter("ignore", UsdWarning)
-        report = builder.add_usd(file, time=run.codes[-1])
+        report = builder.add_usd(file, time=run.codes[-1], package_dirs=[run.source.parent])
     here = [report.bodies[path] for path in run.simulation.report.bodies]
     there = list(run.simulation.report.bodies.values())
     places = np.array([builder.body_q[body][:3] for body in here])

@@ -178,8 +178,9 @@ def test_references_payloads_instances_and_variants(tmp_path, arc):
     assert ignored.body_count == 2
 
 
-def test_missing_references_are_remarked():
-    source = text('def Xform "a" (references = @nowhere.usda@) {}')
+def test_missing_references_are_remarked(tmp_path):
+    source = tmp_path / "scene.usda"
+    source.write_text(text('def Xform "a" (references = @./nowhere.usda@) {}'))
     with pytest.warns(UsdWarning, match="cannot be resolved"):
         load(source)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
 
 import numpy as np
 import warp as wp
@@ -12,7 +11,9 @@ from pxr import Gf, Sdf, Usd, UsdGeom
 
 from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
+from newton_like.importers.shared import folders
 from newton_like.importers.usd import add_usd
+from newton_like.importers.usd.files import open_stage
 from newton_like.importers.usd.units import placement
 from newton_like.kinematics import eval_fk
 from newton_like.model.builder import ModelBuilder
@@ -86,7 +87,7 @@ class Simulation:
             TypeError, ValueError: an argument is wrong, the layer is none of the stage's, or the stage is wrong.
             FileNotFoundError: there is no such file.
         """
-        self.stage = _open(source)
+        self.stage, _ = open_stage(source, folders(options.get("package_dirs")), text=False)
         self.layer = self._choose_layer(layer)
         self._time_codes = self.stage.GetTimeCodesPerSecond()
         fps = self._time_codes if fps is None else as_number(fps, "fps")
@@ -348,16 +349,6 @@ def _stretch(world: Gf.Matrix4d) -> np.ndarray:
     """What is left of a prim's matrix when the pose that the importer takes from it is taken away."""
     pose = placement(world, 1.0).pose
     return np.array(world) @ transform_to_matrix(transform_inverse(pose)).T
-
-
-def _open(source) -> Usd.Stage:
-    if isinstance(source, Usd.Stage):
-        return source
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"source must be a Usd.Stage or a path, not {source!r}")
-    if not Path(source).is_file():
-        raise FileNotFoundError(f"USD file '{source}' does not exist")
-    return Usd.Stage.Open(str(source))
 
 
 def _relative(path: str, target: str) -> str:

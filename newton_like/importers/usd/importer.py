@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from pxr import Sdf, Tf, Usd, UsdGeom
+from pxr import Sdf, Usd, UsdGeom
 
 from newton_like.coercion import as_flag, as_list, as_number
 from newton_like.geometry.transforms import as_transform, quat_between, transform
-from newton_like.importers.shared import check_ordering, checked_hull_vertices, checked_parent, told
+from newton_like.importers.shared import check_ordering, checked_hull_vertices, checked_parent, folders, told
 from newton_like.importers.usd.build import Options
+from newton_like.importers.usd.files import open_stage, usd_errors
 from newton_like.importers.usd.parse import StageParser, Tendon
 from newton_like.importers.usd.scopes import add_parts
 from newton_like.importers.xml_source import ImportFileError
@@ -72,6 +70,7 @@ def add_usd(
     floating: bool | None = None,
     base_joint: dict | None = None,
     parent_body: int = -1,
+    package_dirs=(),
     root_path: str = "/",
     ignore_paths=(),
     time: float | None = None,
@@ -115,12 +114,16 @@ def add_usd(
 
     Args:
         builder: a :class:`newton_like.model.builder.ModelBuilder`. An error leaves it as it was.
-        source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file.
+        source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file. Layers that a file names are read from its
+            folder and below, and from ``package_dirs``; others, and URLs, are refused before they are opened. A stage
+            that you opened yourself is taken as it is.
         xform: pose of the stage in the world, or in ``parent_body``, after the up axis was turned.
         floating: true frees root bodies, also those that a fixed joint holds in the world; false fixes those that
             nothing holds; ``None`` keeps what the stage says.
         base_joint: another joint for root bodies: a dictionary of arguments of ``builder.add_joint``.
         parent_body: body that carries the stage; -1 is the world. The joints go into the articulation of that body.
+        package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up there
+            as well.
         root_path: path of the prim below which everything is added.
         ignore_paths: regular expressions; prims with such a path are left out with all below them.
         time: time code at which attributes are read; ``None`` for their default values.
@@ -142,7 +145,8 @@ def add_usd(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ImportFileError: the stage is wrong; a ``ValueError`` whose message names file, prim and cure.
+        ImportFileError: the stage is wrong, or names files outside of the allowed folders; a ``ValueError`` whose message
+            names file, prim and cure.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
     parent_body = checked_parent(builder, parent_body, floating, base_joint)
@@ -157,7 +161,7 @@ def add_usd(
         "collapse_fixed_joints": collapse_fixed_joints,
     }
     flags = {name: as_flag(value, name) for name, value in flags.items()}
-    stage, name = _open(source)
+    stage, name = open_stage(source, folders(package_dirs))
     visuals_collide = flags["parse_visuals_as_colliders"]
     moment = Usd.TimeCode.Default() if time is None else Usd.TimeCode(as_number(time, "time"))
     root, ignored = _path(root_path), _patterns(ignore_paths)
@@ -168,7 +172,7 @@ def add_usd(
             stage, name, moment, path, ignored, hull_vertices, visuals, visuals_collide, left_out
         ).parse()
 
-    with _usd_errors(name):
+    with usd_errors(name):
         up_axis = str(UsdGeom.GetStageUpAxis(stage))
     if up_axis not in ("X", "Y", "Z"):
         raise ImportFileError(f"{name}: upAxis is {up_axis!r}; make it 'Y' or 'Z'")
@@ -189,7 +193,7 @@ def add_usd(
         own_inertia=not flags["ignore_inertial_definitions"],
         gravity=flags["scene_gravity"],
     )
-    with _usd_errors(name):
+    with usd_errors(name):
         parts = add_parts(builder, stage, root, parse, options)
         unresolved = stage.GetCompositionErrors()
     scene = parts[0].scene
@@ -211,40 +215,6 @@ def add_usd(
     )
     _warn(report)
     return report
-
-
-def _open(source):
-    """The stage, and what messages call it.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ImportFileError: it is no USD.
-        TypeError: ``source`` is neither stage nor path nor text.
-    """
-    if isinstance(source, Usd.Stage):
-        return source, source.GetRootLayer().GetDisplayName() or "stage"
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError(f"a USD source must be a Usd.Stage, a path or the text of a .usda file, not {source!r}")
-    with _usd_errors(repr(str(source)[:80])):
-        if isinstance(source, str) and source.lstrip().startswith("#usda"):
-            layer = Sdf.Layer.CreateAnonymous(".usda")
-            if not layer.ImportFromString(source.lstrip()):
-                raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
-            return Usd.Stage.Open(layer), "<text>"
-        path = Path(source)
-        if not path.is_file():
-            raise FileNotFoundError(f"USD file '{path}' does not exist")
-        return Usd.Stage.Open(str(path)), path.name
-
-
-@contextlib.contextmanager
-def _usd_errors(name: str):
-    """Turns errors of the USD library into ours."""
-    try:
-        yield
-    except Tf.ErrorException as error:
-        text = " ".join(str(error).split())
-        raise ImportFileError(f"{name} cannot be read as USD: {text[-300:]}") from error
 
 
 def _joined(tables) -> dict[str, list[str]]:

@@ -1,0 +1,190 @@
+"""USD stages opened safely: no layer outside of the allowed folders is read, whatever a file names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+from pxr import Ar, Sdf, Tf, Usd
+
+from newton_like.importers.xml_source import ImportFileError
+
+MAX_LAYERS = 10_000
+"""Files that a stage may consist of. Scenes have dozens; more are a mistake or an attack."""
+
+_SCHEME = re.compile(r"[A-Za-z][\w+.-]+:")
+"""What URLs and names of layers in memory start with; a drive of Windows has one letter."""
+
+
+@contextlib.contextmanager
+def usd_errors(name: str):
+    """Turns errors of the USD library into ours."""
+    try:
+        yield
+    except Tf.ErrorException as error:
+        text = " ".join(str(error).split())
+        raise ImportFileError(f"{name} cannot be read as USD: {text[-300:]}") from error
+
+
+def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True) -> tuple[Usd.Stage, str]:
+    """The stage that a source is or names, and what messages call it.
+
+    Sublayers, references, payloads and value clips are read from the folder of the stage and below, and from
+    ``package_dirs``; what lies elsewhere is refused before it is opened, in variants that are not chosen too. Paths are
+    compared as they are written, so that a link inside of a folder may lead out of it. A stage that is open already has
+    read its files, and is taken as it is.
+
+    Args:
+        source: a ``Usd.Stage``, a path or the text of a ``.usda`` file.
+        package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up
+            there too.
+        text: whether texts are taken.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportFileError: it is no USD, or names a file that may not be read.
+        TypeError: ``source`` is none of these.
+    """
+    if isinstance(source, Usd.Stage):
+        return source, source.GetRootLayer().GetDisplayName() or "stage"
+    if not isinstance(source, str | os.PathLike):
+        kinds = "a Usd.Stage, a path or the text of a .usda file" if text else "a Usd.Stage or a path"
+        raise TypeError(f"a USD source must be {kinds}, not {source!r}")
+    with usd_errors(repr(str(source)[:80])):
+        allowed = list(package_dirs)
+        if text and isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("#usda"):
+            name, layer = "<text>", Sdf.Layer.CreateAnonymous(".usda")
+            if not layer.ImportFromString(source.lstrip("\ufeff \t\r\n")):
+                raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
+        else:
+            # os.path.isfile() is false for names the system cannot have, where Path.is_file() raises.
+            if not os.path.isfile(source):
+                raise FileNotFoundError(f"USD file {os.fspath(source)[:200]!r} does not exist; correct the path")
+            name, layer = Path(source).name, Sdf.Layer.FindOrOpen(os.fspath(source))
+            if layer is None:
+                raise ImportFileError(f"{name} cannot be read as USD; it must be a .usda, .usdc, .usd or .usdz file")
+            allowed.insert(0, Path(source).parent)
+        guard = _Guard(name, allowed)
+        context = Ar.DefaultResolverContext([os.path.abspath(folder) for folder in package_dirs])
+        with Ar.ResolverContextBinder(context):
+            layers = guard.walk(layer)
+        stage = Usd.Stage.Open(layer, context)
+        with Ar.ResolverContextBinder(context):
+            guard.check(stage)
+    del layers  # held until here, so that the stage does not read them again
+    return stage, name
+
+
+class _Guard:
+    """Knows the folders that may be read.
+
+    Args:
+        name: what messages call the stage.
+        allowed: folders.
+    """
+
+    def __init__(self, name: str, allowed):
+        self._name = name
+        self._allowed = tuple(Path(os.path.abspath(folder)) for folder in allowed)
+
+    def walk(self, root: Sdf.Layer) -> list[Sdf.Layer]:
+        """All layers that a layer names, it itself, and those that they name; each is checked before it is opened."""
+        layers = [root]
+        variables = [dict(root.expressionVariables)]
+        seen = {root.identifier}
+        for layer, known in zip(layers, variables, strict=False):  # both grow
+            for clips in _clips(layer):
+                self._check_clips(layer, clips)
+            sublayers = set(layer.subLayerPaths)
+            for name in layer.GetCompositionAssetDependencies():
+                identifier = self._checked(layer, _evaluated(name, known))
+                if identifier is None or identifier in seen:
+                    continue
+                seen.add(identifier)
+                if len(seen) > MAX_LAYERS:
+                    raise ImportFileError(f"{self._name} consists of more than {MAX_LAYERS} files; join some")
+                with contextlib.suppress(Tf.ErrorException):  # what is broken is reported when the stage is composed
+                    found = Sdf.Layer.FindOrOpen(identifier)
+                    if found is not None:
+                        layers.append(found)
+                        # A stronger layer stack's variables override those of what it refers to.
+                        variables.append(known if name in sublayers else {**found.expressionVariables, **known})
+        return layers
+
+    def check(self, stage: Usd.Stage) -> None:
+        """Refuses a stage that was composed of layers that :meth:`walk` did not foresee."""
+        for layer in stage.GetUsedLayers():
+            if not layer.anonymous:
+                self._check(_outer(layer.realPath or layer.identifier), layer.identifier, "a layer of the stage")
+
+    def _check_clips(self, layer: Sdf.Layer, clips) -> None:
+        """Value clips: files that hold time samples."""
+        for clip in clips.values():
+            if not isinstance(clip, dict):
+                continue
+            named = [clip.get("manifestAssetPath"), clip.get("templateAssetPath"), *(clip.get("assetPaths") or ())]
+            for name in named:
+                if name := name.path if isinstance(name, Sdf.AssetPath) else name:
+                    self._checked(layer, name)
+
+    def _checked(self, layer: Sdf.Layer, name: str) -> str | None:
+        """What a layer names, as USD opens it; ``None`` where it names nothing."""
+        path, arguments = Sdf.Layer.SplitIdentifier(name)
+        if not path:
+            return None
+        if _SCHEME.match(path):
+            raise ImportFileError(
+                f"{self._name}: {layer.GetDisplayName()} names {name[:200]!r}, and only local files are read; download "
+                "it, and name it by its path"
+            )
+        anchored = Sdf.ComputeAssetPathRelativeToLayer(layer, path)
+        found = str(Ar.GetResolver().Resolve(anchored)) or anchored
+        self._check(_outer(found), name, layer.GetDisplayName())
+        return Sdf.Layer.CreateIdentifier(anchored, arguments)
+
+    def _check(self, path: str, name: str, where: str) -> None:
+        path = Path(os.path.abspath(path))
+        if not any(path.is_relative_to(folder) for folder in self._allowed):
+            folders = ", ".join(map(str, self._allowed)) or "none, as the stage is a text without a file"
+            raise ImportFileError(
+                f"{self._name}: {where} names {name[:200]!r}, which is outside of the folders that may be read "
+                f"({folders}); move it there, or name its folder in package_dirs"
+            )
+
+
+def _outer(path: str) -> str:
+    """The file on disk: the archive, where a path leads into one."""
+    return Ar.SplitPackageRelativePathOuter(path)[0] if Ar.IsPackageRelativePath(path) else path
+
+
+def _evaluated(name: str, variables: dict) -> str:
+    """An asset path with its variables put in; as it is where it has none, "" where they are not known."""
+    if not Sdf.VariableExpression.IsExpression(name):
+        return name
+    value = Sdf.VariableExpression(name).Evaluate(variables).value
+    return value if isinstance(value, str) else ""
+
+
+def _clips(layer: Sdf.Layer) -> list:
+    """Everything that prims of a layer say about value clips; what USD lists of a layer does not name their files."""
+    if layer.anonymous or layer.dirty:
+        if "clips" not in layer.ExportToString():
+            return []
+    else:
+        with contextlib.suppress(OSError), open(layer.realPath, "rb") as file:
+            content = file.read()
+            # In binary files words may be cut into pieces.
+            if content.lstrip().startswith(b"#usda") and b"clips" not in content:
+                return []
+    found = []
+
+    def look(path: Sdf.Path) -> None:
+        if path.IsPrimPath() or path.IsPrimVariantSelectionPath():
+            prim = layer.GetPrimAtPath(path)
+            if prim and prim.HasInfo("clips"):
+                found.append(prim.GetInfo("clips"))
+
+    layer.Traverse(Sdf.Path.absoluteRootPath, look)
+    return found

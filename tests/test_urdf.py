@@ -345,8 +345,8 @@ def test_meshes_are_found_by_every_other_way(tmp_path, monkeypatch):
     for package_dirs in (folder.parent, [str(folder)], (Path("nowhere"), folder.parent)):
         assert load(text, package_dirs=package_dirs)[0].shape_count == 1
     assert load(robot(mesh_link("meshes/box.stl")), package_dirs=[folder])[0].shape_count == 1
-    assert load(robot(mesh_link((folder / "meshes" / "box.stl").as_uri())))[0].shape_count == 1
-    assert load(robot(mesh_link(folder / "meshes" / "box.stl")))[0].shape_count == 1
+    for path in (folder / "meshes" / "box.stl", (folder / "meshes" / "box.stl").as_uri()):
+        assert load(robot(mesh_link(path)), package_dirs=folder.parent)[0].shape_count == 1
     with pytest.raises(ValueError, match="package_dirs"):
         load(text)
     monkeypatch.setenv("ROS_PACKAGE_PATH", f"/nowhere{os.pathsep}{folder.parent}")

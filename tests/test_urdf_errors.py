@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
 
 from newton_like import assets
+from newton_like.importers.urdf import UrdfWarning
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
@@ -245,6 +247,49 @@ def test_entities_and_document_types_are_refused(tmp_path, text):
     with pytest.raises(ImportFileError, match=r"line 1: document types and entities .* are refused.*remove") as caught:
         ModelBuilder().add_urdf(text.replace("{path}", str(tmp_path / "secret")))
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../../secret.stl", "is outside of the folders that may be read"),
+        ("{place}/secret.stl", "is outside of the folders that may be read"),
+        ("file://{place}/secret.stl", "is outside of the folders that may be read"),
+        ("../meshes/../../secret.stl", "is outside of the folders that may be read"),
+        ("package://bot/../secret.stl", "leads out of its package"),
+        ("package://bot/meshes/..%2f../../secret.stl", "leads out of its package"),
+        ("package://bot/{place}/secret.stl", "leads out of its package"),
+        ("package://../secret.stl", "leads out of its package"),
+    ],
+)
+def test_meshes_outside_of_the_allowed_folders_are_refused(tmp_path, monkeypatch, name, message):
+    """They are there and could be read; and they are read where the caller says so."""
+    for folder in ("bot/urdf", "bot/meshes"):
+        (tmp_path / folder).mkdir(parents=True)
+    trimesh.creation.box(extents=[1, 2, 3]).export(tmp_path / "secret.stl")
+    path = tmp_path / "bot" / "urdf" / "bot.urdf"
+    path.write_text(collision(f'<mesh filename="{name.replace("{place}", str(tmp_path))}"/>'))
+    monkeypatch.chdir(path.parent)
+    for source in (path, "bot.urdf", path.read_text()):
+        with pytest.raises(ImportFileError, match=f"line 3: <mesh>: the collision mesh of link 'a' .*{message}"):
+            ModelBuilder().add_urdf(source)
+    with pytest.warns(UrdfWarning, match="outside of the folders that may be read, and left out"):
+        ModelBuilder().add_urdf(path.read_text().replace("collision", "visual"))
+    if "package:" not in name:
+        builder = ModelBuilder()
+        builder.add_urdf(path, package_dirs=tmp_path)
+        assert builder.shape_count == 1
+
+
+def test_a_package_reaches_up_to_its_package_xml(tmp_path):
+    (tmp_path / "bot" / "robots" / "urdf").mkdir(parents=True)
+    trimesh.creation.box(extents=[1, 2, 3]).export(tmp_path / "bot" / "box.stl")
+    path = tmp_path / "bot" / "robots" / "urdf" / "bot.urdf"
+    path.write_text(collision('<mesh filename="../../box.stl"/>'))
+    with pytest.raises(ImportFileError, match="outside of the folders"):
+        ModelBuilder().add_urdf(path)
+    (tmp_path / "bot" / "package.xml").write_text("<package/>")
+    ModelBuilder().add_urdf(path)
 
 
 def test_undeclared_entities_are_refused():

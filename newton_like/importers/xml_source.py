@@ -248,7 +248,9 @@ def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
     return roots[0]
 
 
-def find_file(uri: str, folder: Path | None, package_dirs: Sequence = ()) -> tuple[Path | None, list[Path]]:
+def find_file(
+    uri: str, folder: Path | None, package_dirs: Sequence = (), within: Sequence[Path] | None = None
+) -> tuple[Path | None, list[Path]]:
     """Finds the file that a robot description names.
 
     * ``package://name/rest`` and ``model://name/rest``: ``rest`` in the folder ``name``, looked for in this order: each
@@ -262,22 +264,25 @@ def find_file(uri: str, folder: Path | None, package_dirs: Sequence = ()) -> tup
         uri: what the file says.
         folder: folder of the file that says it; ``None`` for a text.
         package_dirs: folders of packages.
+        within: folders in which paths must end, see :func:`allowed_folders`; ``None`` for anywhere. What a package URI
+            names is always in its package.
 
     Returns:
         The file, or ``None``; and all places that were looked at.
 
     Raises:
-        ValueError: the URI is of a kind that is not supported, or names another machine.
+        ValueError: the URI is of a kind that is not supported, names another machine, or leads out of its package or of
+            ``within``.
     """
     roots = [Path(root) for root in ([package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs)]
     scheme = uri.split(":", 1)[0].lower() if "://" in uri or uri.lower().startswith("file:") else ""
     if scheme in ("package", "model"):
         package, _, rest = unquote(uri.split("://", 1)[1]).partition("/")
-        above = [] if folder is None else [folder, *folder.parents]
-        environment = [Path(p) for p in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if p]
-        environment += [Path(p, "share") for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
+        if package in (os.curdir, os.pardir) or os.path.isabs(rest) or _climbs(rest):
+            raise ValueError(f"{uri!r} leads out of its package; name the package that the file is in")
+        within, above = None, [] if folder is None else [folder, *folder.parents]
         candidates = []
-        for root in [*roots, *above, *environment]:
+        for root in [*roots, *above, *_package_path()]:
             if root.absolute().name == package:
                 candidates.append(root / rest)
             candidates.append(root / package / rest)
@@ -293,5 +298,40 @@ def find_file(uri: str, folder: Path | None, package_dirs: Sequence = ()) -> tup
         bases = ([Path()] if folder is None else [folder]) + roots
         candidates = [path] if path.is_absolute() else [base / path for base in bases]
     tried = list(dict.fromkeys(candidates))
+    if within is not None:
+        tried = [path for path in tried if any(Path(os.path.abspath(path)).is_relative_to(root) for root in within)]
+        if not tried:
+            raise ValueError(
+                f"{uri!r} is outside of the folders that may be read ({', '.join(map(str, within))}); move it there, or "
+                "name its folder in package_dirs"
+            )
     # os.path.isfile() is false for names the system cannot have, where Path.is_file() raises.
     return next((path for path in tried if os.path.isfile(path)), None), tried
+
+
+def allowed_folders(folder: Path | None, package_dirs: Sequence = ()) -> tuple[Path, ...]:
+    """Folders from which a file may have others read, with all that is below them.
+
+    These are ``package_dirs``, the folders of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and the package of the file:
+    the nearest folder above it with a ``package.xml``, else the one that its own folder is in, so that ``../meshes`` is
+    there. A text without a file has the working directory. Paths are compared as they are written: a link inside of a
+    folder may lead out of it.
+    """
+    if folder is None:
+        own = Path()
+    else:
+        own = next(
+            (place for place in (folder, *folder.parents) if os.path.isfile(place / "package.xml")), folder.parent
+        )
+    return tuple(Path(os.path.abspath(root)) for root in (own, *package_dirs, *_package_path()))
+
+
+def _package_path() -> list[Path]:
+    """Folders of packages that the environment names."""
+    folders = [Path(p) for p in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if p]
+    return folders + [Path(p, "share") for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
+
+
+def _climbs(path: str) -> bool:
+    """Whether a relative path leads above where it starts."""
+    return os.path.normpath(path).split(os.sep)[0] == os.pardir

@@ -21,7 +21,7 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.importers.shared import articulation_of
 from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
-from newton_like.importers.xml_source import find_file
+from newton_like.importers.xml_source import allowed_folders, find_file
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
 
 
@@ -343,12 +343,17 @@ def _load_meshes(robot: UrdfRobot, options: Options) -> dict[int, Mesh]:
                         raise geometry.element.error(
                             f"the collision mesh of link {link.name!r} cannot be used: {error}"
                         ) from error
-                    robot.remark("visual meshes are missing or unreadable and left out", geometry.filename)
+                    robot.remark(
+                        "visual meshes are missing, unreadable or outside of the folders that may be read, and left out",
+                        geometry.filename,
+                    )
     return meshes
 
 
 def _load_mesh(robot: UrdfRobot, filename: str, options: Options) -> Mesh:
-    path, tried = find_file(filename, robot.source.folder, options.package_dirs)
+    folder = robot.source.folder
+    within = allowed_folders(folder, options.package_dirs)
+    path, tried = find_file(filename, folder, options.package_dirs, within)
     if path is None:
         places = ", ".join(str(place) for place in tried[:4]) + (", ..." if len(tried) > 4 else "")
         raise FileNotFoundError(

@@ -110,7 +110,9 @@ def add_urdf(
     not named here.
 
     Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`), and are looked for as
-    :func:`newton_like.importers.xml_source.find_file` says. They become MESH shapes, which collide as convex hulls.
+    :func:`newton_like.importers.xml_source.find_file` says, in the folders of
+    :func:`newton_like.importers.xml_source.allowed_folders` and no others. They become MESH shapes, which collide as convex
+    hulls.
 
     Users of Newton: self collisions are off by default, links without ``<inertial>`` have no mass, hidden visuals are
     not added at all, and the indices are returned.
@@ -143,7 +145,8 @@ def add_urdf(
         joint_ordering: order of bodies and joints: ``"dfs"`` depth first, ``"bfs"`` breadth first, ``None`` as in the
             file. Joints at the same link keep the order of the file.
         collapse_fixed_joints: merge links that fixed joints weld together into one body. The base joint stays.
-        package_dirs: folders in which ``package://`` and relative URIs are looked up first.
+        package_dirs: folders in which ``package://`` and relative URIs are looked up first. Meshes outside of these and of
+            the robot's own package are not read.
         mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
 
     Returns:

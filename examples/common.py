@@ -13,6 +13,14 @@ from pathlib import Path
 import numpy as np
 import warp as wp
 
+from newton_like.cli import terminal
+from newton_like.cli.terminal import natural_int, positive_int, progress
+
+__all__ = [
+    "band", "count_text", "natural_int", "new_figure", "parser", "positive_int", "prepare", "progress", "run", "save_figure", "say",
+    "start_warp", "step_text", "steps_in", "summary", "time_step",
+]  # fmt: skip
+
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -64,22 +72,6 @@ def parser(
     options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for what is written")
     options.add_argument("--quiet", action="store_true", help="no progress bar, only the summary")
     return options
-
-
-def natural_int(text: str, least: int = 0) -> int:
-    """A whole number of at least `least`, for argparse."""
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-    if value < least:
-        raise argparse.ArgumentTypeError(f"{text} must be at least {least}")
-    return value
-
-
-def positive_int(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
-    return natural_int(text, least=1)
 
 
 def time_step(text: str) -> float:
@@ -151,8 +143,7 @@ def start_warp(options: argparse.ArgumentParser, device: str) -> None:
     Raises:
         SystemExit: there is no such device.
     """
-    wp.config.log_level = wp.LOG_ERROR
-    wp.init()
+    terminal.start_warp()
     wp.config.log_level = wp.LOG_WARNING
     try:
         wp.get_device(device)
@@ -168,17 +159,6 @@ def run(main: Callable[[], None]) -> None:
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         raise SystemExit(130) from None
-
-
-def progress(frames: int, quiet: bool, label: str):
-    """``range(frames)`` with a progress bar, where tqdm is installed and it is not asked to be quiet."""
-    if quiet:
-        return range(frames)
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return range(frames)
-    return tqdm(range(frames), desc=label, unit=" frames", leave=False, file=sys.stderr, dynamic_ncols=True)
 
 
 def say(text: str, quiet: bool) -> None:

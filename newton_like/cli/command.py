@@ -7,20 +7,34 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
+import warnings
 from importlib.metadata import version
 from pathlib import Path
+
+from newton_like.cli.terminal import number_in, positive_int, start_warp
+
+EXPECTED = (OSError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError, ImportError, MemoryError)
+"""Errors of files, options and missing packages; any other is a defect of the program and shows where it is."""
+
+EPILOG = """exit codes:
+  0    done
+  1    the file could not be read, converted, drawn or simulated; the reason is one line on stderr
+  2    wrong options
+  130  stopped by Ctrl-C
+
+With --json the answer is one JSON object on stdout, also where something is wrong: {"error": reason, "kind": class}."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command and gives its exit code."""
-    parser = _parser()
-    args = parser.parse_args(argv)
-    import warp as wp
-
-    wp.config.log_level = wp.LOG_ERROR
+    words = sys.argv[1:] if argv is None else argv
+    _Parser.json = "--json" in words
+    args = _parser().parse_args(words)
     try:
+        start_warp()
         args.run(args)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -29,18 +43,33 @@ def main(argv: list[str] | None = None) -> int:
         # whoever reads has seen enough; Python must not write to the pipe again when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (OSError, ValueError, TypeError, KeyError, NotImplementedError, ImportError) as error:
+    except EXPECTED as error:
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        if getattr(args, "json", False):
-            print(json.dumps({"error": text, "kind": type(error).__name__}))
+        text = " ".join(text.split()) or type(error).__name__
+        if args.json:
+            _print_json({"error": text, "kind": type(error).__name__})
         print(f"newton-like: {text}", file=sys.stderr)
         return 1
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the options in JSON too, where that is asked for."""
+
+    json = False
+
+    def error(self, message):
+        if self.json:
+            _print_json({"error": message, "kind": "usage"})
+        super().error(message)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="newton-like", description="Looks into robot and scene files, converts and simulates them."
+    parser = _Parser(
+        prog="newton-like",
+        description="Looks into robot and scene files (URDF, MJCF, USD), converts and simulates them.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"newton-like {version('newton-like')}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -57,16 +86,32 @@ def _parser() -> argparse.ArgumentParser:
 
     convert = commands.add_parser("convert", help="URDF, MJCF or USD to USD")
     _reading(convert)
-    convert.add_argument("output", type=Path, help="the USD file to write: .usd, .usda or .usdc")
+    convert.add_argument(
+        "output", type=Path, help="the USD file to write: .usd, .usda or .usdc; what is there is replaced"
+    )
     convert.set_defaults(run=_convert)
 
-    simulate = commands.add_parser("simulate", help="simulate and write the motion as a USD file")
+    simulate = commands.add_parser(
+        "simulate",
+        help="simulate and write the motion as a USD file",
+        description="Simulates without commands: drives hold the targets that the file gives them, and without gains nothing holds. "
+        "Moving shapes touch planes only; pairs that go through each other are remarked.",
+    )
     _reading(simulate)
-    simulate.add_argument("--frames", type=_positive, default=120, help="frames to simulate (default: 120)")
-    simulate.add_argument("--fps", type=_rate, default=60.0, help="frames a second (default: 60)")
-    simulate.add_argument("--substeps", type=_positive, default=4, help="time steps a frame (default: 4)")
+    simulate.add_argument("--frames", type=positive_int, default=120, help="frames to simulate (default: 120)")
+    rate = number_in(1.0, 10_000.0, "frames a second")
+    simulate.add_argument("--fps", type=rate, default=60.0, help="frames a second (default: 60)")
+    simulate.add_argument("--substeps", type=positive_int, default=4, help="time steps a frame (default: 4)")
     simulate.add_argument("--output", type=Path, metavar="USD", help="the USD file to write; none by default")
-    simulate.add_argument("--ground", action="store_true", help="add a ground plane")
+    simulate.add_argument(
+        "--ground",
+        action="store_true",
+        help="add a ground plane at height 0; what floats (see --floating) and would start in it is lifted onto it",
+    )
+    height = number_in(-1.0e6, 1.0e6, "m")
+    simulate.add_argument(
+        "--lift", type=height, default=0.0, metavar="M", help="lift what floats by so many metres before the start"
+    )
     simulate.add_argument("--device", default="cpu", help="Warp device (default: cpu)")
     simulate.set_defaults(run=_simulate)
     return parser
@@ -77,44 +122,52 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     base = parser.add_mutually_exclusive_group()
     base.add_argument("--floating", dest="floating", action="store_true", default=None, help="the root floats freely")
     base.add_argument("--fixed", dest="floating", action="store_false", help="the root is fixed to the world")
+    parser.add_argument(
+        "--self-collisions",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="let moving parts of the file touch each other (default: as an MJCF or USD file says; a URDF: no)",
+    )
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="no progress bar, no remarks")
-
-
-def _positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} must be at least 1")
-    return value
-
-
-def _rate(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
-    if not 1.0 <= value <= 10_000.0:
-        raise argparse.ArgumentTypeError(f"{text} must be from 1 to 10000 frames a second")
-    return value
 
 
 def _read(args, **more):
     from newton_like.cli.scene import read
 
-    scene = read(args.file, {"floating": args.floating}, **more)
+    return read(args.file, {"floating": args.floating, "enable_self_collisions": args.self_collisions}, **more)
+
+
+def _tell(args, remarks: list[str]) -> None:
     if not args.quiet and not args.json:
-        for text in scene.remarks:
+        for text in remarks:
             print(f"remark: {text}", file=sys.stderr)
-    return scene
+
+
+def _keep_input(args) -> None:
+    output = args.output
+    if output is not None and output.exists() and args.file.exists() and output.samefile(args.file):
+        raise ValueError(f"{output}: the output is the input; name another file")
+
+
+def _print_json(data) -> None:
+    print(json.dumps(_plain(data), allow_nan=False))
+
+
+def _plain(data):
+    """What JSON has no words for, such as infinity, becomes null."""
+    if isinstance(data, dict):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _inspect(args) -> None:
     from newton_like.cli.summary import as_text, summary
 
     scene = _read(args)
+    _tell(args, scene.remarks)
     data = summary(scene)
     if args.plot is not None:
         from newton_like.viewer import picture
@@ -122,7 +175,7 @@ def _inspect(args) -> None:
         picture(scene.model, scene.state, args.plot, world=None, collisions=args.collisions, title=args.file.name)
         data["plot"] = str(args.plot)
     if args.json:
-        print(json.dumps(data))
+        _print_json(data)
         return
     print(as_text({**data, "remarks": []}, args.file.name))
     if args.plot is not None:
@@ -132,23 +185,37 @@ def _inspect(args) -> None:
 def _convert(args) -> None:
     from newton_like.usd import write
 
+    _keep_input(args)
     scene = _read(args)
-    write(scene.model, str(args.output))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write(scene.model, str(args.output))
+    remarks = scene.remarks + [str(w.message) for w in caught]
+    _tell(args, remarks)
     data = {
         "output": str(args.output),
         "bodies": scene.model.body_count,
         "joints": scene.model.joint_count,
-        "remarks": scene.remarks,
+        "remarks": remarks,
     }
-    print(json.dumps(data) if args.json else f"{args.output}: {data['bodies']} bodies, {data['joints']} joints")
+    if args.json:
+        _print_json(data)
+    else:
+        print(f"{args.output}: {data['bodies']} bodies, {data['joints']} joints")
 
 
 def _simulate(args) -> None:
-    from newton_like.cli.simulate import simulate
+    import warp as wp
 
-    data = simulate(args, _read)
+    from newton_like.cli.simulate import ignored, simulate
+
+    _keep_input(args)
+    scene = _read(args, ground=args.ground, lift=args.lift, device=args.device, dtype=wp.float32)
+    scene.remarks.extend(ignored(scene.model))
+    _tell(args, scene.remarks)
+    data = simulate(scene, args)
     if args.json:
-        print(json.dumps(data))
+        _print_json(data)
         return
     print(f"{data['frames']} frames, {data['seconds']:.3f} s simulated in {data['wall_seconds']:.2f} s")
     print(f"energy {data['energy_start']:.6g} J -> {data['energy_end']:.6g} J")

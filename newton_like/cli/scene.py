@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import warp as wp
 
+from newton_like.geometry.outline import triangles
+from newton_like.geometry.transforms import quat_inverse, quat_rotate, transform_multiply
 from newton_like.kinematics import eval_fk
 from newton_like.model import Model, ModelBuilder, State
+from newton_like.types import GeoType, JointType, ShapeFlags
 
 READERS = {
     ".urdf": "urdf",
@@ -22,20 +27,32 @@ READERS = {
 }
 """Which importer reads files of a suffix. An ``.xml`` whose root is ``robot`` is a URDF."""
 
+DEFAULTS: dict[str, dict] = {
+    "urdf": {},
+    "mjcf": {"enable_self_collisions": True},  # the file says which shapes touch
+    "usd": {},
+}
+"""Options of the importers that this program sets otherwise."""
+
+COMMENT = re.compile(rb"<!--.*?-->", re.S)
+ROOT = re.compile(rb"<([A-Za-z_][\w.-]*)")
+"""The first element of an XML file."""
+
+CLEARANCE = 1.0e-3
+"""How far above the ground something is put that would have started in it [m]."""
+
 
 @dataclass(frozen=True)
 class Scene:
     """A file that was read.
 
     Attributes:
-        builder: what the importer added to.
-        model: finished in double precision.
+        model: what was made of it.
         state: where all bodies are at the start.
         format: ``"urdf"``, ``"mjcf"`` or ``"usd"``.
-        remarks: warnings of the importer.
+        remarks: warnings of the importer and of what was done to the scene.
     """
 
-    builder: ModelBuilder
     model: Model
     state: State
     format: str
@@ -46,40 +63,113 @@ def format_of(path: Path) -> str:
     """The importer that reads a file.
 
     Raises:
-        ValueError: none does.
+        FileNotFoundError, IsADirectoryError, OSError: there is no such file.
+        ValueError: no importer reads it.
     """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: is a folder; name a file in it")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file")
     known = READERS.get(path.suffix.lower())
     if known is None:
-        raise ValueError(f"{path}: files of the type '{path.suffix}' are not read; give one of {', '.join(READERS)}")
-    if known == "mjcf" and b"<robot" in path.read_bytes()[:4096]:
-        return "urdf"
+        suffix = f"of the type '{path.suffix}'" if path.suffix else "without a suffix"
+        raise ValueError(f"{path}: files {suffix} are not read; give one of {', '.join(READERS)}")
+    if known == "mjcf":
+        root = ROOT.search(COMMENT.sub(b"", path.read_bytes()))
+        if root is not None and root[1] == b"robot":
+            return "urdf"
     return known
 
 
-def read(path: Path, options: dict, ground: bool = False, dtype=wp.float64) -> Scene:
+def read(path: Path, options: dict, ground: bool = False, lift: float = 0.0, device="cpu", dtype=wp.float64) -> Scene:
     """Reads a file.
 
     Args:
         path: of a URDF, MJCF or USD file.
-        options: of the importer; those that are None are left at its defaults.
-        ground: add a ground plane.
+        options: of the importer; those that are None are left at their defaults.
+        ground: add a ground plane at height 0. What floats and would start in it is put on it.
+        lift: how far to lift what floats [m].
+        device: Warp device of the model.
         dtype: scalar type of the model.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError, IsADirectoryError: there is no such file.
         ValueError, TypeError, KeyError: the importer or the model refuses it.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
     kind = format_of(path)
+    given = {**DEFAULTS[kind], **{k: v for k, v in options.items() if v is not None}}
     builder = ModelBuilder()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        getattr(builder, f"add_{kind}")(str(path), **{k: v for k, v in options.items() if v is not None})
+        getattr(builder, f"add_{kind}")(str(path), **given)
         if ground:
             builder.add_ground_plane()
-        model = builder.finalize("cpu", dtype=dtype)
+        model = builder.finalize(device, dtype=dtype)
+    remarks = [str(w.message) for w in caught]
+    state = _start(model)
+    if lift:
+        state = _lift(model, lift)
+        if not len(_floating(model)):
+            remarks.append(f"nothing is lifted by {lift:g} m, as nothing floats")
+    if ground:
+        state = _put_on_ground(model, state, remarks)
+    return Scene(model, state, kind, remarks)
+
+
+def _start(model: Model) -> State:
     state = model.state()
     if model.articulation_count:
         eval_fk(model, state.joint_q, state.joint_qd, state)
-    return Scene(builder, model, state, kind, [str(w.message) for w in caught])
+    return state
+
+
+def _floating(model: Model) -> np.ndarray:
+    """Joints that leave their body free in the world."""
+    free = np.isin(model.joint_type.numpy(), (JointType.FREE, JointType.DISTANCE))
+    return np.flatnonzero(free & (model.joint_parent.numpy() < 0))
+
+
+def _lift(model: Model, height: float) -> State:
+    """Starts all that floats so much higher."""
+    q, frames = model.joint_q.numpy().copy(), model.joint_X_p.numpy()
+    starts, up = model.joint_q_start.numpy(), np.eye(3)[int(model.up_axis)]
+    for j in _floating(model):
+        q[starts[j] : starts[j] + 3] += height * quat_rotate(quat_inverse(frames[j, 3:]), up)
+    model.joint_q.assign(q)
+    return _start(model)
+
+
+def _put_on_ground(model: Model, state: State, remarks: list[str]) -> State:
+    """Lifts all that floats where something of it starts below height 0, by the same distance, so that stacks stay."""
+    low = lowest_points(model, state)
+    rooted = np.zeros(model.body_count, dtype=bool)
+    rooted[model.joint_child.numpy()[_floating(model)]] = True
+    for parent, child in zip(model.joint_parent.numpy().tolist(), model.joint_child.numpy().tolist(), strict=True):
+        # parents come before their children
+        rooted[child] |= parent >= 0 and rooted[parent]
+    depth = float(-low[rooted].min(initial=0.0))
+    if depth > 0.0:
+        state = _lift(model, depth + CLEARANCE)
+        remarks.append(f"would start {depth:.4g} m deep in the ground: all that floats is lifted onto it")
+    stuck = np.flatnonzero((low < 0.0) & ~rooted)
+    if len(stuck):
+        deepest = int(stuck[np.argmin(low[stuck])])
+        more = f", and {len(stuck) - 1} more bodies" if len(stuck) > 1 else ""
+        remarks.append(
+            f"body '{model.body_label[deepest]}' reaches {-low[deepest]:.4g} m below the ground, and does not float{more}"
+        )
+    return state
+
+
+def lowest_points(model: Model, state: State) -> np.ndarray:
+    """Height of the lowest point of what collides of each body, ``[body_count]`` [m]; infinite for bodies that touch nothing."""
+    low = np.full(model.body_count, np.inf)
+    poses, places = state.body_q.numpy().astype(float), model.shape_transform.numpy().astype(float)
+    kinds, scales = model.shape_type.numpy(), model.shape_scale.numpy()
+    bodies, flags = model.shape_body.numpy(), model.shape_flags.numpy()
+    for s in np.flatnonzero((bodies >= 0) & (flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (kinds != GeoType.PLANE)):
+        vertices, _ = triangles(kinds[s], scales[s], model.shape_source[s])
+        x = transform_multiply(poses[bodies[s]], places[s])
+        heights = (quat_rotate(x[3:], vertices) + x[:3])[:, int(model.up_axis)]
+        low[bodies[s]] = min(low[bodies[s]], heights.min(initial=np.inf))
+    return low

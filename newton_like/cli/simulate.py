@@ -5,60 +5,79 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import warp as wp
 
+from newton_like.cli.scene import Scene
+from newton_like.cli.terminal import progress
+from newton_like.collision.ground import unsupported_pairs
 from newton_like.dynamics import mechanical_energy
 from newton_like.solvers import SolverFeatherstone
 
+SHOWN_PAIRS = 3
+JSON_PAIRS = 100
+"""Pairs of shapes that a remark names, and those that JSON lists."""
 
-def simulate(args, read) -> dict:
+
+def simulate(scene: Scene, args) -> dict:
     """Runs the command's simulation and says what came of it.
 
     Args:
-        args: its options.
-        read: gives the scene of `args` for a scalar type.
+        scene: what to simulate.
+        args: options of the command.
 
     Raises:
         ValueError: a state that is not finite; a feature that the solver lacks.
         OSError: the output cannot be written.
     """
-    model = read(args, ground=args.ground, dtype=wp.float32).builder.finalize(args.device)
-    state = model.state()
+    model, state = scene.model, scene.state
     solver = SolverFeatherstone(model, evaluator="general", unsupported_contacts="ignore")
-    solver.reset(state)
     recorder = None
     if args.output is not None:
         from newton_like.usd import Recorder
 
         recorder = Recorder(model, str(args.output), fps=args.fps)
         recorder.record(state, 0.0)
-    before = float(mechanical_energy(model, state).numpy().sum()) if model.articulation_count else 0.0
-    begin, dt = time.perf_counter(), 1.0 / (args.fps * args.substeps)
-    for frame in _frames(args):
+        # an output that cannot be written is found before the work, not after it
+        recorder.save()
+    before, dt = _energy(model, state), 1.0 / (args.fps * args.substeps)
+    # kernels are compiled before the clock runs
+    solver.step(state, state.clone(), dt=dt)
+    if model.articulation_count:
+        solver.reset(state)
+    begin = time.perf_counter()
+    for frame in progress(args.frames, args.quiet or args.json, "simulating"):
         for _ in range(args.substeps):
             solver.step(state, state, dt=dt)
+        if not np.isfinite(state.body_q.numpy()).all():
+            raise ValueError(
+                f"{args.file}: the simulation left the finite numbers in frame {frame + 1}; try more --substeps than {args.substeps}"
+            )
         if recorder is not None:
             recorder.record(state, (frame + 1) / args.fps)
     taken = time.perf_counter() - begin
     if recorder is not None:
         recorder.save()
-    if not np.isfinite(state.body_q.numpy()).all():
-        raise ValueError(
-            f"{args.file}: the simulation left the finite numbers; try more --substeps than {args.substeps}"
-        )
-    after = float(mechanical_energy(model, state).numpy().sum()) if model.articulation_count else 0.0
+    pairs = unsupported_pairs(model)
     return {
-        "frames": args.frames, "seconds": args.frames / args.fps, "wall_seconds": taken, "energy_start": before, "energy_end": after,
+        "frames": args.frames, "seconds": args.frames / args.fps, "wall_seconds": taken,
+        "energy_start": before, "energy_end": _energy(model, state),
         "output": None if args.output is None else str(args.output),
+        "ignored_pairs": {
+            "count": len(pairs), "first": [[model.shape_label[a], model.shape_label[b]] for a, b in pairs[:JSON_PAIRS]]
+        },
+        "remarks": scene.remarks,
     }  # fmt: skip
 
 
-def _frames(args):
-    """The numbers of the frames, with a progress bar where somebody looks and tqdm is there."""
-    if args.quiet or args.json:
-        return range(args.frames)
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return range(args.frames)
-    return tqdm(range(args.frames), desc="simulating", unit="frame", disable=None)
+def ignored(model) -> list[str]:
+    """A remark on shapes that the solver lets through each other."""
+    pairs = unsupported_pairs(model)
+    if not len(pairs):
+        return []
+    names = [f"'{model.shape_label[a]}' and '{model.shape_label[b]}'" for a, b in pairs[:SHOWN_PAIRS]]
+    more = f", and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
+    many = "a pair of shapes goes" if len(pairs) == 1 else f"{len(pairs)} pairs of shapes go"
+    return [f"{many} through each other, as moving shapes touch planes only: {', '.join(names)}{more}"]
+
+
+def _energy(model, state) -> float:
+    return float(mechanical_energy(model, state).numpy().sum()) if model.articulation_count else 0.0

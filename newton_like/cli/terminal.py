@@ -1,0 +1,79 @@
+"""What programs for the terminal share: numbers as options, a progress bar, a start of Warp without its greeting."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+
+import warp as wp
+
+
+def natural_int(text: str, least: int = 0) -> int:
+    """A whole number of at least `least`, for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text} must be at least {least}")
+    return value
+
+
+def positive_int(text: str) -> int:
+    """A whole number of at least 1, for argparse."""
+    return natural_int(text, least=1)
+
+
+def number_in(low: float, high: float, unit: str):
+    """A type of argparse: numbers from `low` to `high`, of a unit that the error names."""
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"{text} must be from {low:g} to {high:g} {unit}")
+        return value
+
+    return number
+
+
+def progress(frames: int, quiet: bool, label: str):
+    """``range(frames)`` with a progress bar, where somebody looks at the terminal, tqdm is installed and it is not asked to be quiet."""
+    if quiet:
+        return range(frames)
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return range(frames)
+    return tqdm(
+        range(frames), desc=label, unit=" frames", leave=False, file=sys.stderr, dynamic_ncols=True, disable=None
+    )
+
+
+def start_warp() -> None:
+    """Starts Warp, which then reports errors alone: not its devices, not that there is no CUDA driver, not the kernels it loads."""
+    wp.config.log_level = wp.LOG_ERROR
+    with _no_stderr():
+        wp.init()
+
+
+@contextlib.contextmanager
+def _no_stderr():
+    """Drops what native code prints, which knows no log level."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no stderr at all
+        yield
+        return
+    with open(os.devnull, "wb") as nothing:
+        sys.stderr.flush()
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

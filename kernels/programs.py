@@ -15,6 +15,7 @@ from newton_like.kernels.dynamics.factor import factor_program
 from newton_like.kernels.dynamics.implicit import implicit_program
 from newton_like.kernels.dynamics.joint_motion import joint_motion_program
 from newton_like.kernels.dynamics.link_kinematics import link_kinematics_program
+from newton_like.kernels.dynamics.loops import loop_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.momentum import momentum_program
 from newton_like.kernels.dynamics.representation import representation_program
@@ -60,6 +61,7 @@ LAYERS = (
     dof_row_program,
     contact_row_program,
     rigid_contact_program,
+    loop_program,
     coupling_program,
     integrate_program,
 )

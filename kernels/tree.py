@@ -111,6 +111,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         components: int
         # visits that iterative solvers pay to each contact point
         sweeps: int
+        # what the rows of loop joints are; the bodies of their parents, then those of their children, are at point_body
+        loop_kind: wp.array[int]
 
     @m.struct
     class Params:
@@ -224,6 +226,13 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         point_force: int
         point_depth: int
         offset: int
+        loop: int
+        loop_row: int
+        loop_gram: int
+        loop_want: int
+        loop_step: int
+        loop_force: int
+        loop_given: int
 
     @m.struct
     class Options:

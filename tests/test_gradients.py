@@ -18,6 +18,7 @@ from newton_like.model import batched
 from newton_like.types import VelRepr
 
 from .conftest import SEED
+from .support.loops import add_loop
 from .support.random_trees import random_state, random_transform, random_tree
 from .support.traced import differences, run_by_numpy, run_traced_adjoint
 
@@ -75,6 +76,12 @@ class Case:
             types = {t for tree in trees for t in tree.joint_type}
         for tree in trees:
             tree.add_site(3, xform=random_transform(rng, 0.3), label="tool")
+        # five rows of a link that floats, and one across a joint that moves: all of them ask for something else
+        add_loop(trees[0], rng, JointType.REVOLUTE, -1, 4)
+        for tree in trees:
+            moving = [j for j in range(1, 6) if tree.joint_parent[j] >= 0 and sum(tree.joint_dof_dim[j])]
+            for j in moving[:1]:
+                add_loop(tree, rng, JointType.D6, tree.joint_parent[j], tree.joint_child[j], 2, 3)
         scene = ModelBuilder()
         for _ in range(2):
             scene.begin_world()

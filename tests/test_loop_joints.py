@@ -5,11 +5,17 @@ import pytest
 import warp as wp
 
 from newton_like import JointType, MechanismState, ModelBuilder, ModelFlags, dynamics
+from newton_like.dynamics import common
+from newton_like.emit import Emitter, needed
+from newton_like.launch import lane_width
+from newton_like.model import batched
+from newton_like.types import VelRepr
 
 from .support import reference
 from .support.kinematic_cases import KINDS
 from .support.loops import add_loop, looped
 from .support.random_trees import random_state, random_tree
+from .support.traced import differences, run_by_numpy, run_traced_adjoint
 
 
 def along(model, q, qd, function, step=1e-5):
@@ -187,12 +193,16 @@ def test_open_loops_close_with_the_time_constant():
 
 
 def test_single_precision_solves_the_same_linkage():
-    (a, force), (b, other) = (
-        [x.numpy() for x in turning(four_bar().finalize("cpu", dtype=dtype)).constrained_dynamics()]
-        for dtype in (wp.float32, wp.float64)
-    )
+    """And code for this linkage alone gives the bits of that for any robot."""
+    model = four_bar().finalize("cpu")
+    a, force = (x.numpy() for x in turning(model).constrained_dynamics())
+    b, other = (x.numpy() for x in turning(four_bar().finalize("cpu", dtype=wp.float64)).constrained_dynamics())
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
     np.testing.assert_allclose(force, other, atol=1e-3 * np.abs(other).max())
+    if lane_width("cpu") > 1:
+        model.evaluator = "specialised"
+        for x, y in zip(turning(model).constrained_dynamics(), (a, force), strict=True):
+            np.testing.assert_array_equal(x.numpy(), y)
 
 
 def test_disabled_loop_joints_do_nothing(rng, by_numpy):
@@ -224,3 +234,90 @@ def test_loops_between_articulations_and_ropes_are_refused(rng):
         state.constrained_dynamics()
     with pytest.raises(KeyError, match="no loop joint 'clasp' in articulation 0; did you mean 'closing'"):
         MechanismState(four_bar().finalize("cpu")).constraint_range("clasp")
+
+
+@pytest.fixture
+def programs(monkeypatch) -> list:
+    """Programs that are run, by NumPy, with their inputs."""
+    calls: list = []
+
+    def run(model, program, arrays, mask=None):
+        calls.append((program, [None if a is None else a.numpy().ravel() for a in arrays[: len(program.inputs)]]))
+        run_by_numpy(model, program, arrays, mask)
+
+    monkeypatch.setattr(common, "run", run)
+    return calls
+
+
+def test_forces_on_links_and_representations(rng, by_numpy):
+    """A wrench on a link is what its Jacobian makes of it; the base's representation changes neither motion nor loop forces."""
+    tree, scene = random_tree(rng, joints=7, floating=True), ModelBuilder()
+    # a link that floats can give way in all directions: five rows that are independent
+    add_loop(tree, rng, JointType.REVOLUTE, -1, 4)
+    scene.replicate(tree, 2)
+    model = scene.finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    state.rand(rng)
+    tau = rng.normal(size=state.velocity().shape)
+    wrenches = rng.normal(size=(2, model.max_joints_per_articulation, 6))
+    a, force = (x.numpy() for x in state.constrained_dynamics(tau, wrenches, link_forces_repr=VelRepr.MIXED))
+    J = state.link_jacobians().numpy()
+    lifted = tau + np.einsum("alci,alc->ai", J, wrenches)
+    expected = [x.numpy() for x in state.constrained_dynamics(lifted)]
+    # rounding times the conditioning of rows and masses, some 1e6
+    close = dict(rtol=1e-8, atol=1e-8 * np.abs(force).max())
+    np.testing.assert_allclose(a, expected[0], rtol=1e-8, atol=1e-8 * np.abs(a).max())
+    np.testing.assert_allclose(force, expected[1], **close)
+    moves = dynamics.link_accelerations(model, state, a).numpy()
+    for repr in VelRepr:
+        X = np.linalg.solve(dynamics.link_jacobian(model, state, 0, repr=repr).numpy()[..., :6], J[:, 0, :, :6])
+        turned = np.concatenate([np.linalg.solve(X.transpose(0, 2, 1), tau[:, :6, None])[..., 0], tau[:, 6:]], axis=1)
+        b, other = state.constrained_dynamics(turned, wrenches, link_forces_repr=VelRepr.MIXED, repr=repr)
+        again = dynamics.link_accelerations(model, state, b, repr=repr).numpy()
+        np.testing.assert_allclose(again, moves, rtol=1e-8, atol=1e-8 * np.abs(moves).max())
+        np.testing.assert_allclose(other.numpy(), force, **close)
+
+
+def test_gradients_of_redundant_loops(rng, programs):
+    """Of five rows three say nothing new: of accelerations, and of the forces as the joints feel them, against differences."""
+    model = four_bar().finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    state.set_configuration(0.2 * rng.normal(size=3))
+    state.set_velocity(rng.normal(size=3))
+    state.constrained_dynamics(rng.normal(size=(1, 3)))
+    ((program, inputs),) = programs
+    K = state.constraint_jacobian()[0].numpy()[0]
+    for seeds in ([rng.normal(size=3), np.zeros(5)], [np.zeros(3), K @ rng.normal(size=3)]):
+        given = [np.zeros(f.length(model)) if x is None else x for f, x in zip(program.inputs, inputs, strict=True)]
+        ways = [*(rng.normal(size=x.size) for x in given), rng.normal(size=10 * model.body_count)]
+        # anchors and axes stay where they are: the hinges in parallel
+        ways[-2][:] = 0.0
+        gradients = run_traced_adjoint(model, program, given, seeds)
+        expected = differences(model, program, given, seeds, ways)
+        actual = np.array([g @ w for g, w in zip(gradients, ways, strict=True)])
+        # what contradicts itself by rounding is divided by a softness of 1e-8
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(expected).max()))
+
+
+def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
+    """In operations of the code, as for other programs (test_adjoint.py)."""
+    model = looped(rng, worlds=1).finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    state.constrained_dynamics()
+    state.constraint_jacobian()
+    state.constraint_bias()
+    robot = batched._numbers_of(model).robots[0]
+
+    def operations(trace, emitter, fields, prefix=""):
+        rows = {prefix + f.row for f in fields}
+        return len(needed(trace, emitter.stores(trace, lambda place: emitter.name(place) in rows)))
+
+    for program, _ in programs:
+        work = robot.work(model, program, 1, 1, True)
+        emitter = Emitter(work, robot.held)
+        once = operations(batched.trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
+        adjoint = robot.adjoint(model, program, work, emitter, True)
+        # anchors and axes of the rows have no gradients
+        fields = [f for f in (*program.inputs, batched._INERTIA) if f.row not in ("loop", "weights")]
+        assert once > 100
+        assert operations(adjoint, emitter, fields, "adjoint_") < 4 * once, program.name

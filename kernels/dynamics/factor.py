@@ -91,6 +91,17 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 y = m.fnma(m.get(mem, L.h + T.row[k] + d, t), m.get(mem, j, t), y)
             m.put(mem, x + k, t, y)
 
+    @m.func
+    def whiten_row(t: int, y: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """y <- D^-1/2 L^-T y, in place, for a row y of all dofs."""
+        for back in range(T.dofs):
+            k = T.dofs - 1 - back
+            x = m.get(mem, y + k, t)
+            for d in range(T.depth[k]):
+                j = y + T.chain[T.chain_at[k] + d]
+                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.row[k] + d, t), x, m.get(mem, j, t)))
+            m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
+
     @m.shared
     def whiten(t: int, dt: m.lane, force: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """z <- sqrt(D) L v + dt D^-1/2 L^-T f: the whitened velocity after a step under the generalized forces f at `force`."""

@@ -11,7 +11,7 @@ import types
 
 
 def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_forward_dynamics_implicit``."""
+    """The namespace `m` with ``detach_rows`` and ``eval_forward_dynamics_implicit``."""
 
     @m.func
     def detach_rows(t: int, at: int, n: int, mem: m.memory):
@@ -48,4 +48,6 @@ def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.vector + i, t, x)
         m.base_accelerations(t, T, L, mem)
 
-    return types.SimpleNamespace(**vars(m), eval_forward_dynamics_implicit=eval_forward_dynamics_implicit)
+    return types.SimpleNamespace(
+        **vars(m), detach_rows=detach_rows, eval_forward_dynamics_implicit=eval_forward_dynamics_implicit
+    )

@@ -3,258 +3,318 @@
 A row says that a number g stays zero (n: a direction fixed to the parent, c and p: the anchors of child and parent, u: a direction
 fixed to the child; all in world axes):
 
-    linear    g = n . (c - p)      row n . (J_c - J_p) at c       bias n . (a_c - a_p at c - 2 w_p x y),   y = v_c - v_p at c
-    angular   g = n . u            row (u x n) . (J_wc - J_wp)    bias (u x n) . (a_wc - a_wp) + (u x n)' . (w_c - w_p)
+    linear    g = n . (c - p)      W = (n, c x n)
+    angular   g = n . u            W = (0, u x n)
 
-so that row . v = g', and row . v' + bias = g''.
+With the twists V and accelerations A of the two bodies, all about one point, W is a wrench on the child, and its opposite one on the
+parent: g' = W . (V_c - V_p) = K nu, and g'' = W . (A_c - A_p) + W' . (V_c - V_p) = K nu_dot + k.
+
+The accelerations a and the forces l solve M a + h = tau + K^T l and K a = -k - 2 f K nu - f^2 g (Featherstone 2008, section 8.5). With
+the whitened rows Y = D^-1/2 L^-T K^T of `kernels.dynamics.factor`: Y^T Y l = b. Y^T Y may be singular, and its solution is approached
+by proximal steps l <- l + (Y^T Y + s 1)^-1 (b - Y^T Y l) (Carpentier, Budhiraja and Mansard 2021).
 """
 
-from functools import cache
-from types import SimpleNamespace
+import types
 
+import numpy as np
 import warp as wp
 
 NO_ROW, LINEAR, ANGULAR = range(3)
 
+LOOP = 12  # anchors in parent and child, a direction fixed to the parent and one fixed to the child
 PROXIMAL_STEPS = 5
 
 
-@cache
-def loop_kernels(real) -> SimpleNamespace:
-    """Kernels ``jacobian`` and ``bias`` over articulations and rows, and ``solve`` over articulations."""
-    double = real is wp.float64
-    vec3, quat = (wp.vec3d, wp.quatd) if double else (wp.vec3, wp.quat)
-    softness = 1.0e-8 if double else 1.0e-5
+def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``eval_constraint_jacobian``, ``eval_constraint_bias`` and ``eval_constrained_dynamics``."""
+    real = m.real
+    softness = 1.0e-8 if real in (wp.float64, np.float64) else 1.0e-5
     smallest = 1.0e-30
 
-    @wp.struct
-    class Rows:
-        """``[articulation, row]``: what a row is; the links of parent and child, -1 for the world; anchors and directions in their
-        link frames."""
+    @m.func
+    def loop_row_kind(r: int, T: m.Tree) -> int:
+        """What row r is: none if it is one of another robot."""
+        kind = T.loop_kind[r]
+        if m.frame_body(r, T) < 0 or m.frame_body(T.points + r, T) < 0:
+            kind = 0
+        return kind
 
-        kind: wp.array2d[int]
-        parent: wp.array2d[int]
-        child: wp.array2d[int]
-        parent_at: wp.array2d[vec3]
-        child_at: wp.array2d[vec3]
-        parent_axis: wp.array2d[vec3]
-        child_axis: wp.array2d[vec3]
+    @m.func
+    def loop_vector(t: int, r: int, i: int, k: int, L: m.Layout, mem: m.memory) -> m.Vec3:
+        """Vector i of row r, which is fixed to body k, along world axes."""
+        return m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.loop + LOOP * r + 3 * i, t))
 
-    @wp.func
-    def get3(a: wp.array3d[real], i: int, k: int, at: int) -> vec3:
-        r = vec3()
-        if k >= 0:
-            r = vec3(a[i, k, at], a[i, k, at + 1], a[i, k, at + 2])
-        return r
+    @m.func
+    def loop_anchor(t: int, r: int, i: int, k: int, L: m.Layout, mem: m.memory) -> m.Vec3:
+        return m.add3(m.get3(mem, L.pos + 3 * k, t), loop_vector(t, r, i, k, L, mem))
 
-    @wp.func
-    def turned(x: wp.array3d[real], i: int, k: int, v: vec3) -> vec3:
-        r = v
-        if k >= 0:
-            r = wp.quat_rotate(quat(x[i, k, 3], x[i, k, 4], x[i, k, 5], x[i, k, 6]), v)
-        return r
+    @m.func
+    def loop_error(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+        """g"""
+        p = m.frame_body(r, T)
+        c = m.frame_body(T.points + r, T)
+        n = loop_vector(t, r, 2, p, L, mem)
+        g = m.dot(n, loop_vector(t, r, 3, c, L, mem))
+        if T.loop_kind[r] == LINEAR:
+            g = m.dot(n, m.sub3(loop_anchor(t, r, 1, c, L, mem), loop_anchor(t, r, 0, p, L, mem)))
+        return g
 
-    @wp.func
-    def turning_row(n: vec3, u: vec3) -> vec3:
-        return wp.cross(u, n)
+    @m.func
+    def loop_wrench(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """W"""
+        c = m.frame_body(T.points + r, T)
+        n = loop_vector(t, r, 2, m.frame_body(r, T), L, mem)
+        w = m.spatial(m.zero3(), m.cross(loop_vector(t, r, 3, c, L, mem), n))
+        if T.loop_kind[r] == LINEAR:
+            w = m.spatial(n, m.cross(loop_anchor(t, r, 1, c, L, mem), n))
+        return w
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def jacobian(
-        rows: Rows,
-        transforms: wp.array3d[real],
-        jacobians: wp.array4d[real],
-        # out:
-        matrix: wp.array3d[real],
-        error: wp.array2d[real],
-    ):
-        a, r = wp.tid()
-        kind = rows.kind[a, r]
-        p = rows.parent[a, r]
-        c = rows.child[a, r]
-        n = turned(transforms, a, p, rows.parent_axis[a, r])
-        u = turned(transforms, a, c, rows.child_axis[a, r])
-        from_parent = turned(transforms, a, p, rows.parent_at[a, r])
-        from_child = turned(transforms, a, c, rows.child_at[a, r])
-        apart = get3(transforms, a, c, 0) + from_child - get3(transforms, a, p, 0) - from_parent
-        g = real(0.0)
-        if kind == LINEAR:
-            g = wp.dot(n, apart)
-        if kind == ANGULAR:
-            g = wp.dot(n, u)
-        error[a, r] = g
-        about = turning_row(n, u)
-        at_parent = from_parent + apart
-        for j in range(matrix.shape[2]):
-            x = real(0.0)
-            for side in range(2):
-                k = c
-                sign = real(1.0)
-                at = from_child
-                if side == 1:
-                    k = p
-                    sign = real(-1.0)
-                    at = at_parent
-                if k >= 0:
-                    v = vec3(jacobians[a, k, 0, j], jacobians[a, k, 1, j], jacobians[a, k, 2, j])
-                    w = vec3(jacobians[a, k, 3, j], jacobians[a, k, 4, j], jacobians[a, k, 5, j])
-                    if kind == LINEAR:
-                        x = x + sign * wp.dot(n, v + wp.cross(w, at))
-                    if kind == ANGULAR:
-                        x = x + sign * wp.dot(about, w)
-            matrix[a, r, j] = x
+    @m.func
+    def loop_wrench_rate(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """W'"""
+        p = m.frame_body(r, T)
+        c = m.frame_body(T.points + r, T)
+        n = loop_vector(t, r, 2, p, L, mem)
+        u = loop_vector(t, r, 3, c, L, mem)
+        v = m.get6(mem, L.twist + 6 * c, t)
+        turn = m.cross(m.get3(mem, L.twist + 6 * p + 3, t), n)
+        w = m.spatial(m.zero3(), m.add3(m.cross(m.cross(v.w, u), n), m.cross(u, turn)))
+        if T.loop_kind[r] == LINEAR:
+            x = loop_anchor(t, r, 1, c, L, mem)
+            w = m.spatial(turn, m.add3(m.cross(m.velocity_at(v, x), n), m.cross(x, turn)))
+        return w
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def bias(
-        rows: Rows,
-        transforms: wp.array3d[real],
-        velocities: wp.array3d[real],
-        accelerations: wp.array3d[real],
-        # out:
-        result: wp.array2d[real],
-    ):
-        a, r = wp.tid()
-        kind = rows.kind[a, r]
-        p = rows.parent[a, r]
-        c = rows.child[a, r]
-        n = turned(transforms, a, p, rows.parent_axis[a, r])
-        u = turned(transforms, a, c, rows.child_axis[a, r])
-        from_parent = turned(transforms, a, p, rows.parent_at[a, r])
-        from_child = turned(transforms, a, c, rows.child_at[a, r])
-        apart = get3(transforms, a, c, 0) + from_child - get3(transforms, a, p, 0) - from_parent
-        at_parent = from_parent + apart
-        w_p = get3(velocities, a, p, 3)
-        w_c = get3(velocities, a, c, 3)
-        turn_p = get3(accelerations, a, p, 3)
-        turn_c = get3(accelerations, a, c, 3)
-        k = real(0.0)
-        if kind == LINEAR:
-            y = get3(velocities, a, c, 0) + wp.cross(w_c, from_child)
-            y = y - get3(velocities, a, p, 0) - wp.cross(w_p, at_parent)
-            a_c = get3(accelerations, a, c, 0) + wp.cross(turn_c, from_child)
-            a_c = a_c + wp.cross(w_c, wp.cross(w_c, from_child))
-            a_p = get3(accelerations, a, p, 0) + wp.cross(turn_p, at_parent)
-            a_p = a_p + wp.cross(w_p, wp.cross(w_p, at_parent))
-            k = wp.dot(n, a_c - a_p - real(2.0) * wp.cross(w_p, y))
-        if kind == ANGULAR:
-            about = turning_row(n, u)
-            rate = wp.cross(wp.cross(w_c, u), n) + wp.cross(u, wp.cross(w_p, n))
-            k = wp.dot(about, turn_c - turn_p) + wp.dot(rate, w_c - w_p)
-        result[a, r] = k
+    @m.func
+    def across(t: int, r: int, at: int, T: m.Tree, mem: m.memory) -> m.Spatial:
+        """The spatial vector of the child of row r minus that of its parent, out of those of all bodies."""
+        a = m.get6(mem, at + 6 * m.frame_body(T.points + r, T), t)
+        b = m.get6(mem, at + 6 * m.frame_body(r, T), t)
+        return m.spatial(m.sub3(a.v, b.v), m.sub3(a.w, b.w))
 
-    @wp.func
-    def factorize(a: int, n: int, m: wp.array3d[real]):
-        """m <- its Cholesky factor, in the lower half (Golub and Van Loan 2013, algorithm 4.2.1)."""
-        for j in range(n):
-            d = m[a, j, j]
-            for i in range(j):
-                d = d - m[a, j, i] * m[a, j, i]
-            d = wp.sqrt(wp.max(d, real(smallest)))
-            m[a, j, j] = d
-            for i in range(j + 1, n):
-                x = m[a, i, j]
-                for k in range(j):
-                    x = x - m[a, i, k] * m[a, j, k]
-                m[a, i, j] = x / d
+    @m.func
+    def loop_speed(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+        """g'"""
+        return m.dot6(loop_wrench(t, r, T, L, mem), across(t, r, L.twist, T, mem))
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def solve(
-        dofs: wp.array[int],
-        rows: Rows,
-        mass: wp.array3d[real],
-        load: wp.array2d[real],
-        force: wp.array2d[real],
-        velocity: wp.array2d[real],
-        matrix: wp.array3d[real],
-        drift: wp.array2d[real],
-        error: wp.array2d[real],
-        frequency: real,
-        # scratch:
-        root: wp.array3d[real],
-        whitened: wp.array3d[real],
-        delassus: wp.array3d[real],
-        wanted: wp.array2d[real],
-        step: wp.array2d[real],
-        # out:
-        acceleration: wp.array2d[real],
-        multiplier: wp.array2d[real],
-    ):
-        """acceleration, multiplier <- of M a + h = tau + K^T l, K a = -k - 2 f K v - f^2 g.
+    @m.func
+    def loop_acceleration(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+        """g'', from the accelerations of the bodies at L.drift"""
+        x = m.dot6(loop_wrench_rate(t, r, T, L, mem), across(t, r, L.twist, T, mem))
+        return m.add(m.dot6(loop_wrench(t, r, T, L, mem), across(t, r, L.drift, T, mem)), x)
 
-        With M = L L^T and Y = L^-1 K^T: (Y^T Y) l = b, a = L^-T (L^-1 (tau - h) + Y l). Y^T Y may be singular, and its solution is
-        approached by proximal steps l <- l + (Y^T Y + s 1)^-1 (b - Y^T Y l) (Carpentier, Budhiraja and Mansard 2021).
-        """
-        a = wp.tid()
-        n = dofs[a]
-        count = matrix.shape[1]
-        f = frequency
-        for i in range(n):
-            for j in range(i + 1):
-                root[a, i, j] = mass[a, i, j]
-        factorize(a, n, root)
-        for i in range(n):
-            x = force[a, i] - load[a, i]
-            for j in range(i):
-                x = x - root[a, i, j] * acceleration[a, j]
-            acceleration[a, i] = x / root[a, i, i]
-        largest = real(smallest)
-        for r in range(count):
-            speed = real(0.0)
-            for i in range(n):
-                speed = speed + matrix[a, r, i] * velocity[a, i]
-                x = matrix[a, r, i]
-                for j in range(i):
-                    x = x - root[a, i, j] * whitened[a, r, j]
-                whitened[a, r, i] = x / root[a, i, i]
-            b = -drift[a, r] - real(2.0) * f * speed - f * f * error[a, r]
-            for i in range(n):
-                b = b - whitened[a, r, i] * acceleration[a, i]
-            if rows.kind[a, r] == NO_ROW:
-                b = real(0.0)
-            wanted[a, r] = b
-            multiplier[a, r] = real(0.0)
+    @m.func
+    def moves_too(k: int, d: int, i: int, T: m.Tree) -> int:
+        """1 where dof i, the d-th of its chain, moves body k."""
+        found = 0
+        if k < T.bodies:
+            leaf = T.leaf[k]
+            if leaf >= 0:
+                if d <= T.depth[leaf]:
+                    if T.chain[T.chain_at[leaf] + d] == i:
+                        found = 1
+        return found
+
+    @m.func
+    def put_loop_row(t: int, r: int, at: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """Row r of K at `at`, where zeros are: one number for each dof that moves one of its bodies and not the other."""
+        w = loop_wrench(t, r, T, L, mem)
+        for side in range(2):
+            k = m.frame_body(T.points + r, T)
+            other = m.frame_body(r, T)
+            if side == 1:
+                k = m.frame_body(r, T)
+                other = m.frame_body(T.points + r, T)
+            if k < T.bodies:
+                leaf = T.leaf[k]
+                if leaf >= 0:
+                    for d in range(T.depth[leaf] + 1):
+                        i = T.chain[T.chain_at[leaf] + d]
+                        if moves_too(other, d, i, T) == 0:
+                            x = m.dot6(w, m.get6(mem, L.subspace + 6 * i, t))
+                            if side == 1:
+                                x = m.neg(x)
+                            m.put(mem, at + i, t, x)
+
+    @m.func
+    def eval_constraint_jacobian(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """matrix <- K; vector <- g"""
+        m.clear(t, L.v, T.dofs, mem)
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.clear(t, L.matrix, T.columns * T.points, mem)
+        m.clear(t, L.vector, T.points, mem)
+        for r in range(T.points):
+            if loop_row_kind(r, T) != NO_ROW:
+                m.put(mem, L.vector + r, t, loop_error(t, r, T, L, mem))
+                put_loop_row(t, r, L.matrix + T.columns * r, T, L, mem)
+
+    @m.func
+    def eval_constraint_bias(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- k"""
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.bias_accelerations(b, t, L.v, T, P, L, mem)
+        m.clear(t, L.vector, T.points, mem)
+        for r in range(T.points):
+            if loop_row_kind(r, T) != NO_ROW:
+                m.put(mem, L.vector + r, t, loop_acceleration(t, r, T, L, mem))
+
+    @m.func
+    def whitened_loops(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """loop_row <- Y; loop_gram <- the lower half of the Cholesky factor of Y^T Y + s 1, with inverses on its diagonal (Golub and
+        Van Loan 2013, algorithm 4.2.1). The factors of M are known."""
+        n = T.points
+        m.clear(t, L.loop_row, T.dofs * n, mem)
+        largest = m.fill(real(smallest))
+        for r in range(n):
+            if loop_row_kind(r, T) != NO_ROW:
+                put_loop_row(t, r, L.loop_row + T.dofs * r, T, L, mem)
+                m.whiten_row(t, L.loop_row + T.dofs * r, T, L, mem)
             for s in range(r + 1):
-                x = real(0.0)
-                for i in range(n):
-                    x = x + whitened[a, r, i] * whitened[a, s, i]
-                delassus[a, r, s] = x
-                if r == s:
-                    largest = wp.max(largest, x)
-        soft = real(softness) * largest
-        for r in range(count):
-            delassus[a, r, r] = delassus[a, r, r] + soft
-        factorize(a, count, delassus)
-        for _ in range(PROXIMAL_STEPS):
-            # what is left of b - Y^T Y l, by way of Y l
-            for r in range(count):
-                step[a, r] = wanted[a, r]
-            for i in range(n):
-                x = real(0.0)
-                for r in range(count):
-                    x = x + whitened[a, r, i] * multiplier[a, r]
-                for r in range(count):
-                    step[a, r] = step[a, r] - whitened[a, r, i] * x
-            for r in range(count):
-                x = step[a, r]
-                for s in range(r):
-                    x = x - delassus[a, r, s] * step[a, s]
-                step[a, r] = x / delassus[a, r, r]
-            for back in range(count):
-                r = count - 1 - back
-                x = step[a, r]
-                for s in range(r + 1, count):
-                    x = x - delassus[a, s, r] * step[a, s]
-                step[a, r] = x / delassus[a, r, r]
-                multiplier[a, r] = multiplier[a, r] + step[a, r]
-        for i in range(n):
-            x = acceleration[a, i]
-            for r in range(count):
-                x = x + whitened[a, r, i] * multiplier[a, r]
-            acceleration[a, i] = x
-        for back in range(n):
-            i = n - 1 - back
-            x = acceleration[a, i]
-            for j in range(i + 1, n):
-                x = x - root[a, j, i] * acceleration[a, j]
-            acceleration[a, i] = x / root[a, i, i]
+                x = m.fill(real(0.0))
+                for i in range(T.dofs):
+                    x = m.fma(m.get(mem, L.loop_row + T.dofs * r + i, t), m.get(mem, L.loop_row + T.dofs * s + i, t), x)
+                m.put(mem, L.loop_gram + r * (r + 1) // 2 + s, t, x)
+            largest = m.larger(largest, m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t))
+        soft = m.mul(m.fill(real(softness)), largest)
+        for j in range(n):
+            row = L.loop_gram + j * (j + 1) // 2
+            d = m.add(m.get(mem, row + j, t), soft)
+            for i in range(j):
+                d = m.fnma(m.get(mem, row + i, t), m.get(mem, row + i, t), d)
+            d = m.rcp(m.sqrt(m.larger(d, m.fill(real(smallest)))))
+            m.put(mem, row + j, t, d)
+            for i in range(j + 1, n):
+                below = L.loop_gram + i * (i + 1) // 2
+                x = m.get(mem, below + j, t)
+                for k in range(j):
+                    x = m.fnma(m.get(mem, below + k, t), m.get(mem, row + k, t), x)
+                m.put(mem, below + j, t, m.mul(x, d))
 
-    return SimpleNamespace(Rows=Rows, jacobian=jacobian, bias=bias, solve=solve)
+    @m.func
+    def proximal_step(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """loop_force <- l + (Y^T Y + s 1)^-1 (loop_want - Y^T Y l)"""
+        n = T.points
+        for r in range(n):
+            m.put(mem, L.loop_step + r, t, m.get(mem, L.loop_want + r, t))
+        for i in range(T.dofs):
+            x = m.fill(real(0.0))
+            for r in range(n):
+                x = m.fma(m.get(mem, L.loop_row + T.dofs * r + i, t), m.get(mem, L.loop_force + r, t), x)
+            for r in range(n):
+                y = m.get(mem, L.loop_row + T.dofs * r + i, t)
+                m.put(mem, L.loop_step + r, t, m.fnma(y, x, m.get(mem, L.loop_step + r, t)))
+        for r in range(n):
+            row = L.loop_gram + r * (r + 1) // 2
+            x = m.get(mem, L.loop_step + r, t)
+            for s in range(r):
+                x = m.fnma(m.get(mem, row + s, t), m.get(mem, L.loop_step + s, t), x)
+            m.put(mem, L.loop_step + r, t, m.mul(x, m.get(mem, row + r, t)))
+        for back in range(n):
+            r = n - 1 - back
+            x = m.get(mem, L.loop_step + r, t)
+            for s in range(r + 1, n):
+                x = m.fnma(m.get(mem, L.loop_gram + s * (s + 1) // 2 + r, t), m.get(mem, L.loop_step + s, t), x)
+            x = m.mul(x, m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t))
+            m.put(mem, L.loop_step + r, t, x)
+            m.put(mem, L.loop_force + r, t, m.add(m.get(mem, L.loop_force + r, t), x))
+
+    @m.func
+    def solve_loops(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """u, loop_force <- the solution for the forces at z and the accelerations that loop_want asks of the rows."""
+        m.whiten_row(t, L.z, T, L, mem)
+        for r in range(T.points):
+            b = m.get(mem, L.loop_want + r, t)
+            for i in range(T.dofs):
+                b = m.fnma(m.get(mem, L.loop_row + T.dofs * r + i, t), m.get(mem, L.z + i, t), b)
+            m.put(mem, L.loop_want + r, t, b)
+        m.clear(t, L.loop_force, T.points, mem)
+        for _step in range(T.sweeps):
+            proximal_step(t, T, L, mem)
+        for r in range(T.points):
+            for i in range(T.dofs):
+                x = m.get(mem, L.loop_row + T.dofs * r + i, t)
+                m.put(mem, L.z + i, t, m.fma(x, m.get(mem, L.loop_force + r, t), m.get(mem, L.z + i, t)))
+        m.unwhiten(t, T, L, mem)
+
+    @m.func
+    def loop_residual(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """z <- tau - ID(nu_dot); loop_want <- -g'' - 2 f g' - f^2 g; nu_dot at L.acceleration."""
+        m.newton_euler(b, t, L.vector, T, P, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.z + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
+        f = m.get(mem, L.weights, t)
+        for r in range(T.points):
+            x = m.fill(real(0.0))
+            if loop_row_kind(r, T) != NO_ROW:
+                x = m.fnma(f, loop_error(t, r, T, L, mem), m.mul(m.fill(real(-2.0)), loop_speed(t, r, T, L, mem)))
+                x = m.fma(f, x, m.neg(loop_acceleration(t, r, T, L, mem)))
+            m.put(mem, L.loop_want + r, t, x)
+
+    @m.func
+    def first_loop_solution(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        m.forward_kinematics(b, t, T, P, L, mem)
+        m.base_forces(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.columns, mem)
+        m.clear(t, L.acceleration, T.dofs, mem)
+        loop_residual(b, t, T, P, L, mem)
+        m.factorize_with_roots(b, t, T, P, L, mem)
+        whitened_loops(t, T, L, mem)
+        solve_loops(t, T, L, mem)
+
+    @m.func
+    def eval_constrained_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """vector <- accelerations with closed loops, in the representation T.output, in which the forces of a floating base are too;
+        loop_force <- l"""
+        first_loop_solution(b, t, T, P, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
+        m.base_accelerations(t, T, L, mem)
+
+    @m.func
+    def add_loop_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """z <- z + K^T l, l at L.loop_given"""
+        m.clear(t, L.load, 6 * T.bodies, mem)
+        for r in range(T.points):
+            if loop_row_kind(r, T) != NO_ROW:
+                w = loop_wrench(t, r, T, L, mem)
+                x = m.get(mem, L.loop_given + r, t)
+                c = L.load + 6 * m.frame_body(T.points + r, T)
+                m.put6(mem, c, t, m.fma6(w, x, m.get6(mem, c, t)))
+                if m.frame_body(r, T) < T.bodies:
+                    p = L.load + 6 * m.frame_body(r, T)
+                    m.put6(mem, p, t, m.fma6(w, m.neg(x), m.get6(mem, p, t)))
+        for back in range(T.bodies):
+            k = T.bodies - 1 - back
+            f = m.get6(mem, L.load + 6 * k, t)
+            for i in range(T.child_at[k], T.child_at[k + 1]):
+                f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))
+            m.put6(mem, L.load + 6 * k, t, f)
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                x = m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)
+                m.put(mem, L.z + i, t, m.add(m.get(mem, L.z + i, t), x))
+
+    @m.func
+    def eval_constrained_dynamics_implicit(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The same for reverse mode, by the implicit function theorem, as `kernels.dynamics.implicit`: one more solve for what the
+        solution leaves over, where it, the factors of M and the whitened rows count as constants."""
+        first_loop_solution(b, t, T, P, L, mem)
+        for i in range(T.dofs):
+            m.detach_rows(t, L.h + T.row[i], T.depth[i] + 1, mem)
+            m.put(mem, L.acceleration + i, t, m.detach(m.get(mem, L.u + i, t)))
+        m.detach_rows(t, L.root, T.dofs, mem)
+        m.detach_rows(t, L.loop_row, T.dofs * T.points, mem)
+        m.detach_rows(t, L.loop_gram, T.points * (T.points + 1) // 2, mem)
+        for r in range(T.points):
+            m.put(mem, L.loop_given + r, t, m.detach(m.get(mem, L.loop_force + r, t)))
+        loop_residual(b, t, T, P, L, mem)
+        add_loop_forces(t, T, L, mem)
+        solve_loops(t, T, L, mem)
+        for i in range(T.dofs):
+            x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.u + i, t))
+            m.put(mem, L.vector + i, t, x)
+        for r in range(T.points):
+            x = m.add(m.get(mem, L.loop_given + r, t), m.get(mem, L.loop_force + r, t))
+            m.put(mem, L.loop_force + r, t, x)
+        m.base_accelerations(t, T, L, mem)
+
+    own = ("m", "real", "softness", "smallest")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -288,19 +288,6 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             put_block(t, i, n, a, c, soft, on, T, L, mem)
 
     @m.func
-    def whiten_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """z <- D^-1/2 L^-T (tau - vector), in place of the former."""
-        for i in range(T.dofs):
-            m.put(mem, L.tau + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
-            x = m.get(mem, L.tau + k, t)
-            for d in range(T.depth[k]):
-                j = L.tau + T.chain[T.chain_at[k] + d]
-                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.row[k] + d, t), x, m.get(mem, j, t)))
-            m.put(mem, L.z + k, t, m.mul(m.get(mem, L.root + k, t), x))
-
-    @m.func
     def eval_rigid_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.given_as``: the given ones and those
         of the ground; vector <- accelerations in the representation ``T.output``, in which the forces of a floating base are too."""
@@ -310,7 +297,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.clear(t, L.acceleration, T.dofs, mem)
         m.newton_euler(b, t, L.vector, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
-        whiten_forces(t, T, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.z + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
+        m.whiten_row(t, L.z, T, L, mem)
         m.clear(t, L.point_depth, T.points, mem)
         for i in range(T.points):
             k = T.point_body[i]
@@ -398,4 +387,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.dofs):
             m.put(mem, L.next_v + i, t, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
 
-    return types.SimpleNamespace(**vars(m), eval_rigid_contact=eval_rigid_contact, eval_impact=eval_impact)
+    return types.SimpleNamespace(
+        **vars(m),
+        factorize_with_roots=factorize_with_roots,
+        eval_rigid_contact=eval_rigid_contact,
+        eval_impact=eval_impact,
+    )

@@ -54,7 +54,7 @@ _FORWARD = {
 }
 
 
-def _link_forces(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]]:
+def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]]:
     """Input, array and settings of wrenches of links; nothing without any."""
     kind = output_representation(repr, "link_forces_repr")
     if link_forces is None:
@@ -143,7 +143,7 @@ def inverse_dynamics(
         TypeError: an array of the wrong scalar type.
     """
     field, acceleration = dof_vector(model, joint_acceleration, "joint_acceleration", "acceleration")
-    fields, arrays, settings = _link_forces(model, link_forces, link_forces_repr)
+    fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
     program = Program(_PUBLIC.name, (Q, V, field, *fields), _VECTOR).ask(base=representation(repr), **settings)
     inputs = [*state_arrays(model, state), acceleration, *arrays]
     return evaluate(model, program, inputs, [(columns(model),)], out)
@@ -198,7 +198,7 @@ def forward_dynamics(
     if method not in _FORWARD:
         raise ValueError(f"method={method!r} is unknown; use 'aba' or 'crb'")
     field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
-    fields, arrays, settings = _link_forces(model, link_forces, link_forces_repr)
+    fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
     name, rows = _FORWARD[method]
     program = Program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
     program = program.ask(output=representation(repr), **settings)

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index, as_number
-from newton_like.dynamics.buffers import buffers_of
-from newton_like.dynamics.common import columns, dof_vector, state_arrays
-from newton_like.dynamics.dense import dof_rows
-from newton_like.dynamics.forces import bias_forces
-from newton_like.dynamics.jacobians import link_jacobians
-from newton_like.dynamics.kinematics import link_bias_accelerations, link_transforms, link_velocities
-from newton_like.dynamics.matrices import mass_matrix
+from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, representation, state_arrays
+from newton_like.dynamics.forces import forward_dynamics, link_wrenches
+from newton_like.dynamics.frames import NONE, WORLD
 from newton_like.dynamics.names import names_of, unknown
+from newton_like.dynamics.system import constants
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, loop_kernels
+from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
 from newton_like.model.arguments import check_array
+from newton_like.model.batched import Field, Program
+from newton_like.types import VelRepr
 
 TIME_CONSTANT = 0.1
 """Open loops close like a critically damped spring of this time constant [s], unless another one is asked for."""
+
+
+@dataclass(frozen=True)
+class LoopRows:
+    """The rows of some articulations: what they are, and the links of their parents and then of their children."""
+
+    kinds: tuple[int, ...]
+    links: tuple[int, ...]
+
+    def of(self, batch) -> dict:
+        """What programs need to know; see :class:`newton_like.model.batched.Program`."""
+        arrays = {"loop_kind": np.array(self.kinds), "point_body": np.array(self.links)}
+        return {"points": len(self.kinds), "sweeps": PROXIMAL_STEPS, **arrays}
 
 
 class Loops:
@@ -31,8 +44,8 @@ class Loops:
         joints: for every articulation the loop joints on its links: their indices in the model.
         ranges: for each of these, first row and the one behind the last.
         count: rows of the articulation that has most.
-        rows: the struct that kernels read.
-        dofs: number of degrees of freedom of every articulation, on the device.
+        parts: rows, with the articulations that they are those of: None, or bools where others have other ones.
+        vectors: anchors and directions of the rows, ``[articulation_count, rows * LOOP]``.
     """
 
     def __init__(self, model):
@@ -50,31 +63,28 @@ class Loops:
             parent, child = int(parents[j]), int(names.child[j])
             a = int(articulation[child])
             _refuse(model, j, parent, articulation, a)
-            on = int(link[parent]) if parent >= 0 else -1
-            rows = [(kind, on, int(link[child]), *where) for kind, *where in _joint_rows(model, int(j))]
-            if not enabled[j]:
-                rows = [(0, *row[1:]) for row in rows]
+            on = int(link[parent]) if parent >= 0 else WORLD
+            rows = [(kind if enabled[j] else NO_ROW, on, int(link[child]), v) for kind, v in _joint_rows(model, int(j))]
             self.joints[a].append(int(j))
             self.ranges[a].append((len(found[a]), len(found[a]) + len(rows)))
             found[a] += rows
         self.count = max((len(rows) for rows in found), default=0)
-        self.rows = self._struct(model, found)
-        start = model.joint_qd_start.numpy()
-        dofs = start[names.start + names.count] - start[names.start]
-        self.dofs = wp.array(dofs.astype(np.int32), dtype=wp.int32, device=model.device)
+        self.parts, self.vectors = [], None
+        if self.count:
+            self._fill(model, found)
 
-    def _struct(self, model, found):
-        rows, shape = loop_kernels(model.dtype).Rows(), (model.articulation_count, self.count)
-        vec3 = wp.vec3d if model.dtype is wp.float64 else wp.vec3
-        for i, name in enumerate(("kind", "parent", "child", "parent_at", "child_at", "parent_axis", "child_axis")):
-            vector = i >= 3
-            values = np.zeros((*shape, 3) if vector else shape)
-            for a, listed in enumerate(found):
-                for r, row in enumerate(listed):
-                    values[a, r] = row[i]
-            dtype = vec3 if vector else wp.int32
-            setattr(rows, name, wp.array(values, dtype=dtype, shape=shape, device=model.device))
-        return rows
+    def _fill(self, model, found) -> None:
+        rows = np.zeros((len(found), 3, self.count), dtype=int)
+        rows[:, 1:] = NONE
+        vectors = np.zeros((len(found), self.count, LOOP))
+        for a, listed in enumerate(found):
+            for r, (*what, numbers) in enumerate(listed):
+                rows[a, :, r], vectors[a, r] = what, numbers
+        self.vectors = wp.array(vectors.reshape(len(found), -1), dtype=model.dtype, device=model.device)
+        different, of = np.unique(rows, axis=0, return_inverse=True)
+        for i, (kinds, parents, children) in enumerate(different.tolist()):
+            mask = wp.array(of.ravel() == i, dtype=wp.bool, device=model.device) if len(different) > 1 else None
+            self.parts.append((LoopRows(tuple(kinds), (*parents, *children)), mask))
 
 
 def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
@@ -91,7 +101,7 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
 
 
 def _joint_rows(model, j: int) -> list[tuple]:
-    """The rows of a loop joint: kind, anchors in parent and child, direction fixed to the parent, direction fixed to the child.
+    """The rows of a loop joint: kind, and anchors in parent and child, direction fixed to the parent, direction fixed to the child.
 
     A joint with l slides and t turns blocks the 3 - l directions at right angles to its slides. Of its turns it keeps at right angles:
     without any, each axis and another one; with one, its axis and two others; with two, the first axis, fixed to the parent, and the
@@ -103,7 +113,7 @@ def _joint_rows(model, j: int) -> list[tuple]:
     x_p, x_c = (x.numpy()[j].astype(np.float64) for x in (model.joint_X_p, model.joint_X_c))
 
     def row(kind, n, u):
-        return (kind, x_p[:3], x_c[:3], quat_rotate(x_p[3:], n), quat_rotate(x_c[3:], u))
+        return kind, np.concatenate([x_p[:3], x_c[:3], quat_rotate(x_p[3:], n), quat_rotate(x_c[3:], u)])
 
     rows = [row(LINEAR, n, np.zeros(3)) for n in _frame(axes[:linear])[linear:]]
     t = _frame(axes[linear:])
@@ -162,30 +172,27 @@ def loop_joint(model, joint, articulation: int = 0) -> int:
     return found[0]
 
 
-def _result(model, out, name: str, *shape: int) -> wp.array:
-    shape = (model.articulation_count, *shape)
-    if out is None:
-        return wp.zeros(shape, dtype=model.dtype, device=model.device)
-    return check_array(model, out, name, model.dtype, shape)
-
-
-def constraint_rows(model, transforms, jacobians, out=None) -> tuple[wp.array, wp.array]:
-    """Constraint Jacobian and error, from the poses of the links and their Jacobians in MIXED."""
-    loops, kernels = loops_of(model), loop_kernels(model.dtype)
-    matrix, error = (None, None) if out is None else out
-    matrix = _result(model, matrix, "out", loops.count, columns(model))
-    error = _result(model, error, "out", loops.count)
-    wp.launch(kernels.jacobian, error.shape, [loops.rows, transforms, jacobians], [matrix, error], device=model.device)
-    return matrix, error
-
-
-def constraint_drift(model, transforms, velocities, accelerations, out=None) -> wp.array:
-    """Constraint bias, from poses, velocities and bias accelerations of the links in MIXED."""
+def _run(model, program: Program, arrays, shapes, out):
+    """A program over the rows, which it reads behind `arrays`."""
     loops = loops_of(model)
-    out = _result(model, out, "out", loops.count)
-    inputs = [loops.rows, transforms, velocities, accelerations]
-    wp.launch(loop_kernels(model.dtype).bias, out.shape, inputs, [out], device=model.device)
+    field = Field("loop", "articulations", loops.count * LOOP)
+    for rows, mask in loops.parts:
+        part = replace(program, inputs=(*program.inputs, field), tables=rows)
+        out = evaluate(model, part, [*arrays, loops.vectors], shapes, out, mask=mask)
     return out
+
+
+def _zeros(model, shapes, out):
+    """What there is without rows."""
+    given = [None] * len(shapes) if out is None else out
+    whole = [(model.articulation_count, *shape) for shape in shapes]
+    results = [
+        wp.zeros(shape, dtype=model.dtype, device=model.device)
+        if array is None
+        else check_array(model, array, "out", model.dtype, shape)
+        for shape, array in zip(whole, given, strict=True)
+    ]
+    return tuple(results)
 
 
 def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
@@ -207,8 +214,12 @@ def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
         ValueError: a loop joint connects two articulations, or limits a distance; an array of the wrong shape or device.
         TypeError: an array of the wrong scalar type.
     """
-    loops_of(model)
-    return constraint_rows(model, link_transforms(model, state), link_jacobians(model, state), out)
+    count, arrays = loops_of(model).count, state_arrays(model, state, False)
+    shapes = [(count, columns(model)), (count,)]
+    if count == 0:
+        return _zeros(model, shapes, out)
+    outputs = Field("matrix", "articulations", lambda m: count * columns(m)), Field("vector", "articulations", count)
+    return _run(model, Program("eval_constraint_jacobian", (Q,), outputs), arrays, shapes, out)
 
 
 def constraint_bias(model, state, *, out: wp.array | None = None) -> wp.array:
@@ -219,15 +230,27 @@ def constraint_bias(model, state, *, out: wp.array | None = None) -> wp.array:
     Returns:
         [m/s^2, 1/s^2], ``[articulation_count, rows]``.
     """
-    loops_of(model)
-    poses, velocities = link_transforms(model, state), link_velocities(model, state)
-    return constraint_drift(model, poses, velocities, link_bias_accelerations(model, state), out)
+    count, arrays = loops_of(model).count, state_arrays(model, state)
+    if count == 0:
+        return _zeros(model, [(0,)], None if out is None else [out])[0]
+    outputs = (Field("vector", "articulations", count),)
+    return _run(model, Program("eval_constraint_bias", (Q, V), outputs), arrays, [(count,)], out)
 
 
-def constrained_dynamics(model, state, joint_forces=None, *, time_constant=TIME_CONSTANT, out=None):
+def constrained_dynamics(
+    model,
+    state,
+    joint_forces=None,
+    link_forces=None,
+    *,
+    time_constant: float | None = TIME_CONSTANT,
+    link_forces_repr=VelRepr.COM,
+    repr=None,
+    out=None,
+) -> tuple[wp.array, wp.array]:
     """Accelerations of trees whose loop joints stay closed, and the forces that keep them so.
 
-    Solves ``M v_dot + h = tau + K^T lambda`` and ``K v_dot = -k - 2/T K v - g/T^2`` together (Featherstone 2008, section 8.5).
+    Solves ``M v_dot + h = tau + J^T f + K^T lambda`` and ``K v_dot = -k - 2/T K v - g/T^2`` together (Featherstone 2008, section 8.5).
     The last two terms, with the time constant T, close loops that rounding and integration open (Baumgarte 1972); velocities and
     coordinates that agree with the loops do not feel them.
 
@@ -236,56 +259,66 @@ def constrained_dynamics(model, state, joint_forces=None, *, time_constant=TIME_
     (float32: 1e-5) of its largest diagonal entry: of an infinity of forces that do the same one is found near the smallest, the
     accelerations are met to rounding, and demands that contradict each other are met on (weighted) average.
 
+    Gradients are those of the two equations (the implicit function theorem). Where forces are not unique, those of lambda leave out
+    what moves nothing: changes whose ``K^T lambda`` is zero.
+
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        joint_forces: tau, ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``; None: zeros. Of FREE and
-            DISTANCE joints in the axes of the parent's anchor, as ``joint_qd``.
+        joint_forces: tau, as for :func:`forward_dynamics`; zeros by default.
+        link_forces, link_forces_repr: wrenches f on links, as for :func:`inverse_dynamics`; none by default.
         time_constant: T [s]; None: loops that are open stay as they are.
+        repr: :class:`VelRepr` of the velocity of floating bases, whose derivative their acceleration is, and their force the dual;
+            None: as ``joint_qd``, whose K is that of :func:`constraint_jacobian`.
         out: two arrays to write to; new ones by default.
 
     Returns:
-        v_dot, as ``joint_qd``, ``[articulation_count, max_dofs_per_articulation]``, and lambda, ``[articulation_count, rows]``.
+        v_dot, as ``joint_qd``, ``[articulation_count, max_dofs_per_articulation]``, and lambda, ``[articulation_count, rows]``: forces
+        along the rows, on the child [N], and for cosines [N m].
 
     Raises:
-        ValueError: a loop joint connects two articulations, or limits a distance; an array of the wrong shape or device; a time
-            constant that is not positive.
+        ValueError: a loop joint connects two articulations, or limits a distance; an array of the wrong shape or device; numbers that
+            are not finite; an unknown representation; a time constant that is not positive.
         TypeError: an array of the wrong scalar type.
     """
-    matrix, error = constraint_jacobian(model, state)
-    return solve_constrained(
-        model, state, mass_matrix(model, state), bias_forces(model, state), matrix, constraint_bias(model, state), error,
-        joint_forces, time_constant, out,
-    )  # fmt: skip
-
-
-def solve_constrained(model, state, mass, load, matrix, drift, error, joint_forces, time_constant, out):
-    """See :func:`constrained_dynamics`; of a state with rows of its own these are read."""
-    loops, kernels, n = loops_of(model), loop_kernels(model.dtype), columns(model)
-    frequency = 0.0
+    count, frequency = loops_of(model).count, 0.0
     if time_constant is not None:
         time_constant = as_number(time_constant, "time_constant")
         if time_constant <= 0.0:
             raise ValueError(f"time_constant is {time_constant}; it must be positive, or None")
         frequency = 1.0 / time_constant
-    acceleration, multiplier = (None, None) if out is None else out
-    acceleration = _result(model, acceleration, "out", n)
-    multiplier = _result(model, multiplier, "out", loops.count)
-    field, force = dof_vector(model, joint_forces, "joint_forces", "tau")
-    if force is None:
-        force = _result(model, None, "joint_forces", n)
-    elif field.kind == "dofs":
-        force = dof_rows(model).rows(force)
-    velocity = dof_rows(model).rows(state_arrays(model, state)[1])
-    shapes = {
-        "root": (n, n),
-        "whitened": (loops.count, n),
-        "delassus": (loops.count, loops.count),
-        "wanted": (loops.count,),
-    }
-    shapes["step"] = shapes["wanted"]
-    buffers = buffers_of(model)
-    scratch = [buffers.get(f"loops {name}", (model.articulation_count, *shape)) for name, shape in shapes.items()]
-    inputs = [loops.dofs, loops.rows, mass, load, force, velocity, matrix, drift, error, frequency, *scratch]
-    wp.launch(kernels.solve, model.articulation_count, inputs, [acceleration, multiplier], device=model.device)
-    return acceleration, multiplier
+    if count == 0:
+        n = columns(model)
+        acceleration, multiplier = _zeros(model, [(n,), (0,)], out) if out is not None else (None, None)
+        acceleration = forward_dynamics(
+            model, state, joint_forces, link_forces, method="crb", link_forces_repr=link_forces_repr, repr=repr, out=acceleration
+        )  # fmt: skip
+        return acceleration, _zeros(model, [(0,)], None)[0] if multiplier is None else multiplier
+    field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
+    fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
+    weights = constants((frequency,), model.dtype, str(model.device))
+    outputs = Field("vector", "articulations", columns), Field("loop_force", "articulations", count)
+    program = Program(
+        "eval_constrained_dynamics", (Q, V, field, _WEIGHTS, *fields), outputs, _Rows(count),
+        adjoint="eval_constrained_dynamics_implicit",
+    )  # fmt: skip
+    program = program.ask(output=representation(repr), **settings)
+    arrays = [*state_arrays(model, state), forces, weights, *wrenches]
+    return _run(model, program, arrays, [(columns(model),), (count,)], out)
+
+
+_WEIGHTS = Field("weights", "all", 1)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of memory for so many rows of loop joints."""
+
+    count: int
+
+    def __call__(self, model, template) -> dict[str, int]:
+        n, dofs = self.count, template.dofs
+        return dict(
+            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, loop_row=n * dofs, loop_gram=n * (n + 1) // 2,
+            loop_want=n, loop_step=n, loop_given=n,
+        )  # fmt: skip

@@ -42,20 +42,6 @@ class Quantity:
         return {p.name: p.default for p in parameters if p.default is not empty and p.name != "out"}
 
 
-def _constraint_jacobian(model, state, *, out=None):
-    loops.loops_of(model)
-    return loops.constraint_rows(model, state.link_transforms(), state.link_jacobians(), out)
-
-
-def _constraint_bias(model, state, *, out=None):
-    loops.loops_of(model)
-    moving = state.link_velocities(), state.link_bias_accelerations()
-    return loops.constraint_drift(model, state.link_transforms(), *moving, out)
-
-
-_constraint_jacobian.__doc__ = loops.constraint_jacobian.__doc__
-_constraint_bias.__doc__ = loops.constraint_bias.__doc__
-
 _PLACED = {
     "joint_transforms": joint_motion.joint_transforms,
     "motion_subspaces": joint_motion.motion_subspaces,
@@ -75,7 +61,7 @@ _PLACED = {
     "com_position": com.com_position,
     "com_jacobian": com.com_jacobian,
     "potential_energy": energy.potential_energy,
-    "constraint_jacobian": _constraint_jacobian,
+    "constraint_jacobian": loops.constraint_jacobian,
 }
 
 _MOVING = {
@@ -96,7 +82,7 @@ _MOVING = {
     "kinetic_energy": energy.kinetic_energy,
     "mechanical_energy": energy.mechanical_energy,
     "position_rate": system.position_rate,
-    "constraint_bias": _constraint_bias,
+    "constraint_bias": loops.constraint_bias,
 }
 
 QUANTITIES = {

@@ -10,7 +10,7 @@ import warp as wp
 from newton_like.coercion import as_index
 from newton_like.dynamics import configuration
 from newton_like.dynamics.frames import link_rows
-from newton_like.dynamics.loops import TIME_CONSTANT, loop_joint, loops_of, solve_constrained
+from newton_like.dynamics.loops import constrained_dynamics, loop_joint, loops_of
 from newton_like.dynamics.names import joint_index
 from newton_like.mechanism.quantities import QUANTITIES
 from newton_like.mechanism.variables import Variables
@@ -333,18 +333,9 @@ class MechanismState(Variables):
         row = as_index(index, "index", ranges[-1][1] if ranges else 0)
         return next(i for i, (start, end) in enumerate(ranges) if start <= row < end)
 
-    def constrained_dynamics(
-        self, joint_forces=None, *, time_constant=TIME_CONSTANT, out=None
-    ) -> tuple[wp.array, wp.array]:
-        """Accelerations with closed loops, and the forces that close them; see :func:`newton_like.dynamics.constrained_dynamics`.
-
-        The mass matrix, the bias forces and the constraint are those that are kept.
-        """
-        jacobian, error = self._get("constraint_jacobian")
-        return solve_constrained(
-            self.model, self, self._get("mass_matrix"), self._get("bias_forces"), jacobian, self._get("constraint_bias"), error,
-            joint_forces, time_constant, out,
-        )  # fmt: skip
+    def constrained_dynamics(self, joint_forces=None, link_forces=None, **options) -> tuple[wp.array, wp.array]:
+        """Accelerations with closed loops, and the forces that close them; see :func:`newton_like.dynamics.constrained_dynamics`."""
+        return constrained_dynamics(self.model, self, joint_forces, link_forces, **options)
 
 
 def _method(name: str):

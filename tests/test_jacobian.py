@@ -7,7 +7,7 @@ import warp as wp
 from newton_like import ModelBuilder, eval_fk, eval_jacobian
 
 from .support import reference
-from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_threads, use_width
+from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_width
 from .support.random_trees import random_tree
 
 # Columns are lengths of a few metres after some hundred roundings of 6e-8 (float32) or 1e-16.
@@ -72,39 +72,6 @@ def test_poses_of_bodies_are_not_read(rng):
     expected = eval_jacobian(model, state).numpy()
     state.body_q.fill_(np.nan)
     np.testing.assert_array_equal(eval_jacobian(model, state).numpy(), expected)
-
-
-@pytest.mark.parametrize(("width", "dtype"), NARROW)
-def test_matrices_that_are_not_selected_keep_their_bits(rng, monkeypatch, width, dtype):
-    use_width(monkeypatch, width)
-    model = forest(rng, worlds=18).finalize("cpu", dtype=dtype)
-    state, _, _ = moving_state(model, rng)
-    whole = eval_jacobian(model, state).numpy()
-    old = rng.normal(size=whole.shape)
-    for mask in (rng.random(len(whole)) < 0.5, np.zeros(len(whole), bool), np.ones(len(whole), bool)):
-        J = wp.array(old, dtype=dtype, device="cpu")
-        before = J.numpy().copy()
-        assert eval_jacobian(model, state, J, mask=mask) is J
-        np.testing.assert_array_equal(J.numpy(), np.where(mask[:, None, None], whole, before))
-        alone = eval_jacobian(model, state, mask=mask).numpy()
-        np.testing.assert_array_equal(alone, np.where(mask[:, None, None], whole, 0.0))
-
-
-def test_a_world_has_the_same_bits_in_any_batch_on_any_number_of_threads(rng, monkeypatch):
-    tree = random_tree(rng)
-    scene = ModelBuilder()
-    scene.replicate(tree, 21)
-    model = scene.finalize("cpu")
-    state, _, _ = moving_state(model, rng)
-    expected = eval_jacobian(model, state).numpy()
-    use_threads(monkeypatch, 2)
-    np.testing.assert_array_equal(eval_jacobian(model, state).numpy(), expected)
-    single = tree.finalize("cpu")
-    for world in (0, 15, 16, 20):
-        n = single.joint_coord_count
-        one = single.state()
-        one.joint_q.assign(state.joint_q.numpy()[world * n : (world + 1) * n])
-        np.testing.assert_array_equal(eval_jacobian(single, one).numpy()[0], expected[world])
 
 
 def test_nothing_to_do_has_an_answer():

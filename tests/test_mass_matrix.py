@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from newton_like import ModelBuilder, ModelFlags, eval_fk, eval_mass_matrix
 
 from .support import reference
-from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_threads, use_width
+from .support.kinematic_cases import NARROW, every_kind, forest, gradient_errors, moving_state, use_width
 from .support.mujoco_bridge import MujocoBridge
 from .support.random_trees import random_tree
 
@@ -96,37 +96,6 @@ def test_edits_of_masses_and_armature_count_once_they_are_notified(rng):
         tree = reference.Tree.from_model(model, world)
         expected = reference.mass_matrix(tree, q[tree.coords])
         np.testing.assert_allclose(H[world], expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
-
-
-@pytest.mark.parametrize(("width", "dtype"), NARROW)
-def test_matrices_that_are_not_selected_keep_their_bits(rng, monkeypatch, width, dtype):
-    use_width(monkeypatch, width)
-    model = forest(rng, worlds=18).finalize("cpu", dtype=dtype)
-    state, _, _ = moving_state(model, rng)
-    whole = eval_mass_matrix(model, state).numpy()
-    old = rng.normal(size=whole.shape)
-    for mask in (rng.random(len(whole)) < 0.5, np.zeros(len(whole), bool), np.ones(len(whole), bool)):
-        H = wp.array(old, dtype=dtype, device="cpu")
-        before = H.numpy().copy()
-        assert eval_mass_matrix(model, state, H, mask=mask) is H
-        np.testing.assert_array_equal(H.numpy(), np.where(mask[:, None, None], whole, before))
-
-
-def test_a_world_has_the_same_bits_in_any_batch_on_any_number_of_threads(rng, monkeypatch):
-    tree = random_tree(rng)
-    scene = ModelBuilder()
-    scene.replicate(tree, 21)
-    model = scene.finalize("cpu")
-    state, _, _ = moving_state(model, rng)
-    expected = eval_mass_matrix(model, state).numpy()
-    use_threads(monkeypatch, 2)
-    np.testing.assert_array_equal(eval_mass_matrix(model, state).numpy(), expected)
-    single = tree.finalize("cpu")
-    for world in (0, 15, 16, 20):
-        n = single.joint_coord_count
-        one = single.state()
-        one.joint_q.assign(state.joint_q.numpy()[world * n : (world + 1) * n])
-        np.testing.assert_array_equal(eval_mass_matrix(single, one).numpy()[0], expected[world])
 
 
 def test_it_is_the_same_anywhere(rng):

@@ -14,7 +14,7 @@ from newton_like.types import VelRepr
 
 from .support.dynamics_cases import known_robots
 from .support.kinematic_cases import gradient_errors
-from .support.random_trees import random_state
+from .support.random_trees import random_state, random_transform
 
 TOLERANCE = 1e-6
 """Relative to the derivative: truncation of steps of 1e-6, and cancellation of numbers of up to a thousand of their size."""
@@ -66,6 +66,18 @@ def test_dynamics_with_forces_on_links(model, rng, name):
 
 def test_jacobians_of_links(model, rng):
     agree(model, lambda q: [dynamics.link_jacobians(model, at(q, None))], start(model, rng)[:1], rng)
+
+
+def test_offsets_of_frames(model, rng):
+    """One offset for all robots, and one for each of another frame, which the first is seen from."""
+    offsets = [random_transform(rng), np.array([random_transform(rng) for _ in range(4)]).ravel()]
+
+    def function(q, one, each):
+        return [dynamics.relative_transform(model, at(q, None), (2, one), (1, each.reshape((4, 7))))]
+
+    agree(model, function, [start(model, rng)[0], *offsets], rng)
+    with wp.Tape(), pytest.raises(ValueError, match=r"a frame's offset has shape \(3, 7\); give \(7,\) or \(4, 7\)"):
+        dynamics.frame_transform(model, model, (1, wp.zeros((3, 7), dtype=wp.float64, requires_grad=True)))
 
 
 @pytest.mark.parametrize(("method", "steps"), [("semi_implicit", 6), ("rk4", 2)])

@@ -13,6 +13,8 @@ from newton_like.coercion import as_list
 from newton_like.dynamics.common import links, to_device
 from newton_like.dynamics.names import as_link_index, names_of, unknown
 from newton_like.geometry.transforms import IDENTITY, as_transform
+from newton_like.kernels.dynamics.offsets import offset_kernel
+from newton_like.launch import active_tape, flat
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field
 
@@ -201,8 +203,6 @@ def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _offset(model, offset) -> np.ndarray:
     what = "a frame's offset"
-    if isinstance(offset, wp.array) and offset.requires_grad:
-        raise ValueError(f"{what} requires gradients, which do not reach frames; use the functions of points")
     values = np.asarray(offset.numpy() if isinstance(offset, wp.array) else offset, dtype=np.float64)
     if values.ndim == 2 and values.shape != (model.articulation_count, 7):
         raise ValueError(f"{what} has shape {values.shape}; give (7,) or ({model.articulation_count}, 7)")
@@ -210,8 +210,20 @@ def _offset(model, offset) -> np.ndarray:
     return np.array([as_transform(row, what) for row in rows]).reshape(-1, 7)
 
 
+def _tracked(frame) -> wp.array | None:
+    """The offset of a frame if gradients are to flow to it."""
+    offset = frame[1] if isinstance(frame, tuple) and len(frame) == 2 else None
+    return offset if isinstance(offset, wp.array) and offset.requires_grad and active_tape() is not None else None
+
+
 def _key(frame):
-    """What tells a frame from others, to look it up fast."""
+    """What tells a frame from others, to look it up fast.
+
+    Raises:
+        TypeError: nothing does: its offset is on a tape.
+    """
+    if _tracked(frame) is not None:
+        raise TypeError("an offset on a tape is no constant")
     if isinstance(frame, tuple) and len(frame) == 2:
         offset = np.asarray(frame[1].numpy() if isinstance(frame[1], wp.array) else frame[1], dtype=np.float64)
         return (type(frame[0]), frame[0], offset.shape, offset.tobytes())
@@ -246,6 +258,9 @@ def asked_frames(model, frames, base=None) -> Asked:
         offsets = np.stack(
             [np.broadcast_to(IDENTITY if x is None else x, (model.articulation_count, 7)) for _, x in found], axis=1
         )
+        tracked = {i: _tracked(frame) for i, frame in enumerate(asked) if _tracked(frame) is not None}
+        if tracked:
+            return Asked(_parts(model, rows, 7), count, *_tracked_offsets(model, offsets, tracked))
         return Asked(_parts(model, rows, 7), count, *_offsets(model, offsets))
 
     return make() if key is None else _keep(_kept_for(model).asked, key, make)
@@ -263,6 +278,18 @@ def _offsets(model, offsets: np.ndarray) -> tuple[Field, wp.array]:
         lambda: wp.array(values.ravel(), dtype=model.dtype, device=model.device),
     )
     return Field("offset", kind, size), array
+
+
+def _tracked_offsets(model, offsets: np.ndarray, tracked: dict[int, wp.array]) -> tuple[Field, wp.array]:
+    """The same where gradients flow to some of them, by the frame's place."""
+    count, width = len(offsets), 7 * offsets.shape[1]
+    array = wp.array(offsets.reshape(count, width), dtype=model.dtype, device=model.device, requires_grad=True)
+    for i, offset in tracked.items():
+        shape = (7,) if offset.ndim == 1 else (count, 7)
+        given = flat(check_array(model, offset, "a frame's offset", model.dtype, shape), model.dtype)
+        inputs = [given, i, 0 if offset.ndim == 1 else 7]
+        wp.launch(offset_kernel(model.dtype), (count, 7), inputs=inputs, outputs=[array], device=model.device)
+    return Field("offset", "articulations", width), array
 
 
 def asked_points(model, on, points) -> Asked:

@@ -2,6 +2,7 @@
 
 A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is the name of a site, a link (its link frame), a pair
 of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``, or None, the world.
+Gradients flow to offsets that are Warp arrays of the model's scalar type.
 A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
 
 Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the world's

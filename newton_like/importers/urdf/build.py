@@ -83,10 +83,12 @@ class RobotBuilder:
         for name, pose in self._poses(start).items():
             self._add_body(name, pose)
         self.base_joint = self._add_base()
-        for joint in self._kept:
-            self._add_joint(joint, start[joint.name])
-        for joint in self._kept:
-            self._add_mimic(joint)
+        for add in (lambda joint: self._add_joint(joint, start[joint.name]), self._add_mimic):
+            for joint in self._kept:
+                try:
+                    add(joint)
+                except ValueError as error:  # numbers whose products are beyond all bounds
+                    raise joint.element.error(str(error)) from error
         for name in self._bodies:
             self._add_shapes(name)
         joints = [self.base_joint, *self.joints.values()]

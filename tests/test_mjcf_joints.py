@@ -385,3 +385,20 @@ def test_keyframes(rng):
     assert (home.name, home.time, home.qpos) == ("home", 2.0, tuple(qpos))
     with pytest.raises(KeyError, match="no keyframe is called 'hom'; there are: 'key_0', 'home'"):
         load(xml.replace("</mujoco>", f"{key}</mujoco>"), keyframe="hom")
+
+
+@pytest.mark.parametrize(("name", "count"), [("qpos", 3), ("qpos", 10), ("qvel", 2)])
+def test_short_keyframes_are_filled_up_as_in_mujoco(rng, name, count):
+    inside = (
+        f'<body name="f" pos="1 2 3" euler="10 20 30"><freejoint/>{BOX}</body><body><joint type="ball"/>{BOX}</body>'
+    )
+    xml = model(inside + TWO)
+    key = f'<keyframe><key {name}="{text(rng.uniform(0.5, 1.0, count))}"/></keyframe>'
+    with pytest.warns(MjcfWarning, match="keyframes have too few numbers"):
+        ours = ModelBuilder().add_mjcf(xml.replace("</mujoco>", f"{key}</mujoco>")).keyframes[0]
+    theirs = mujoco.MjModel.from_xml_string(xml.replace("</mujoco>", f"{key}</mujoco>")).key(0)
+    found, expected = np.array(getattr(ours, name)), getattr(theirs, name).copy()
+    if name == "qpos":  # MuJoCo normalises quaternions when it reads them
+        for part in (slice(3, 7), slice(7, 11)):
+            found[part], expected[part] = (x[part] / np.linalg.norm(x[part]) for x in (found, expected))
+    np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -64,6 +64,25 @@ def test_contact_settings():
     assert builder.shape_color[0] == (1.0, 0.0, 0.0) and builder.shape_opacity[0] == 0.5
 
 
+def test_contacts_by_stiffness_and_damping_are_those_by_time_and_ratio(rng):
+    """MuJoCo turns both forms of solref into the same reference acceleration."""
+    stiffness, damping = rng.uniform(1e3, 1e4), rng.uniform(10.0, 100.0)
+    ball = '<geom type="plane" size="1 1 1" solref="{0}"/><body><freejoint/><geom size=".1" solref="{0}"/></body>'
+    builder, report = load(model(ball.format(f"{-stiffness!r} {-damping!r}")))
+    time, ratio = builder.shape_material_time_constant[0], builder.shape_material_damping_ratio[0]
+    laws = []
+    for solref in (f"{-stiffness!r} {-damping!r}", f"{time!r} {ratio!r}"):
+        flag = '<option timestep="1e-5"/>'  # MuJoCo's time constants are at least two steps
+        mj = mujoco.MjModel.from_xml_string(model(ball.format(solref), flag))
+        data = mujoco.MjData(mj)
+        mujoco.mj_forward(mj, data)
+        laws.append(data.efc_KBIP[0, :2].copy())
+    np.testing.assert_allclose(laws[0], laws[1], rtol=1e-12)
+    assert report.remarks == {}
+    with pytest.warns(MjcfWarning, match="solref with 0 or of two signs"):
+        ModelBuilder().add_mjcf(model(ball.format("-100 1")))
+
+
 def touching(builder, a, b):
     filtered = (min(a, b), max(a, b)) in set(map(tuple, builder.shape_collision_filter_pairs.to_array().tolist()))
     both = all(builder.shape_flags[s] & ShapeFlags.COLLIDE_SHAPES for s in (a, b))

@@ -242,17 +242,17 @@ def read_contacts(model: Mjcf, names: Names) -> tuple[list[dict], list[tuple[str
 
 
 def read_keyframes(model: Mjcf) -> list[Keyframe]:
-    """Keyframes of a model.
+    """Keyframes of a model. Positions and velocities that are too few are filled up with those at the start, as in MuJoCo.
 
     Raises:
         ImportFileError: a list has another length than the model.
     """
-    joints: list[Joint] = [joint for body in model.bodies for joint in body.joints]
-    count = {
-        "qpos": sum({"free": 7, "ball": 4}.get(joint.kind, 1) for joint in joints),
-        "qvel": sum(joint.dofs for joint in joints),
-        "mpos": 3 * sum(body.mocap for body in model.bodies),
-        "mquat": 4 * sum(body.mocap for body in model.bodies),
+    mocap = sum(body.mocap for body in model.bodies)
+    rest = {
+        "qpos": [number for body in model.bodies for joint in body.joints for number in _reference(joint, body.pose)],
+        "qvel": [0.0 for body in model.bodies for joint in body.joints for _ in range(joint.dofs)],
+        "mpos": [0.0] * 3 * mocap,
+        "mquat": [0.0] * 4 * mocap,
     }
     result = []
     for element in model.elements["keyframe"]:
@@ -262,8 +262,22 @@ def read_keyframes(model: Mjcf) -> list[Keyframe]:
             if text is None:
                 continue
             length = len(text.split())
-            if name in count and length != count[name]:
-                raise element.error(f"{name} has {length} numbers, but the model {count[name]}; correct the keyframe")
-            setattr(key, name, element.numbers(name, length) if length else ())
+            given = element.numbers(name, length) if length else ()
+            if name in rest:
+                if length > len(rest[name]) or (name[0] == "m" and length not in (0, len(rest[name]))):
+                    raise element.error(
+                        f"{name} has {length} numbers, but the model {len(rest[name])}; correct the keyframe"
+                    )
+                if 0 < length < len(rest[name]):
+                    model.findings.remark("keyframes have too few numbers; the others are those of the model", key.name)
+                given = (*given, *rest[name][length:]) if length else None
+            setattr(key, name, given)
         result.append(key)
     return result
+
+
+def _reference(joint: Joint, pose: np.ndarray) -> list[float]:
+    """MuJoCo's coordinates of a joint where the file places its body."""
+    if joint.kind == "free":
+        return [*pose[:3].tolist(), *np.roll(pose[3:], 1).tolist()]
+    return [1.0, 0.0, 0.0, 0.0] if joint.kind == "ball" else [joint.ref]

@@ -124,7 +124,8 @@ def add_mjcf(
     * Tendons are added to ``builder.tendons``; solvers refuse models that have some.
     * Planes are endless, as in MuJoCo. Mocap bodies are welded where they are.
     * Settings that a file does not name are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
-      ``solref`` of geoms becomes ``time_constant`` and ``damping_ratio``, ``margin`` and ``gap`` keep their meaning.
+      ``solref`` of geoms, stiffness and damping too, becomes ``time_constant`` and ``damping_ratio``, ``margin`` and
+      ``gap`` keep their meaning.
     * Gravity that the file names becomes that of the world that is open, or of the builder.
 
     What is left out ends up in the returned report and in one :class:`MjcfWarning`. Not read are plugins, ``attach``,

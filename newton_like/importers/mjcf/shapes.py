@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from newton_like.importers.mjcf.assets import Assets
@@ -123,10 +125,13 @@ class ShapeBuilder:
             solref = (*contact["solref"], 1.0)[:2]
             if min(solref) > 0.0:
                 changes["time_constant"], changes["damping_ratio"] = solref
+            elif max(solref) < 0.0:
+                # -(stiffness, damping) per unit of mass: MuJoCo's 1/(t d)^2 and 2/t.
+                stiffness, damping = -solref[0], -solref[1]
+                changes["time_constant"] = 2.0 / damping
+                changes["damping_ratio"] = damping / (2.0 * math.sqrt(stiffness))
             else:
-                findings.remark(
-                    "contacts are given by stiffness and damping (negative solref), which is not read", geom.name
-                )
+                findings.remark("contacts have a solref with 0 or of two signs, which is not read", geom.name)
         for name in ("margin", "gap"):
             if name in contact:
                 changes[name] = self.options.scale * contact[name]

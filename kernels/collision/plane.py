@@ -109,7 +109,8 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def hull_patch(b: int, t: int, c: int, s: int, center: m.Vec3, r: m.Mat33, dt: m.lane,
                    T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):  # fmt: skip
-        """The deepest vertex, the farthest one from it near the plane, and the two farthest to either side of their line."""
+        """The deepest vertex, the farthest one from it, and the two farthest to either side of their line, or behind the first one. A
+        vertex counts the more the lower it is: one that is not chosen may sink, and what pushes it out later would add energy."""
         n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
         count = T.hull_count[s]
         zero = m.fill(real(0.0))
@@ -120,29 +121,43 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
             low = m.neg(m.dot(n, x))
             first = choose(low, lowest, x, first)
             lowest = m.larger(lowest, low)
-        # vertices within this height of the deepest one may carry the shape
-        slab = m.sub(lowest, m.mul(m.fill(real(0.05)), m.collider_param(P, b, COLLIDER * s + RADIUS)))
+        # vertices within this height of the deepest one may carry the shape within the step; those below the plane do
+        thick = m.mul(m.fill(real(0.05)), m.collider_param(P, b, COLLIDER * s + RADIUS))
+        slab = m.sub(lowest, thick)
+        plane = m.sub(m.dot(n, m.get3(mem, L.origin, t)), m.plane_param(P, b, PLANE * T.collider_plane[s] + 9))
+        plane = m.sub(plane, m.collider_param(P, b, COLLIDER * s + MARGIN))
+        touching = m.mul(m.fill(real(64.0)), thick)
         second = first
         farthest = zero
         for i in range(count):
             x = hull_vertex(b, s, i, center, r, T, P)
             e = m.sub3(x, first)
-            far = m.where_lt(slab, m.neg(m.dot(n, x)), m.dot(e, e), zero)
+            low = m.neg(m.dot(n, x))
+            weight = m.add(m.larger(m.sub(low, slab), zero), m.where_lt(plane, low, touching, zero))
+            far = m.mul(weight, m.dot(e, e))
             second = choose(far, farthest, x, second)
             farthest = m.larger(farthest, far)
-        side = m.cross(n, m.sub3(second, first))
+        along = m.sub3(second, first)
+        side = m.cross(n, along)
+        behind = m.scale3(along, m.fill(real(-0.1)))
+        left = m.add3(behind, side)
+        right = m.sub3(behind, side)
         third = first
-        fourth = second
+        fourth = first
         # points on the line, whose area is all rounding, span nothing
         most = m.mul(m.fill(real(1.0e-4)), farthest)
-        least = most
+        best = most
         for i in range(count):
             x = hull_vertex(b, s, i, center, r, T, P)
-            area = m.where_lt(slab, m.neg(m.dot(n, x)), m.dot(side, m.sub3(x, first)), zero)
+            e = m.sub3(x, first)
+            low = m.neg(m.dot(n, x))
+            weight = m.add(m.larger(m.sub(low, slab), zero), m.where_lt(plane, low, touching, zero))
+            area = m.mul(weight, m.dot(left, e))
             third = choose(area, most, x, third)
             most = m.larger(most, area)
-            fourth = choose(m.neg(area), least, x, fourth)
-            least = m.larger(least, m.neg(area))
+            area = m.mul(weight, m.dot(right, e))
+            fourth = choose(area, best, x, fourth)
+            best = m.larger(best, area)
         put_candidate(b, t, c, s, first, zero, dt, T, P, L, mem)
         put_candidate(b, t, c + 1, s, second, zero, dt, T, P, L, mem)
         put_candidate(b, t, c + 2, s, third, zero, dt, T, P, L, mem)

@@ -295,6 +295,20 @@ def test_includes_and_mesh_files(tmp_path, rng):
     MjcfPeer(main).check_masses(3e-6)
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_includes_of_includes_start_at_the_main_file_then_at_their_own(tmp_path, rng, both):
+    body = '<mujocoinclude><body name="{}"><joint/><geom size=".1"/></body></mujocoinclude>'
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "main.xml").write_text('<mujoco><worldbody><include file="parts/arm.xml"/></worldbody></mujoco>')
+    (tmp_path / "parts" / "arm.xml").write_text('<mujocoinclude><include file="leaf.xml"/></mujocoinclude>')
+    (tmp_path / "parts" / "leaf.xml").write_text(body.format("inner"))
+    if both:
+        (tmp_path / "leaf.xml").write_text(body.format("outer"))
+    peer = MjcfPeer(tmp_path / "main.xml")
+    assert peer.mj.body(1).name == ("outer" if both else "inner")
+    peer.check_masses()
+
+
 def test_mesh_files_of_a_text_come_from_package_dirs(tmp_path):
     (tmp_path / "t.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
     xml = model('<body><joint/><geom type="mesh" mesh="t"/></body>', '<asset><mesh file="t.obj"/></asset>')

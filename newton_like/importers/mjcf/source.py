@@ -47,13 +47,14 @@ class MjcfSource:
     folder: Path | None
     allowed: tuple[Path, ...]
 
-    def find(self, name: str, subfolder: str, element: XmlElement) -> Path:
+    def find(self, name: str, subfolder: str, element: XmlElement, beside: bool = False) -> Path:
         """The file that an element names.
 
         Args:
             name: what the element says.
             subfolder: folder (``meshdir``) in which relative names start, itself relative to the main file.
             element: named in errors.
+            beside: look in the folder of the element's own file too, after that of the main file.
 
         Raises:
             ImportFileError: it does not exist, or is outside of the allowed folders.
@@ -61,6 +62,8 @@ class MjcfSource:
         if "\0" in name or "\0" in subfolder:
             raise element.error("a file name holds a zero character; correct it")
         places = [Path(subfolder, name)] if self.folder is None else [self.folder / subfolder / name]
+        if beside and self.folder is not None:
+            places.append(Path(element.file).parent / name)
         if not os.path.isabs(os.path.join(subfolder, name)):
             places += [
                 root / part for root in self.allowed[self.folder is not None :] for part in (places[0].name, name)
@@ -129,7 +132,7 @@ def _include(source: MjcfSource, element: XmlElement, seen: set[str]) -> None:
 
 
 def _included(source: MjcfSource, element: XmlElement, seen: set[str]) -> list[XmlElement]:
-    path = source.find(element.need_text("file"), "", element)
+    path = source.find(element.need_text("file"), "", element, beside=True)
     if str(path) in seen:
         raise element.error(f"the file {str(path)!r} is included already; include it once")
     if len(seen) >= MAX_INCLUDES:

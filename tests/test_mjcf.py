@@ -135,6 +135,49 @@ FEATURES = {
         '<body><joint/><geom type="mesh" mesh="u"/></body>',
         f'<default><mesh scale=".5 .5 .5" inertia="convex"/></default><asset><mesh name="u" {U_MESH}/></asset>',
     ),
+    "classes over child classes": model(
+        '<body childclass="big"><joint/><geom/><geom class="bigger"/><body><joint class="bigger"/><geom/></body></body>'
+        '<frame childclass="big"><body pos="1 0 0"><joint/><geom/><frame childclass="bigger" pos="0 0 1"><geom/>'
+        "<body><joint/><geom/></body></frame></body></frame>",
+        DEFAULTS,
+    ),
+    "places of the defaults": model(
+        '<body><joint/><geom/><geom pos="0 0 0"/><geom euler="0 0 5"/></body>',
+        '<default><geom type="box" size=".1 .2 .3" pos="1 2 3" quat="1 1 0 0"/><joint pos=".1 .2 .3" ref="10"/></default>',
+    ),
+    "sections in any order": f"""<mujoco><worldbody><body euler="10 20 30"><joint/><geom/></body></worldbody>
+        <default><geom type="box" size=".1 .2 .3" euler="40 50 60"/></default><compiler eulerseq="zYx"/>
+        <worldbody><body pos="1 0 0" euler="1 2 3"><joint/>{BOX}</body></worldbody></mujoco>""",
+    "mixed and extrinsic eulers": model(
+        f'<body euler="10 20 30"><joint axis="1 1 0"/>{BOX}</body>', '<compiler eulerseq="XyZ"/>'
+    ),
+    "replicas in a body, a frame and a replica": model(
+        f'<body name="p"><freejoint/>{BOX}<frame pos="1 0 0" euler="0 45 0"><replicate count="3" euler="0 0 120">'
+        '<geom name="g" size=".1" pos="1 0 0"/><frame pos="0 1 0"><body name="leg" pos="1 0 0" euler="0 10 0">'
+        f'<joint name="k"/>{BOX}</body></frame></replicate></frame></body>'
+    ),
+    "joint and inertial in frames": model(
+        '<body><frame euler="0 0 90" pos="1 0 0"><frame euler="90 0 0"><joint axis="1 0 0" pos=".2 0 0"/>'
+        '<inertial pos="1 2 3" mass="2" diaginertia="1 2 2.5" euler="10 0 0"/></frame></frame></body>'
+    ),
+    "total mass after bounds": model(
+        f'<body><joint/>{BOX}<body><joint/><geom size=".01"/></body></body>'
+        '<body pos="1 0 0"><joint/><inertial pos="0 0 1" mass="3" diaginertia="1 1 1"/></body>',
+        '<compiler settotalmass="7" boundmass=".5" boundinertia=".2"/>',
+    ),
+    "shells laid between points in a frame": model(
+        '<body euler="3 4 5"><joint/><frame pos="1 2 3" euler="20 30 40">'
+        + "".join(
+            f'<geom type="{kind}" size=".1" fromto="1 2 3 -1 .5 0" shellinertia="true" density="30"/>'
+            for kind in ("capsule", "cylinder", "box", "ellipsoid")
+        )
+        + "</frame></body>"
+    ),
+    "static chain with a plane": model(
+        '<body pos="0 0 1" euler="10 0 0"><geom type="plane" size="1 1 .1"/><body pos="0 1 0"><body pos="0 0 1" '
+        f'euler="90 0 0"><joint/>{BOX}</body></body></body>'
+    ),
+    "compensated gravity": model(f'<body gravcomp="1"><joint axis="1 0 0"/>{BOX}<geom size=".1" pos="1 0 0"/></body>'),
     "sites": model(
         f'<body><joint/>{BOX}<site name="s" pos="1 2 3" euler="10 20 30"/>'
         '<site name="t" type="capsule" fromto="0 0 0 1 1 1" size=".1"/></body>'

@@ -26,7 +26,7 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     class Piece:
         """What belongs to an articulation in the flat array `numbers`: `parts` runs of `size` numbers, run i at
         ``start + part[i]`` for the first articulation and `stride` further on for the next; in memory they follow each other
-        from `row` on."""
+        from `row` on; where memory is packed, number i of a run is at ``row + place[i]``."""
 
         row: int
         start: int
@@ -34,6 +34,7 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         size: int
         parts: int
         part: wp.array[int]
+        place: wp.array[int]
         numbers: wp.array[real]
 
     @wp.func
@@ -62,10 +63,24 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
             else:
                 m.stage_out(mem, at, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
 
-    return types.SimpleNamespace(**vars(m), Batch=Batch, Piece=Piece, wanted=wanted, bring=bring, take=take)
+    @wp.func
+    def take_packed(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
+        """The same from packed memory."""
+        for i in range(piece.parts):
+            at = piece.row + i * piece.size
+            start = piece.start + piece.part[i]
+            if B.masked != 0:
+                m.stage_out_packed_where(
+                    mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride
+                )  # fmt: skip
+            else:
+                m.stage_out_packed(mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
+
+    own = {k: v for k, v in locals().items() if k not in ("m", "real")}
+    return types.SimpleNamespace(**{**vars(m), **own})
 
 
-def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS):
+def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, packed: bool = False):
     """The kernel that runs a program over a batch: thread i does the blocks from ``first + i * each`` up to the next one's.
 
     Threads of a CPU do all their blocks in one go, as it takes time to hand a kernel its arguments.
@@ -74,8 +89,10 @@ def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS):
         m: the programs' namespace with `batch_structs`.
         compute: ``compute(b, t, T, P, L, mem)``, a Warp function.
         flags: for the compiler of CPUs.
+        packed: whether the program leaves equal numbers in memory once, and pieces say where each is.
     """
     options = {"cpu_compiler_flags": flags}
+    take = m.take_packed if packed else m.take
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def kernel(
@@ -103,7 +120,7 @@ def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS):
                     m.bring(b, t, B, pieces_in[i], mem)
                 compute(b, t, T, P, L, mem)
                 for i in range(outputs):
-                    m.take(b, t, B, pieces_out[i], mask, mem)
+                    take(b, t, B, pieces_out[i], mask, mem)
 
     return kernel
 

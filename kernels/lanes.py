@@ -196,14 +196,16 @@ def _transpose(size: int, lane: int) -> tuple[str, list[str]]:
     return "".join(text), [columns[k % lane][k // lane] for k in range(size)]
 
 
-def _staging_code(width: int, real, inward: bool, wanted: str = "true") -> str:
+def _staging_code(width: int, real, inward: bool, wanted: str = "true", packed: bool = False) -> str:
     """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
 
     Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Worlds
     that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
+    Where lanes are `packed`, number i is in lane ``place[i]``.
     """
     shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
-    world, lane = "row + (size_t)stride * {k} + i", f"lane + (size_t)(i + {{k}}) * {width}"
+    number = "place.data[i{k}]" if packed else "(i{k})"
+    world, lane = "row + (size_t)stride * {k} + i", f"lane + (size_t){number.format(k=' + {k}')} * {width}"
     load, store = (world, lane) if inward else (lane, world)
     square = "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {load.format(k=k)}, sizeof(simd));" for k in range(width))
     # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
@@ -214,7 +216,9 @@ def _staging_code(width: int, real, inward: bool, wanted: str = "true") -> str:
         single += f" for (int i = 0; i < n; ++i) lane[(size_t)i * {width} + k] = one[i]; }}"
     else:
         single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
-        single += f" for (int i = 0; i < n; ++i) one[i] = lane[(size_t)i * {width} + k] + real_t(0); }}"
+        single += (
+            f" for (int i = 0; i < n; ++i) one[i] = lane[(size_t){number.format(k='')} * {width} + k] + real_t(0); }}"
+        )
     whole = (
         "true"
         if wanted == "true"
@@ -367,6 +371,23 @@ def _scalar_math(real) -> types.SimpleNamespace:
                 a[start + b * stride + i] = mem[at + i, t] + real(0.0)
 
     @wp.func
+    def stage_out_packed(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int,
+    ):  # fmt: skip
+        for i in range(n):
+            a[start + b * stride + i] = mem[at + place[i], t] + real(0.0)
+
+    @wp.func
+    def stage_out_packed_where(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
+    ):  # fmt: skip
+        if mask[mask_start + b * mask_stride]:
+            for i in range(n):
+                a[start + b * stride + i] = mem[at + place[i], t] + real(0.0)
+
+    @wp.func
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool:
         return mask[start + b * stride]
 
@@ -501,6 +522,18 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     def stage_out_where(
         mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int,
         mask: wp.array[bool], mask_start: int, mask_stride: int,
+    ): ...  # fmt: skip
+
+    @wp.func_native(_staging_code(width, real, inward=False, packed=True))
+    def stage_out_packed(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int,
+    ): ...  # fmt: skip
+
+    @wp.func_native(_staging_code(width, real, inward=False, wanted=chosen, packed=True))
+    def stage_out_packed_where(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
     ): ...  # fmt: skip
 
     last = f"const int valid = {_valid(width)};"

@@ -15,6 +15,12 @@ CUT = 3000
 """Operations of one C++ function, unless more are asked for. Compilers need much more than twice as long for twice as much
 straight-line code; values that are handed over cost some percent."""
 
+SCALAR_CUT = 1000
+"""The same for plain numbers, whatever is asked for: CUDA's compiler needs minutes for a function of ten thousand operations."""
+
+MOST_PACKED = 0.8
+"""Share of different numbers in a result up to which each of them is written once."""
+
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _GROUP_FLAGS = {
     "joint": "joints_vary", "dof": "joints_vary", "body": "bodies_vary", "gain": "gains_vary", "gravity": "gravity_vary",
@@ -32,8 +38,8 @@ class Emitter:
     """
 
     def __init__(self, workspace, held: np.ndarray | None = None, cut: int | None = None):
-        self.cut = CUT if cut is None else cut
         self.work, self.width, self.real = workspace, workspace.m.width, workspace.m.real
+        self.cut = SCALAR_CUT if self.width == 1 else CUT if cut is None else cut
         self.held = workspace.same if held is None else held
         self._loose = held is not None
         self._names = sorted(workspace.layout, key=workspace.layout.get)
@@ -71,15 +77,36 @@ class Emitter:
             if wanted(place) and not (x.node is not None and trace.ops[x.node] == ("load", place))
         ]
 
+    def packed(self, stores: list[tuple], row: str, size: int) -> tuple[list[tuple], np.ndarray] | None:
+        """The same stores with every number that is among the first `size` places of a row once, from the row's start on; and
+        where each is. None where some are not written, or where it does not pay."""
+        start = self.work.layout[row]
+        of = {place: x for place, x in stores if not isinstance(place, Index)}
+        if any(start + i not in of for i in range(size)):
+            return None
+        at: dict = {}
+        for i in range(size):
+            x = of[start + i]
+            at.setdefault((x.node, x.constant), (len(at), x))
+        if len(at) > MOST_PACKED * size:
+            return None
+        places = [at[x.node, x.constant][0] for x in (of[start + i] for i in range(size))]
+        rest = [(place, x) for place, x in stores if isinstance(place, Index) or not start <= place < start + size]
+        return rest + [(start + i, x) for i, x in at.values()], np.array(places)
+
     def statements(self, trace: Trace, stores: list[tuple]) -> str:
         """C++ statements that carry out what the `stores` need."""
         need = needed(trace, stores)
-        if len(need) <= self.cut or self.width == 1:
+        if self.width == 1:
+            return self._cut(trace, stores, need)
+        if len(need) <= self.cut:
             text: list[str] = []
             turned: set[int] = set()
+            early, late = _early(trace, stores)
             for n in need:
                 text.append(f"const V t{n} = {self._value(trace.ops[n], text, turned)};")
-            return "\n".join(text + self._writes(stores))
+                text += self._writes(early.get(n, ()))
+            return "\n".join(text + self._writes([*early.get(None, ()), *late]))
         return self._cut(trace, stores, need)
 
     def _writes(self, stores) -> list[str]:
@@ -106,6 +133,7 @@ class Emitter:
                 used[i].update((a, None) for a in operands(trace.ops[n]) if part_of[a] != i)
         spilled = {n: i for i, n in enumerate(dict.fromkeys(n for names in used for n in names))}
         text = [f"V Z[{max(len(spilled), 1)}];"]
+        write = self._function if self.width == 1 else _closure
         for i, part in enumerate(parts):
             body, turned = [f"const V t{a} = Z[{spilled[a]}];" for a in used[i]], set()
             for n in part:
@@ -113,10 +141,23 @@ class Emitter:
                 if n in spilled:
                     body.append(f"Z[{spilled[n]}] = t{n};")
             body += self._writes(written[i])
-            # pointers as arguments: looked up in the closure, they would be read anew after every store
-            head = f"auto part{i} = [&](V* __restrict__ M, V* __restrict__ Z) __attribute__((noinline))"
-            text.append(f"{head} {{ " + "\n".join(body) + f" }}; part{i}(M, Z);")
+            text.append(write(f"part{i}", "\n".join(body)))
         return "\n".join(text)
+
+    def _function(self, name: str, body: str) -> str:
+        """C++ statements that call a function with the given body, which is compiled by itself.
+
+        It is told the numbers it names, one by one: structs would be copied into every thread's own memory.
+        """
+        words = set(_WORD.findall(body))
+        told = {"M": "real_t* __restrict__", "S": "const size_t", "Z": "real_t* __restrict__", "varying": "const char*"}
+        told.update({"step": "const size_t", "uniform": "const real_t*"})
+        told.update({word: "const int" for word in _INTEGERS})
+        told.update({f"o.{word[2:]}": "const real_t" for word in words if word.startswith("o_")})
+        told = {value: kind for value, kind in told.items() if value.replace(".", "_") in words}
+        arguments = ", ".join(f"{kind} {value.replace('.', '_')}" for value, kind in told.items())
+        signature = f"static CUDA_CALLABLE WP_NOINLINE void run({arguments})"
+        return f"struct {name} {{ {signature} {{ {body} }} }}; {name}::run({', '.join(told)});"
 
     def _literal(self, x: float) -> str:
         text = repr(float(x))
@@ -185,6 +226,18 @@ class Emitter:
             return f"*(V*)({address})"
         group = self._groups[bisect_right(self._group_starts, i) - 1]
         return f"P.{_GROUP_FLAGS[group]} ? *(V*)({address}) : V(P.uniform.data[{i}])"
+
+
+def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:
+    """The stores that can be done as soon as their number is known, by its operation, and those that wait until all is read."""
+    read = set(trace.loads)
+    if any(isinstance(place, Index) for place in (*read, *(p for p, _ in stores))):
+        return {}, stores
+    early: dict = {}
+    for place, x in stores:
+        if place not in read:
+            early.setdefault(x.node, []).append((place, x))
+    return early, [(place, x) for place, x in stores if place in read]
 
 
 def operands(op: tuple) -> list[int]:

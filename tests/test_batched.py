@@ -66,7 +66,7 @@ def test_specialised_code_follows_the_model(rng):
             np.testing.assert_array_equal(general, specialised)
         for i in (0, 4, 5):
             assert not np.array_equal(before[0][i], after[0][i])
-        kernels.append({id(k) for r in batched._numbers_of(model).robots for k, _ in r.kernels.values()})
+        kernels.append({id(k.kernel) for r in batched._numbers_of(model).robots for k in r.kernels.values()})
     # edited groups are looked up from then on, and nothing is compiled a third time
     assert kernels[1] == kernels[2]
 
@@ -77,7 +77,7 @@ def test_long_programs_are_cut(rng, monkeypatch):
     model = forest(rng, worlds=16, robots=1, joints=7).finalize("cpu")
     general, specialised = by_both(model, *random_state(model, rng))
     robot = batched._numbers_of(model).robots[0]
-    assert min(n for _, n in robot.kernels.values()) > 2 * emit.CUT
+    assert min(k.operations for k in robot.kernels.values()) > 2 * emit.CUT
     for a, b in zip(general, specialised, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -94,7 +94,7 @@ def test_auto_specialises_large_batches_only(rng, monkeypatch):
     model = forest(rng, worlds=20, robots=1, joints=3).finalize("cpu")
     state = model.state()
     eval_fk(model, state.joint_q, state.joint_qd, state)
-    assert all(k is None for k, _ in batched._numbers_of(model).robots[0].kernels.values())
+    assert all(k.kernel is None for k in batched._numbers_of(model).robots[0].kernels.values())
 
 
 def test_unknown_evaluators_are_named(rng):

@@ -102,7 +102,13 @@ class Program:
     @property
     def key(self) -> tuple:
         """What tells it from other programs."""
-        return (self.name, self.adjoint, self.tables, *self.settings, *((f.row, f.kind) for f in (*self.inputs, *self.outputs)))
+        return (
+            self.name,
+            self.adjoint,
+            self.tables,
+            *self.settings,
+            *((f.row, f.kind) for f in (*self.inputs, *self.outputs)),
+        )
 
 
 def tree_rows(template) -> dict[str, int]:
@@ -125,6 +131,21 @@ def general_kernel(name: str, width: int, real):
     """The kernel that runs a program for any robot."""
     m = _namespace(width, real)
     return batch_kernel(m, getattr(m, name))
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """How a program, or its adjoint, runs over a batch.
+
+    Attributes:
+        kernel: see :func:`newton_like.kernels.batched.batch_kernel`; None: too long to be specialised.
+        operations: about how many vector operations it does for a block.
+        places: where the numbers of packed rows are, see :meth:`newton_like.emit.Emitter.packed`; None: none is packed.
+    """
+
+    kernel: object
+    operations: int
+    places: dict | None = None
 
 
 class _Robot:
@@ -226,8 +247,8 @@ class _Robot:
         layout["size"] = at + 1
         return layout
 
-    def kernel(self, model, program: Program, work: Workspace, evaluator: str):
-        """The kernel of a program, and about how many vector operations it does for a block."""
+    def kernel(self, model, program: Program, work: Workspace, evaluator: str) -> _Kernel:
+        """The kernel of a program."""
         moved = sum(f.width(model, self.batch.template) for f in (*program.inputs, *program.outputs))
         general = evaluator == "general" or not self.batch.template.bodies
         if evaluator == "auto":
@@ -236,21 +257,21 @@ class _Robot:
         if not general:
             key = (program.key, work.m.width)
             if key not in self.kernels:
-                self.kernels[key] = self._specialised(program, work, evaluator)
-            kernel, operations = self.kernels[key]
-            if kernel is not None:
-                return kernel, operations + _STAGING * moved
-        return general_kernel(program.name, work.m.width, model.dtype), 4 * _STAGING * moved
+                self.kernels[key] = self._specialised(model, program, work, evaluator)
+            found = self.kernels[key]
+            if found.kernel is not None:
+                return replace(found, operations=found.operations + _STAGING * moved)
+        return _Kernel(general_kernel(program.name, work.m.width, model.dtype), 4 * _STAGING * moved)
 
-    def _specialised(self, program: Program, work: Workspace, evaluator: str):
+    def _specialised(self, model, program: Program, work: Workspace, evaluator: str) -> _Kernel:
         emitter = Emitter(work, self.held)
         trace = trace_program(program.name, work, emitter.parameter)
         if evaluator == "auto" and len(trace) > BUDGET:
-            return None, 0
-        return _emitted(emitter, trace, program.outputs), len(trace)
+            return _Kernel(None, 0)
+        return _emitted(emitter, trace, [(f, f.width(model, self.batch.template)) for f in program.outputs])
 
-    def adjoint_kernel(self, model, program: Program, work: Workspace, inertia: bool):
-        """The kernel of a program's adjoint, and about how many vector operations it does for a block."""
+    def adjoint_kernel(self, model, program: Program, work: Workspace, inertia: bool) -> _Kernel:
+        """The kernel of a program's adjoint."""
         key = (program.key, work.m.width, "adjoint", inertia)
         if key not in self.kernels:
             held, at = self.held.copy(), self.parameters.at
@@ -259,7 +280,7 @@ class _Robot:
             emitter = Emitter(work, held)
             trace = self.adjoint(model, program, work, emitter, inertia)
             results = [_adjoint(f) for f in (*program.inputs, _INERTIA)]
-            self.kernels[key] = _emitted(emitter, trace, results), len(trace)
+            self.kernels[key] = _emitted(emitter, trace, [(f, f.width(model, self.batch.template)) for f in results])
         return self.kernels[key]
 
     def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: bool) -> Trace:
@@ -277,8 +298,8 @@ class _Robot:
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 
-    def pieces(self, model, work: Workspace, fields, arrays) -> list:
-        """The structs that say where the fields lie in their arrays."""
+    def pieces(self, model, work: Workspace, fields, arrays, places: dict | None = None) -> list:
+        """The structs that say where the fields lie in their arrays, and where in packed memory: `places` by row."""
         pieces = []
         for field, array in zip(fields, arrays, strict=True):
             piece = self._piece(model, work, field)
@@ -286,6 +307,8 @@ class _Robot:
                 array = self._zeros(model, field.width(model, self.batch.template))
                 piece.start = piece.stride = 0
                 piece.parts, piece.size, piece.part = 1, array.size, self._ints(model, [0])
+            if places is not None:
+                piece.place = self._ints(model, places.get(field.row, np.arange(piece.size)))
             piece.numbers = row = flat(array, model.dtype)
             if row is not array:
                 # the view does not own its memory, and a tape may outlive the caller's array
@@ -334,13 +357,19 @@ def _adjoint(field: Field) -> Field:
     return replace(field, row=f"adjoint_{field.row}")
 
 
-def _emitted(emitter: Emitter, trace: Trace, outputs):
-    """The kernel of a trace."""
-    rows = {f.row for f in outputs}
+def _emitted(emitter: Emitter, trace: Trace, outputs) -> _Kernel:
+    """The kernel of a trace whose `outputs` are fields and their widths."""
+    rows = {f.row for f, _ in outputs}
     stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
+    places = {}
+    for field, size in outputs:
+        # bodies may lie in several runs
+        packed = emitter.packed(stores, field.row, size) if field.kind != "bodies" else None
+        if packed is not None:
+            stores, places[field.row] = packed
     m = emitter.work.m
     code = emitter.head() + emitter.statements(trace, stores)
-    return batch_kernel(m, native_program(code, m), FLAGS)
+    return _Kernel(batch_kernel(m, native_program(code, m), FLAGS, bool(places)), len(trace), places or None)
 
 
 def trace_program(name: str, work: Workspace, parameter) -> Trace:
@@ -420,8 +449,8 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         launches = []
         for robot in numbers.robots:
             work = robot.work(model, program, numbers.width, numbers.threads)
-            kernel, operations = robot.kernel(model, program, work, model.evaluator)
-            launches.append(_record(model, numbers, robot, work, kernel, operations, ends, given, mask))
+            kernel = robot.kernel(model, program, work, model.evaluator)
+            launches.append(_record(model, numbers, robot, work, kernel, ends, given, mask))
         recording = numbers.recorded[key] = _Recording(launches, outputs)
         if len(numbers.recorded) > _RECORDED:
             numbers.recorded.popitem(last=False)
@@ -486,9 +515,9 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     commands = []
     for robot in numbers.robots:
         work = robot.work(model, program, numbers.width, numbers.threads, True)
-        kernel, operations = robot.adjoint_kernel(model, program, work, inertia)
+        kernel = robot.adjoint_kernel(model, program, work, inertia)
         ends, given = (fields, results), (brought, taken)
-        commands.append(_record(model, numbers, robot, work, kernel, operations, ends, given, mask))
+        commands.append(_record(model, numbers, robot, work, kernel, ends, given, mask))
     kept = (arrays, brought, mask, [(c, r.parameters) for c, r in zip(commands, numbers.robots, strict=True)])
 
     def backward(kept=kept) -> None:
@@ -516,22 +545,31 @@ def _share_inertia(model, shares: wp.array, masses) -> None:
     wp.launch(share_inertia(model.dtype), dim=model.body_count, inputs=[shares], outputs=given, device=model.device)
 
 
-def _record(model, numbers, robot, work, kernel, operations: int, ends, given, mask) -> list:
+def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> list:
     """Recorded launches, for every worker the same."""
     # launches keep what they are given, and the parameters of the batch change with the model
     parameters = work.m.Params()
     for name in work.m.Params.vars:
         setattr(parameters, name, getattr(work.P, name))
-    before = [robot.selected(work, mask is not None), work.T, parameters, work.L, numbers.nothing if mask is None else mask]
-    structs = [robot.pieces(model, work, fields, arrays) for fields, arrays in zip(ends, given, strict=True)]
+    before = [
+        robot.selected(work, mask is not None),
+        work.T,
+        parameters,
+        work.L,
+        numbers.nothing if mask is None else mask,
+    ]
+    structs = [
+        robot.pieces(model, work, fields, arrays, places)
+        for fields, arrays, places in zip(ends, given, (None, kernel.places), strict=True)
+    ]
     pieces = [wp.array(x, dtype=work.m.Piece, device=model.device) for x in structs]
     after = [len(structs[0]), pieces[0], len(structs[1]), pieces[1]]
-    threads = _threads(work, operations)
+    threads = _threads(work, kernel.operations)
     cuda = work.device.is_cuda
     commands = [
         [
             wp.launch(
-                kernel,
+                kernel.kernel,
                 dim=n if cuda else 1,
                 inputs=[first, 1 if cuda else n, work.rows, *before, memory, *after],
                 device=work.device,

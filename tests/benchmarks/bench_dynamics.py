@@ -24,6 +24,7 @@ from .cases import design_quadruped, humanoid
 from .peers import silence
 
 ROBOTS = {"quadruped": design_quadruped, "humanoid": humanoid}
+FUNCTIONS = ("inverse", "forward", "mass")
 TURN = 0.04
 """Seconds of a turn: a core needs a millisecond to find its pace after other code."""
 
@@ -132,6 +133,7 @@ def turns(sides: dict, seconds: float) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--robots", nargs="+", choices=list(ROBOTS), default=list(ROBOTS))
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=FUNCTIONS)
     parser.add_argument("--worlds", type=int, default=4096)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, os.cpu_count() or 1])
     parser.add_argument("--seconds", type=float, default=3.0, help="time for each row")
@@ -157,7 +159,7 @@ def main() -> None:
             ours = Ours(ROBOTS[name], args.worlds, dtype, threads)
             peer = Peer(bridge, ours.q, ours.qd, ours.a, ours.tau)
             check(ours, bridge, peer, 1e-10 if args.double else 3e-5)
-            for function in ("inverse", "forward", "mass"):
+            for function in args.functions:
                 if function == "mass" and threads != 1:
                     continue
                 sides = {

@@ -93,6 +93,7 @@ class SceneBuilder:
         self.shapes: dict[str, list[int]] = {}
         self.articulations: dict[str, int] = {}
         self._reversed: set[str] = set()
+        self._roots_above: dict[str, str | None] = {}
 
     def build(self) -> None:
         """Calls the builder: static shapes, trees, loop joints, mimics, shapes, forbidden collisions, gravity."""
@@ -172,13 +173,25 @@ class SceneBuilder:
     def _root_prim(self, tree: Tree) -> str | None:
         """Path of the ArticulationRootAPI of a tree: on its joint to the world, a body, or above the root."""
         roots = self.scene.roots
+        if not roots:
+            return None
         paths = [tree.base.joint.path] if tree.base is not None else []
-        paths += tree.bodies
-        path = tree.root
-        while path.rpartition("/")[0]:
+        for path in (*paths, *tree.bodies):
+            if path in roots:
+                return path
+        return self._root_above(tree.root)
+
+    def _root_above(self, path: str) -> str | None:
+        """Path of the nearest ArticulationRootAPI above a prim."""
+        passed = []
+        while path and path not in self._roots_above:
+            passed.append(path)
             path = path.rpartition("/")[0]
-            paths.append(path)
-        return next((path for path in paths if path in roots), None)
+            if path in self.scene.roots:
+                break
+        found = path if path in self.scene.roots else self._roots_above.get(path)
+        self._roots_above.update(dict.fromkeys(passed, found))
+        return found
 
     def _add_body(self, path: str, members: list[str]) -> None:
         builder, body = self.builder, self.scene.bodies[path]

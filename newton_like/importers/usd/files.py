@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import zipfile
 from pathlib import Path
 
+import numpy as np
 from pxr import Ar, Sdf, Tf, Usd
 
 from newton_like.importers.xml_source import ImportFileError
 
 MAX_LAYERS = 10_000
 """Files that a stage may consist of. Scenes have dozens; more are a mistake or an attack."""
+
+MAX_DEPTH = 500
+"""Deepest nesting of prims. Scenes have about twenty levels, and USD itself dies of too many."""
 
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]+:")
 """What URLs and names of layers in memory start with; a drive of Windows has one letter."""
@@ -30,6 +35,9 @@ def usd_errors(name: str):
 
 def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True) -> tuple[Usd.Stage, str]:
     """The stage that a source is or names, and what messages call it.
+
+    Damaged binary files can make USD itself end the process, some one in a thousand of those that were damaged on purpose;
+    what comes from strangers is better read in a process of its own.
 
     Sublayers, references, payloads and value clips are read from the folder of the stage and below, and from
     ``package_dirs``; what lies elsewhere is refused before it is opened, in variants that are not chosen too. Paths are
@@ -56,13 +64,16 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
         allowed = list(package_dirs)
         if text and isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("#usda"):
             name, layer = "<text>", Sdf.Layer.CreateAnonymous(".usda")
+            _check_depth("<text>", source.encode(errors="replace"))
             if not layer.ImportFromString(source.lstrip("\ufeff \t\r\n")):
                 raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
         else:
             # os.path.isfile() is false for names the system cannot have, where Path.is_file() raises.
             if not os.path.isfile(source):
                 raise FileNotFoundError(f"USD file {os.fspath(source)[:200]!r} does not exist; correct the path")
-            name, layer = Path(source).name, Sdf.Layer.FindOrOpen(os.fspath(source))
+            name = Path(source).name
+            _screen(os.fspath(source))
+            layer = Sdf.Layer.FindOrOpen(os.fspath(source))
             if layer is None:
                 raise ImportFileError(f"{name} cannot be read as USD; it must be a .usda, .usdc, .usd or .usdz file")
             allowed.insert(0, Path(source).parent)
@@ -105,6 +116,7 @@ class _Guard:
                 seen.add(identifier)
                 if len(seen) > MAX_LAYERS:
                     raise ImportFileError(f"{self._name} consists of more than {MAX_LAYERS} files; join some")
+                _screen(_outer(str(Ar.GetResolver().Resolve(identifier))))
                 with contextlib.suppress(Tf.ErrorException):  # what is broken is reported when the stage is composed
                     found = Sdf.Layer.FindOrOpen(identifier)
                     if found is not None:
@@ -167,24 +179,59 @@ def _evaluated(name: str, variables: dict) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _screen(path: str) -> None:
+    """Refuses a file that USD would die of."""
+    with contextlib.suppress(OSError, zipfile.BadZipFile):  # USD says what is wrong with such
+        if path.lower().endswith(".usdz"):
+            with zipfile.ZipFile(path) as archive:
+                for entry in archive.infolist():
+                    if entry.filename.lower().endswith((".usda", ".usd")) and entry.compress_type == zipfile.ZIP_STORED:
+                        _check_depth(f"{Path(path).name}[{entry.filename}]", archive.read(entry))
+        elif path:
+            _check_depth(Path(path).name, Path(path).read_bytes())
+
+
+def _check_depth(name: str, content: bytes) -> None:
+    """Refuses a text whose braces are nested too deep; USD's parser needs its stack for each."""
+    if _is_text(content):
+        letters = np.frombuffer(content, dtype=np.uint8)
+        braces = letters[(letters == ord("{")) | (letters == ord("}"))]
+        if np.cumsum(np.where(braces == ord("{"), 1, -1)).max(initial=0) > MAX_DEPTH:
+            raise ImportFileError(f"{name}: braces are nested deeper than {MAX_DEPTH}; no scene is")
+
+
+def _is_text(content: bytes) -> bool:
+    return content[:100].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"#")
+
+
 def _clips(layer: Sdf.Layer) -> list:
-    """Everything that prims of a layer say about value clips; what USD lists of a layer does not name their files."""
+    """Everything that prims of a layer say about value clips; what USD lists of a layer does not name their files.
+
+    Raises:
+        ImportFileError: the layer says of a prim that it is there, and it is not.
+    """
     if layer.anonymous or layer.dirty:
         if "clips" not in layer.ExportToString():
             return []
     else:
-        with contextlib.suppress(OSError), open(layer.realPath, "rb") as file:
-            content = file.read()
+        with contextlib.suppress(OSError):
+            content = Path(layer.realPath).read_bytes()
             # In binary files words may be cut into pieces.
-            if content.lstrip().startswith(b"#usda") and b"clips" not in content:
+            if _is_text(content) and b"clips" not in content:
                 return []
-    found = []
+    found, depth = [], 0
 
     def look(path: Sdf.Path) -> None:
+        nonlocal depth
         if path.IsPrimPath() or path.IsPrimVariantSelectionPath():
             prim = layer.GetPrimAtPath(path)
-            if prim and prim.HasInfo("clips"):
+            if not prim:
+                raise ImportFileError(f"{layer.GetDisplayName()} is damaged: <{path}> is listed, and is not there")
+            depth = max(depth, path.pathElementCount)
+            if prim.HasInfo("clips"):
                 found.append(prim.GetInfo("clips"))
 
     layer.Traverse(Sdf.Path.absoluteRootPath, look)
+    if depth > MAX_DEPTH:
+        raise ImportFileError(f"{layer.GetDisplayName()}: prims are nested deeper than {MAX_DEPTH}; no scene has that")
     return found

@@ -395,14 +395,28 @@ class StageParser:
                 shape.settings[name] = meters * value
 
     def _read_color(self, prim, shape: Shape) -> None:
-        colors = self.reader.numbers(prim, "primvars:displayColor")
-        if colors is not None and colors.size and colors.shape[-1] == 3 and np.isfinite(colors).all():
-            shape.color = tuple(np.clip(colors.reshape(-1, 3)[0], 0.0, 1.0).tolist())
-        else:
+        """The display colour and opacity, a prim's own or inherited; see ``_bind_materials`` for those without."""
+        color = self._primvar(prim, "displayColor", 3)
+        if color is None:
             self._drawn.append((prim, shape))
-        opacity = self.reader.numbers(prim, "primvars:displayOpacity")
-        if opacity is not None and opacity.size and np.isfinite(opacity).all():
-            shape.opacity = float(np.clip(opacity.reshape(-1)[0], 0.0, 1.0))
+        else:
+            shape.color = tuple(color.tolist())
+        opacity = self._primvar(prim, "displayOpacity", 1)
+        shape.opacity = None if opacity is None else float(opacity[0])
+
+    def _primvar(self, prim, name: str, width: int) -> np.ndarray | None:
+        """First entry of a primvar between 0 and 1; of the nearest prim above where the prim itself has none."""
+        primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance(name)
+        if not primvar or not primvar.HasValue():
+            return None
+        owner = primvar.GetAttr().GetPrim()
+        numbers = self.reader.numbers(owner, f"primvars:{name}")
+        if numbers is None or not numbers.size:
+            return None
+        if numbers.size % width or not np.isfinite(numbers).all():
+            self.scene.remark(f"primvars:{name} is no list of {width} finite numbers and is left out", owner)
+            return None
+        return np.clip(numbers.reshape(-1, width)[0], 0.0, 1.0)
 
     def _read_site(self, prim, path: str, owner: str | None) -> None:
         place = self._place(prim, path)

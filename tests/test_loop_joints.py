@@ -130,26 +130,13 @@ def turning(model, speed=3.0):
     return state
 
 
-def simulate(model, steps, duration=1.0, **options):
-    """Largest error of the energy [J] and of the loop [m], by the classical Runge-Kutta method on angles."""
+def simulate(model, steps, duration=1.0):
+    """Largest error of the energy [J] and of the loop [m], by the classical Runge-Kutta method."""
     state = turning(model)
-    dt, energy = duration / steps, state.mechanical_energy().numpy()[0]
-    x = np.concatenate([state.configuration().numpy()[0], state.velocity().numpy()[0]])
-
-    def slope(x):
-        state.set_configuration(x[:3])
-        state.set_velocity(x[3:])
-        return np.concatenate([x[3:], state.constrained_dynamics(**options)[0].numpy()[0]])
-
+    energy = state.mechanical_energy().numpy()[0]
     lost = opened = 0.0
     for _ in range(steps):
-        k1 = slope(x)
-        k2 = slope(x + dt / 2 * k1)
-        k3 = slope(x + dt / 2 * k2)
-        k4 = slope(x + dt * k3)
-        x = x + dt / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        state.set_configuration(x[:3])
-        state.set_velocity(x[3:])
+        dynamics.integrate(model, state, state, duration / steps, "rk4")
         lost = max(lost, abs(state.mechanical_energy().numpy()[0] - energy))
         opened = max(opened, np.abs(state.constraint_jacobian()[1].numpy()).max())
     return lost, opened
@@ -234,6 +221,33 @@ def test_loops_between_articulations_and_ropes_are_refused(rng):
         state.constrained_dynamics()
     with pytest.raises(KeyError, match="no loop joint 'clasp' in articulation 0; did you mean 'closing'"):
         MechanismState(four_bar().finalize("cpu")).constraint_range("clasp")
+
+
+def test_rates_are_those_of_closed_loops_and_passive_forces_of_loop_joints_are_refused(by_numpy):
+    builder = four_bar()
+    builder.joint_damping[:2] = [0.3, 0.2]
+    builder.joint_limit_upper[-1] = 1.0
+    model = builder.finalize("cpu", dtype=wp.float64)
+    state = turning(model)
+    with pytest.raises(
+        ValueError,
+        match=r"loop joint 'closing' \(index 3\) has joint_limit_upper \[1\.0\], which is not solved; leave 'limits'",
+    ):
+        dynamics.velocity_rate(model, state)
+    rates = dynamics.state_rate(model, state, passive=("friction",), loop_time_constant=0.2)
+    damping = -np.array([[0.3, 0.2, 0.0]]) * state.velocity().numpy()
+    np.testing.assert_array_equal(
+        rates.joint_qd.numpy(), state.constrained_dynamics(damping, time_constant=0.2)[0].numpy()
+    )
+    contact = dynamics.RigidContact(model, dynamics.ContactPoints(model, {0: [(0, 0, 0)]}))
+    with pytest.raises(ValueError, match="rigid contact and loop joints are not solved together; use SoftContact"):
+        dynamics.state_rate(model, state, contact=contact)
+    # a disabled one asks for nothing
+    model.joint_enabled.assign(np.array([True, True, True, False]))
+    model.notify_changed(ModelFlags.JOINT_PROPERTIES)
+    np.testing.assert_array_equal(
+        dynamics.velocity_rate(model, state).numpy(), dynamics.forward_dynamics(model, state, damping).numpy()
+    )
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from newton_like.dynamics import (
     contact_point_positions,
     forward_dynamics,
     impact,
+    integrate,
     mass_matrix,
     rigid_contact_forces,
 )
@@ -344,6 +345,43 @@ def test_a_thrown_box_lands_and_bounces():
     after = impact(model, state, contact, out=(state.joint_qd, None)).joint_qd
     assert after is state.joint_qd
     np.testing.assert_allclose(after.numpy(), [9.0 - 1.5 * mu * 2.0, 0, 1.0, 0, 0, 0], atol=1e-6)
+
+
+def test_integrated_boxes_stick_slide_and_bounce():
+    """Below its angle of friction a box stays, above it moves as under g (sin - mu cos); dropped, it rises to e^2 of its height."""
+    angle, dt = 0.3, 1e-3
+    model = general(box_on_four_points(worlds=3))
+    turn = Rotation.from_rotvec([0, -angle, 0])
+    mu, e = np.tan(angle) * np.array([1.05, 0.5, 0.0]), np.array([0.0, 0.0, 0.7])
+    plane = PlaneTerrain((-np.sin(angle), 0, np.cos(angle)))
+    law = RigidContactParameters(mu, 0.01, restitution=e)
+    contact = RigidContact(model, ContactPoints(model, CORNERS), plane, law, sweeps=200)
+    height = np.array([-1e-9, -1e-9, 0.05])
+    q = np.stack([[*turn.apply([0, 0, 0.1 + h]), *turn.as_quat()] for h in height])
+    state, steps, heights = place(model.state(), q), 250, []
+    # the third falls along the normal of its slope
+    push = np.zeros((3, 1, 6))
+    pull = model.body_mass.numpy()[2] * G
+    push[2, 0, :3] = pull * (np.array([0, 0, 1.0]) - plane.normal)
+    for _ in range(steps):
+        integrate(model, state, state, dt, link_forces=push, contact=contact, passive=())
+        heights.append((state.joint_q.numpy().reshape(3, 7)[:, :3] @ plane.normal) - 0.1)
+    heights = np.array(heights)
+    q, v = (x.numpy().reshape(3, -1) for x in (state.joint_q, state.joint_qd))
+    gone = turn.inv().apply(q[:, :3])
+    time, slide = steps * dt, -G * (np.sin(angle) - mu[1] * np.cos(angle))
+    # what is a hair above the ground falls for a step, and is not held back by mu G while it does
+    late = mu[1] * G * dt
+    np.testing.assert_allclose(gone[0], [0, 0, 0.1], atol=1e-5)
+    np.testing.assert_allclose(turn.inv().apply(v[1, :3]), [slide * time, 0, 0], atol=2 * late)
+    np.testing.assert_allclose(gone[1], [slide * time**2 / 2, 0, 0.1], atol=2 * late * time)
+    fallen = int(np.sqrt(2 * height[2] / G) / dt)
+    assert (heights[: fallen - 1, 2] > 0.0).all()
+    # one step is 1 mm at the speed of the impact
+    np.testing.assert_allclose(heights[fallen + 2 :, 2].max(), e[2] ** 2 * height[2], atol=1e-3)
+    assert heights[:, 2].min() > -2e-3
+    with pytest.raises(ValueError, match="contact_state is given with a RigidContact"):
+        integrate(model, state, state, dt, contact=contact, contact_state=push)
 
 
 # ----------------------------------------------------------------------------------------------- evaluators, gradients, arguments

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import warp as wp
 
@@ -48,6 +50,12 @@ def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
     if velocities:
         arrays.append(check_array(model, state.joint_qd, "state.joint_qd", model.dtype, (model.joint_dof_count,)))
     return arrays
+
+
+@lru_cache(maxsize=256)
+def constants(values: tuple[float, ...], dtype, device: str) -> wp.array:
+    """Numbers that programs only read; always the same array for the same numbers, so that recorded launches are used again."""
+    return wp.array(values, dtype=dtype, device=device)
 
 
 def to_device(model, value, name: str) -> wp.array:

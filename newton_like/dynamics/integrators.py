@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import warp as wp
 
 from newton_like.coercion import as_number
-from newton_like.dynamics.buffers import Buffers, buffers_of
-from newton_like.dynamics.common import Q, V, columns, links
-from newton_like.dynamics.forces import forward_dynamics
-from newton_like.dynamics.soft_contact import SoftContact, check_contact, soft_contact_forces
-from newton_like.dynamics.system import constants, total_joint_forces
+from newton_like.dynamics.buffers import buffers_of
+from newton_like.dynamics.common import Q, V, columns, constants
+from newton_like.dynamics.rigid_contact import RigidContact, impact
+from newton_like.dynamics.soft_contact import SoftContact, check_contact
+from newton_like.dynamics.system import accelerations
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program, run
@@ -79,7 +79,7 @@ def integrate(
     joint_forces=None,
     link_forces=None,
     link_forces_repr=VelRepr.COM,
-    contact: SoftContact | None = None,
+    contact: SoftContact | RigidContact | None = None,
     contact_state: wp.array | None = None,
     contact_state_out: wp.array | None = None,
     **options,
@@ -102,20 +102,23 @@ def integrate(
     Args:
         model: the :class:`Model`.
         state_in: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        state_out: written: ``joint_q``, ``joint_qd``, and ``body_q``, ``body_qd`` by :func:`newton_like.eval_fk`. May be
-            ``state_in``, but for gradients.
+        state_out: written: ``joint_q``, ``joint_qd``, and ``body_q``, ``body_qd`` by :func:`newton_like.eval_fk`; or a
+            :class:`MechanismState`. May be ``state_in``, but for gradients. Coordinates of loop joints stay as they are.
         dt: time step [s].
         method: see the table.
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`, constant over the step; or functions
             of a state (anything with ``joint_q`` and ``joint_qd``) that give them at every stage.
-        contact: a :class:`SoftContact`, whose forces are added to those on the links; none by default.
-        contact_state: its state, see :func:`soft_contact_forces`.
+        contact: a :class:`SoftContact` or a :class:`RigidContact`, whose forces are added to those on the links; none by default.
+            With :class:`RigidContactParameters` every step begins with an :func:`impact` of what touches the ground, so that a step
+            across an impact is of first order.
+        contact_state: the state of soft contact, see :func:`soft_contact_forces`.
         contact_state_out: written; may be ``contact_state``, but for gradients, and is by default.
-        **options: ``passive``, ``friction_speed`` of :func:`velocity_rate`, and ``forward_method``, its ``method``.
+        **options: ``passive``, ``friction_speed``, ``loop_time_constant`` of :func:`velocity_rate`, and ``forward_method``, its
+            ``method``.
 
     Raises:
-        ValueError: an unknown method; a time step that is not positive and finite; an array of the wrong shape or device; a
-            contact without its state, or the other way round.
+        ValueError: an unknown method; a time step that is not positive and finite; an array of the wrong shape or device; soft
+            contact without its state, or a state without it; rigid contact of a model with loop joints; as :func:`velocity_rate`.
         TypeError: an array of the wrong scalar type.
     """
     if method not in _METHODS:
@@ -126,14 +129,21 @@ def integrate(
     start = _checked(model, state_in, "state_in")
     end = _checked(model, state_out, "state_out")
     slips = _contact_states(model, contact, contact_state, contact_state_out)
+    options["method"] = options.pop("forward_method", "aba")
     buffers, device = buffers_of(model), str(model.device)
+    if isinstance(contact, RigidContact) and not contact.parameters.relaxed:
+        out = buffers.get("struck", start[1].shape), buffers.get("impulses", contact.shape)
+        start[1] = impact(model, SimpleNamespace(joint_q=start[0], joint_qd=start[1]), contact, out=out).joint_qd
     stage = SimpleNamespace(joint_q=start[0], joint_qd=start[1])
     rate, slip = start[1], slips[0] if slips else None
     totals, slip_total = (None, None), None
     stages = _METHODS[method]
     for i, weights in enumerate(stages):
         forces = [f(stage) if callable(f) else f for f in (joint_forces, link_forces)]
-        acceleration, slip_rate = _rates(model, stage, *forces, link_forces_repr, contact, slip, options, buffers, i)
+        out = buffers.get("acceleration", (model.articulation_count, columns(model)))
+        acceleration, slip_rate = accelerations(
+            model, stage, *forces, link_forces_repr, contact, slip, out=out, buffer=buffers.get, **options
+        )
         numbers = (dt * weights.last, weights.total, dt * weights.new, dt * weights.share)
         w = constants(numbers, model.dtype, device)
         final = i + 1 == len(stages)
@@ -151,29 +161,10 @@ def integrate(
                 size = contact.shape[1] * contact.shape[2]
                 run(model, _increment(size), [slips[0], slip_rate, slip_total, w, slip, total])
             slip_total = total
+    if hasattr(state_out, "joints_changed"):
+        state_out.joints_changed()
     if hasattr(state_out, "body_q"):
         eval_fk(model, *end, state_out)
-
-
-def _rates(model, state, joint_forces, link_forces, repr, contact, slip, options: dict, buffers: Buffers, stage: int):
-    """Rates of the velocities and of the contact state (None without contact) at a stage, in buffers."""
-    options = dict(options)
-    method = options.pop("forward_method", "aba")
-    slip_rate = None
-    if contact is not None:
-        shape = contact.shape
-        shapes = (shape, shape, shape[:2], (model.articulation_count, links(model), 6))
-        names = ("contact forces", f"slip rate {stage}", "depth", "contact wrenches")
-        out = [buffers.get(n, s) for n, s in zip(names, shapes, strict=True)]
-        ground = soft_contact_forces(
-            model, state, contact, slip, link_forces=link_forces, link_forces_repr=repr, out=out
-        )
-        link_forces, repr, slip_rate = ground.links, VelRepr.COM, ground.state_rate
-    shape = (model.articulation_count, columns(model))
-    total = total_joint_forces(model, state, joint_forces, out=buffers.get("joint forces", shape), **options)
-    out = buffers.get("acceleration", shape)
-    acceleration = forward_dynamics(model, state, total, link_forces, method=method, link_forces_repr=repr, out=out)
-    return acceleration, slip_rate
 
 
 def _checked(model, state, name: str) -> list[wp.array]:
@@ -184,10 +175,12 @@ def _checked(model, state, name: str) -> list[wp.array]:
 
 
 def _contact_states(model, contact, before, after) -> list[wp.array]:
-    """The contact states before and after the step; none without contact."""
-    if contact is None:
+    """The contact states before and after the step; none without soft contact."""
+    if contact is None or isinstance(contact, RigidContact):
         if before is not None or after is not None:
-            raise ValueError("contact_state is given without contact")
+            raise ValueError(
+                f"contact_state is given {'without contact' if contact is None else 'with a RigidContact'}"
+            )
         return []
     check_contact(model, contact)
     if before is None:

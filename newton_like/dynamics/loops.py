@@ -9,16 +9,15 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index, as_number
-from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, representation, state_arrays
+from newton_like.dynamics.common import Q, V, columns, constants, dof_vector, evaluate, representation, state_arrays
 from newton_like.dynamics.forces import forward_dynamics, link_wrenches
 from newton_like.dynamics.frames import NONE, WORLD
 from newton_like.dynamics.names import names_of, unknown
-from newton_like.dynamics.system import constants
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program
-from newton_like.types import VelRepr
+from newton_like.types import MAXVAL, VelRepr
 
 TIME_CONSTANT = 0.1
 """Open loops close like a critically damped spring of this time constant [s], unless another one is asked for."""
@@ -46,32 +45,44 @@ class Loops:
         count: rows of the articulation that has most.
         parts: rows, with the articulations that they are those of: None, or bools where others have other ones.
         vectors: anchors and directions of the rows, ``[articulation_count, rows * LOOP]``.
+        enabled: whether any loop joint is.
+        passive: kinds of passive forces that an enabled loop joint has, each with what is to be said of that.
     """
 
     def __init__(self, model):
         self.version = model.version
+        closing = np.flatnonzero(model.joint_articulation.numpy() < 0)
+        self.joints: list[list[int]] = [[] for _ in range(model.articulation_count)]
+        self.ranges: list[list[tuple[int, int]]] = [[] for _ in range(model.articulation_count)]
+        found: list[list[tuple]] = [[] for _ in range(model.articulation_count)]
+        self.passive: dict[str, str] = {}
+        self.enabled = False
+        if len(closing):
+            self._find(model, closing, found)
+        self.count = max((len(rows) for rows in found), default=0)
+        self.parts, self.vectors = [], None
+        if self.count:
+            self._fill(model, found)
+
+    def _find(self, model, closing, found) -> None:
         names, bodies = names_of(model), model.body_count
         articulation, link = np.full(bodies, -1), np.full(bodies, -1)
         for a, (s, n) in enumerate(zip(names.start, names.count, strict=True)):
             articulation[names.child[s : s + n]] = a
             link[names.child[s : s + n]] = np.arange(n)
-        self.joints: list[list[int]] = [[] for _ in range(model.articulation_count)]
-        self.ranges: list[list[tuple[int, int]]] = [[] for _ in range(model.articulation_count)]
-        found: list[list[tuple]] = [[] for _ in range(model.articulation_count)]
         parents, enabled = model.joint_parent.numpy(), model.joint_enabled.numpy()
-        for j in np.flatnonzero(model.joint_articulation.numpy() < 0):
+        for j in closing:
             parent, child = int(parents[j]), int(names.child[j])
             a = int(articulation[child])
             _refuse(model, j, parent, articulation, a)
             on = int(link[parent]) if parent >= 0 else WORLD
             rows = [(kind if enabled[j] else NO_ROW, on, int(link[child]), v) for kind, v in _joint_rows(model, int(j))]
+            if enabled[j]:
+                self.enabled = True
+                self.passive |= _passive(model, int(j))
             self.joints[a].append(int(j))
             self.ranges[a].append((len(found[a]), len(found[a]) + len(rows)))
             found[a] += rows
-        self.count = max((len(rows) for rows in found), default=0)
-        self.parts, self.vectors = [], None
-        if self.count:
-            self._fill(model, found)
 
     def _fill(self, model, found) -> None:
         rows = np.zeros((len(found), 3, self.count), dtype=int)
@@ -98,6 +109,29 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
         raise ValueError(
             f"{name} limits a distance, which is no equation; a rod with a ball joint at each end keeps one"
         )
+
+
+def _passive(model, j: int) -> dict[str, str]:
+    """What a loop joint has that acts along its own coordinates, which trees do not have."""
+    start, end = model.joint_qd_start.numpy()[j : j + 2]
+    found = {}
+    for kind, names in PASSIVE.items():
+        for name in names:
+            values = getattr(model, f"joint_{name}").numpy()[start:end]
+            if (np.abs(values) < MAXVAL if kind == "limits" else values > 0.0).any():
+                found[kind] = (
+                    f"loop joint '{model.joint_label[j]}' (index {j}) has joint_{name} {values.tolist()}, which is not solved; "
+                    f"leave {kind!r} out of passive, or close the loop at another joint"
+                )
+    return found
+
+
+PASSIVE = {
+    "friction": ("friction", "damping"),
+    "limits": ("limit_lower", "limit_upper"),
+    "springs": ("stiffness",),
+}
+"""Kinds of passive forces, and what a joint has of them."""
 
 
 def _joint_rows(model, j: int) -> list[tuple]:
@@ -258,6 +292,8 @@ def constrained_dynamics(
     linkage's hinge do. It is solved by five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-8
     (float32: 1e-5) of its largest diagonal entry: of an infinity of forces that do the same one is found near the smallest, the
     accelerations are met to rounding, and demands that contradict each other are met on (weighted) average.
+
+    As in :func:`forward_dynamics`, springs, limits, friction and drives play no part; of loop joints, armature neither.
 
     Gradients are those of the two equations (the implicit function theorem). Where forces are not unique, those of lambda leave out
     what moves nothing: changes whose ``K^T lambda`` is zero.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import warp as wp
 
 from newton_like.coercion import as_number
-from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, state_arrays
+from newton_like.dynamics.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays
 from newton_like.dynamics.forces import forward_dynamics
+from newton_like.dynamics.loops import TIME_CONSTANT, constrained_dynamics, loops_of
+from newton_like.dynamics.rigid_contact import RigidContact, rigid_contact_forces
 from newton_like.dynamics.soft_contact import SoftContact, soft_contact_forces
 from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from newton_like.model.arguments import check_array
@@ -70,12 +71,6 @@ def number_array(model, value, name: str) -> wp.array:
     return constants((value,), model.dtype, str(model.device))
 
 
-@lru_cache(maxsize=256)
-def constants(values: tuple[float, ...], dtype, device: str) -> wp.array:
-    """Numbers that programs only read; always the same array for the same numbers, so that recorded launches are used again."""
-    return wp.array(values, dtype=dtype, device=device)
-
-
 def passive_bits(passive) -> int:
     """Kinds of passive joint forces as bits.
 
@@ -107,14 +102,6 @@ def sum_of_joint_forces(model, state, joint_forces, bits: int, friction_speed, o
     return evaluate(model, _joint_program(field).ask(other=bits), inputs, [(columns(model),)], out)
 
 
-def total_joint_forces(
-    model, state, joint_forces, passive=tuple(_PASSIVE), friction_speed: float = FRICTION_SPEED, out=None
-):
-    """Given joint forces and the passive ones that are named; the given ones themselves where none are."""
-    bits = passive_bits(passive)
-    return sum_of_joint_forces(model, state, joint_forces, bits, friction_speed, out) if bits else joint_forces
-
-
 def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEED, out=None) -> wp.array:
     """Friction of the joints, static (Coulomb) and viscous: ``-joint_friction s(qd) - joint_damping qd``.
 
@@ -139,6 +126,8 @@ def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEE
 
 def joint_limit_forces(model, state, *, out=None) -> wp.array:
     """Springs and dampers that act while a coordinate is beyond a limit: ``-joint_limit_ke (q - limit) - joint_limit_kd qd``.
+
+    Loop joints have none here: their coordinates are none of the trees'.
 
     Args:
         model: the :class:`Model`.
@@ -197,14 +186,16 @@ def velocity_rate(
     *,
     passive=tuple(_PASSIVE),
     friction_speed: float = FRICTION_SPEED,
+    loop_time_constant: float | None = TIME_CONSTANT,
     method: str = "aba",
     link_forces_repr=VelRepr.COM,
     repr=None,
     out=None,
 ) -> wp.array:
-    """Time derivatives of the velocities: forward dynamics with the passive forces of the joints.
+    """Time derivatives of the velocities: forward dynamics with the passive forces of the joints, and with closed loops.
 
-    Drives, mimic joints, joints that close loops and the distances of DISTANCE joints play no part.
+    Drives, mimic joints and the distances of DISTANCE joints play no part. Models with enabled loop joints are solved by
+    :func:`constrained_dynamics`, whatever the method.
 
     Args:
         model: the :class:`Model`.
@@ -213,19 +204,78 @@ def velocity_rate(
         passive: which passive forces are added to ``joint_forces``: any of ``"friction"`` (:func:`joint_friction_forces`),
             ``"limits"`` (:func:`joint_limit_forces`), ``"springs"`` (:func:`joint_spring_forces`).
         friction_speed: see :func:`joint_friction_forces`.
+        loop_time_constant: [s], the ``time_constant`` of :func:`constrained_dynamics`.
 
     Returns:
         [m/s^2 or rad/s^2], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation, method or
-            kind of force.
+            kind of force; a loop joint with passive forces of the named kinds, or that :func:`constrained_dynamics` refuses.
         TypeError: an array of the wrong scalar type.
     """
-    total = total_joint_forces(model, state, joint_forces, passive, friction_speed)
-    return forward_dynamics(
-        model, state, total, link_forces, method=method, link_forces_repr=link_forces_repr, repr=repr, out=out
-    )
+    return accelerations(
+        model, state, joint_forces, link_forces, link_forces_repr, repr=repr, out=out, passive=passive,
+        friction_speed=friction_speed, loop_time_constant=loop_time_constant, method=method,
+    )[0]  # fmt: skip
+
+
+def accelerations(
+    model,
+    state,
+    joint_forces,
+    link_forces,
+    link_forces_repr,
+    contact=None,
+    contact_state=None,
+    *,
+    repr=None,
+    out=None,
+    passive=tuple(_PASSIVE),
+    friction_speed: float = FRICTION_SPEED,
+    loop_time_constant: float | None = TIME_CONSTANT,
+    method: str = "aba",
+    buffer=lambda name, shape: None,
+) -> tuple[wp.array, wp.array | None]:
+    """Rates of the velocities and of the contact state, None without one; see :func:`state_rate`.
+
+    Args:
+        buffer: gives the array of a name and shape for what is found on the way; None: a new one.
+    """
+    closed = loops_of(model).enabled
+    slip_rate, articulations = None, model.articulation_count
+    if isinstance(contact, RigidContact):
+        if contact_state is not None:
+            raise ValueError("contact_state is given with a RigidContact, which has none")
+        if closed:
+            raise ValueError("rigid contact and loop joints are not solved together; use SoftContact")
+    elif contact is not None:
+        shapes = [contact.shape, contact.shape, contact.shape[:2], (articulations, links(model), 6)]
+        names = ("contact forces", "slip rate", "depth", "contact wrenches")
+        ground = soft_contact_forces(
+            model, state, contact, contact_state, link_forces=link_forces, link_forces_repr=link_forces_repr,
+            out=[buffer(*of) for of in zip(names, shapes, strict=True)],
+        )  # fmt: skip
+        link_forces, link_forces_repr, slip_rate = ground.links, VelRepr.COM, ground.state_rate
+    bits = passive_bits(passive)
+    if bits:
+        for kind, refusal in loops_of(model).passive.items():
+            if kind in passive:
+                raise ValueError(refusal)
+        place = buffer("joint forces", (articulations, columns(model)))
+        joint_forces = sum_of_joint_forces(model, state, joint_forces, bits, friction_speed, place)
+    options = {"link_forces_repr": link_forces_repr, "repr": repr}
+    if isinstance(contact, RigidContact):
+        shapes = [contact.shape, contact.shape[:2], (articulations, links(model), 6)]
+        names = ("contact forces", "depth", "contact wrenches")
+        arrays = [*[buffer(*of) for of in zip(names, shapes, strict=True)], out]
+        found = rigid_contact_forces(model, state, contact, joint_forces, link_forces, out=arrays, **options)
+        return found.accelerations, None
+    if closed:
+        forces = buffer("loop forces", (articulations, loops_of(model).count))
+        options["time_constant"] = loop_time_constant
+        return constrained_dynamics(model, state, joint_forces, link_forces, out=(out, forces), **options)[0], slip_rate
+    return forward_dynamics(model, state, joint_forces, link_forces, method=method, out=out, **options), slip_rate
 
 
 def state_rate(
@@ -234,7 +284,7 @@ def state_rate(
     joint_forces=None,
     link_forces=None,
     *,
-    contact: SoftContact | None = None,
+    contact: SoftContact | RigidContact | None = None,
     contact_state=None,
     link_forces_repr=VelRepr.COM,
     regularisation: float = 0.1,
@@ -246,23 +296,18 @@ def state_rate(
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`.
-        contact: a :class:`SoftContact`, whose forces are added to those on the links; none by default.
-        contact_state: its state, see :func:`soft_contact_forces`; None: zeros.
+        contact: a :class:`SoftContact` or a :class:`RigidContact`, whose forces are added to those on the links; none by default.
+        contact_state: the state of soft contact, see :func:`soft_contact_forces`; None: zeros.
         regularisation: see :func:`position_rate`.
-        **options: ``passive``, ``friction_speed`` and ``method`` of :func:`velocity_rate`.
+        **options: ``passive``, ``friction_speed``, ``loop_time_constant`` and ``method`` of :func:`velocity_rate`.
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; the contact of another model; a
-            ``contact_state`` without ``contact``.
+            ``contact_state`` without soft contact; rigid contact of a model with loop joints; as :func:`velocity_rate`.
         TypeError: an array of the wrong scalar type.
     """
     if contact is None and contact_state is not None:
         raise ValueError("contact_state is given without contact")
-    q_rate, contact_rate = position_rate(model, state, regularisation=regularisation), None
-    if contact is not None:
-        ground = soft_contact_forces(
-            model, state, contact, contact_state, link_forces=link_forces, link_forces_repr=link_forces_repr
-        )
-        link_forces, link_forces_repr, contact_rate = ground.links, VelRepr.COM, ground.state_rate
-    v_rate = velocity_rate(model, state, joint_forces, link_forces, link_forces_repr=link_forces_repr, **options)
-    return StateRate(q_rate, v_rate, contact_rate)
+    q_rate = position_rate(model, state, regularisation=regularisation)
+    rates = accelerations(model, state, joint_forces, link_forces, link_forces_repr, contact, contact_state, **options)
+    return StateRate(q_rate, *rates)

@@ -106,12 +106,13 @@ class Variables:
 
     @property
     def joint_q(self) -> wp.array:
-        """Coordinates as in :class:`State`, ``[joint_coord_count]``, for functions of `newton_like.dynamics`. Not to be written."""
+        """Coordinates as in :class:`State`, ``[joint_coord_count]``, for functions of `newton_like.dynamics`. Who writes them calls
+        :meth:`joints_changed`."""
         return self._flat("q", self._coords, self._q, self._flat_q)
 
     @property
     def joint_qd(self) -> wp.array:
-        """Velocities as in :class:`State`, ``[joint_dof_count]``, for functions of `newton_like.dynamics`. Not to be written."""
+        """Velocities as in :class:`State`, ``[joint_dof_count]``, for functions of `newton_like.dynamics`; see :attr:`joint_q`."""
         return self._flat("v", self._dofs, self._v, self._flat_v)
 
     def _flat(self, name: str, rows, values, flat) -> wp.array:
@@ -260,6 +261,18 @@ class Variables:
         """Forgets all that was computed, after views were written."""
         for name in self._stamps:
             self._changed(name)
+
+    def joints_changed(self) -> None:
+        """Takes over ``joint_q`` and ``joint_qd``, after those were written: functions that advance a state, such as
+        :func:`newton_like.dynamics.integrate`, call it."""
+        for name, rows, values, flat in (
+            ("q", self._coords, self._q, self._flat_q),
+            ("v", self._dofs, self._v, self._flat_v),
+        ):
+            if not rows.shared:
+                rows.rows(flat, out=values)
+            self._changed(name)
+            self._flat_stamps[name] = self._stamps[name]
 
     def _changed(self, name: str) -> None:
         self._stamps[name] += 1

@@ -12,10 +12,6 @@ from newton_like.assets import path as asset
 
 from newton_like import ModelBuilder, eval_fk
 from newton_like.cli import main
-from newton_like.geometry.outline import triangles
-from newton_like.geometry.shapes import mass_properties
-from newton_like.types import GeoType
-from newton_like.viewer import picture
 
 ROBOT = str(asset("quadruped.urdf"))
 
@@ -314,46 +310,3 @@ def test_the_module_is_the_command():
     )
     assert done.returncode == 0
     assert done.stdout.startswith("newton-like 0.")
-
-
-SHAPES = [
-    (GeoType.BOX, (0.3, 0.2, 0.1)),
-    (GeoType.SPHERE, (0.4, 0.0, 0.0)),
-    (GeoType.ELLIPSOID, (0.3, 0.2, 0.5)),
-    (GeoType.CAPSULE, (0.2, 0.4, 0.0)),
-    (GeoType.CYLINDER, (0.2, 0.4, 0.0)),
-    (GeoType.CONE, (0.3, 0.5, 0.0)),
-]
-
-
-@pytest.mark.parametrize("kind, scale", SHAPES)
-def test_outlines_enclose_the_shapes(kind, scale):
-    """Volume and centre of the triangles are those of the shape, less what 24 corners cut off."""
-    import trimesh
-
-    vertices, faces = triangles(kind, scale)
-    solid = trimesh.Trimesh(vertices, faces)
-    mass, com, _ = mass_properties(kind, scale, 1.0)
-    assert solid.is_watertight
-    # a circle of 24 corners has 1 - sin(2 pi / 24) / (2 pi / 24) = 1.1 % less area; a ball with twelve rows loses that three times and more
-    assert mass * 0.94 < solid.volume <= mass * (1.0 + 1e-9)
-    np.testing.assert_allclose(solid.center_mass, com, atol=0.01)
-
-
-def test_pictures_show_what_is_there(tmp_path):
-    """A red ball in front of nothing: red where it is projected, white elsewhere."""
-    pytest.importorskip("matplotlib")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    builder = ModelBuilder(up_axis="Y")
-    builder.add_shape_sphere(-1, radius=0.5, color=(1.0, 0.0, 0.0))
-    figure = picture(builder.finalize("cpu"), size=(3.0, 3.0))
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    image = np.asarray(canvas.buffer_rgba())[..., :3].astype(int)
-    middle, corner = image[image.shape[0] // 2, image.shape[1] // 2], image[2, 2]
-    assert middle[0] > 100
-    assert max(middle[1], middle[2]) < 30
-    np.testing.assert_array_equal(corner, 255)
-    with pytest.raises(ValueError, match="no shapes"):
-        picture(ModelBuilder().finalize("cpu"))

@@ -123,6 +123,12 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     base.add_argument("--floating", dest="floating", action="store_true", default=None, help="the root floats freely")
     base.add_argument("--fixed", dest="floating", action="store_false", help="the root is fixed to the world")
     parser.add_argument(
+        "--up-axis",
+        type=str.upper,
+        choices=("X", "Y", "Z"),
+        help="what is up in a URDF or MJCF file that keeps to another custom than Z; a USD file says it itself",
+    )
+    parser.add_argument(
         "--self-collisions",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -135,7 +141,12 @@ def _reading(parser: argparse.ArgumentParser) -> None:
 def _read(args, **more):
     from newton_like.cli.scene import read
 
-    return read(args.file, {"floating": args.floating, "enable_self_collisions": args.self_collisions}, **more)
+    options = {
+        "floating": args.floating,
+        "enable_self_collisions": args.self_collisions,
+        "up_axis": args.up_axis,
+    }
+    return read(args.file, options, **more)
 
 
 def _tell(args, remarks: list[str]) -> None:
@@ -164,7 +175,7 @@ def _plain(data):
 
 
 def _inspect(args) -> None:
-    from newton_like.cli.summary import as_text, summary
+    from newton_like.cli.summary import as_text, headline, summary
 
     scene = _read(args)
     _tell(args, scene.remarks)
@@ -172,7 +183,8 @@ def _inspect(args) -> None:
     if args.plot is not None:
         from newton_like.viewer import picture
 
-        picture(scene.model, scene.state, args.plot, world=None, collisions=args.collisions, title=args.file.name)
+        title = f"{args.file.name}\n{headline(data)}"
+        picture(scene.model, scene.state, args.plot, world=None, collisions=args.collisions, title=title)
         data["plot"] = str(args.plot)
     if args.json:
         _print_json(data)

@@ -97,6 +97,8 @@ def read(path: Path, options: dict, ground: bool = False, lift: float = 0.0, dev
         ValueError, TypeError, KeyError: the importer or the model refuses it.
     """
     kind = format_of(path)
+    if kind == "usd" and options.get("up_axis") is not None:
+        raise ValueError(f"{path}: a USD file says what is up; leave --up-axis out")
     given = {**DEFAULTS[kind], **{k: v for k, v in options.items() if v is not None}}
     builder = ModelBuilder()
     with warnings.catch_warnings(record=True) as caught:

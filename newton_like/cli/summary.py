@@ -84,13 +84,21 @@ def _joints(model) -> list[dict]:
     ]  # fmt: skip
 
 
+def headline(data: dict) -> str:
+    """How much there is of everything, in a line."""
+    counts = data["counts"]
+    names = (("bodies", "body"), ("joints", "joint"), ("shapes", "shape"))
+    parts = [f"{counts[many]:,} {one if counts[many] == 1 else many}" for many, one in names]
+    dofs = counts["dofs"]
+    parts.insert(2, f"{dofs:,} {'degree' if dofs == 1 else 'degrees'} of freedom")
+    return ", ".join(parts) + (f", {data['mass']:.4g} kg" if data["mass"] > 0.0 else "")
+
+
 def as_text(data: dict, name: str) -> str:
     """The dictionary of :func:`summary` for people: the tree, and what the importer remarked."""
-    counts = data["counts"]
     lines = [
-        f"{name} ({data['format'].upper()}): {counts['bodies']} bodies, {counts['joints']} joints, {counts['dofs']} degrees of freedom, "
-        f"{counts['shapes']} shapes",
-        f"mass {data['mass']:.6g} kg, up {data['up_axis']}, gravity {_vector(data['gravity'])} m/s^2",
+        f"{name} ({data['format'].upper()}): {headline(data)}",
+        f"up {data['up_axis']}, gravity {_vector(data['gravity'])} m/s^2",
     ]
     if data["center_of_mass"] is not None:
         lines.append(f"centre of mass {_vector(data['center_of_mass'])} m")

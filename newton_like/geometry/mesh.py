@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from newton_like.coercion import LARGEST, as_flag, as_index, as_number, as_vector
+from newton_like.geometry.mesh_color import mean_color
 
 MAX_HULL_VERTICES = 64
 """Default largest number of vertices of a collision hull."""
@@ -245,8 +246,8 @@ class Mesh:
     def from_file(path: str | os.PathLike, *, scale=1.0, max_hull_vertices: int = MAX_HULL_VERTICES) -> Mesh:
         """Loads an STL, OBJ, DAE, PLY, OFF or glTF file.
 
-        All objects of the file become one mesh. The same unchanged file is read once and shared. For the unit and axes
-        of COLLADA files see :func:`load_triangles`.
+        All objects of the file become one mesh, of the mean colour of their materials. The same unchanged file is read once
+        and shared. For the unit and axes of COLLADA files see :func:`load_triangles`.
 
         Args:
             path: the file.
@@ -329,9 +330,13 @@ def load_triangles(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         ValueError: the file cannot be read, holds no triangles, or is a COLLADA file with XML entities.
     """
+    return _load(Path(path))[:2]
+
+
+def _load(path: Path):
+    """What :func:`load_triangles` gives, and the scene that the file holds."""
     import trimesh
 
-    path = Path(path)
     factor = 1.0
     try:
         if path.suffix.lower() == ".dae":
@@ -342,23 +347,27 @@ def load_triangles(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
             factor = float(unit.group(1)) if unit else 1.0
             if not (np.isfinite(factor) and factor > 0.0):
                 raise ValueError(f"its unit of {factor} metres must be above 0")
-        mesh = trimesh.load_scene(str(path), process=False).to_mesh()
+        scene = trimesh.load_scene(str(path), process=False)
+        mesh = scene.to_mesh()
     except Exception as error:
         raise ValueError(f"mesh '{path}' cannot be read: {error}") from error
     faces = getattr(mesh, "faces", None)
     if faces is None or len(faces) == 0:
         raise ValueError(f"mesh '{path}' holds no triangles")
-    return factor * np.asarray(mesh.vertices, dtype=np.float64), np.asarray(faces, dtype=np.int64)
+    return factor * np.asarray(mesh.vertices, dtype=np.float64), np.asarray(faces, dtype=np.int64), scene
 
 
 @functools.lru_cache(maxsize=256)
 def _cached_mesh(path: str, mtime: int, size: int, scale: tuple, max_hull_vertices: int) -> Mesh:
     # mtime and size are part of the key only, so that an edited file is read again.
     del mtime, size
-    vertices, faces = load_triangles(Path(path))
+    vertices, faces, scene = _load(Path(path))
     if np.prod(scale) < 0.0:
         faces = faces[:, ::-1]
-    return Mesh(vertices * scale, faces, compute_inertia=False, max_hull_vertices=max_hull_vertices, path=path)
+    color = mean_color(scene)
+    return Mesh(
+        vertices * scale, faces, compute_inertia=False, max_hull_vertices=max_hull_vertices, color=color, path=path
+    )
 
 
 def _solid_properties(triangles) -> tuple[float, np.ndarray, np.ndarray]:

@@ -10,6 +10,9 @@ from newton_like.types import GeoType
 SECTIONS = 24
 """Corners of round shapes."""
 
+MANY = 64
+"""Corners at one place of which none is smoothed."""
+
 
 def triangles(geo_type, scale, source=None, plane_size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Vertices ``[n, 3]`` in the shape frame [m] and triangles ``[m, 3]``, counter-clockwise seen from outside.
@@ -58,3 +61,35 @@ def _heightfield(field, factors) -> tuple[np.ndarray, np.ndarray]:
     a, b, c, d = number[:-1, :-1], number[:-1, 1:], number[1:, 1:], number[1:, :-1]
     faces = np.concatenate([np.stack([a, b, c], axis=-1).reshape(-1, 3), np.stack([a, c, d], axis=-1).reshape(-1, 3)])
     return vertices, faces
+
+
+def corner_normals(vertices, faces, crease: float = 35.0) -> np.ndarray:
+    """Normals at the corners of triangles, for shading, ``[m, 3, 3]``: round where neighbours meet at a blunt angle, else those of the
+    triangle.
+
+    Args:
+        vertices: ``[n, 3]``; those at the same place are one.
+        faces: ``[m, 3]``.
+        crease: angle between the normals of neighbours from which on an edge is seen [degrees].
+    """
+    vertices, faces = np.asarray(vertices, dtype=np.float64), np.asarray(faces)
+    a, b, c = (vertices[faces[:, i]] for i in range(3))
+    weighted = np.cross(b - a, c - a)
+    unit = weighted / np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-300)
+    size = max(float(np.ptp(vertices, axis=0).max()), 1e-300)
+    _, place = np.unique(np.round(vertices / (1e-6 * size)), axis=0, return_inverse=True)
+    corners = place.ravel()[faces].ravel()
+    order = np.argsort(corners, kind="stable")
+    first = np.searchsorted(corners[order], corners)
+    count = np.bincount(corners)[corners]
+    # where very many meet, each stands for itself: pairs are as many as their square
+    own = count > MANY
+    first, count = np.where(own, 0, first), np.where(own, 1, count)
+    mine = np.repeat(np.arange(len(corners)), count)
+    starts = np.cumsum(count) - count
+    other = order[first[mine] + np.arange(len(mine)) - starts[mine]]
+    other = np.where(own[mine], mine, other) // 3
+    mine = mine // 3
+    blunt = np.einsum("ij,ij->i", unit[mine], unit[other]) > np.cos(np.radians(crease))
+    blunt |= mine == other
+    return np.add.reduceat(np.where(blunt[:, None], weighted[other], 0.0), starts).reshape(-1, 3, 3)

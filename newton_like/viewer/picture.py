@@ -1,19 +1,32 @@
-"""Pictures of a model's shapes: triangles in perspective, the far ones first, shaded by a lamp beside the camera."""
+"""Pictures of models: their shapes in perspective, with light and shadow, drawn without a GPU or a window."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 
-from newton_like.geometry.outline import triangles
+from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.transforms import quat_rotate, transform_multiply
 from newton_like.types import GeoType, ShapeFlags
+from newton_like.viewer.raster import Raster
+from newton_like.viewer.shading import LAMP, SHADOW_SAMPLES, Camera, Floor, shade
+from newton_like.viewer.skeleton import skeleton
 
-DISTANCE = 4.0
+DISTANCE = 5.0
 """Distance of the camera from the middle of the scene, in radii of its bounding sphere."""
-LEAST_SHADE = 0.45
-GROUND = (0.93, 0.93, 0.92)
+DPI = 120
+SAMPLES = 2
+"""Samples a pixel, across and down."""
+FILLS = 0.88
+"""Part of the picture's width or height that the scene takes."""
+GHOST = 0.35
+"""Opacity of what only collides, between what is visible."""
+BATCH = 200_000
+"""Triangles that are drawn at once."""
+TITLE, CAPTION = 0.048, 0.045
+"""Height of a line of the title and of the line below the picture, as parts of the whole."""
 
 
 def picture(
@@ -28,18 +41,21 @@ def picture(
     title: str = "",
     size: tuple[float, float] = (8.0, 6.0),
 ):
-    """Draws the shapes of a model with matplotlib.
+    """Draws the shapes of a model.
 
-    Visible shapes are drawn; of a body without any, those that collide. Infinite planes are drawn as a floor under the scene.
+    Visible shapes are drawn as they are, and bodies that only collide as glass; where nothing is visible, or with `collisions`,
+    solid. Where fewer than half of the bodies with mass have a shape, their joints are drawn as balls and rods, and shapes as glass.
+    The first endless plane is drawn as a floor with lines a round distance apart.
 
     Args:
         model: the :class:`Model`.
         state: poses of the bodies (``state.body_q``); by default those of the model.
         path: the image file to write; None: write none.
         world: the world to draw, with what all worlds share; None: all.
-        azimuth, elevation: direction of the camera seen from the scene [degrees], about and above the up axis.
+        azimuth, elevation: direction of the camera seen from the scene [degrees], about and above the up axis. Where an endless
+            plane stands upright between them, the camera goes to its other side.
         collisions: draw what collides in place of what is visible.
-        title: above the picture.
+        title: above the picture; a second line is smaller. With a title, a line below says how large things are.
         size: width and height [inches].
 
     Returns:
@@ -48,109 +64,147 @@ def picture(
     Raises:
         ImportError: there is no matplotlib.
         ValueError: the model has nothing that could be drawn.
+        OSError: the file cannot be written.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.collections import PolyCollection
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('pictures need matplotlib: pip install "newton-like[examples]"') from error
-    poses = (model if state is None else state).body_q.numpy().astype(np.float64)
-    shapes = _chosen(model, world, collisions)
-    corners, colors = _corners(model, poses, shapes)
-    if not len(corners):
-        raise ValueError("the model has no shapes that could be drawn")
-    axes = _camera(int(model.up_axis), azimuth, elevation)
-    flat = corners.reshape(-1, 3)
-    middle = 0.5 * (flat.min(axis=0) + flat.max(axis=0))
-    radius = max(float(np.linalg.norm(flat - middle, axis=1).max()), 1e-6)
-    floor = _floor(model, shapes, middle, radius)
-    if floor is not None:
-        corners, colors = np.concatenate([floor, corners]), np.concatenate([np.tile(GROUND, (len(floor), 1)), colors])
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    lengths = np.linalg.norm(normals, axis=1)
-    lamp = axes @ np.array([0.35, 0.55, 1.0]) / np.linalg.norm([0.35, 0.55, 1.0])
-    shade = LEAST_SHADE + (1.0 - LEAST_SHADE) * np.abs(normals @ lamp) / np.maximum(lengths, 1e-30)
-    seen = (corners - middle) @ axes
-    depth = DISTANCE * radius - seen[..., 2]
-    points = seen[..., :2] * (DISTANCE * radius / np.maximum(depth, 1e-3 * radius))[..., None]
-    order = np.argsort(-depth.mean(axis=1), kind="stable")
-    if floor is not None:
-        order = np.concatenate([np.arange(len(floor)), order[order >= len(floor)]])
-    faces = np.clip(colors * shade[:, None], 0.0, 1.0)[order]
-    figure = Figure(figsize=size)
+    things = _things(model, (model if state is None else state).body_q.numpy().astype(np.float64), world, collisions)
+    points = [vertices for vertices, *_ in things.solids]
+    if not points:
+        raise ValueError("the model has no shapes and no bodies that could be drawn")
+    lines = title.split("\n") if title else []
+    above, below = TITLE * len(lines), CAPTION if lines else 0.0
+    pixels = (round(size[0] * DPI), round(size[1] * DPI * (1.0 - above - below)))
+    samples, up = [SAMPLES * n for n in pixels], int(model.up_axis)
+    camera = _frame(up, azimuth, elevation, np.concatenate(points), samples)
+    if things.floor is not None and things.floor.is_wall(camera):
+        # a plane that stands upright between the eye and the scene: look from its other side
+        camera = _frame(up, azimuth + 180.0, elevation, np.concatenate(points), samples)
+    image = _render(things, camera, samples)
+    image = image.reshape(pixels[1], SAMPLES, pixels[0], SAMPLES, 3).mean(axis=(1, 3))
+    figure = Figure(figsize=size, dpi=DPI)
     FigureCanvasAgg(figure)
-    plot = figure.add_axes((0.0, 0.0, 1.0, 0.94 if title else 1.0))
-    plot.add_collection(PolyCollection(points[order], facecolors=faces, edgecolors=faces, linewidths=0.3))
-    around = points[len(floor) if floor is not None else 0 :].reshape(-1, 2)
-    low, high = around.min(axis=0), around.max(axis=0)
-    reach = 0.55 * max(high - low) + 1e-9
-    center = 0.5 * (low + high)
-    plot.set_xlim(center[0] - reach * size[0] / size[1], center[0] + reach * size[0] / size[1])
-    plot.set_ylim(center[1] - reach, center[1] + reach)
-    plot.set_aspect("equal")
-    plot.set_axis_off()
-    if title:
-        figure.suptitle(title, y=0.98, fontsize=11)
+    figure.figimage((255.0 * image + 0.5).astype(np.uint8), yo=round(size[1] * DPI * below))
+    for number, line in enumerate(lines):
+        look = {"fontsize": 12, "fontweight": "bold"} if number == 0 else {"fontsize": 9, "color": "#555555"}
+        figure.text(0.5, 1.0 - TITLE * (number + 0.55), line, ha="center", va="center", **look)
+    if lines:
+        figure.text(
+            0.5, 0.5 * below, _caption(points, things.floor), ha="center", va="center", fontsize=8, color="#777777"
+        )
     if path is not None:
-        figure.savefig(path, dpi=120)
+        figure.savefig(path, dpi=DPI)
     return figure
 
 
-def _camera(up: int, azimuth: float, elevation: float) -> np.ndarray:
-    """Columns: right, up and towards the camera, in world axes."""
+class _Things:
+    """What is drawn: (corners in the world, faces, normals at their corners, opacity) and a colour of each, and the floor."""
+
+    def __init__(self):
+        self.solids: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
+        self.colors: list[np.ndarray] = []
+        self.planes: list[tuple[np.ndarray, np.ndarray]] = []
+        self.floor: Floor | None = None
+
+    def add(self, vertices, faces, normals, color, opacity: float) -> None:
+        self.solids.append((vertices, faces, normals, opacity))
+        self.colors.append(np.asarray(color, dtype=np.float32))
+
+
+def _things(model, poses, world: int | None, collisions: bool) -> _Things:
+    found, surfaces = _Things(), {}
+    kinds, scales = model.shape_type.numpy(), model.shape_scale.numpy().astype(np.float64)
+    colors, opacities = model.shape_color.numpy(), model.shape_opacity.numpy()
+    bodies, places = model.shape_body.numpy(), model.shape_transform.numpy().astype(np.float64)
+    chosen, ghosts = _chosen(model, world, collisions)
+    bones = skeleton(model, poses, world, {int(bodies[s]) for s in chosen + ghosts})
+    for s in chosen + ghosts:
+        pose = places[s] if bodies[s] < 0 else transform_multiply(poses[bodies[s]], places[s])
+        if kinds[s] == GeoType.PLANE and not scales[s][:2].any():
+            found.planes.append((pose, colors[s]))
+            continue
+        key = (int(kinds[s]), *scales[s], id(model.shape_source[s]))
+        if key not in surfaces:
+            vertices, faces = triangles(kinds[s], scales[s], model.shape_source[s])
+            surfaces[key] = (vertices, faces, corner_normals(vertices, faces) if len(faces) else None)
+        vertices, faces, normals = surfaces[key]
+        if not len(faces):
+            continue
+        ghost = bool(bones) or (s in ghosts and len(chosen) > len(found.planes))
+        opacity = (GHOST if ghost else 1.0) * float(opacities[s])
+        found.add(quat_rotate(pose[3:], vertices) + pose[:3], faces, quat_rotate(pose[3:], normals), colors[s], opacity)
+    for vertices, faces, color in bones:
+        found.add(vertices, faces, corner_normals(vertices, faces), color, 1.0)
+    if found.planes and found.solids:
+        pose, color = found.planes[0]
+        extent = np.concatenate([vertices for vertices, *_ in found.solids])
+        spacing = _round(0.25 * float(np.linalg.norm(np.ptp(extent, axis=0))))
+        found.floor = Floor(pose[:3], quat_rotate(pose[3:], np.array([0.0, 0.0, 1.0])), color, spacing)
+    return found
+
+
+def _chosen(model, world: int | None, collisions: bool) -> tuple[list[int], list[int]]:
+    """The shapes to draw: those that are asked for, and those of bodies that have no such shape."""
+    flags, bodies, worlds = model.shape_flags.numpy(), model.shape_body.numpy(), model.shape_world.numpy()
+    here = [s for s in range(model.shape_count) if world is None or worlds[s] in (-1, world)]
+    wanted = ShapeFlags.COLLIDE_SHAPES if collisions else ShapeFlags.VISIBLE
+    first = [s for s in here if flags[s] & int(wanted)]
+    drawn = {int(bodies[s]) for s in first}
+    rest = [s for s in here if int(bodies[s]) not in drawn and flags[s] & int(ShapeFlags.COLLIDE_SHAPES)]
+    return first, rest
+
+
+def _frame(up: int, azimuth: float, elevation: float, points: np.ndarray, samples) -> Camera:
+    """A camera that sees all points, as large as the picture allows."""
     a, e = np.radians([azimuth, elevation])
     # in axes with z up; the cyclic order of axes keeps the hand
     toward = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
     right = np.array([-np.sin(a), np.cos(a), 0.0])
-    turned = np.roll(np.stack([right, np.cross(toward, right), toward]), up - 2, axis=1)
-    return turned.T
+    axes = np.roll(np.stack([right, np.cross(toward, right), toward]), up - 2, axis=1).T
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    radius = max(float(np.linalg.norm(points - middle, axis=1).max()), 1e-6)
+    camera = Camera(np.eye(3)[up], axes, middle, radius, DISTANCE * radius)
+    flat = camera.project(points)[:, :2]
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    scale = FILLS * min(n / max(extent, 1e-6 * radius) for n, extent in zip(samples, high - low, strict=True))
+    shift = 0.5 * np.array(samples) - scale * 0.5 * (low + high)
+    return Camera(camera.up, axes, middle, radius, camera.distance, scale, tuple(shift))
 
 
-def _chosen(model, world: int | None, collisions: bool) -> list[int]:
-    flags, bodies = model.shape_flags.numpy(), model.shape_body.numpy()
-    worlds = model.shape_world.numpy()
-    here = [s for s in range(model.shape_count) if world is None or worlds[s] in (-1, world)]
-    wanted = ShapeFlags.COLLIDE_SHAPES if collisions else ShapeFlags.VISIBLE
-    first = [s for s in here if flags[s] & int(wanted)]
-    # what has no visible shape is drawn as it collides, and the other way round
-    drawn = {int(bodies[s]) for s in first}
-    return first + [s for s in here if int(bodies[s]) not in drawn and flags[s] & int(ShapeFlags.COLLIDE_SHAPES)]
+def _render(things: _Things, camera: Camera, samples) -> np.ndarray:
+    toward = camera.axes @ (LAMP / np.linalg.norm(LAMP))
+    right = np.cross(camera.axes[:, 1], toward)
+    right /= np.linalg.norm(right)
+    axes = np.stack([right, np.cross(toward, right), toward], axis=1)
+    scale = 0.5 * SHADOW_SAMPLES / camera.radius
+    lamp = Camera(camera.up, axes, camera.middle, camera.radius, math.inf, scale, (0.5 * SHADOW_SAMPLES,) * 2)
+    seen, shadows = Raster(*samples), Raster(SHADOW_SAMPLES, SHADOW_SAMPLES, normals=False)
+    batch, count = [], 0
+    for number, (vertices, faces, normals, opacity) in enumerate(things.solids):
+        batch.append((number, vertices, faces, normals, opacity))
+        count += len(faces)
+        if count > BATCH or number + 1 == len(things.solids):
+            numbers = np.repeat([b[0] for b in batch], [len(b[2]) for b in batch])
+            opacities = np.repeat([b[4] for b in batch], [len(b[2]) for b in batch])
+            corners = np.concatenate([b[1][b[2]] for b in batch])
+            seen.draw(camera.project(corners), numbers, np.concatenate([b[3] for b in batch]), opacities)
+            solid = opacities > 0.5
+            shadows.draw(lamp.project(corners[solid]), numbers[solid])
+            batch, count = [], 0
+    return shade(seen, camera, np.array(things.colors), things.floor, shadows, lamp)
 
 
-def _pose(model, poses, shape: int) -> np.ndarray:
-    body = int(model.shape_body.numpy()[shape])
-    place = model.shape_transform.numpy()[shape].astype(np.float64)
-    return place if body < 0 else transform_multiply(poses[body], place)
+def _caption(points: list[np.ndarray], floor: Floor | None) -> str:
+    low = np.min([p.min(axis=0) for p in points], axis=0)
+    high = np.max([p.max(axis=0) for p in points], axis=0)
+    text = " x ".join(f"{x:.3g}" for x in high - low) + " m"
+    return text if floor is None else f"{text}; lines {floor.spacing:g} m apart"
 
 
-def _infinite(model, shape: int) -> bool:
-    return model.shape_type.numpy()[shape] == GeoType.PLANE and not model.shape_scale.numpy()[shape][:2].any()
-
-
-def _corners(model, poses, shapes) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of all triangles ``[n, 3, 3]`` in the world, and their colours ``[n, 3]``."""
-    kinds, scales, tints = model.shape_type.numpy(), model.shape_scale.numpy(), model.shape_color.numpy()
-    corners, colors = [], []
-    for s in shapes:
-        if _infinite(model, s):
-            continue
-        vertices, faces = triangles(kinds[s], scales[s], model.shape_source[s])
-        if not len(faces):
-            continue
-        x = _pose(model, poses, s)
-        corners.append((quat_rotate(x[3:], vertices) + x[:3])[faces])
-        colors.append(np.tile(tints[s], (len(faces), 1)))
-    return (np.concatenate(corners), np.concatenate(colors)) if corners else (np.zeros((0, 3, 3)), np.zeros((0, 3)))
-
-
-def _floor(model, shapes, middle, radius: float) -> np.ndarray | None:
-    """Two triangles of the first infinite plane, under the scene."""
-    for s in shapes:
-        if _infinite(model, s):
-            x = _pose(model, model.body_q.numpy().astype(np.float64), s)
-            vertices, faces = triangles(GeoType.PLANE, (0, 0, 0), plane_size=4.0 * radius)
-            normal = quat_rotate(x[3:], np.array([0.0, 0.0, 1.0]))
-            under = middle - normal * ((middle - x[:3]) @ normal)
-            return (quat_rotate(x[3:], vertices) + under)[faces]
-    return None
+def _round(length: float) -> float:
+    """The largest of 1, 2 or 5 times a power of ten that is not above a length."""
+    power = 10.0 ** math.floor(math.log10(max(length, 1e-9)))
+    return float(f"{power * max(m for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)):g}")

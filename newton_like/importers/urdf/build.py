@@ -179,7 +179,7 @@ class RobotBuilder:
         elif joint.type == "floating":
             index = builder.add_joint_free(ends[1], parent=ends[0], **placed)
         elif joint.type == "planar":
-            u, v = _plane(joint.axis)
+            u, v = plane_axes(joint.axis)
             turn = self._dof(dataclasses.replace(joint, lower=None, upper=None, effort=None, velocity=None), joint.axis)
             sliding = [self._dof(joint, axis, sliding=True) for axis in (u, v)]
             index = builder.add_joint_d6(*ends, linear_axes=sliding, angular_axes=[turn], **placed)
@@ -228,6 +228,8 @@ class RobotBuilder:
     def _add_shapes(self, name: str) -> None:
         body, options = self._bodies[name], self.options
         default = self.builder.default_shape_cfg
+        # Among links that are seen, one without visuals is meant to be invisible, such as a box that keeps others away.
+        bare = not (options.visuals and any(link.visuals for link in self.robot.links.values()))
         for link, frame in zip(body.links, body.frames, strict=True):
             density = 0.0
             if not options.own_inertia:
@@ -236,7 +238,8 @@ class RobotBuilder:
                 density = options.massless_density
             colliders = link.visuals if options.visuals_collide else link.collisions
             visuals = [piece for piece in link.visuals if self._has_geometry(piece)] if options.visuals else []
-            cfg = default.copy(density=density, is_visible=options.show_colliders or not visuals)
+            shown = options.show_colliders or (not visuals and (bare or bool(link.visuals)))
+            cfg = default.copy(density=density, is_visible=shown)
             for number, piece in enumerate(colliders):
                 self._add_shape(link, piece, frame, cfg, piece.name or f"collision_{number}")
             cfg = default.copy(density=0.0, has_shape_collision=False, has_particle_collision=False, is_visible=True)
@@ -403,7 +406,7 @@ def _displacement(joint: Joint, position: float) -> np.ndarray:
     return transform(q=quat_from_axis_angle(joint.axis, position))
 
 
-def _plane(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def plane_axes(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two axes that make a right-handed frame with a normal; x and y for the normal z, and so on around."""
     main = int(np.argmax(np.abs(normal)))
     u = np.eye(3)[(main + 1) % 3]

@@ -130,7 +130,8 @@ def add_urdf(
         up_axis: the axis of the file that points up; it is turned to the builder's up axis.
         hide_visuals: leave visuals out altogether.
         parse_visuals_as_colliders: use the visuals as collisions, and the collisions not at all.
-        force_show_colliders: draw collisions of links that have visuals too.
+        force_show_colliders: draw all collisions. Else those are drawn that stand for visuals which cannot be read, and all of a robot
+            without any visuals.
         enable_self_collisions: let links of the robot touch each other, except links that a joint connects (over any
             number of fixed joints). Off by default: the contacts of :class:`SolverFeatherstone` are with static shapes.
         ignore_inertial_definitions: compute mass and inertia from the collisions with the density of

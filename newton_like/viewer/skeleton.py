@@ -1,0 +1,62 @@
+"""Balls and rods in place of bodies that have no shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.geometry.outline import triangles
+from newton_like.geometry.transforms import quat_rotate, transform_multiply
+from newton_like.types import GeoType
+
+BALL, ROD = 0.018, 0.009
+"""Radii, as parts of the largest distance between joints."""
+COLORS = ((0.85, 0.47, 0.16), (0.45, 0.49, 0.54))
+"""Of joints that move, and of rods and joints that are fixed."""
+SHOWN = 0.5
+"""Where so many of the bodies with mass have shapes, they need no skeleton."""
+
+
+def skeleton(model, poses: np.ndarray, world: int | None, drawn: set[int]) -> list[tuple]:
+    """Vertices in the world, faces and colour of balls at the joints and rods between them.
+
+    Args:
+        model: the model.
+        poses: of its bodies, ``[bodies, 7]``.
+        world: the world to draw; None: all.
+        drawn: bodies that have shapes.
+    """
+    mass, worlds = model.body_mass.numpy(), model.body_world.numpy()
+    here = np.ones(model.body_count, dtype=bool) if world is None else np.isin(worlds, (-1, world))
+    heavy = {int(b) for b in np.flatnonzero(here & (mass > 0.0))}
+    if not heavy or len(heavy & drawn) >= SHOWN * len(heavy):
+        return []
+    child, parent = model.joint_child.numpy(), model.joint_parent.numpy()
+    frames = model.joint_X_c.numpy().astype(np.float64)
+    moves = np.diff(model.joint_qd_start.numpy()) > 0
+    tree = [j for j in range(model.joint_count) if here[child[j]] and model.joint_articulation.numpy()[j] >= 0]
+    places = {int(child[j]): transform_multiply(poses[child[j]], frames[j])[:3] for j in tree}
+    points = np.array(list(places.values())).reshape(-1, 3)
+    size = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) > 1 else 1.0
+    size = size or 1.0
+    ball, rod = triangles(GeoType.SPHERE, (BALL * size, 0, 0)), ROD * size
+    found = [(ball[0] + places[int(child[j])], ball[1], COLORS[0 if moves[j] else 1]) for j in tree]
+    coms = model.body_com.numpy().astype(np.float64)
+    for j in tree:
+        begin = places.get(int(parent[j]))
+        if begin is not None:
+            found += _rod(begin, places[int(child[j])], rod)
+    leaves = set(places) - {int(parent[j]) for j in tree}
+    for body in sorted(leaves & heavy):
+        found += _rod(places[body], quat_rotate(poses[body][3:], coms[body]) + poses[body][:3], rod)
+    return found
+
+
+def _rod(begin: np.ndarray, end: np.ndarray, radius: float) -> list[tuple]:
+    length = float(np.linalg.norm(end - begin))
+    if length < 1.0e-9:
+        return []
+    vertices, faces = triangles(GeoType.CAPSULE, (radius, 0.5 * length, 0))
+    z = (end - begin) / length
+    x = np.cross(np.eye(3)[np.argmin(np.abs(z))], z)
+    x /= np.linalg.norm(x)
+    return [(vertices @ np.stack([x, np.cross(z, x), z]) + 0.5 * (begin + end), faces, COLORS[1])]

@@ -14,7 +14,7 @@ MAX_LINES = 600
 FLOORS = {
     0: "types coercion geometry launch trace emit adjoint kernels.lanes kernels.spatial kernels.tree kernels.batched",
     1: "model kinematics kernels.joints kernels.configuration kernels.kinematics",
-    2: "importers exporters usd.author usd.host usd.joints usd.shapes usd.filters usd.export",
+    2: "importers exporters urdf usd.author usd.host usd.joints usd.shapes usd.filters usd.export",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",
     4: "solvers specialise kernels.solvers",
     5: "articulation multirotor robot ik selection sensors actuators interop usd kernels.selection",

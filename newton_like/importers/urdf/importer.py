@@ -106,8 +106,8 @@ def add_urdf(
     * ``<dynamics>`` of a planar joint holds for all its axes, its position and other limits for the linear ones.
 
     Whatever the file leaves open and whatever is left out of it ends up in the returned report and in one
-    :class:`UrdfWarning`. Not read are ``gazebo``, ``sensor``, textures, colours inside mesh files and whatever else is
-    not named here.
+    :class:`UrdfWarning`. Not read are ``gazebo``, ``sensor`` and whatever else is not named here. Meshes without a
+    ``<material>`` have the mean colour of the materials in their file.
 
     Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`), and are looked for as
     :func:`newton_like.importers.xml_source.find_file` says, in the folders of

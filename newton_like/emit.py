@@ -1,5 +1,6 @@
 """Traces as native code: straight-line C++ over SIMD registers on a CPU, over plain numbers on a GPU thread."""
 
+import re
 from bisect import bisect_right
 
 import numpy as np
@@ -20,6 +21,16 @@ SCALAR_CUT = 1000
 
 MOST_PACKED = 0.8
 """Share of different numbers in a result up to which each of them is written once."""
+
+ALIGN = 'V aligned __attribute__((aligned(64))); asm volatile("" : : "r"(&aligned));'
+"""C++ statements for functions that keep vectors on the stack: without them compilers put them across two cache lines."""
+
+FEW_ANGLES = 3
+"""Angles of one trace from which on their sines and cosines are found in a loop."""
+
+_WORD = re.compile(r"\b[A-Za-z_]\w*")
+_INTEGERS = ("b", "t", "a", "c", "s")
+"""Integers that programs are called with and places in memory may depend on."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _GROUP_FLAGS = {
@@ -63,7 +74,11 @@ class Emitter:
         if self.width > 1:
             return f"{simd_types(self.width, self.real)} typedef simd V; V* M = (V*)mem.data;"
         real = "float" if self.real is wp.float32 else "double"
-        return f"typedef {real} real_t; typedef {real} V; {real}* M = mem.data + t; const size_t S = mem.shape[1];"
+        own = "(const char*)P.varying.data + b * (size_t)P.varying.strides[0]"
+        return (
+            f"typedef {real} real_t; typedef {real} V; {real}* M = mem.data + t; const size_t S = mem.shape[1];"
+            f" const char* varying = {own}; const size_t step = P.varying.strides[1]; const real_t* uniform = P.uniform.data;"
+        )
 
     def place(self, i) -> str:
         """C++ expression: a place in memory."""
@@ -99,6 +114,8 @@ class Emitter:
         need = needed(trace, stores)
         if self.width == 1:
             return self._cut(trace, stores, need)
+        self._table, self._turns = {}, {}
+        turns = self._sines(trace, need)
         if len(need) <= self.cut:
             text: list[str] = []
             turned: set[int] = set()
@@ -106,8 +123,39 @@ class Emitter:
             for n in need:
                 text.append(f"const V t{n} = {self._value(trace.ops[n], text, turned)};")
                 text += self._writes(early.get(n, ()))
-            return "\n".join(text + self._writes([*early.get(None, ()), *late]))
-        return self._cut(trace, stores, need)
+            body = "\n".join(text + self._writes([*early.get(None, ()), *late]))
+        else:
+            body = self._cut(trace, stores, need)
+        # the compiler would look up the address of every constant anew, unless it cannot know them
+        constants = (
+            f"static const real_t constants[] = {{{', '.join([*self._table, '0'])}}}; const real_t* K = constants;"
+        )
+        return f'{constants} asm("" : "+r"(K));\n{turns}\n{body}'
+
+    def _sines(self, trace: Trace, need: list[int]) -> str:
+        """C++ statements that find the sines and cosines of all angles that follow from a few numbers in memory, in a loop.
+
+        In straight-line code each of them would be as long as dozens of operations, and its rare branch would break it up.
+        """
+        code, known = [], {}
+        for n in need:
+            name, *args = trace.ops[n]
+            if name not in ("sin", "cos") or args[0] in known:
+                continue
+            cone = _cone(trace, args[0])
+            if cone is not None:
+                known[args[0]] = len(known)
+                code += [f"const V t{i} = {self._value(trace.ops[i], code, set())};" for i in cone]
+                code.append(f"C[{known[args[0]]}] = t{args[0]};")
+        if len(known) < FEW_ANGLES:
+            return f"{ALIGN} V* C = nullptr;"
+        self._turns, count = known, len(known)
+        code = list(dict.fromkeys(code))
+        turn = sincos_code(self.width, self.real, "angle", "sine", "cosine")
+        return (
+            f"V C[{2 * count}] __attribute__((aligned(64))); {{ {' '.join(code)} }}\n#pragma clang loop unroll(disable)\n"
+            f"for (int i = 0; i < {count}; ++i) {{ const V angle = C[i]; V sine, cosine; {turn} C[i] = sine; C[i + {count}] = cosine; }}"
+        )
 
     def _writes(self, stores) -> list[str]:
         return [f"{self.place(p)} = {self._ref(x.node if x.constant is None else x.constant)};" for p, x in stores]
@@ -123,7 +171,8 @@ class Emitter:
         read = set(trace.loads)
         written: list[list] = [[] for _ in parts]
         used: list[dict[int, None]] = [{} for _ in parts]
-        for place, x in stores:
+        early, late = _early(trace, stores)
+        for place, x in [*early.pop(None, ()), *late]:
             part = last if place in read else part_of.get(x.node, 0)
             written[part].append((place, x))
             if x.node is not None and part_of[x.node] != part:
@@ -132,7 +181,7 @@ class Emitter:
             for n in part:
                 used[i].update((a, None) for a in operands(trace.ops[n]) if part_of[a] != i)
         spilled = {n: i for i, n in enumerate(dict.fromkeys(n for names in used for n in names))}
-        text = [f"V Z[{max(len(spilled), 1)}];"]
+        text = [f"V Z[{max(len(spilled), 1)}] __attribute__((aligned(64)));"]
         write = self._function if self.width == 1 else _closure
         for i, part in enumerate(parts):
             body, turned = [f"const V t{a} = Z[{spilled[a]}];" for a in used[i]], set()
@@ -140,6 +189,7 @@ class Emitter:
                 body.append(f"const V t{n} = {self._value(trace.ops[n], body, turned)};")
                 if n in spilled:
                     body.append(f"Z[{spilled[n]}] = t{n};")
+                body += self._writes(early.get(n, ()))
             body += self._writes(written[i])
             text.append(write(f"part{i}", "\n".join(body)))
         return "\n".join(text)
@@ -149,15 +199,23 @@ class Emitter:
 
         It is told the numbers it names, one by one: structs would be copied into every thread's own memory.
         """
-        words = set(_WORD.findall(body))
-        told = {"M": "real_t* __restrict__", "S": "const size_t", "Z": "real_t* __restrict__", "varying": "const char*"}
-        told.update({"step": "const size_t", "uniform": "const real_t*"})
-        told.update({word: "const int" for word in _INTEGERS})
-        told.update({f"o.{word[2:]}": "const real_t" for word in words if word.startswith("o_")})
-        told = {value: kind for value, kind in told.items() if value.replace(".", "_") in words}
-        arguments = ", ".join(f"{kind} {value.replace('.', '_')}" for value, kind in told.items())
+        kinds = {
+            "M": "real_t* __restrict__",
+            "Z": "real_t* __restrict__",
+            "varying": "const char*",
+            "uniform": "const real_t*",
+        }
+        kinds.update({"o": "const real_t", "P": "const int", "S": "const size_t", "step": "const size_t"})
+        kinds.update(dict.fromkeys(_INTEGERS, "const int"))
+        told = {}
+        for word in dict.fromkeys(_WORD.findall(body)):
+            # fields of structs have their names behind an underscore
+            owner, _, field = word.partition("_")
+            if owner in kinds and (field or word in kinds):
+                told[word] = f"{owner}.{field}" if field else word
+        arguments = ", ".join(f"{kinds[word.partition('_')[0]]} {word}" for word in told)
         signature = f"static CUDA_CALLABLE WP_NOINLINE void run({arguments})"
-        return f"struct {name} {{ {signature} {{ {body} }} }}; {name}::run({', '.join(told)});"
+        return f"struct {name} {{ {signature} {{ {body} }} }}; {name}::run({', '.join(told.values())});"
 
     def _literal(self, x: float) -> str:
         text = repr(float(x))
@@ -166,7 +224,10 @@ class Emitter:
         return f"real_t({text})"
 
     def _ref(self, a) -> str:
-        return f"t{a}" if isinstance(a, int) else f"V({self._literal(a)})"
+        if isinstance(a, int):
+            return f"t{a}"
+        literal = self._literal(a)
+        return f"V({literal})" if self.width == 1 else f"V(K[{self._table.setdefault(literal, len(self._table))}])"
 
     def _value(self, op, text: list[str], turned: set) -> str:
         name, *args = op
@@ -174,7 +235,7 @@ class Emitter:
         if name == "load":
             return self.place(args[0])
         if name == "uniform":
-            return f"V(o.{args[0]})"
+            return f"V(o.{args[0]})" if self.width > 1 else f"o_{args[0]}"
         if name == "param":
             return self._load_parameter(args[0])
         if name in _INFIX:
@@ -203,6 +264,8 @@ class Emitter:
             x = args[0]
             if width == 1:
                 return f"wp::{name}(t{x})"
+            if x in self._turns:
+                return f"C[{self._turns[x] + (len(self._turns) if name == 'cos' else 0)}]"
             if x not in turned:
                 turned.add(x)
                 text.append(f"V s{x}, c{x}; " + sincos_code(width, self.real, f"t{x}", f"s{x}", f"c{x}"))
@@ -218,14 +281,19 @@ class Emitter:
         return f"[&] {{ V r; for (int i = 0; i < {width}; ++i) r[i] = wp::{name}({each}); return r; }}()"
 
     def _load_parameter(self, i) -> str:
-        address = f"(char*)P.varying.data + b * (size_t)P.varying.strides[0] + ({i}) * (size_t)P.varying.strides[1]"
+        if self.width == 1:
+            shared, own, flag = "uniform", f"varying + ({i}) * step", "P_"
+        else:
+            shared, flag = "P.uniform.data", "P."
+            own = f"(char*)P.varying.data + b * (size_t)P.varying.strides[0] + ({i}) * (size_t)P.varying.strides[1]"
+        shared, own = f"V({shared}[{i}])", f"*(V*)({own})"
         if isinstance(i, Index):
             start, end = (self.work.parameters.at[name] for name in ("collider", "hull"))
-            return f"V(P.uniform.data[{i}])" if self.work.same[start:end].all() else f"*(V*)({address})"
+            return shared if self.work.same[start:end].all() else own
         if not self._loose:
-            return f"*(V*)({address})"
+            return own
         group = self._groups[bisect_right(self._group_starts, i) - 1]
-        return f"P.{_GROUP_FLAGS[group]} ? *(V*)({address}) : V(P.uniform.data[{i}])"
+        return f"{flag}{_GROUP_FLAGS[group]} ? {own} : {shared}"
 
 
 def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:
@@ -238,6 +306,25 @@ def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:
         if place not in read:
             early.setdefault(x.node, []).append((place, x))
     return early, [(place, x) for place, x in stores if place in read]
+
+
+def _closure(name: str, body: str) -> str:
+    """The same for vectors. Pointers are arguments: looked up in the closure, they would be read anew after every store."""
+    pointers = "V* __restrict__ M, V* __restrict__ Z, const V* __restrict__ C, const real_t* __restrict__ K"
+    return f"auto {name} = [&]({pointers}) __attribute__((noinline)) {{ {ALIGN} {body} }}; {name}(M, Z, C, K);"
+
+
+def _cone(trace: Trace, n: int, most: int = 6) -> list[int] | None:
+    """The operations that operation `n` follows from, itself included; None where they are many, or turns themselves."""
+    found, stack = set(), [n]
+    while stack:
+        i = stack.pop()
+        if i not in found:
+            if len(found) == most or trace.ops[i][0] in ("sin", "cos", "atan2", "exp", "log"):
+                return None
+            found.add(i)
+            stack += operands(trace.ops[i])
+    return sorted(found)
 
 
 def operands(op: tuple) -> list[int]:

@@ -164,7 +164,9 @@ class _Writer:
         if mass > 0.0:
             inertial = _sub(link, "inertial")
             turn = quat_to_matrix(to_link[3:])
-            com = to_link[:3] + quat_rotate(to_link[3:], self.body_com[body])
+            com = self.body_com[body]
+            if np.any(to_link != IDENTITY):
+                com = to_link[:3] + quat_rotate(to_link[3:], com)
             _sub(inertial, "origin", xyz=_text(com), rpy="0 0 0")
             _sub(inertial, "mass", value=_text(mass))
             matrix = turn @ inertia @ turn.T if np.any(to_link[3:] != IDENTITY[3:]) else inertia
@@ -178,21 +180,21 @@ class _Writer:
 
     def _shape(self, link, shape: int, tag: str, to_link: np.ndarray) -> None:
         label, kind = self.model.shape_label[shape], GeoType(self.shape_type[shape])
-        sizes = self.shape_scale[shape].astype(float)
+        sizes = self.shape_scale[shape]
         geometry = ElementTree.Element("geometry")
         if kind == GeoType.BOX:
-            _sub(geometry, "box", size=_text(2.0 * sizes))
+            _sub(geometry, "box", size=_text(2 * sizes))
         elif kind == GeoType.SPHERE:
             _sub(geometry, "sphere", radius=_text(sizes[0]))
         elif kind in (GeoType.CYLINDER, GeoType.CAPSULE):
-            _sub(geometry, kind.name.lower(), radius=_text(sizes[0]), length=_text(2.0 * sizes[1]))
+            _sub(geometry, kind.name.lower(), radius=_text(sizes[0]), length=_text(2 * sizes[1]))
         elif self.model.shape_source[shape] is not None and kind != GeoType.HFIELD:
             _sub(geometry, "mesh", filename=self._mesh(self.model.shape_source[shape]), scale=_text(sizes))
         else:
             self._remark("shapes that URDF does not have", label)
             return
         piece = _sub(link, tag, name=label.rpartition("/")[2] or f"shape_{shape}")
-        _sub(piece, "origin", **_place(transform_multiply(to_link, self.shape_transform[shape])))
+        _sub(piece, "origin", **_place(_moved(to_link, self.shape_transform[shape])))
         piece.append(geometry)
         material = _sub(piece, "material", name=f"color_{shape}")
         _sub(material, "color", rgba=_text([*self.shape_color[shape], self.shape_opacity[shape]]))
@@ -224,7 +226,7 @@ class _Writer:
         _sub(
             element,
             "origin",
-            **_place(transform_multiply(transform_inverse(self.frames[parent]), place) if inside else place),
+            **_place(_moved(transform_inverse(self.frames[parent]), place) if inside else place),
         )
         if axis is None:
             return
@@ -286,8 +288,12 @@ def _sub(parent, tag: str, **attributes):
 
 
 def _text(numbers) -> str:
-    """Numbers with all digits."""
-    return " ".join(repr(float(number)) for number in np.ravel(numbers))
+    """Numbers with all digits that they have: a float32 0.1 is written as 0.1."""
+    return " ".join(str(number) for number in np.ravel(numbers) + np.float32(0.0))  # no -0.0
+
+
+def _moved(frame: np.ndarray, pose: np.ndarray) -> np.ndarray:
+    return transform_multiply(frame, pose) if np.any(frame != IDENTITY) else pose
 
 
 def _place(pose: np.ndarray) -> dict[str, str]:

@@ -168,7 +168,7 @@ class _Writer:
             if np.any(to_link != IDENTITY):
                 com = to_link[:3] + quat_rotate(to_link[3:], com)
             _sub(inertial, "origin", xyz=_text(com), rpy="0 0 0")
-            _sub(inertial, "mass", value=_text(mass))
+            _sub(inertial, "mass", value=_text(self.body_mass[body]))
             matrix = turn @ inertia @ turn.T if np.any(to_link[3:] != IDENTITY[3:]) else inertia
             names = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
             _sub(inertial, "inertia", **{key: _text(matrix[place]) for key, place in names.items()})

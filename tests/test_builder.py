@@ -470,15 +470,6 @@ def test_an_empty_scene_is_a_model():
     np.testing.assert_allclose(model.gravity.numpy(), [[0, 0, -9.81]], rtol=1e-6)
 
 
-def test_formats_that_cannot_be_read_yet_say_so():
-    for name in ("mjcf", "usd"):
-        try:
-            __import__(f"newton_like.importers.{name}")
-        except ModuleNotFoundError:
-            with pytest.raises(NotImplementedError, match=name.upper()):
-                getattr(ModelBuilder(), f"add_{name}")("robot.file")
-
-
 # The contract
 
 # Arrays of newton 1.8 that mean something else here.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib
 
 import numpy as np
 import warp as wp
@@ -365,11 +364,15 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
     def add_mjcf(self, source, **options):
         """Adds the model of an MJCF file or text; see :func:`newton_like.importers.mjcf.add_mjcf`."""
-        return _importer("mjcf")(self, source, **options)
+        from newton_like.importers.mjcf import add_mjcf
+
+        return add_mjcf(self, source, **options)
 
     def add_usd(self, source, **options):
         """Adds the physics of a USD stage; see :func:`newton_like.importers.usd.add_usd`."""
-        return _importer("usd")(self, source, **options)
+        from newton_like.importers.usd import add_usd
+
+        return add_usd(self, source, **options)
 
     def finalize(self, device=None, *, requires_grad: bool = False, dtype=wp.float32) -> Model:
         """Checks everything and makes the model. The builder may be used further.
@@ -449,16 +452,3 @@ def _config(value, kind: type, name: str):
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {value!r}")
     return value
-
-
-def _importer(name: str):
-    """The function of an importer that may not exist yet."""
-    module = f"newton_like.importers.{name}"
-    try:
-        return getattr(importlib.import_module(module), f"add_{name}")
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise NotImplementedError(
-            f"this version reads URDF only, not {name.upper()}; convert the file to URDF or build it in Python"
-        ) from error

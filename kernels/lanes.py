@@ -1,8 +1,8 @@
 """Lanes: one number per world of a block, and the few operations every program is written with.
 
 On a CPU a lane is ``wp.types.vector(width, real)`` and each operation is one SIMD instruction (a native snippet over
-clang's ``ext_vector_type``). At width 1 (a GPU thread, or a CPU kernel under Warp's tape) a lane is a plain scalar and
-each operation is an ordinary, differentiable Warp function. No other file knows the width.
+clang's ``ext_vector_type``). At width 1 (a GPU thread) a lane is a plain scalar and each operation is an
+ordinary Warp function. No other file knows the width.
 
 Accuracy: ``add`` to ``sqrt`` are correctly rounded; ``fma`` and ``fnma`` round once where the processor can, else twice.
 ``sin`` and ``cos`` have an absolute error below 1.2e-7 (float32) and 3e-16 (float64) for every finite angle, by the
@@ -332,19 +332,18 @@ def _scalar_math(real) -> types.SimpleNamespace:
     def log(a: lane) -> lane:
         return wp.log(a)
 
-    @wp.func
-    def get(mem: wp.array2d[lane], i: int, t: int) -> lane:
-        return mem[i, t]
+    # Warp's own indexing serves negative indices and any strides, and takes a dozen instructions; a GPU does little else
+    @wp.func_native("return mem.data[(size_t)i * mem.shape[1] + t];")
+    def get(mem: wp.array2d[lane], i: int, t: int) -> lane: ...
 
-    @wp.func
-    def put(mem: wp.array2d[lane], i: int, t: int, x: lane):
-        mem[i, t] = x
+    @wp.func_native("mem.data[(size_t)i * mem.shape[1] + t] = x;")
+    def put(mem: wp.array2d[lane], i: int, t: int, x: lane): ...
 
-    @wp.func
-    def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane:
-        if varies != 0:
-            return varying[b, i]
-        return uniform[i]
+    @wp.func_native(
+        "if (varies) { const char* own = (const char*)varying.data + b * (size_t)varying.strides[0];"
+        f" return *(const {_C_NAME[real]}*)(own + i * (size_t)varying.strides[1]); }} return uniform.data[i];"
+    )
+    def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
 
     @wp.func
     def stage_in(

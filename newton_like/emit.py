@@ -109,12 +109,19 @@ class Emitter:
         rest = [(place, x) for place, x in stores if isinstance(place, Index) or not start <= place < start + size]
         return rest + [(start + i, x) for i, x in at.values()], np.array(places)
 
-    def statements(self, trace: Trace, stores: list[tuple]) -> str:
-        """C++ statements that carry out what the `stores` need."""
+    def statements(self, trace: Trace, stores: list[tuple], sizes: list[int] | None = None) -> str:
+        """C++ statements that carry out what the `stores` need.
+
+        Args:
+            trace, stores: see :meth:`stores`.
+            sizes: how many numbers of an articulation go to the arrays of ``pieces``, an argument of the function that the code
+                goes into; 0: unknown. Where they will go comes near while they are computed, which takes as long.
+        """
         need = needed(trace, stores)
         if self.width == 1:
             return self._cut(trace, stores, need)
         self._table, self._turns = {}, {}
+        ahead = self._ahead(need, sizes or [])
         turns = self._sines(trace, need)
         if len(need) <= self.cut:
             text: list[str] = []
@@ -122,15 +129,27 @@ class Emitter:
             early, late = _early(trace, stores)
             for n in need:
                 text.append(f"const V t{n} = {self._value(trace.ops[n], text, turned)};")
-                text += self._writes(early.get(n, ()))
+                text += [*self._writes(early.get(n, ())), *ahead.get(n, ())]
             body = "\n".join(text + self._writes([*early.get(None, ()), *late]))
         else:
-            body = self._cut(trace, stores, need)
+            body = self._cut(trace, stores, need, ahead)
         # the compiler would look up the address of every constant anew, unless it cannot know them
         constants = (
             f"static const real_t constants[] = {{{', '.join([*self._table, '0'])}}}; const real_t* K = constants;"
         )
-        return f'{constants} asm("" : "+r"(K));\n{turns}\n{body}'
+        first = "(const char*)(pieces.data[{i}].numbers.data + pieces.data[{i}].start + (size_t)pieces.data[{i}].stride * {w} * b)"
+        goals = ", ".join(first.format(i=i, w=self.width) for i in range(len(sizes or []))) or "nullptr"
+        return f'{constants} asm("" : "+r"(K)); const char* const O[] = {{{goals}}};\n{turns}\n{body}'
+
+    def _ahead(self, need: list[int], sizes: list[int]) -> dict[int, list[str]]:
+        """C++ statements that bring the cache lines near that results will be written to, evenly spread behind operations."""
+        line = 64 // (4 if self.real is wp.float32 else 8)
+        lines = [(i, at) for i, size in enumerate(sizes) for at in range(-(-size * self.width // line))]
+        ahead: dict[int, list[str]] = {}
+        for k, (i, at) in enumerate(lines if len(lines) < len(need) else ()):
+            code = f"__builtin_prefetch(O[{i}] + {64 * at}, 1);"
+            ahead.setdefault(need[k * len(need) // len(lines)], []).append(code)
+        return ahead
 
     def _sines(self, trace: Trace, need: list[int]) -> str:
         """C++ statements that find the sines and cosines of all angles that follow from a few numbers in memory, in a loop.
@@ -160,12 +179,12 @@ class Emitter:
     def _writes(self, stores) -> list[str]:
         return [f"{self.place(p)} = {self._ref(x.node if x.constant is None else x.constant)};" for p, x in stores]
 
-    def _cut(self, trace: Trace, stores: list[tuple], need: list[int]) -> str:
+    def _cut(self, trace: Trace, stores: list[tuple], need: list[int], ahead: dict | None = None) -> str:
         """The same as functions that hand values over through an array.
 
         A number is written where it was computed; but places that are read too are written last, when all has been read.
         """
-        parts = [need[i : i + self.cut] for i in range(0, len(need), self.cut)]
+        parts = [need[i : i + self.cut] for i in range(0, len(need), self.cut)] or [[]]
         last = len(parts) - 1
         part_of = {n: i for i, part in enumerate(parts) for n in part}
         read = set(trace.loads)
@@ -189,7 +208,7 @@ class Emitter:
                 body.append(f"const V t{n} = {self._value(trace.ops[n], body, turned)};")
                 if n in spilled:
                     body.append(f"Z[{spilled[n]}] = t{n};")
-                body += self._writes(early.get(n, ()))
+                body += [*self._writes(early.get(n, ())), *(ahead or {}).get(n, ())]
             body += self._writes(written[i])
             text.append(write(f"part{i}", "\n".join(body)))
         return "\n".join(text)
@@ -311,7 +330,8 @@ def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:
 def _closure(name: str, body: str) -> str:
     """The same for vectors. Pointers are arguments: looked up in the closure, they would be read anew after every store."""
     pointers = "V* __restrict__ M, V* __restrict__ Z, const V* __restrict__ C, const real_t* __restrict__ K"
-    return f"auto {name} = [&]({pointers}) __attribute__((noinline)) {{ {ALIGN} {body} }}; {name}(M, Z, C, K);"
+    pointers += ", const char* const* __restrict__ O"
+    return f"auto {name} = [&]({pointers}) __attribute__((noinline)) {{ {ALIGN} {body} }}; {name}(M, Z, C, K, O);"
 
 
 def _cone(trace: Trace, n: int, most: int = 6) -> list[int] | None:
@@ -344,9 +364,9 @@ def needed(trace: Trace, stores: list[tuple]) -> list[int]:
 
 
 def native_program(code: str, m):
-    """A Warp function ``(b, t, T, P, L, mem)`` with the given C++ body, for the structs of the namespace `m`."""
+    """A Warp function ``(b, t, T, P, L, mem, pieces)`` with the given C++ body, for the structs of the namespace `m`."""
 
     @wp.func_native(code)
-    def program(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+    def program(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, pieces: wp.array[m.Piece]): ...
 
     return program

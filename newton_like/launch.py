@@ -238,11 +238,12 @@ class Workspace:
         blocked = np.ascontiguousarray(padded.reshape(self.blocks, width, n).transpose(0, 2, 1))
         return wp.array(blocked, dtype=self.m.lane, device=self.device)
 
-    def kept(self, n: int) -> wp.array:
-        """Zeros that outlive a step, ``[blocks, n]`` lanes."""
+    def kept(self, n: int, dtype=None) -> wp.array:
+        """Zeros that outlive a step, ``[blocks, n]`` lanes, or another type if asked for."""
+        dtype = self.m.lane if dtype is None else dtype
         if self.device.is_cuda:
-            return wp.zeros((n, self.blocks), dtype=self.m.lane, device=self.device).transpose((1, 0))
-        return wp.zeros((self.blocks, n), dtype=self.m.lane, device=self.device)
+            return wp.zeros((n, self.blocks), dtype=dtype, device=self.device).transpose((1, 0))
+        return wp.zeros((self.blocks, n), dtype=dtype, device=self.device)
 
     def record(self, kernel, inputs) -> list[list]:
         """Recorded launches for `run_shared`. `inputs` is called with the worker's index and gives what follows (first, workers)."""

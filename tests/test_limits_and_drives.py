@@ -37,11 +37,11 @@ def test_position_limits_stop_without_bounce_or_penetration(rng, dtype):
     # A limit may be reached within a step but not passed; half a drift at the old speed is all that can go beyond.
     beyond = np.maximum(q - 0.5, -0.3 - q).max(axis=0)
     assert (beyond < 0.51 * simulation.dt * np.abs(speeds) + 1e-6).all()
-    # No restitution, but the overshoot of half a drift, v dt / 2, is pushed out within some steps: 4 % of the speed of impact for
-    # a critically damped spring of 500 /s at dt = 1/240 s.
+    # No restitution, but the overshoot of half a drift, v dt / 2, is pushed out at 1 / (0.2 s) of it: 1 % of the speed of impact at
+    # dt = 1/240 s.
     back = np.max(-np.sign(speeds) * qd, axis=0)
     print("turned back:", (back / np.abs(speeds)).max())
-    assert (back < 0.05 * np.abs(speeds)).all()
+    assert (back < 0.012 * np.abs(speeds) + 1e-6).all()
     # All energy is lost in few impacts.
     assert (np.abs(qd[-1]) < 0.05 * np.abs(speeds)).all()
 
@@ -51,9 +51,9 @@ def test_limits_carry_loads(rng):
     simulation = Simulation(
         worlds_of(slider(m, gravity=-GRAVITY, q=0.1, limit_lower=-0.2) for m in masses), dtype=wp.float64
     )
-    simulation.run(2.0)
-    # A spring-damper of natural frequency 1 / 2 ms per unit of mass: the same sinking g (2 ms)^2 for all.
-    np.testing.assert_allclose(-0.2 - simulation.q[:, 0], GRAVITY * 0.002**2, rtol=1e-6)
+    simulation.run(4.0)
+    # A spring-damper of natural frequency 1 / 1 ms per unit of mass: the same sinking g (1 ms)^2 for all, reached as exp(-t / 0.2 s).
+    np.testing.assert_allclose(-0.2 - simulation.q[:, 0], GRAVITY * 0.001**2, rtol=1e-6)
 
 
 def test_trees_stay_within_their_limits(rng):

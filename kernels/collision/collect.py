@@ -223,7 +223,7 @@ def hand_over_kernels(real):
         tau = half * (material[s, 2] + material[other, 2])
         given[b, at + 12, lane] = half * (material[s, 0] + material[other, 0])
         given[b, at + 13, lane] = half * (material[s, 1] + material[other, 1])
-        given[b, at + 14, lane] = real(1.0) / wp.max(tau * ratio, real(1.0e-6))
+        given[b, at + 14, lane] = real(1.0) / wp.max(tau, real(1.0e-6))
         given[b, at + 15, lane] = ratio
         given[b, at + 16, lane] = half * (material[s, 4] + material[other, 4])
         given[b, at + 17, lane] = half * (material[s, 5] + material[other, 5])

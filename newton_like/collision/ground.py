@@ -257,7 +257,7 @@ def _collider_parameters(shapes: _Shapes, s, g) -> np.ndarray:
         "mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")}  # fmt: skip
     out[..., 10] = mean["mu"]
     out[..., 11] = mean["restitution"]
-    out[..., 12] = 1.0 / np.maximum(mean["time_constant"] * mean["damping_ratio"], 1.0e-6)
+    out[..., 12] = 1.0 / np.maximum(mean["time_constant"], 1.0e-6)
     out[..., 13] = mean["damping_ratio"]
     out[..., 14] = mean["mu_torsional"]
     out[..., 15] = mean["mu_rolling"]

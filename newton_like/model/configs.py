@@ -112,11 +112,13 @@ class ShapeConfig:
     """Friction torque about the normal over the normal force [m]."""
     mu_rolling: float = 0.0
     """Friction torque about the tangents over the normal force [m]."""
-    time_constant: float = 0.002
-    """Softness of the contact [s]: a penetration is corrected like a spring-damper of natural frequency
-    ``1 / (time_constant * damping_ratio)`` [rad/s], solved implicitly."""
-    damping_ratio: float = 1.0
-    """Damping ratio of that spring-damper; 1 is critical."""
+    time_constant: float = 0.001
+    """Softness of the contact [s]: a penetration is corrected like a spring-damper of natural frequency ``1 / time_constant``
+    [rad/s] for the effective mass of the point alone, solved implicitly."""
+    damping_ratio: float = 100.0
+    """Damping ratio of that spring-damper; 1 is critical for the effective mass of the point alone. What rests on a light foot may be a
+    thousand times as heavy, and would swing on a contact that is critically damped for the foot: the default stops it dead, and
+    corrects what penetration there is in ``2 damping_ratio time_constant``, 0.2 s."""
     margin: float = 0.0
     """Thickness added to the surface [m], and the wall of a shape that is not solid."""
     gap: float | None = None

@@ -25,8 +25,8 @@ from newton_like.kernels.tree import (
 from newton_like.model.templates import Batch
 from newton_like.types import MAXVAL, JointTargetMode
 
-LIMIT_TIME_CONSTANT = 0.002
-"""Joint limits are corrected like a critically damped spring of this time constant [s]."""
+LIMIT_TIME_CONSTANT, LIMIT_DAMPING_RATIO = 0.001, 100.0
+"""Joint limits give way as contacts do by default, see :class:`newton_like.ShapeConfig`."""
 
 GROUPS = ("joint", "dof", "body", "gain", "collider", "hull", "plane", "gravity")
 
@@ -135,7 +135,7 @@ def _gains(model, batch: Batch, joints, dofs) -> tuple[np.ndarray, np.ndarray]:
     out[..., 10] = _numpy(model.joint_limit_lower, dofs)
     out[..., 11] = _numpy(model.joint_limit_upper, dofs)
     out[..., 12] = 1.0 / LIMIT_TIME_CONSTANT
-    out[..., 13] = 1.0
+    out[..., 13] = LIMIT_DAMPING_RATIO
     out[..., 16] = mode == JointTargetMode.EFFORT
     rest = model.joint_rest_q.numpy().astype(np.float64)
     coeffs = _numpy(model.joint_mimic_coeffs, joints)

@@ -36,6 +36,12 @@ def _quat(R: np.ndarray) -> np.ndarray:
     return _wxyz(Rotation.from_matrix(R).as_quat())
 
 
+def _solref(time_constant: float, damping_ratio: float) -> list[float]:
+    """MuJoCo's spring of the same stiffness; of no more than critical damping, which is what its lower bound of 2 dt is for."""
+    ratio = min(damping_ratio, 1.0)
+    return [time_constant / ratio, ratio]
+
+
 def _set_law(joint, name: str, value: float) -> None:
     """A linear law; later versions of MuJoCo hold the coefficients of a polynomial."""
     setattr(joint, name, [value, 0.0, 0.0] if np.ndim(getattr(joint, name)) else value)
@@ -185,7 +191,7 @@ class MujocoBridge:
                 quat=_quat(X[:3, :3]),
                 friction=[material["mu"][s], torsional, rolling],
                 condim=6 if rolling > 0.0 else 4 if torsional > 0.0 else 3,
-                solref=[material["time_constant"][s], material["damping_ratio"][s]],
+                solref=_solref(material["time_constant"][s], material["damping_ratio"][s]),
                 margin=float(margin[s]),
                 contype=0 if body < 0 else 1,
                 conaffinity=1 if body < 0 else 0,

@@ -124,11 +124,12 @@ class ShapeBuilder:
         if "solref" in contact:
             solref = (*contact["solref"], 1.0)[:2]
             if min(solref) > 0.0:
-                changes["time_constant"], changes["damping_ratio"] = solref
+                # the natural frequency is 1/(t d)
+                changes["time_constant"], changes["damping_ratio"] = solref[0] * solref[1], solref[1]
             elif max(solref) < 0.0:
                 # -(stiffness, damping) per unit of mass: MuJoCo's 1/(t d)^2 and 2/t.
                 stiffness, damping = -solref[0], -solref[1]
-                changes["time_constant"] = 2.0 / damping
+                changes["time_constant"] = 1.0 / math.sqrt(stiffness)
                 changes["damping_ratio"] = damping / (2.0 * math.sqrt(stiffness))
             else:
                 findings.remark("contacts have a solref with 0 or of two signs, which is not read", geom.name)

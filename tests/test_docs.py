@@ -1,5 +1,6 @@
 """README and docs tell the truth: their Python runs, their commands run, their links lead somewhere."""
 
+import json
 import os
 import re
 import shlex
@@ -94,8 +95,31 @@ def test_commands_run(page, command, tmp_path):
     assert ran.returncode == 0, f"{page}: python -m {command}\n{ran.stderr}"
 
 
+def tool_commands() -> list[tuple[str, str]]:
+    """(page, arguments) of every `newton-like` in bash blocks."""
+    lines = [(name_of(p), line) for p in PAGES for _, code in blocks(p, "bash") for line in code.splitlines()]
+    return [(page, line.split(maxsplit=1)[1]) for page, line in lines if line.startswith("newton-like ")]
+
+
+@pytest.mark.parametrize(("page", "command"), tool_commands(), ids=[": ".join(c) for c in tool_commands()])
+def test_tool_commands_run(page, command, tmp_path):
+    """They name files as seen from the root of the repository, and write where they are run."""
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    words = shlex.split(command)
+    more = ["--frames", "2"] if words[0] == "simulate" else []
+    ran = run([sys.executable, "-m", "newton_like", *words, *more], tmp_path)
+    assert ran.returncode == 0, f"{page}: newton-like {command}\n{ran.stderr}"
+    written = [
+        tmp_path / word for word in words if Path(word).suffix in (".png", ".usda") and not word.startswith("assets")
+    ]
+    assert all(file.stat().st_size > 0 for file in written)
+    if "--json" in words:
+        json.loads(ran.stdout)
+
+
 def test_the_main_commands_are_among_them():
     """Else the patterns above have come to miss what they look for."""
+    assert {c.split()[0] for _, c in tool_commands()} >= {"inspect", "convert", "simulate"}
     assert {c.split()[0] for _, c in commands()} >= {"examples.quadruped", "examples.pendulum", "tests.benchmarks.run"}
 
 

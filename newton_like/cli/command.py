@@ -84,10 +84,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     inspect.set_defaults(run=_inspect)
 
-    convert = commands.add_parser("convert", help="URDF, MJCF or USD to USD")
+    convert = commands.add_parser("convert", help="URDF, MJCF or USD to USD, or one robot to URDF")
     _reading(convert)
     convert.add_argument(
-        "output", type=Path, help="the USD file to write: .usd, .usda or .usdc; what is there is replaced"
+        "output", type=Path, help="the file to write: .usd, .usda, .usdc or .urdf; what is there is replaced"
     )
     convert.set_defaults(run=_convert)
 
@@ -129,6 +129,14 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         help="what is up in a URDF or MJCF file that keeps to another custom than Z; a USD file says it itself",
     )
     parser.add_argument(
+        "--package-dir",
+        type=Path,
+        action="append",
+        metavar="DIR",
+        help="another folder from which meshes, includes and layers may be read, or that holds the package of package:// "
+        "(may be given several times)",
+    )
+    parser.add_argument(
         "--self-collisions",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -145,6 +153,7 @@ def _read(args, **more):
         "floating": args.floating,
         "enable_self_collisions": args.self_collisions,
         "up_axis": args.up_axis,
+        "package_dirs": args.package_dir,
     }
     return read(args.file, options, **more)
 
@@ -195,10 +204,15 @@ def _inspect(args) -> None:
 
 
 def _convert(args) -> None:
-    from newton_like.usd import write
-
     _keep_input(args)
+    if args.output.suffix.lower() == ".urdf":
+        from newton_like.urdf import write
+    else:
+        from newton_like.usd import write
     scene = _read(args)
+    robots = scene.model.articulation_count
+    if args.output.suffix.lower() == ".urdf" and robots != 1:
+        raise ValueError(f"{args.file} holds {robots} articulations, and a URDF file one; convert it to USD")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         write(scene.model, str(args.output))

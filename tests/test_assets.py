@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -367,3 +368,12 @@ def test_assets_are_found_by_name():
         assets.path("dog.urdf")
     with pytest.raises(FileNotFoundError):
         assets.path("../pyproject.toml")
+
+
+def test_every_asset_says_its_license():
+    folder = Path(assets.path("arm.usda")).parent
+    files = [p for p in folder.iterdir() if p.suffix in (".urdf", ".xml", ".usda")]
+    assert len(files) >= 6
+    for file in files:
+        assert "SPDX-License-Identifier: Apache-2.0" in "".join(file.read_text().splitlines()[:2]), file.name
+        assert file.name in (folder / "README.md").read_text()

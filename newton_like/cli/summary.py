@@ -129,7 +129,9 @@ def as_text(data: dict, name: str) -> str:
 
 
 def _vector(x) -> str:
-    return "(" + ", ".join(f"{v:.4g}" for v in x) + ")"
+    # what a turn of the axes leaves of a zero is none
+    least = 1e-12 * max(map(abs, x))
+    return "(" + ", ".join(f"{v if abs(v) > least else 0.0:.4g}" for v in x) + ")"
 
 
 def _joint_text(joint: dict | None) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.launch import active_tape
-from newton_like.model.arguments import check_array
+from newton_like.model.arguments import check_array, check_finite
 from newton_like.model.batched import Field, Program, run
 from newton_like.types import VelRepr, warp_types
 
@@ -44,12 +44,29 @@ def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
     """``joint_q`` and ``joint_qd`` of a state (or of anything that has them), checked.
 
     Raises:
-        TypeError, ValueError: wrong scalar type, shape or device.
+        TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
-    arrays = [check_array(model, state.joint_q, "state.joint_q", model.dtype, (model.joint_coord_count,))]
+    shape, starts = (model.joint_coord_count,), model.joint_q_start
+    arrays = [input_array(model, state.joint_q, "state.joint_q", model.dtype, shape, starts)]
     if velocities:
-        arrays.append(check_array(model, state.joint_qd, "state.joint_qd", model.dtype, (model.joint_dof_count,)))
+        shape, starts = (model.joint_dof_count,), model.joint_qd_start
+        arrays.append(input_array(model, state.joint_qd, "state.joint_qd", model.dtype, shape, starts))
     return arrays
+
+
+def input_array(model, array, name: str, dtype, shape: tuple[int, ...], starts: wp.array | None = None) -> wp.array:
+    """The array, if it is what a program reads. With `starts`, where joints have their numbers, errors name the joint.
+
+    Raises:
+        TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
+    """
+    check_array(model, array, name, dtype, shape)
+
+    def whose(i: int) -> str:
+        j = int(np.searchsorted(starts.numpy(), i, side="right")) - 1
+        return f"joint '{model.joint_label[j]}', index {j}, of world {int(model.joint_world.numpy()[j])}"
+
+    return check_finite(model, array, name, None if starts is None else whose)
 
 
 @lru_cache(maxsize=256)
@@ -80,15 +97,15 @@ def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | Non
     """One number for each degree of freedom: ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
 
     Raises:
-        TypeError, ValueError: wrong scalar type, shape or device, or host numbers that are not finite.
+        TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
     flat, dense = Field(row, "dofs"), Field(row, "articulations", columns)
     if value is None:
         return flat, None
     array = to_device(model, value, name)
     if array.ndim == 1:
-        return flat, check_array(model, array, name, model.dtype, (model.joint_dof_count,))
-    return dense, check_array(model, array, name, model.dtype, (model.articulation_count, columns(model)))
+        return flat, input_array(model, array, name, model.dtype, (model.joint_dof_count,))
+    return dense, input_array(model, array, name, model.dtype, (model.articulation_count, columns(model)))
 
 
 def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
@@ -97,17 +114,17 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
     ``T.other`` is 1 for the last.
 
     Raises:
-        TypeError, ValueError: wrong scalar type, shape or device, or host numbers that are not finite.
+        TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
     flat, dense = Field(row, "bodies", 6), Field(row, "articulations", lambda m: 6 * links(m))
     if value is None:
         return flat, None
     array = to_device(model, value, name)
     if array.ndim == 3:
-        return dense, check_array(model, array, name, model.dtype, (model.articulation_count, links(model), 6))
+        return dense, input_array(model, array, name, model.dtype, (model.articulation_count, links(model), 6))
     if array.ndim == 1:
-        return flat, check_array(model, array, name, warp_types(model.dtype).spatial_vector, (model.body_count,))
-    return flat, check_array(model, array, name, model.dtype, (model.body_count, 6))
+        return flat, input_array(model, array, name, warp_types(model.dtype).spatial_vector, (model.body_count,))
+    return flat, input_array(model, array, name, model.dtype, (model.body_count, 6))
 
 
 def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out", mask=None):

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, state_arrays, to_device
+from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, input_array, state_arrays, to_device
 from newton_like.kernels.configuration import NORMAL, PRINCIPAL, RANDOM, ZERO
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program
@@ -33,9 +33,9 @@ def coord_vector(model, value, name: str, row: str) -> tuple[Field, wp.array]:
     """
     array = to_device(model, value, name)
     if array.ndim == 1:
-        return Field(row, "coords"), check_array(model, array, name, model.dtype, (model.joint_coord_count,))
+        return Field(row, "coords"), input_array(model, array, name, model.dtype, (model.joint_coord_count,))
     shape = (model.articulation_count, positions(model))
-    return Field(row, "articulations", positions), check_array(model, array, name, model.dtype, shape)
+    return Field(row, "articulations", positions), input_array(model, array, name, model.dtype, shape)
 
 
 _CHOSEN = Field("third", "articulations", positions)

@@ -11,6 +11,7 @@ from newton_like.dynamics.common import (
     columns,
     dof_vector,
     evaluate,
+    input_array,
     link_vectors,
     links,
     representation,
@@ -215,10 +216,10 @@ def _applied(
     forces = to_device(model, forces, "forces")
     one = (size,) if single else (asked.count, size)
     shared = forces.ndim == len(one)
-    check_array(model, forces, "forces", model.dtype, one if shared else (model.articulation_count, *one))
+    input_array(model, forces, "forces", model.dtype, one if shared else (model.articulation_count, *one))
     if link_forces is not None:
         link_forces = to_device(model, link_forces, "link_forces")
-        check_array(model, link_forces, "link_forces", model.dtype, (model.articulation_count, links(model), 6))
+        input_array(model, link_forces, "link_forces", model.dtype, (model.articulation_count, links(model), 6))
     given = Field("second", "all" if shared else "articulations", size * asked.count)
     inputs, arrays = [Q, given, _WRENCHES], [*state_arrays(model, state, False), forces, link_forces]
     if asked.field is not None:
@@ -336,7 +337,7 @@ def eval_inverse_dynamics(model, state, joint_qdd=None, joint_f: wp.array | None
     """
     arrays, shape = state_arrays(model, state), (model.joint_dof_count,)
     if joint_qdd is not None:
-        joint_qdd = check_array(model, to_device(model, joint_qdd, "joint_qdd"), "joint_qdd", model.dtype, shape)
+        joint_qdd = input_array(model, to_device(model, joint_qdd, "joint_qdd"), "joint_qdd", model.dtype, shape)
     chosen = selection(model, mask)
     if joint_f is None:
         grad = active_tape() is not None and any(a is not None and a.requires_grad for a in (*arrays, joint_qdd))

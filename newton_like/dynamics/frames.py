@@ -10,12 +10,11 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_list
-from newton_like.dynamics.common import links, to_device
+from newton_like.dynamics.common import input_array, links, to_device
 from newton_like.dynamics.names import as_link_index, names_of, unknown
 from newton_like.geometry.transforms import IDENTITY, as_transform
 from newton_like.kernels.dynamics.offsets import offset_kernel
 from newton_like.launch import active_tape, flat
-from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field
 
 WORLD, NONE = -1, -2
@@ -286,7 +285,7 @@ def _tracked_offsets(model, offsets: np.ndarray, tracked: dict[int, wp.array]) -
     array = wp.array(offsets.reshape(count, width), dtype=model.dtype, device=model.device, requires_grad=True)
     for i, offset in tracked.items():
         shape = (7,) if offset.ndim == 1 else (count, 7)
-        given = flat(check_array(model, offset, "a frame's offset", model.dtype, shape), model.dtype)
+        given = flat(input_array(model, offset, "a frame's offset", model.dtype, shape), model.dtype)
         inputs = [given, i, 0 if offset.ndim == 1 else 7]
         wp.launch(offset_kernel(model.dtype), (count, 7), inputs=inputs, outputs=[array], device=model.device)
     return Field("offset", "articulations", width), array
@@ -315,7 +314,7 @@ def asked_points(model, on, points) -> Asked:
     if array.ndim not in (2, 3) or array.shape[-1] != 3 or (not shared and array.shape[0] != count):
         raise ValueError(f"points has shape {array.shape}; give (n, 3) or ({count}, n, 3)")
     n = array.shape[-2]
-    check_array(model, array, "points", model.dtype, array.shape)
+    input_array(model, array, "points", model.dtype, array.shape)
     single = isinstance(on, str | int | np.integer)
     carriers = [on] * n if single else as_list(on, "links", "names or indices")
     if len(carriers) != n:

@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list
-from newton_like.dynamics.common import Q, evaluate, links, state_arrays, to_device
+from newton_like.dynamics.common import Q, evaluate, input_array, links, state_arrays, to_device
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry import inertia as inertia_math
@@ -100,7 +100,7 @@ def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
         ValueError: the wrong shape or device, or host numbers that are not finite.
         TypeError: no numbers, or of the wrong scalar type.
     """
-    values = check_array(model, to_device(model, values, "values"), "values", model.dtype, (model.body_count, 10))
+    values = input_array(model, to_device(model, values, "values"), "values", model.dtype, (model.body_count, 10))
     arguments = [int(as_flag(linear, "linear")), values]
     results = [model.body_mass, model.body_com, model.body_inertia]
     kernel = parameter_kernels(model.dtype).write

@@ -9,7 +9,17 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index, as_number
-from newton_like.dynamics.common import Q, V, evaluate, link_vectors, links, representation, state_arrays, to_device
+from newton_like.dynamics.common import (
+    Q,
+    V,
+    evaluate,
+    input_array,
+    link_vectors,
+    links,
+    representation,
+    state_arrays,
+    to_device,
+)
 from newton_like.dynamics.contact_points import ContactPoints, check_points, contact_point_positions
 from newton_like.dynamics.ground_contact import GroundContact
 from newton_like.dynamics.terrain import Terrain
@@ -17,7 +27,6 @@ from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kernels.dynamics.terrain import touching_kernel
 from newton_like.kinematics import eval_fk
-from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
 
@@ -187,7 +196,7 @@ def soft_contact_forces(
     """
     n = check_contact(model, contact).points.count
     if contact_state is not None:
-        contact_state = check_array(
+        contact_state = input_array(
             model, to_device(model, contact_state, "contact_state"), "contact_state", model.dtype, contact.shape
         )
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")

@@ -130,6 +130,18 @@ def _lines(process, limit: float, start: float):
         yield from (line for line in complete if line.startswith(b"["))  # Warp greets on the same stream
 
 
+def crashes_usd(seed: int, number: int, folder: Path) -> bool:
+    """Whether USD alone dies of a case, when it opens the file and goes over its prims."""
+    source = damaged(seed, number)[0]
+    if isinstance(source, str):
+        return False
+    path = folder / f"alone_{number}{'.usdz' if source[:2] == b'PK' else '.usdc'}"
+    path.write_bytes(source)
+    program = f"from pxr import Usd; [list(p.GetAttributes()) for p in Usd.Stage.Open({str(path)!r}).Traverse()]"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120.0)
+    return result.returncode < 0
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)

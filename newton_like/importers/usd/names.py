@@ -67,15 +67,15 @@ class Leftovers:
         self.not_understood: Counter = Counter()
         self._declared: dict[tuple, frozenset] = {}
 
-    def look(self, prim, applied: list[str], is_physics: bool) -> None:
+    def look(self, prim, applied: list[str], is_physics: bool, names: list[str]) -> None:
         """Counts what is left over on a prim.
 
         Args:
             prim: any prim.
             applied: names of its API schemas.
             is_physics: whether the importer makes something of the prim; of others only names of physics count.
+            names: of its authored properties.
         """
-        names = prim.GetAuthoredPropertyNames()
         if not is_physics:
             names = [name for name in names if _is_physics(name)]
         if not names:

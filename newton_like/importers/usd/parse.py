@@ -10,13 +10,14 @@ import re
 from dataclasses import dataclass, field
 
 import numpy as np
-from pxr import Usd, UsdGeom, UsdPhysics, UsdShade
+from pxr import Tf, Usd, UsdGeom, UsdPhysics, UsdShade
 
+from newton_like.importers.usd.checks import Checks
 from newton_like.importers.usd.joints import KINDS, Joint, JointReader
 from newton_like.importers.usd.names import Leftovers
 from newton_like.importers.usd.pose import quat_rotate, transform, transform_inverse, transform_multiply
 from newton_like.importers.usd.shapes import GPRIMS, Piece, ShapeReader
-from newton_like.importers.usd.units import SENTINEL, Placement, Reader, Units, placement, quaternion
+from newton_like.importers.usd.units import SENTINEL, Placement, Reader, Units, placement
 from newton_like.importers.xml_source import ImportFileError
 
 EARTH_GRAVITY = 9.81
@@ -176,6 +177,7 @@ class StageParser:
         self._cache = UsdGeom.XformCache(time)
         self._shapes = ShapeReader(self.reader, units.meters, hull_vertices, self.scene.remark)
         self._joints = JointReader(self.reader, units, self.scene.remark, self._frame_of)
+        self._checks = Checks(stage, self.reader, self.scene.remark)
         self._owner: dict[str, str | None] = {}
         self._places: dict[str, Placement] = {}
         self._joint_prims: list = []
@@ -218,6 +220,8 @@ class StageParser:
         kind, applied = prim.GetTypeName(), prim.GetAppliedSchemas()
         owner = self._owner.get(path.rpartition("/")[0])
         known = True
+        names = prim.GetAuthoredPropertyNames()
+        self._checks.look(prim, names)
         if "PhysicsRigidBodyAPI" in applied and self._read_body(prim, path, applied):
             owner = path
         self._owner[path] = owner
@@ -253,7 +257,7 @@ class StageParser:
         if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
             self.scene.remark("a MassAPI on what is neither body nor collider says nothing", prim)
         if kind not in ("Shader", "NodeGraph", "MjcTendon"):
-            self.scene.leftovers.look(prim, applied, known)
+            self.scene.leftovers.look(prim, applied, known, names)
         return False
 
     def _is_foreign(self, prim, kind: str, applied) -> bool:
@@ -272,7 +276,12 @@ class StageParser:
         """
         place = self._places.get(path)
         if place is None:
-            place = placement(self._cache.GetLocalToWorldTransform(prim), self.scene.units.meters)
+            try:
+                matrix = self._cache.GetLocalToWorldTransform(prim)
+            except Tf.ErrorException as error:
+                words = " ".join(str(error).split())[-160:]
+                raise self.reader.error(prim, f"its xformOps, or those above it, cannot be read: {words}") from error
+            place = placement(matrix, self.scene.units.meters)
             if place is None:
                 raise self.reader.error(prim, "its frame has a scale of 0 or a number that is not finite; correct it")
             self._places[path] = place
@@ -316,8 +325,7 @@ class StageParser:
         moments = reader.vector(prim, "physics:diagonalInertia", np.zeros(3))
         if moments.min() < 0.0:
             raise reader.error(prim, f"physics:diagonalInertia {moments.tolist()} has a negative moment; correct it")
-        axes = reader.get(prim, "physics:principalAxes")
-        axes = None if axes is None else quaternion(axes)
+        axes = self._principal_axes(prim)
         if moments.any():
             turn = np.eye(3) if axes is None else np.stack([quat_rotate(axes, e) for e in np.eye(3)], axis=1)
             result.inertia = units.inertia * (turn * moments) @ turn.T
@@ -329,6 +337,13 @@ class StageParser:
         if reader.flag(prim, "newtonLike:massless", False):
             result.mass, result.inertia = 0.0, np.zeros((3, 3))
         return result
+
+    def _principal_axes(self, prim) -> np.ndarray | None:
+        """Axes of the inertia; all zeros are the schema's word for "not given"."""
+        axes = self.reader.get(prim, "physics:principalAxes")
+        if axes is None or (hasattr(axes, "GetImaginary") and axes.GetReal() == 0.0 and not any(axes.GetImaginary())):
+            return None
+        return self.reader.rotation(prim, "physics:principalAxes")
 
     def _tensor(self, prim, value) -> np.ndarray:
         """NewtonMassAPI: ``xx yy zz xy xz yz`` about the centre of mass, in the body's axes."""
@@ -443,8 +458,8 @@ class StageParser:
         setting = None
         for name in ("newton:selfCollisionEnabled", "physxArticulation:enabledSelfCollisions"):
             if setting is None:
-                setting = self.reader.get(prim, name)
-        self.scene.roots[path] = None if setting is None else bool(setting)
+                setting = self.reader.flag(prim, name, None)
+        self.scene.roots[path] = setting
 
     def _frame_of(self, joint, target, frame: np.ndarray):
         """The body that carries a prim, and a local frame of that prim in it; see ``JointReader``."""

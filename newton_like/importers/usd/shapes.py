@@ -214,7 +214,10 @@ class ShapeReader:
         counts = self._array(prim, "faceVertexCounts", 1)[:, 0].astype(np.int64)
         indices = self._array(prim, "faceVertexIndices", 1)[:, 0].astype(np.int64)
         holes = self._array(prim, "holeIndices", 1)[:, 0].astype(np.int64)
-        left = self._reader.token(prim, "orientation", "rightHanded") == "leftHanded"
+        orientation = self._reader.token(prim, "orientation", "rightHanded")
+        if orientation not in ("rightHanded", "leftHanded"):
+            raise self._reader.error(prim, f"orientation {orientation!r} is unknown; use 'rightHanded' or 'leftHanded'")
+        left = orientation == "leftHanded"
         limit = self._hull_limit(prim)
         if stretch is not None:
             points = points @ stretch.T

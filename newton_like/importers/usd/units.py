@@ -189,9 +189,16 @@ class Reader:
         attribute = prim.GetAttribute(name)
         return self.limit(prim, name) if attribute and attribute.HasAuthoredValue() else None
 
-    def flag(self, prim, name: str, default: bool) -> bool:
-        """A truth value."""
-        return bool(self.get(prim, name, default))
+    def flag(self, prim, name: str, default: bool | None) -> bool | None:
+        """A truth value; 0 and 1 are too.
+
+        Raises:
+            ImportFileError: it is none.
+        """
+        value = self.get(prim, name, default)
+        if value is not None and (not isinstance(value, bool | int | float) or value not in (0, 1)):
+            raise self.error(prim, f"{name} is {str(value)[:40]!r}; give true or false")
+        return None if value is None else bool(value)
 
     def numbers(self, prim, name: str) -> np.ndarray | None:
         """Any numbers in an array of their shape.
@@ -233,8 +240,15 @@ class Reader:
         return q
 
     def token(self, prim, name: str, default: str) -> str:
-        """A token."""
-        return str(self.get(prim, name, default))
+        """A token.
+
+        Raises:
+            ImportFileError: it is none.
+        """
+        value = self.get(prim, name, default)
+        if not isinstance(value, str):
+            raise self.error(prim, f"{name} is {str(value)[:40]!r}; give a token such as {default!r}")
+        return value
 
     def targets(self, prim, name: str) -> list:
         """Paths that a relationship names, forwarded ones followed."""

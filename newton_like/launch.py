@@ -22,6 +22,9 @@ WIDTHS = (1, 8, 16)
 BLOCKS_PER_THREAD = 8
 """A batch with fewer blocks for each thread is launched on fewer threads, unless their number is asked for."""
 
+BLOCK_DIM = 32
+"""GPU threads of a block: a few thousand worlds shall reach all multiprocessors of a GPU."""
+
 PIECES_PER_THREAD = 4
 """More pieces than threads, so that a thread which is held up does not hold up the others."""
 
@@ -128,6 +131,16 @@ def flat(array: wp.array, dtype) -> wp.array:
     if array.requires_grad and array.grad is not None:
         gradient = wp.array(ptr=array.grad.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False)
     return wp.array(ptr=array.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False, grad=gradient)
+
+
+def check_recorded(device, what: str) -> None:
+    """Called before what a CUDA graph cannot record is done: the first call with some arrays compiles and copies from the host.
+
+    Raises:
+        RuntimeError: a CUDA graph is being captured.
+    """
+    if device.is_cuda and device.is_capturing:
+        raise RuntimeError(f"{what}: call it once with the same arrays before a CUDA graph is captured")
 
 
 def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
@@ -249,7 +262,14 @@ class Workspace:
         """Recorded launches for `run_shared`. `inputs` is called with the worker's index and gives what follows (first, workers)."""
         return [
             [
-                wp.launch(kernel, dim=n, inputs=[first, self.rows, *inputs(i)], device=self.device, record_cmd=True)
+                wp.launch(
+                    kernel,
+                    dim=n,
+                    inputs=[first, self.rows, *inputs(i)],
+                    device=self.device,
+                    record_cmd=True,
+                    block_dim=BLOCK_DIM,
+                )
                 for first, n in cut(self.blocks, self.workers)
             ]
             for i in range(self.workers)

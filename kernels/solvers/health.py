@@ -7,7 +7,7 @@ import warp as wp
 
 @cache
 def health_kernels(real):
-    """Kernels over articulations for the scalar type `real`: ``(examine, restore)``."""
+    """Kernels for the scalar type `real`, two over articulations and one over bodies: ``(examine, restore, release)``."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def examine(
@@ -61,7 +61,19 @@ def health_kernels(real):
             for i in range(joint_qd_start[first], joint_qd_start[end]):
                 joint_qd[i] = initial_qd[i]
 
-    return examine, restore
+    @wp.kernel(module="unique", enable_backward=False)
+    def release(
+        mask: wp.array[wp.bool],
+        body_world: wp.array[int],
+        # out:
+        body_f: wp.array[real],
+    ):
+        i = wp.tid()
+        if mask[wp.max(body_world[i], 0)]:
+            for j in range(6):
+                body_f[6 * i + j] = real(0.0)
+
+    return examine, restore, release
 
 
 @cache

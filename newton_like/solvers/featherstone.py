@@ -18,7 +18,7 @@ from newton_like.kernels.solvers.health import forget_kernel, health_kernels
 from newton_like.kernels.solvers.step import batch_struct, general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.kinematics import eval_fk
-from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_shared
+from newton_like.launch import Workspace, as_numbers, check_recorded, flat, lane_width, make_layout, run_shared
 from newton_like.model.model import EVALUATORS
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
@@ -119,7 +119,7 @@ class SolverFeatherstone:
         self.m, self._batch_struct, self._general_kernel = _general(self.width, model.dtype)
         self._recorded: OrderedDict = OrderedDict()
         self._vec3 = warp_types(model.dtype).vec3
-        self._handed = None
+        self._handed = self._chosen = None
         self._make_steppers()
 
     # ------------------------------------------------------------------------------------------------ set-up
@@ -215,6 +215,7 @@ class SolverFeatherstone:
         key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
         entry = self._recorded.get(key)
         if entry is None:
+            check_recorded(self.model.device, "SolverFeatherstone.step")
             entry = self._record(self._choose_steppers(contacts), arrays, float(dt))
             self._recorded[key] = entry
             if len(self._recorded) > _RECORDED:
@@ -330,7 +331,7 @@ class SolverFeatherstone:
         """
         model = self.model
         healthy = wp.full(model.world_count, True, dtype=wp.bool, device=model.device)
-        examine, _ = health_kernels(model.dtype)
+        examine, _, _ = health_kernels(model.dtype)
         wp.launch(
             examine,
             dim=model.articulation_count,
@@ -359,18 +360,15 @@ class SolverFeatherstone:
             ValueError: the mask has another length.
         """
         model = self.model
-        mask = np.ones(model.world_count, bool) if world_mask is None else world_mask
-        mask = np.asarray(mask.numpy() if isinstance(mask, wp.array) else mask).astype(bool).ravel()
-        if mask.size != model.world_count:
-            raise ValueError(f"world_mask has {mask.size} entries, the model has {model.world_count} worlds")
-        device_mask = wp.array(mask, dtype=wp.bool, device=model.device)
-        chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
-        _, restore = health_kernels(model.dtype)
+        mask = self._world_mask(world_mask)
+        if self._chosen is None:
+            self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
+        _, restore, release = health_kernels(model.dtype)
         wp.launch(
             restore,
             dim=model.articulation_count,
             inputs=[
-                device_mask,
+                mask,
                 model.articulation_start,
                 model.articulation_world,
                 model.joint_q_start,
@@ -378,16 +376,30 @@ class SolverFeatherstone:
                 model.joint_q,
                 model.joint_qd,
             ],
-            outputs=[state.joint_q, state.joint_qd, chosen],
+            outputs=[state.joint_q, state.joint_qd, self._chosen],
             device=model.device,
         )
         for stepper in (*self._steppers, *(self._given or ())):
-            stepper.forget(device_mask)
+            stepper.forget(mask)
         if state.body_f is not None:
-            forces = state.body_f.numpy()
-            forces[mask[np.maximum(model.body_world.numpy(), 0)]] = 0.0
-            state.body_f.assign(forces)
-        eval_fk(model, state.joint_q, state.joint_qd, state, mask=chosen)
+            inputs, forces = [mask, model.body_world], flat(state.body_f, model.dtype)
+            wp.launch(release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
+        eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
+
+    def _world_mask(self, mask) -> wp.array:
+        """Bools on the model's device. Those that are there already are taken as they are."""
+        model = self.model
+        if mask is None:
+            mask = np.ones(model.world_count, bool)
+        size = mask.size if isinstance(mask, wp.array) else np.size(mask)
+        if size != model.world_count:
+            raise ValueError(f"world_mask has {size} entries, the model has {model.world_count} worlds")
+        if isinstance(mask, wp.array):
+            if mask.dtype is wp.bool and mask.ndim == 1 and mask.device == model.device:
+                return mask
+            mask = mask.numpy()
+        check_recorded(model.device, "SolverFeatherstone.reset with a mask from the host")
+        return wp.array(np.asarray(mask).astype(bool).ravel(), dtype=wp.bool, device=model.device)
 
 
 class _Recording:
@@ -408,6 +420,7 @@ class _Stepper:
 
     def __init__(self, solver: SolverFeatherstone, batch, given: bool = False):
         self.solver, self.batch, self.given = solver, batch, given
+        self.world = None
         model = solver.model
         self.tables = tables = given_tables(model, batch) if given else find_colliders(model, batch)
         parameters = gather_parameters(model, batch, tables.parameters)
@@ -489,12 +502,13 @@ class _Stepper:
         if not self.kept.size:
             return
         model, width = self.solver.model, self.solver.width
-        world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
+        if self.world is None:
+            self.world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
         lanes = as_numbers(self.kept, model.dtype, width)
         wp.launch(
             forget_kernel(model.dtype),
             dim=self.batch.count,
-            inputs=[mask, world, width, lanes],
+            inputs=[mask, self.world, width, lanes],
             device=model.device,
         )
 

@@ -14,13 +14,23 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
-
-from newton_like.adjoint import adjoint_trace
-from newton_like.emit import FLAGS, Emitter, native_program
 from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia, sum_kernel
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
-from newton_like.launch import Workspace, active_tape, cut, flat, lane_width, run_shared, worker_count
+
+from newton_like.adjoint import adjoint_trace
+from newton_like.emit import FLAGS, Emitter, native_program
+from newton_like.launch import (
+    BLOCK_DIM,
+    Workspace,
+    active_tape,
+    check_recorded,
+    cut,
+    flat,
+    lane_width,
+    run_shared,
+    worker_count,
+)
 from newton_like.model import arguments
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.templates import find_batches
@@ -389,6 +399,8 @@ class _Numbers:
         self.mask = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
         self.recorded: OrderedDict = OrderedDict()
+        # launches of CUDA graphs, which read what they are told from arrays that nobody else may keep
+        self.captured: list = []
         self._note(model)
 
     def _note(self, model) -> None:
@@ -445,6 +457,7 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
     )  # fmt: skip
     recording = numbers.recorded.get(key)
     if recording is None:
+        check_recorded(model.device, program.name)
         ends, given = (program.inputs, program.outputs), (arrays[:count], arrays[count:])
         launches = []
         for robot in numbers.robots:
@@ -456,6 +469,8 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
             numbers.recorded.popitem(last=False)
     elif recording.outputs != outputs:
         recording.redirect(outputs)
+    if model.device.is_cuda and model.device.is_capturing:
+        numbers.captured.append(recording)
     for together in recording.launches:
         run_shared(together)
     tape = active_tape()
@@ -574,6 +589,7 @@ def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> 
                 inputs=[first, 1 if cuda else n, work.rows, *before, memory, *after],
                 device=work.device,
                 record_cmd=True,
+                block_dim=BLOCK_DIM,
             )
             for first, n in cut(work.blocks, threads)
         ]

@@ -111,7 +111,8 @@ FEATURES = {
         '<compiler inertiafromgeom="true" inertiagrouprange="1 2"/>',
     ),
     "bounds of mass": model(
-        f'<body><joint/><geom size=".01"/><body><joint/>{BOX}</body></body>',
+        f'<body><joint/><geom size=".01"/><body><joint/>{BOX}</body></body><body pos="1 2 3" euler="10 20 30"><joint/></body>'
+        '<frame pos="1 2 0" euler="0 0 40"><body pos="1 0 2"><joint/><geom size=".1" mass="0" pos="3 4 5"/></body></frame>',
         '<compiler boundmass=".1" boundinertia=".01"/>',
     ),
     "balanced inertia": model(

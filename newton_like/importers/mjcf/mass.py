@@ -79,6 +79,9 @@ def _of_geoms(geoms: list[Geom], assets: Assets) -> tuple[float, np.ndarray, np.
 
 def _adjust(body: Body, model: Mjcf) -> None:
     compiler = model.compiler
+    if body.inertial is None and body.mass == 0.0 and compiler.boundmass > 0.0:
+        # Where MuJoCo puts what has no centre: at pos, as numbers in the body's own frame.
+        body.com = np.array(body.element.numbers("pos", 3, (0.0, 0.0, 0.0)))
     body.mass = max(body.mass, compiler.boundmass)
     if not body.inertia.any() and compiler.boundinertia == 0.0:
         return

@@ -150,6 +150,25 @@ def test_a_prim_under_a_moving_parent(tmp_path):
     np.testing.assert_allclose(matrix(simulation.stage, "/World/lift", 12.0)[:3, 3], (0.0, 5.0, 2.5))
 
 
+@pytest.mark.parametrize("sizes", [("1, 1, 1", "2, 2, 2"), ("2, 2, 2", "1, 3, 2")])
+def test_a_prim_under_a_parent_that_grows(tmp_path, sizes):
+    """A body is rigid: the scale of its prim makes up for that of its parent, from the frame on in which that changes."""
+    group = (
+        f'def Xform "group"\n{{\nfloat3 xformOp:scale.timeSamples = {{ 0: ({sizes[0]}), 6: ({sizes[0]}), 12: ({sizes[1]}) }}\n'
+        'uniform token[] xformOpOrder = ["xformOp:scale"]\n'
+        + stone("stone", "vector3f physics:angularVelocity = (0, 0, 90)")
+        + "}\n"
+    )
+    simulation = Simulation(write_stage(tmp_path / "grow.usda", group), solver=OPTIONS)
+    path, size = "/World/group/stone", float(sizes[0].split(",")[0])
+    simulation.step(12)
+    for frame in range(13):
+        place = matrix(simulation.stage, path, float(frame))
+        # float32 poses, and ops that are multiplied up again.
+        np.testing.assert_allclose(np.linalg.norm(place[:3, :3], axis=0), size, rtol=1e-6)
+        np.testing.assert_allclose(place[:3, 3], (0.0, 0.0, -0.5 * 9.81 * (frame / 24.0) ** 2), atol=1e-5)
+
+
 def digest(path) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 

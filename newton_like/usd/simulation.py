@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import warp as wp
-from pxr import Gf, Sdf, Usd, UsdGeom
+from pxr import Gf, Sdf, Usd, UsdGeom, Vt
 
 from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
@@ -26,6 +26,12 @@ LONGEST_STEP = 1.0 / 240.0
 
 SHEAR = 1.0e-6
 """Cosine between the axes of a local frame from which on it is written as a matrix."""
+
+SAME_SIZE = 1.0e-9
+"""Part by which a scale may change before it is written again; rounding changes it by some 1e-15."""
+
+PARTS = ("translate", "orient", "scale")
+"""The ops that carry the motion."""
 
 SUFFIX = ":simulated"
 """What the names of the ops that carry the motion end with; those of the source are left alone."""
@@ -275,12 +281,19 @@ class Simulation:
         author = Author(self.layer)
         self._sheared: set[int] = set()
         self._turns: np.ndarray | None = None
+        self._sizes: np.ndarray | None = None
+        self._stretching = np.zeros(len(self._paths), dtype=bool)
+        # Time is saved by looking paths up once.
+        self._ops = {
+            name: [path.AppendProperty(f"xformOp:{name}{SUFFIX}") for path in self._paths]
+            for name in (*PARTS, "transform")
+        }
         with Sdf.ChangeBlock():
             for number, path in enumerate(self._paths):
                 prim = author.prim(str(path), specifier=Sdf.SpecifierOver)
-                for name, kind in (("translate", "double3"), ("orient", "quatd"), ("scale", "double3")):
+                for name, kind in zip(PARTS, ("double3", "quatd", "double3"), strict=True):
                     author.set(prim, f"xformOp:{name}{SUFFIX}", kind)
-                self._set_order(number, ("translate", "orient", "scale"))
+                self._set_order(number, PARTS)
 
     def _set_order(self, number: int, names) -> None:
         order = ["!resetXformStack!"] if self._resets[number] else []
@@ -305,28 +318,55 @@ class Simulation:
             # Between samples USD goes the way of the numbers, and q and -q are the same attitude.
             turns *= np.where(np.sum(turns * self._turns, axis=1) < 0.0, -1.0, 1.0)[:, None]
         self._turns = turns
-        layer, ends = self.layer, [f".xformOp:{name}{SUFFIX}" for name in ("translate", "orient", "scale")]
-        places, sizes, turns = rows[:, 3, :3].tolist(), sizes.tolist(), turns[:, [3, 0, 1, 2]].tolist()
-        for number, path in enumerate(self._paths):
-            if number in self._sheared:
-                layer.SetTimeSample(f"{path}.xformOp:transform{SUFFIX}", code, Gf.Matrix4d(rows[number].tolist()))
-                continue
-            values = Gf.Vec3d(*places[number]), Gf.Quatd(*turns[number]), Gf.Vec3d(*sizes[number])
-            for end, value in zip(ends, values, strict=True):
-                layer.SetTimeSample(f"{path}{end}", code, value)
+        sample, numbers = self.layer.SetTimeSample, range(len(rows))
+        if self._sheared:
+            for number in sorted(self._sheared):
+                sample(self._ops["transform"][number], code, Gf.Matrix4d(rows[number].tolist()))
+            numbers = [number for number in numbers if number not in self._sheared]
+        places = Vt.Vec3dArray.FromNumpy(np.ascontiguousarray(rows[:, 3, :3]))
+        translate, orient = self._ops["translate"], self._ops["orient"]
+        turns = Vt.QuatdArray.FromNumpy(turns)
+        for number in numbers:
+            sample(translate[number], code, places[number])
+            sample(orient[number], code, turns[number])
+        self._write_sizes(sizes, numbers, code)
+
+    def _write_sizes(self, sizes: np.ndarray, numbers, code: float) -> None:
+        """Scales: one value for all times, and samples only of prims whose scale changes."""
+        if self._sizes is None:
+            self._sizes = sizes
+            for number in numbers:
+                self.layer.GetAttributeAtPath(self._ops["scale"][number]).default = Gf.Vec3d(*sizes[number].tolist())
+            return
+        changed = (np.abs(sizes - self._sizes) > SAME_SIZE * np.abs(self._sizes)).any(axis=1) & ~self._stretching
+        for number in np.flatnonzero(changed).tolist():
+            for earlier in self.layer.ListTimeSamplesForPath(self._ops["translate"][number]):
+                if earlier != code:
+                    self.layer.SetTimeSample(
+                        self._ops["scale"][number], earlier, Gf.Vec3d(*self._sizes[number].tolist())
+                    )
+        self._stretching |= changed
+        for number in np.flatnonzero(self._stretching).tolist():
+            if number not in self._sheared:
+                self.layer.SetTimeSample(self._ops["scale"][number], code, Gf.Vec3d(*sizes[number].tolist()))
 
     def _shear(self, number: int) -> None:
         """Goes over to matrices, for all samples of a prim: under an uneven scale a turned frame is sheared."""
         self._sheared.add(number)
-        path = self._paths[number]
-        prim = self.layer.GetPrimAtPath(path)
-        Author(self.layer).set(prim, f"xformOp:transform{SUFFIX}", "matrix4d")
-        names = {name: f"{path}.xformOp:{name}{SUFFIX}" for name in ("translate", "orient", "scale")}
-        for code in self.layer.ListTimeSamplesForPath(names["translate"]):
-            place, turn, scale = (self.layer.QueryTimeSample(name, code) for name in names.values())
-            matrix = Gf.Matrix4d().SetScale(scale) * Gf.Matrix4d().SetRotate(turn) * Gf.Matrix4d().SetTranslate(place)
-            self.layer.SetTimeSample(f"{path}.xformOp:transform{SUFFIX}", code, matrix)
-        for name in names:
+        layer, path = self.layer, self._paths[number]
+        prim = layer.GetPrimAtPath(path)
+        Author(layer).set(prim, f"xformOp:transform{SUFFIX}", "matrix4d")
+        translate, orient, scale = (self._ops[name][number] for name in PARTS)
+        for code in layer.ListTimeSamplesForPath(translate):
+            place, turn = (layer.QueryTimeSample(name, code) for name in (translate, orient))
+            size = (
+                layer.QueryTimeSample(scale, code)
+                if self._stretching[number]
+                else layer.GetAttributeAtPath(scale).default
+            )
+            matrix = Gf.Matrix4d().SetScale(size) * Gf.Matrix4d().SetRotate(turn) * Gf.Matrix4d().SetTranslate(place)
+            layer.SetTimeSample(self._ops["transform"][number], code, matrix)
+        for name in PARTS:
             prim.RemoveProperty(prim.attributes[f"xformOp:{name}{SUFFIX}"])
         self._set_order(number, ("transform",))
 

@@ -117,9 +117,11 @@ def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_by
     """
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if args.world_count * world_bytes > there:
+        lack = f"{1e-9 * args.world_count * world_bytes:,.0f} GB of memory; there are {1e-9 * there:.0f} GB"
+        if "--world-count" not in options.format_usage():
+            options.error(f"--num-frames {args.num_frames}: so many frames need {lack}; ask for fewer")
         options.error(
-            f"--world-count {args.world_count}: so many worlds need {1e-9 * args.world_count * world_bytes:,.0f} GB of "
-            f"memory; there are {1e-9 * there:.0f} GB, enough for {there // world_bytes:,} worlds"
+            f"--world-count {args.world_count}: so many worlds need {lack}, enough for {there // world_bytes:,} worlds"
         )
     if args.viewer == "plot":
         try:

@@ -163,7 +163,7 @@ def plot(run: Run, folder: Path) -> Path:
     )
     for number, frame in enumerate(np.linspace(0, len(run.poses) - 1, PICTURES).round().astype(int)):
         state.body_q.assign(run.poses[frame].astype(np.float32))
-        drawn = picture(model, state, world=None, azimuth=AZIMUTH[model.up_axis.name])
+        drawn = picture(model, state, world=None, azimuth=AZIMUTH[model.up_axis.name], size=(8.0, 5.2))
         drawn.canvas.draw()
         view = axes[f"at {number}"]
         view.imshow(np.asarray(drawn.canvas.buffer_rgba()), interpolation="antialiased")

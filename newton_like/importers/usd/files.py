@@ -29,7 +29,8 @@ def usd_errors(name: str):
     try:
         yield
     except Tf.ErrorException as error:
-        text = " ".join(str(error).split())
+        # where in USD's own source it was found is of no use to the reader
+        text = re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(str(error).split()))
         raise ImportFileError(f"{name} cannot be read as USD: {text[-300:]}") from error
 
 

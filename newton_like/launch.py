@@ -143,6 +143,11 @@ def check_recorded(device, what: str) -> None:
         raise RuntimeError(f"{what}: call it once with the same arrays before a CUDA graph is captured")
 
 
+def interleaved(device) -> bool:
+    """Whether there is one articulation a thread, and neighbouring threads read neighbouring words: on CUDA devices."""
+    return device.is_cuda
+
+
 def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
     """An array ``[blocks, n]`` of lanes as numbers ``[blocks, n, width]``, in place."""
     size = wp.types.type_size_in_bytes(dtype)
@@ -187,7 +192,7 @@ class Workspace:
             setattr(self.L, name, at)
         self.P = m.Params()
         self.set_parameters(parameters)
-        if self.device.is_cuda:
+        if interleaved(self.device):
             self.workers = 1
             rows = self.blocks
         else:
@@ -242,7 +247,7 @@ class Workspace:
         if n == 0:
             return wp.zeros((0, 0), dtype=self.m.lane, device=self.device)
         if width == 1:
-            if self.device.is_cuda:
+            if interleaved(self.device):
                 # neighbouring threads read neighbouring words
                 columns = wp.array(np.ascontiguousarray(values.T), dtype=self.m.lane, device=self.device)
                 return columns.transpose((1, 0))
@@ -254,7 +259,7 @@ class Workspace:
     def kept(self, n: int, dtype=None) -> wp.array:
         """Zeros that outlive a step, ``[blocks, n]`` lanes, or another type if asked for."""
         dtype = self.m.lane if dtype is None else dtype
-        if self.device.is_cuda:
+        if interleaved(self.device):
             return wp.zeros((n, self.blocks), dtype=dtype, device=self.device).transpose((1, 0))
         return wp.zeros((self.blocks, n), dtype=dtype, device=self.device)
 

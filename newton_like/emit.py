@@ -16,7 +16,7 @@ CUT = 3000
 """Operations of one C++ function, unless more are asked for. Compilers need much more than twice as long for twice as much
 straight-line code; values that are handed over cost some percent."""
 
-SCALAR_CUT = 1000
+SCALAR_CUT = 2000
 """The same for plain numbers, whatever is asked for: CUDA's compiler needs minutes for a function of ten thousand operations."""
 
 MOST_PACKED = 0.8

@@ -27,6 +27,7 @@ from newton_like.launch import (
     check_recorded,
     cut,
     flat,
+    interleaved,
     lane_width,
     run_shared,
     worker_count,
@@ -453,7 +454,7 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
     outputs = [a.ptr for a in arrays[count:]]
     key = (
         program.key, model.evaluator, None if mask is None else mask.ptr, *[None if a is None else a.ptr for a in arrays[:count]],
-        *(outputs if model.device.is_cuda else ()),
+        *(outputs if interleaved(model.device) else ()),
     )  # fmt: skip
     recording = numbers.recorded.get(key)
     if recording is None:
@@ -580,7 +581,7 @@ def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> 
     pieces = [wp.array(x, dtype=work.m.Piece, device=model.device) for x in structs]
     after = [len(structs[0]), pieces[0], len(structs[1]), pieces[1]]
     threads = _threads(work, kernel.operations)
-    cuda = work.device.is_cuda
+    cuda = interleaved(work.device)
     commands = [
         [
             wp.launch(

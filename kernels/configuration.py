@@ -21,7 +21,7 @@ Coefficients of series are written out: Warp works out ``1.0 / 6.0`` in single p
 import types
 
 # what T.other asks eval_configuration for
-NORMAL, PRINCIPAL, ZERO, RANDOM = range(4)
+NORMAL, PRINCIPAL, ZERO = range(3)
 
 
 def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -45,29 +45,8 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.where_lt(low, a, m.where_lt(pi, a, turned, a), turned)
 
     @m.func
-    def random_quat(x: m.lane, y: m.lane, z: m.lane) -> Quat:
-        """A rotation, uniform for x, y and z uniform in [0, 1) (Shoemake 1992)."""
-        turn = m.fill(real(6.283185307179586))
-        a = m.sqrt(m.sub(m.fill(real(1.0)), x))
-        b = m.sqrt(x)
-        y = m.mul(turn, y)
-        z = m.mul(turn, z)
-        return m.quat(m.mul(a, m.sin(y)), m.mul(a, m.cos(y)), m.mul(b, m.sin(z)), m.mul(b, m.cos(z)))
-
-    @m.func
-    def random_between(x: m.lane, lower: m.lane, upper: m.lane, half: m.lane, most: m.lane) -> m.lane:
-        """Uniform, for x uniform in [0, 1), in a range; of one that is longer than `most`, in 2 half of it, about zero if it can be."""
-        low = m.larger(lower, m.smaller(m.neg(half), m.sub(upper, m.add(half, half))))
-        width = m.add(half, half)
-        whole = m.sub(upper, lower)
-        low = m.where_lt(most, whole, low, lower)
-        width = m.where_lt(most, whole, width, whole)
-        return m.fma(x, width, low)
-
-    @m.func
-    def choose_joint(b: int, t: int, k: int, out: int, T: Tree, P: Params, L: Layout, mem: m.memory):
-        """Coordinates of joint k at `out`: those of q normalised or made principal, those of no motion, or random ones, for which
-        q holds uniform numbers."""
+    def choose_joint(t: int, k: int, out: int, T: Tree, L: Layout, mem: m.memory):
+        """Coordinates of joint k at `out`: those of q normalised or made principal, or those of no motion."""
         mode = T.other
         qi = L.q + T.q_at[k]
         to = out + T.q_at[k]
@@ -80,8 +59,6 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 place = m.get3(mem, qi, t)
                 if mode == ZERO:
                     place = m.zero3()
-                if mode == RANDOM:
-                    place = m.fma3(place, m.fill(real(2.0)), m.vec(m.neg(one), m.neg(one), m.neg(one)))
                 m.put3(mem, to, t, place)
             q = m.get4(mem, qi + shift, t)
             # no rotation has the quaternion zero; programs take it for the identity
@@ -89,8 +66,6 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             q = m.quat(q.x, q.y, q.z, m.where_lt(zero, empty, q.w, one))
             if mode == ZERO:
                 q = m.quat(zero, zero, zero, one)
-            if mode == RANDOM:
-                q = random_quat(q.x, q.y, q.z)
             q = m.quat_normalize(q)
             if mode == PRINCIPAL:
                 q = quat_principal(q)
@@ -102,14 +77,6 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     x = principal_angle(x)
                 if mode == ZERO:
                     x = zero
-                if mode == RANDOM:
-                    lower = m.gain(P, b, T.dof_at[k] + i, 10)
-                    upper = m.gain(P, b, T.dof_at[k] + i, 11)
-                    if i >= T.linear[k]:
-                        pi = m.fill(real(3.141592653589793))
-                        x = random_between(x, lower, upper, pi, m.add(pi, pi))
-                    else:
-                        x = random_between(x, lower, upper, one, m.fill(real(1.0e9)))
                 m.put(mem, to + i, t, x)
 
     # ------------------------------------------------------------------------------------------- logarithms

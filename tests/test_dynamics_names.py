@@ -196,7 +196,7 @@ def test_random_positions_of_some_joints(rng):
         dynamics.random_joint_positions(model, joints="rial")
     with pytest.raises(IndexError, match=r"joint 9 is out of range: 9 exist"):
         dynamics.random_joint_positions(model, joints=[9])
-    with pytest.raises(TypeError, match=r"seed must be an integer or a numpy.random.Generator, not str"):
+    with pytest.raises(TypeError, match=r"seed must be a number or a numpy.random.Generator, not str"):
         dynamics.random_joint_positions(model, "seed")
     with pytest.raises(ValueError, match=r"out has shape \(2,\)"):
         dynamics.random_joint_positions(model, out=wp.zeros(2, dtype=wp.float32, device="cpu"))

@@ -25,6 +25,7 @@ from newton_like.dynamics import (
     total_momentum,
     velocity_rate,
 )
+from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.integrators import _STAGE
 from newton_like.model.batched import Field
 from newton_like.types import VelRepr
@@ -66,7 +67,7 @@ def traced_joint_forces(model, q, qd, bits, friction_speed=0.0):
 
 
 def traced_position_rate(model, q, qd, gain):
-    most = system.coordinates(model)
+    most = positions(model)
     (found,) = run_traced(model, system._RATE.ask(other=most), [q, qd, [gain]])
     return by_coordinate(model, found.reshape(-1, most))
 

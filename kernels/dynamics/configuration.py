@@ -13,9 +13,9 @@ def configuration_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_configuration(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """third <- coordinates as ``T.other`` asks for them: q normalised or made principal, of no motion, or random."""
+        """third <- coordinates as ``T.other`` asks for them: q normalised or made principal, or of no motion."""
         for k in range(T.bodies):
-            m.choose_joint(b, t, k, L.third, T, P, L, mem)
+            m.choose_joint(t, k, L.third, T, L, mem)
 
     @m.func
     def eval_local_coordinates(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 import warp as wp
 
 from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, input_array, state_arrays, to_device
-from newton_like.kernels.configuration import NORMAL, PRINCIPAL, RANDOM, ZERO
+from newton_like.dynamics.dense import coord_rows
+from newton_like.dynamics.joint_positions import generator, random_joint_positions
+from newton_like.kernels.configuration import NORMAL, PRINCIPAL, ZERO
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program
-
-_positions: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def positions(model) -> int:
     """Coordinates of the articulation that has most: columns of dense configurations."""
-    count = _positions.get(model)
-    if count is None:
-        q = model.joint_q_start.numpy()
-        counts = q[model.articulation_end.numpy()] - q[model.articulation_start.numpy()[: model.articulation_count]]
-        count = _positions[model] = int(counts.max(initial=0))
-    return count
+    return coord_rows(model).columns
 
 
 def coord_vector(model, value, name: str, row: str) -> tuple[Field, wp.array]:
@@ -82,24 +75,8 @@ def zero_configuration(model, *, out: wp.array | None = None) -> wp.array:
     return _choose(model, ZERO, None, out)
 
 
-def generator(seed) -> np.random.Generator:
-    """A generator of random numbers from a seed, or the one that is given.
-
-    Raises:
-        TypeError, ValueError: `seed` is no generator, number or None, or a negative number.
-    """
-    try:
-        return np.random.default_rng(seed)
-    except TypeError:
-        raise TypeError(f"seed must be a number or a numpy.random.Generator, not {type(seed).__name__}") from None
-
-
 def rand_configuration(model, seed=None, *, out: wp.array | None = None) -> wp.array:
-    """Random coordinates: uniform rotations, and what has limits uniformly between them.
-
-    A range of 2 pi or more is sampled on 2 pi, and an angle without limits in [-pi, pi). Slides without limits, and the
-    positions of FREE and DISTANCE joints, are within 1 m of zero along each axis. Couplings between joints (mimic
-    joints, distance limits, loop joints) are not looked at.
+    """Random coordinates, those of :func:`random_joint_positions`, by articulation.
 
     Args:
         model: the :class:`Model`.
@@ -113,11 +90,11 @@ def rand_configuration(model, seed=None, *, out: wp.array | None = None) -> wp.a
     Raises:
         ValueError, TypeError: as :func:`normalize_configuration`; ``seed`` cannot seed a generator.
     """
-    uniform = generator(seed).random(model.joint_coord_count)
-    if model.dtype is wp.float32:
-        # rounding must not make a one of it
-        uniform = np.minimum(uniform, np.nextafter(np.float32(1.0), np.float32(0.0)))
-    return _choose(model, RANDOM, wp.array(uniform, dtype=model.dtype, device=model.device), out)
+    shape = (model.articulation_count, positions(model))
+    if out is None:
+        out = wp.zeros(shape, dtype=model.dtype, device=model.device)
+    check_array(model, out, "out", model.dtype, shape)
+    return coord_rows(model).rows(random_joint_positions(model, seed), out=out) if out.size else out
 
 
 def rand_velocity(model, seed=None, *, out: wp.array | None = None) -> wp.array:

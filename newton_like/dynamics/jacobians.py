@@ -88,20 +88,7 @@ def point_jacobians(model, state, links, points, *, repr=None, out: wp.array | N
 def link_jacobian_derivatives(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Time derivatives of the Jacobians of all links: ``J_dot nu`` are the :func:`link_bias_accelerations`.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out_repr: :class:`VelRepr` of the links' velocities.
-        out: written; a new array by default.
-
-    Returns:
-        ``[articulation_count, max_links, 6, max_dofs_per_articulation]``, linear rows first; links and dofs that an articulation
-        lacks are zero.
-
-    Raises:
-        ValueError: an array of the wrong shape or device; an unknown representation.
-        TypeError: an array of the wrong scalar type.
+    Arguments, result and errors as for :func:`link_jacobians`; ``joint_qd`` of the state counts too.
     """
     return _matrices(model, state, _DERIVATIVE, every_link(model), False, repr, out_repr, out)
 

@@ -60,6 +60,18 @@ def _limits(model) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
+def generator(seed) -> np.random.Generator:
+    """A generator of random numbers from a seed, or the one that is given.
+
+    Raises:
+        TypeError, ValueError: `seed` is no generator, number or None, or a negative number.
+    """
+    try:
+        return np.random.default_rng(seed)
+    except TypeError:
+        raise TypeError(f"seed must be a number or a numpy.random.Generator, not {type(seed).__name__}") from None
+
+
 def random_joint_positions(model, seed=None, *, joints=None, out: wp.array | None = None) -> wp.array:
     """Random coordinates for ``State.joint_q``, drawn anew for every articulation.
 
@@ -83,10 +95,7 @@ def random_joint_positions(model, seed=None, *, joints=None, out: wp.array | Non
         IndexError: no articulation has a joint of an index.
         ValueError, TypeError: ``out`` has another shape, device or scalar type; no seed.
     """
-    try:
-        rng = np.random.default_rng(seed)
-    except TypeError:
-        raise TypeError(f"seed must be an integer or a numpy.random.Generator, not {type(seed).__name__}") from None
+    rng = generator(seed)
     if out is None:
         out = wp.zeros(model.joint_coord_count, dtype=model.dtype, device=model.device)
     check_array(model, out, "out", model.dtype, (model.joint_coord_count,))

@@ -93,17 +93,11 @@ def total_momentum_jacobian(
 def centroidal_momentum(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
     """Linear momentum of each mechanism, and angular momentum about its centre of mass.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: ``VelRepr.BODY``: along the axes of the first link; any other: along world axes.
-        out: written; a new array by default.
+    Arguments and errors as for :func:`total_momentum`; of ``repr`` only the axes count: ``VelRepr.BODY``: those of the first link; any
+    other: world axes.
 
     Returns:
         [kg m/s, kg m^2/s], ``[articulation_count, 6]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
     """
     return _vector(model, state, MOMENTUM + CENTROIDAL, repr, out)
 
@@ -113,18 +107,8 @@ def centroidal_momentum_jacobian(
 ) -> wp.array:
     """The centroidal momentum matrix (CMM) A: ``h_G = A nu`` (Orin, Goswami and Lee 2013).
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out_repr: axes of the momentum, see :func:`centroidal_momentum`.
-        out: written; a new array by default.
-
-    Returns:
-        ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
+    Arguments, result and errors as for :func:`total_momentum_jacobian`; of ``out_repr`` only the axes count, see
+    :func:`centroidal_momentum`.
     """
     return _jacobian(model, state, MOMENTUM + CENTROIDAL, repr, out_repr, out)
 
@@ -178,17 +162,10 @@ def locked_spatial_inertia(model, state, *, repr=VelRepr.MIXED, out: wp.array | 
 def locked_centroidal_inertia(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
     """Inertia of each mechanism as one rigid body about its centre of mass: the total mass, and the moments of inertia.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: ``VelRepr.BODY``: along the axes of the first link; any other: along world axes.
-        out: written; a new array by default.
+    Arguments and errors as for :func:`locked_spatial_inertia`; of ``repr`` only the axes count, see :func:`centroidal_momentum`.
 
     Returns:
         [kg, kg m^2], ``[articulation_count, 6, 6]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
     """
     return _inertia(model, state, WHOLE_CENTROIDAL, repr, out)
 
@@ -219,18 +196,7 @@ def average_velocity_jacobian(
 ) -> wp.array:
     """The matrix that takes generalised velocities to :func:`average_velocity`.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out_repr: that of the average velocity.
-        out: written; a new array by default.
-
-    Returns:
-        ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
+    Arguments, result and errors as for :func:`total_momentum_jacobian`; ``out_repr`` is that of the average velocity.
     """
     return _jacobian(model, state, AVERAGE, repr, out_repr, out)
 
@@ -238,17 +204,7 @@ def average_velocity_jacobian(
 def average_centroidal_velocity(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
     """Velocity of the centre of mass, and the angular velocity of :func:`average_velocity`.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: ``VelRepr.BODY``: along the axes of the first link; any other: along world axes.
-        out: written; a new array by default.
-
-    Returns:
-        [m/s, rad/s], ``[articulation_count, 6]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
+    Arguments, result and errors as for :func:`average_velocity`; of ``repr`` only the axes count, see :func:`centroidal_momentum`.
     """
     return _vector(model, state, AVERAGE + CENTROIDAL, repr, out)
 
@@ -258,17 +214,7 @@ def average_centroidal_velocity_jacobian(
 ) -> wp.array:
     """The matrix that takes generalised velocities to :func:`average_centroidal_velocity`.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out_repr: axes of the result, see :func:`average_centroidal_velocity`.
-        out: written; a new array by default.
-
-    Returns:
-        ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
+    Arguments, result and errors as for :func:`total_momentum_jacobian`; of ``out_repr`` only the axes count, see
+    :func:`centroidal_momentum`.
     """
     return _jacobian(model, state, AVERAGE + CENTROIDAL, repr, out_repr, out)

@@ -8,6 +8,7 @@ import warp as wp
 
 from newton_like.coercion import as_number
 from newton_like.dynamics.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays
+from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.forces import forward_dynamics
 from newton_like.dynamics.loops import TIME_CONSTANT, constrained_dynamics, loops_of
 from newton_like.dynamics.rigid_contact import RigidContact, rigid_contact_forces
@@ -35,14 +36,7 @@ def _joint_program(force: Field) -> Program:
     return Program("eval_joint_forces", fields, (Field("vector", "articulations", columns),), _spring_rows)
 
 
-def coordinates(model) -> int:
-    """Coordinates of the articulation that has most."""
-    q = model.joint_q_start.numpy()
-    counts = q[model.articulation_end.numpy()] - q[model.articulation_start.numpy()[: model.articulation_count]]
-    return int(counts.max(initial=0))
-
-
-_RATE = Program("eval_position_rate", (Q, V, _ONE), (Field("vector", "articulations", coordinates),))
+_RATE = Program("eval_position_rate", (Q, V, _ONE), (Field("vector", "articulations", positions),))
 
 
 class StateRate(NamedTuple):
@@ -174,7 +168,7 @@ def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.
         TypeError: an array of the wrong scalar type.
     """
     gain = number_array(model, regularisation, "regularisation")
-    most = coordinates(model)
+    most = positions(model)
     return evaluate(model, _RATE.ask(other=most), [*state_arrays(model, state), gain], [(most,)], out)
 
 

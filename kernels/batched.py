@@ -26,7 +26,7 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     class Piece:
         """What belongs to an articulation in the flat array `numbers`: `parts` runs of `size` numbers, run i at
         ``start + part[i]`` for the first articulation and `stride` further on for the next; in memory they follow each other
-        from `row` on; where memory is packed, number i of a run is at ``row + place[i]``."""
+        from `row` on; where memory is packed, number i of a run is ``place[i]`` numbers behind the first one's lane."""
 
         row: int
         start: int
@@ -80,14 +80,16 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     return types.SimpleNamespace(**{**vars(m), **own})
 
 
-def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, packed: bool = False):
+def batch_kernel(
+    m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, packed: bool = False
+):
     """The kernel that runs a program over a batch: thread i does the blocks from ``first + i * each`` up to the next one's.
 
     Threads of a CPU do all their blocks in one go, as it takes time to hand a kernel its arguments.
 
     Args:
         m: the programs' namespace with `batch_structs`.
-        compute: ``compute(b, t, T, P, L, mem)``, a Warp function.
+        compute: ``compute(b, t, T, P, L, mem)``, a Warp function; `emitted` code is told the pieces that are written, too.
         flags: for the compiler of CPUs.
         packed: whether the program leaves equal numbers in memory once, and pieces say where each is.
     """
@@ -118,7 +120,10 @@ def batch_kernel(m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, 
             if m.wanted(b, B, mask):
                 for i in range(inputs):
                     m.bring(b, t, B, pieces_in[i], mem)
-                compute(b, t, T, P, L, mem)
+                if emitted:
+                    compute(b, t, T, P, L, mem, pieces_out)
+                else:
+                    compute(b, t, T, P, L, mem)
                 for i in range(outputs):
                     take(b, t, B, pieces_out[i], mask, mem)
 

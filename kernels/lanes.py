@@ -201,24 +201,27 @@ def _staging_code(width: int, real, inward: bool, wanted: str = "true", packed: 
 
     Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Worlds
     that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
-    Where lanes are `packed`, number i is in lane ``place[i]``.
+    Where lanes are `packed`, number i is in the lane that starts at number ``place[i]``.
     """
     shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
-    number = "place.data[i{k}]" if packed else "(i{k})"
-    world, lane = "row + (size_t)stride * {k} + i", f"lane + (size_t){number.format(k=' + {k}')} * {width}"
-    load, store = (world, lane) if inward else (lane, world)
-    square = "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {load.format(k=k)}, sizeof(simd));" for k in range(width))
+    steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")
+    worlds = [f"{'far' if k > 7 else 'near'} + {steps[k % 8]}" for k in range(width)]
+    lanes = [f"lane + (size_t)(unsigned)index[{k}]" if packed else f"from + {k * width}" for k in range(width)]
+    loads, stores = (worlds, lanes) if inward else (lanes, worlds)
+    # pointers that the compiler cannot see through: it would keep one for each world, more than there are registers
+    square = 'real_t* near = row + i; real_t* far = near + 8 * step; asm("" : "+r"(near), "+r"(far));'
+    square += "const int* index = place.data + i;" if packed else f"real_t* from = lane + (size_t)i * {width};"
+    square += "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {loads[k]}, sizeof(simd));" for k in range(width))
     # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
     square += "".join(f"r{k} = r{k} + real_t(0);" for k in range(width) if not inward) + shuffles
-    square += "".join(f"__builtin_memcpy({store.format(k=k)}, &{result[k]}, sizeof(simd));" for k in range(width))
+    square += "".join(f"__builtin_memcpy({stores[k]}, &{result[k]}, sizeof(simd));" for k in range(width))
     if inward:
         single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + (size_t)stride * (k < valid ? k : valid - 1);"
         single += f" for (int i = 0; i < n; ++i) lane[(size_t)i * {width} + k] = one[i]; }}"
     else:
+        number = "place.data[i]" if packed else f"(size_t)i * {width}"
         single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
-        single += (
-            f" for (int i = 0; i < n; ++i) one[i] = lane[(size_t){number.format(k='')} * {width} + k] + real_t(0); }}"
-        )
+        single += f" for (int i = 0; i < n; ++i) one[i] = lane[{number} + k] + real_t(0); }}"
     whole = (
         "true"
         if wanted == "true"
@@ -227,6 +230,8 @@ def _staging_code(width: int, real, inward: bool, wanted: str = "true", packed: 
     return (
         f"{simd_types(width, real)} const int valid = {_valid(width)};"
         f" real_t* row = a.data + start + (size_t)stride * (b * {width}); real_t* lane = (real_t*)(mem.data + at);"
+        f" const size_t step = stride; size_t step3 = 3 * step, step5 = 5 * step, step7 = 7 * step;"
+        f' asm("" : "+r"(step3), "+r"(step5), "+r"(step7));'
         f" if (n >= {width} && valid == {width} && {whole}) for (int j = 0; j < n; j += {width}) {{"
         f" const int i = j + {width} <= n ? j : n - {width}; {square} }}"
         f" else {single}"

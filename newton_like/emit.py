@@ -147,7 +147,7 @@ class Emitter:
         lines = [(i, at) for i, size in enumerate(sizes) for at in range(-(-size * self.width // line))]
         ahead: dict[int, list[str]] = {}
         for k, (i, at) in enumerate(lines if len(lines) < len(need) else ()):
-            code = f"__builtin_prefetch(O[{i}] + {64 * at}, 1);"
+            code = f"__builtin_prefetch(O[{i}] + {64 * at}, 0, 2);"
             ahead.setdefault(need[k * len(need) // len(lines)], []).append(code)
         return ahead
 

@@ -14,12 +14,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
-from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia, sum_kernel
-from newton_like.kernels.programs import programs
-from newton_like.kernels.tree import BODY
 
 from newton_like.adjoint import adjoint_trace
 from newton_like.emit import FLAGS, Emitter, native_program
+from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia, sum_kernel
+from newton_like.kernels.programs import programs
+from newton_like.kernels.tree import BODY
 from newton_like.launch import (
     BLOCK_DIM,
     Workspace,
@@ -319,7 +319,7 @@ class _Robot:
                 piece.start = piece.stride = 0
                 piece.parts, piece.size, piece.part = 1, array.size, self._ints(model, [0])
             if places is not None:
-                piece.place = self._ints(model, places.get(field.row, np.arange(piece.size)))
+                piece.place = self._ints(model, work.m.width * places.get(field.row, np.arange(piece.size)))
             piece.numbers = row = flat(array, model.dtype)
             if row is not array:
                 # the view does not own its memory, and a tape may outlive the caller's array
@@ -379,8 +379,11 @@ def _emitted(emitter: Emitter, trace: Trace, outputs) -> _Kernel:
         if packed is not None:
             stores, places[field.row] = packed
     m = emitter.work.m
-    code = emitter.head() + emitter.statements(trace, stores)
-    return _Kernel(batch_kernel(m, native_program(code, m), FLAGS, bool(places)), len(trace), places or None)
+    # the lines of bodies between which others lie are not known
+    whole = emitter.work.template.span == emitter.work.template.bodies
+    sizes = [size if whole or field.kind != "bodies" else 0 for field, size in outputs]
+    code = emitter.head() + emitter.statements(trace, stores, sizes)
+    return _Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, bool(places)), len(trace), places or None)
 
 
 def trace_program(name: str, work: Workspace, parameter) -> Trace:

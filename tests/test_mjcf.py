@@ -1,13 +1,17 @@
 """The MJCF importer: every feature on a small file, and random trees, against MuJoCo itself."""
 
+import re
+
 import numpy as np
 import pytest
 
 pytest.importorskip("mujoco")
 
+import mujoco
 
 from newton_like.geometry.transforms import quat_to_matrix
 
+from .support.damage import damaged
 from .support.mjcf_peer import MjcfPeer
 from .support.mjcf_texts import BOX, TETRA, U_MESH, model, with_mesh
 from .support.random_mjcf import random_mjcf
@@ -215,3 +219,45 @@ def test_random_trees_agree_with_mujoco(rng, number):
     peer = MjcfPeer(random_mjcf(rng))
     # All sums are of float64 numbers of size 1; 1e-8 leaves room for chains of ten bodies.
     peer.check(rng, 1.0e-8)
+
+
+WORDS = (
+    "0",
+    "1",
+    "-1",
+    ".5",
+    "2",
+    "90",
+    "true",
+    "false",
+    "auto",
+    "1 2 3",
+    "0 0 1",
+    ".1 .2 .3",
+    "1 0 0 0",
+    "3 3",
+    "-1 1",
+)
+
+
+def test_edited_files_mean_the_same_to_mujoco(rng):
+    """Files with lines and values exchanged, where MuJoCo still takes them: the same masses of all bodies."""
+    texts = [re.sub(r">\s*<", ">\n<", text).splitlines() for text in FEATURES.values()]
+    agreed = 0
+    for _ in range(150):
+        lines = texts[rng.integers(len(texts))]
+        values = sorted(set(re.findall('"([^"]*)"', "\n".join(lines))))
+        text = damaged(rng, lines, [*WORDS, *values])
+        try:
+            mujoco.MjModel.from_xml_string(text)
+        except ValueError:
+            continue
+        try:
+            peer = MjcfPeer(text)
+        except ValueError as error:
+            # What follows the end of the model, and a model of nothing, are fine with MuJoCo.
+            assert re.search("broken XML|nothing to import|two <inertial>|must be at least 0", str(error)), text
+            continue
+        peer.check_masses(3.0e-6 if "mesh" in text else 1.0e-8)
+        agreed += 1
+    assert agreed > 15  # of 150; a third of them stay what MuJoCo takes

@@ -349,6 +349,27 @@ def test_queries_of_single_joints_and_links(rng, by_numpy):
     np.testing.assert_array_equal(state.gravitational_potential_energy(), state.potential_energy())
 
 
+def test_offsets_that_can_be_written_are_read_each_time(rng, by_numpy, launches):
+    """A list or an array is the same object with other numbers in it; a tuple never is."""
+    model = same_robots(rng, joints=3).finalize("cpu", dtype=wp.float64)
+    state = MechanismState(model)
+    offsets = np.zeros(7), wp.zeros(7, dtype=wp.float64, device="cpu"), wp.transformd(), [0.0] * 7
+    for offset in offsets:
+        for x in (1.0, 2.0):
+            numbers = [x, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+            if isinstance(offset, wp.array):
+                offset.assign(numbers)
+            else:
+                offset[:] = numbers
+            seen = state.relative_transform((2, offset), 2).numpy()
+            np.testing.assert_allclose(seen, [numbers] * 2, atol=1e-14)
+    fixed = (2, (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+    kept = state.relative_transform(fixed, 2)
+    launches.clear()
+    assert state.relative_transform(fixed, 2) is kept
+    assert not launches
+
+
 @pytest.mark.parametrize("repr", VelRepr)
 def test_joint_biases_are_rates_of_joint_twists(rng, by_numpy, repr):
     """Central differences along the flow, in every representation of the child."""

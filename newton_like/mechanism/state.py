@@ -16,6 +16,8 @@ from newton_like.mechanism.quantities import QUANTITIES
 from newton_like.mechanism.variables import Variables
 from newton_like.types import VelRepr
 
+_CONSTANTS = (str, int, float, np.integer, np.floating)
+
 
 class _Kept:
     """A computed quantity, and of which state it is."""
@@ -63,9 +65,7 @@ class MechanismState(Variables):
         quantity = QUANTITIES[name]
         options = {**quantity.defaults, **options}
         key = (name, tuple(sorted(options.items())))
-        try:
-            hash(key)
-        except TypeError:
+        if not _constant(options.values()):
             return quantity.function(self.model, self, **options)
         return self._keep(key, quantity.reads, lambda out: quantity.function(self.model, self, out=out, **options))
 
@@ -336,6 +336,11 @@ class MechanismState(Variables):
     def constrained_dynamics(self, joint_forces=None, link_forces=None, **options) -> tuple[wp.array, wp.array]:
         """Accelerations with closed loops, and the forces that close them; see :func:`newton_like.dynamics.constrained_dynamics`."""
         return constrained_dynamics(self.model, self, joint_forces, link_forces, **options)
+
+
+def _constant(values) -> bool:
+    """Whether values stay as they are: numbers, names, and tuples of them, but no arrays and lists, which can be written."""
+    return all(_constant(v) if isinstance(v, tuple) else v is None or isinstance(v, _CONSTANTS) for v in values)
 
 
 def _method(name: str):

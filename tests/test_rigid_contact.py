@@ -21,7 +21,9 @@ from newton_like.dynamics import (
     contact_point_positions,
     forward_dynamics,
     impact,
+    in_contact,
     integrate,
+    link_contact_forces,
     mass_matrix,
     rigid_contact_forces,
 )
@@ -176,6 +178,25 @@ def test_forces_are_optimal(rng, numpy_run, law, friction):
 def _room(f, n, mu):
     f_t = f - (f @ n) * n
     return (mu * (f @ n)) ** 2 - f_t @ f_t
+
+
+def test_links_in_contact(rng, numpy_run):
+    """Their wrenches are those of the forces on their points; those touch that have a point below the ground."""
+    model, points, state, _, slope = floating_case(rng)
+    numpy_run()
+    contact = RigidContact(model, points, slope, LAWS["relaxed"], sweeps=3)
+    tau = wp.array(rng.normal(size=model.joint_dof_count), dtype=wp.float64)
+    found = rigid_contact_forces(model, state, contact, tau, link_forces_repr=VelRepr.MIXED)
+    wrenches = link_contact_forces(model, state, contact, joint_forces=tau, repr=VelRepr.MIXED).numpy()
+    np.testing.assert_array_equal(wrenches, found.links.numpy())
+    touching = in_contact(model, state, contact).numpy()
+    expected = np.zeros_like(touching)
+    for a, i in zip(*np.nonzero(found.depth.numpy() > 0.0), strict=True):
+        expected[a, points.link[a, i]] = True
+    np.testing.assert_array_equal(touching, expected)
+    assert touching.any()
+    with pytest.raises(ValueError, match="contact_state is given with a RigidContact, which has none"):
+        link_contact_forces(model, state, contact, tau)
 
 
 def test_relaxed_contact_tends_to_rigid(rng):

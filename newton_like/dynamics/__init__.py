@@ -16,13 +16,38 @@ from newton_like.dynamics.configuration import (
     velocity_of_position_rate,
     zero_configuration,
 )
-from newton_like.dynamics.contact_points import (
+from newton_like.dynamics.contact.links import (
+    in_contact,
+    link_contact_forces,
+)
+from newton_like.dynamics.contact.points import (
     ContactPoints,
     contact_point_jacobian_derivatives,
     contact_point_jacobians,
     contact_point_poses,
     contact_point_positions,
     contact_point_velocities,
+)
+from newton_like.dynamics.contact.rigid import (
+    Impact,
+    RelaxedRigidContactParameters,
+    RigidContact,
+    RigidContactForces,
+    RigidContactParameters,
+    impact,
+    rigid_contact_forces,
+)
+from newton_like.dynamics.contact.soft import (
+    SoftContact,
+    SoftContactForces,
+    SoftContactParameters,
+    estimate_soft_contact_parameters,
+    soft_contact_forces,
+)
+from newton_like.dynamics.contact.terrain import (
+    FlatTerrain,
+    HeightfieldTerrain,
+    PlaneTerrain,
 )
 from newton_like.dynamics.conversions import (
     convert_acceleration,
@@ -139,24 +164,6 @@ from newton_like.dynamics.names import (
 from newton_like.dynamics.reduce import (
     reduce,
 )
-from newton_like.dynamics.rigid_contact import (
-    Impact,
-    RelaxedRigidContactParameters,
-    RigidContact,
-    RigidContactForces,
-    RigidContactParameters,
-    impact,
-    rigid_contact_forces,
-)
-from newton_like.dynamics.soft_contact import (
-    SoftContact,
-    SoftContactForces,
-    SoftContactParameters,
-    estimate_soft_contact_parameters,
-    in_contact,
-    link_contact_forces,
-    soft_contact_forces,
-)
 from newton_like.dynamics.system import (
     StateRate,
     joint_friction_forces,
@@ -165,11 +172,6 @@ from newton_like.dynamics.system import (
     position_rate,
     state_rate,
     velocity_rate,
-)
-from newton_like.dynamics.terrain import (
-    FlatTerrain,
-    HeightfieldTerrain,
-    PlaneTerrain,
 )
 
 __all__ = [

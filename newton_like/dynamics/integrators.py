@@ -15,8 +15,8 @@ import warp as wp
 from newton_like.coercion import as_number
 from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.common import Q, V, columns, constants
-from newton_like.dynamics.rigid_contact import RigidContact, impact
-from newton_like.dynamics.soft_contact import SoftContact, check_contact
+from newton_like.dynamics.contact.rigid import RigidContact, impact
+from newton_like.dynamics.contact.soft import SoftContact, check_contact
 from newton_like.dynamics.system import accelerations
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array

@@ -9,10 +9,10 @@ import warp as wp
 from newton_like.coercion import as_number
 from newton_like.dynamics.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays
 from newton_like.dynamics.configuration import positions
+from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
+from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
 from newton_like.dynamics.forces import forward_dynamics
 from newton_like.dynamics.loops import TIME_CONSTANT, constrained_dynamics, loops_of
-from newton_like.dynamics.rigid_contact import RigidContact, rigid_contact_forces
-from newton_like.dynamics.soft_contact import SoftContact, soft_contact_forces
 from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program

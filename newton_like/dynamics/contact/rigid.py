@@ -21,10 +21,10 @@ from newton_like.dynamics.common import (
     representation,
     state_arrays,
 )
-from newton_like.dynamics.contact_points import ContactPoints
-from newton_like.dynamics.ground_contact import GroundContact, law_column, law_values
+from newton_like.dynamics.contact.ground import GroundContact, law_column, law_values
+from newton_like.dynamics.contact.points import ContactPoints
+from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.kinematics import output_representation
-from newton_like.dynamics.terrain import Terrain
 from newton_like.kernels.dynamics.rigid_contact import BLOCK, COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
 from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array

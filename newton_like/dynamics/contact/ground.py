@@ -6,8 +6,8 @@ import numpy as np
 import warp as wp
 
 from newton_like.dynamics.buffers import buffers_of
-from newton_like.dynamics.contact_points import ContactPoints, check_points, contact_point_positions
-from newton_like.dynamics.terrain import FlatTerrain, PlaneTerrain, Terrain
+from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
+from newton_like.dynamics.contact.terrain import FlatTerrain, PlaneTerrain, Terrain
 from newton_like.model.batched import Field
 from newton_like.types import Axis
 

@@ -20,12 +20,11 @@ from newton_like.dynamics.common import (
     state_arrays,
     to_device,
 )
-from newton_like.dynamics.contact_points import ContactPoints, check_points, contact_point_positions
-from newton_like.dynamics.ground_contact import GroundContact
-from newton_like.dynamics.terrain import Terrain
+from newton_like.dynamics.contact.ground import GroundContact
+from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
+from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
-from newton_like.kernels.dynamics.terrain import touching_kernel
 from newton_like.kinematics import eval_fk
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
@@ -239,52 +238,6 @@ def _wrench_representation(value, name: str) -> int:
     if kind == 0:
         raise ValueError(f"{name}=None: a wrench on a link needs one of VelRepr")
     return kind
-
-
-def link_contact_forces(
-    model, state, contact: SoftContact, contact_state=None, *, repr=VelRepr.COM, out=None
-) -> wp.array:
-    """Wrenches of the ground on the links, ``[articulation_count, max_joints_per_articulation, 6]``.
-
-    The result ``links`` of :func:`soft_contact_forces`, where arguments and errors are described.
-    """
-    arrays = None
-    if out is not None:
-        arrays = [*(wp.zeros(s, dtype=model.dtype, device=model.device) for s in _point_shapes(model, contact)), out]
-    return soft_contact_forces(model, state, contact, contact_state, repr=repr, out=arrays).links
-
-
-def _point_shapes(model, contact: SoftContact) -> list[tuple[int, ...]]:
-    whole = check_contact(model, contact).shape
-    return [whole, whole, whole[:2]]
-
-
-def in_contact(model, state, contact: SoftContact) -> wp.array:
-    """Which links touch the ground with at least one of their contact points.
-
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        contact: the :class:`SoftContact`.
-
-    Returns:
-        Bools, ``[articulation_count, max_joints_per_articulation]``.
-
-    Raises:
-        ValueError: an array of the wrong shape or device; the contact of another model.
-        TypeError: an array of the wrong scalar type.
-    """
-    depth = soft_contact_forces(model, state, contact).depth
-    result = wp.zeros((model.articulation_count, links(model)), dtype=wp.bool, device=model.device)
-    if result.size and depth.size:
-        wp.launch(
-            touching_kernel(model.dtype),
-            dim=result.shape,
-            inputs=[depth, contact.points.links],
-            outputs=[result],
-            device=model.device,
-        )
-    return result
 
 
 def estimate_soft_contact_parameters(

@@ -13,7 +13,7 @@ from newton_like.model.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 
-from .support.damage import damaged, finalizes
+from .support.damage import damaged, entities, finalizes
 
 
 def model(inside, outside="", after=""):
@@ -331,14 +331,7 @@ def test_damaged_files_give_a_model_or_an_error_that_names_the_line(rng):
 
 SECRET = "the-content-of-a-private-file"
 
-ENTITIES = {
-    "bomb": (
-        '<!DOCTYPE mujoco [<!ENTITY a "aaaaaaaaaa">'
-        + "".join(f'<!ENTITY {x} "{f"&{y};" * 10}">' for x, y in zip("bcdefghij", "abcdefghi", strict=True))
-        + ']><mujoco model="&j;"/>'
-    ),
-    "external": '<!DOCTYPE mujoco [<!ENTITY x SYSTEM "file://{path}">]><mujoco model="&x;"/>',
-}
+ENTITIES = entities("mujoco")
 
 
 @pytest.mark.parametrize("text", ENTITIES.values(), ids=ENTITIES.keys())

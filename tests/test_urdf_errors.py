@@ -15,7 +15,7 @@ from newton_like.model.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 
-from .support.damage import NONSENSE, damaged, finalizes
+from .support.damage import NONSENSE, damaged, entities, finalizes
 
 LINKS = """<robot name="bot">
 <link name="a"/>
@@ -245,17 +245,7 @@ def test_damaged_files_give_a_model_or_an_error_that_names_the_line(rng):
 
 SECRET = "the-content-of-a-private-file"
 
-ENTITIES = {
-    "bomb": (
-        '<!DOCTYPE robot [<!ENTITY a "aaaaaaaaaa">'
-        + "".join(f'<!ENTITY {x} "{f"&{y};" * 10}">' for x, y in zip("bcdefghij", "abcdefghi", strict=True))
-        + ']><robot name="&j;"/>'
-    ),
-    "external": '<!DOCTYPE robot [<!ENTITY x SYSTEM "file://{path}">]><robot name="bot"><link name="&x;"/></robot>',
-    "parameter": '<!DOCTYPE robot [<!ENTITY % x SYSTEM "file://{path}"> %x;]><robot name="bot"/>',
-    "external doctype": '<!DOCTYPE robot SYSTEM "file://{path}"><robot name="bot"><link name="a"/></robot>',
-    "harmless doctype": '<!DOCTYPE robot><robot name="bot"><link name="a"/></robot>',
-}
+ENTITIES = entities("robot")
 
 
 @pytest.mark.parametrize("text", ENTITIES.values(), ids=ENTITIES.keys())

@@ -58,3 +58,15 @@ def finalizes(builder) -> None:
         builder.finalize("cpu")
     except ValueError as error:
         assert re.match(r"(joint|body|shape) '.*' \(index \d+\)", str(error)), error
+
+
+def entities(root: str) -> dict[str, str]:
+    """Files of a root element that grow without bounds, or read the file ``{path}``."""
+    bombs = "".join(f'<!ENTITY {x} "{f"&{y};" * 10}">' for x, y in zip("bcdefghij", "abcdefghi", strict=True))
+    return {
+        "bomb": f'<!DOCTYPE {root} [<!ENTITY a "aaaaaaaaaa">{bombs}]><{root} name="&j;"/>',
+        "external": f'<!DOCTYPE {root} [<!ENTITY x SYSTEM "file://{{path}}">]><{root} name="&x;"/>',
+        "parameter": f'<!DOCTYPE {root} [<!ENTITY % x SYSTEM "file://{{path}}"> %x;]><{root} name="bot"/>',
+        "external doctype": f'<!DOCTYPE {root} SYSTEM "file://{{path}}"><{root} name="bot"/>',
+        "harmless doctype": f'<!DOCTYPE {root}><{root} name="bot"/>',
+    }

@@ -200,7 +200,7 @@ def differences(model, other, tolerance: float = SINGLE, ignore=()) -> dict[str,
             found[column.name] = f"{worst}: {a[worst].tolist()}, {b[worst].tolist()}"
     for name in ("gravity", "articulation_start", "joint_ancestor", "shape_world_start"):
         a, b = getattr(model, name).numpy(), getattr(other, name).numpy()
-        if a.shape != b.shape or np.abs(a - b).max(initial=0.0) > tolerance:
+        if a.shape != b.shape or np.abs(a - b).max(initial=0.0) > tolerance * max(1.0, np.abs(a).max(initial=0.0)):
             found[name] = f"{a.tolist()}, {b.tolist()}"
     for name in ("world_count", "world_label", "up_axis"):
         if getattr(model, name) != getattr(other, name):

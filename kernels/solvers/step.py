@@ -178,14 +178,21 @@ def batch_struct(m: types.SimpleNamespace):
 
 
 def step_kernel(
-    m: types.SimpleNamespace, stages: types.SimpleNamespace, Batch, flags: str = GENERAL_FLAGS, given: bool = False
+    m: types.SimpleNamespace,
+    stages: types.SimpleNamespace,
+    Batch,
+    flags: str = GENERAL_FLAGS,
+    given: bool = False,
+    level: int | None = None,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
-    With `given`, contacts are handed over in ``contacts_in`` and not looked for.
+    With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
     """
     real = m.real
     options = {"cpu_compiler_flags": flags}
+    if level is not None:
+        options["optimization_level"] = level
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep

@@ -453,7 +453,8 @@ class _Stepper:
         log.info(
             "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
         )
-        return step_kernel(solver.m, special.stages(), solver._batch_struct, FLAGS)
+        level = special.level if solver.width == 1 else None
+        return step_kernel(solver.m, special.stages(), solver._batch_struct, FLAGS, level=level)
 
     def refresh(self) -> None:
         """New numbers from the model."""

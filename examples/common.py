@@ -148,10 +148,9 @@ def start_warp(options: argparse.ArgumentParser, device: str) -> None:
     terminal.start_warp()
     wp.config.log_level = wp.LOG_WARNING
     try:
-        wp.get_device(device)
-    except (ValueError, RuntimeError):
-        there = ", ".join(str(d) for d in wp.get_devices())
-        options.error(f"there is no device {device!r}; there are: {there}")
+        terminal.device_there(device)
+    except ValueError as error:
+        options.error(str(error))
 
 
 def run(main: Callable[[], None]) -> None:

@@ -136,9 +136,11 @@ def test_wrong_options_end_with_two(capsys, args, words):
         (["convert", ROBOT, ROBOT], "the output is the input"),
         (["inspect", ROBOT, "--plot", "{}/nowhere/out.png"], "nowhere"),
         (["inspect", ROBOT, "--plot", "{}/out.txt"], "txt"),
+        (["inspect", ROBOT, "--plot", "{}"], "is a folder"),
+        (["inspect", ROBOT, "--plot", "{}/out"], "out.png"),
         (["simulate", ROBOT, "--frames", "1000000000", "--output", "{}/nowhere/out.usda"], "nowhere"),
         (["simulate", ROBOT, "--frames", "1000000000", "--output", ROBOT], "the output is the input"),
-        (["simulate", ROBOT, "--device", "toaster"], "toaster"),
+        (["simulate", ROBOT, "--device", "toaster"], "there is no device 'toaster'; there are: cpu"),
     ],
 )
 def test_outputs_that_cannot_be_written_are_named_at_once(capsys, tmp_path, args, words):
@@ -183,6 +185,50 @@ def test_convert_keeps_the_robot(capsys, tmp_path):
     for (kind, *bounds), (other, *others) in zip(*map(sorted, map(repr_free, limits)), strict=True):
         assert kind == other
         np.testing.assert_allclose(np.array(bounds, float), np.array(others, float), rtol=1e-6, atol=1e-7)
+
+
+def test_one_robot_becomes_a_urdf(capsys, tmp_path):
+    source, file = asset("arm.usda"), tmp_path / "arm.urdf"
+    code, out, _ = run(capsys, "convert", source, file, "--json")
+    assert code == 0
+    assert "gains" in json.loads(out)["remarks"][0]
+    before, after = (json.loads(run(capsys, "inspect", f, "--json")[1]) for f in (source, file))
+    assert after["counts"] == before["counts"]
+    assert after["mass"] == pytest.approx(before["mass"], rel=1e-12)
+    code, _, err = run(capsys, "convert", asset("warehouse.usda"), file)
+    assert code == 1 and "23 articulations" in err
+
+
+def test_up_axis_and_package_folders_reach_the_importers(capsys, tmp_path):
+    file, folder = tmp_path / "robot.urdf", tmp_path / "elsewhere" / "parts"
+    folder.mkdir(parents=True)
+    (folder / "tetrahedron.stl").write_text(TETRAHEDRON)
+    file.write_text(
+        "<robot name='r'><link name='a'><inertial><origin xyz='0 2 0'/><mass value='1'/>"
+        "<inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
+        "<collision><geometry><mesh filename='package://parts/tetrahedron.stl'/></geometry></collision></link></robot>"
+    )
+    code, _, err = run(capsys, "inspect", file)
+    assert code == 1 and "tetrahedron.stl" in err
+    code, out, _ = run(capsys, "inspect", file, "--package-dir", folder.parent, "--up-axis", "y", "--json")
+    assert code == 0
+    # what is up in the file is up in the model; turned by an exact quarter, in double
+    np.testing.assert_allclose(json.loads(out)["center_of_mass"], [0, 0, 2], atol=1e-12)
+    code, _, err = run(capsys, "inspect", asset("arm.usda"), "--up-axis", "Y")
+    assert code == 1 and "leave --up-axis out" in err
+
+
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+TETRAHEDRON = (
+    "solid t\n"
+    + "".join(
+        "facet normal 0 0 0\nouter loop\n"
+        + "".join("vertex {} {} {}\n".format(*CORNERS[i]) for i in face)
+        + "endloop\nendfacet\n"
+        for face in ((0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3))
+    )
+    + "endsolid t\n"
+)
 
 
 def repr_free(limits):

@@ -14,7 +14,7 @@ import warnings
 from importlib.metadata import version
 from pathlib import Path
 
-from newton_like.cli.terminal import number_in, positive_int, start_warp
+from newton_like.cli.terminal import device_there, number_in, positive_int, start_warp
 
 EXPECTED = (OSError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError, ImportError, MemoryError)
 """Errors of files, options and missing packages; any other is a defect of the program and shows where it is."""
@@ -236,6 +236,7 @@ def _simulate(args) -> None:
     from newton_like.cli.simulate import ignored, simulate
 
     _keep_input(args)
+    device_there(args.device)
     scene = _read(args, ground=args.ground, lift=args.lift, device=args.device, dtype=wp.float32)
     scene.remarks.extend(ignored(scene.model))
     _tell(args, scene.remarks)

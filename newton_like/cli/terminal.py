@@ -61,6 +61,20 @@ def start_warp() -> None:
         wp.init()
 
 
+def device_there(name: str) -> None:
+    """Asks for a Warp device.
+
+    Raises:
+        ValueError: there is none of that name; the message lists those there are.
+    """
+    try:
+        wp.get_device(name)
+    except (ValueError, RuntimeError):
+        raise ValueError(
+            f"there is no device {name!r}; there are: {', '.join(str(d) for d in wp.get_devices())}"
+        ) from None
+
+
 @contextlib.contextmanager
 def _no_stderr():
     """Drops what native code prints, which knows no log level."""

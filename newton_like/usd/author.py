@@ -162,7 +162,9 @@ def save(layer: Sdf.Layer, path: Path) -> None:
     try:
         done = layer.Export(str(path))
     except Tf.ErrorException as error:
-        raise OSError(f"'{path}' cannot be written: {' '.join(str(error).split())[-200:]}") from None
+        # where in USD's own source it was found is of no use to the reader
+        text = re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(str(error).split()))
+        raise OSError(f"'{path}' cannot be written: {text[-200:]}") from None
     if not done:
         raise OSError(f"'{path}' cannot be written; see the messages of USD above")
     opened = Sdf.Layer.Find(str(path))

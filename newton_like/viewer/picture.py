@@ -63,7 +63,7 @@ def picture(
 
     Raises:
         ImportError: there is no matplotlib.
-        ValueError: the model has nothing that could be drawn.
+        ValueError: the model has nothing that could be drawn, or the file has a suffix that matplotlib does not know.
         OSError: the file cannot be written.
     """
     try:
@@ -71,6 +71,14 @@ def picture(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('pictures need matplotlib: pip install "newton-like[examples]"') from error
+    if path is not None:
+        path = Path(path)
+        if path.is_dir():
+            raise IsADirectoryError(f"picture '{path}' is a folder; name a file in it, such as '{path / 'model.png'}'")
+        if not path.suffix:
+            raise ValueError(f"picture '{path}' has no suffix; call it '{path}.png'")
+        if not path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"the folder of picture '{path}' does not exist; make it first")
     things = _things(model, (model if state is None else state).body_q.numpy().astype(np.float64), world, collisions)
     points = [vertices for vertices, *_ in things.solids]
     if not points:

@@ -206,7 +206,6 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         wrenches: int
         second: int
         third: int
-        shift: int
         limit_stiffness: int
         limit_damping: int
         weights: int

@@ -4,8 +4,9 @@ Articulations of one shape are advanced together, in SIMD lanes on all cores of 
 programs of `newton_like.kernels`. Numbers that come from the model (anchors, axes, centres of mass, masses, armature)
 are read once and kept: after editing model arrays call :meth:`Model.notify_changed`.
 
-All functions can be differentiated: where an array that goes in or out requires gradients, they run at width 1 and
-Warp's tape records them. Gradients reach joint coordinates, velocities, poses and twists, not the arrays of the model.
+All functions can be differentiated by Warp's tape: where an array that goes out requires gradients, the reverse mode of the
+program's trace (:mod:`newton_like.adjoint`) is put on it. Gradients reach joint coordinates, velocities, poses and twists, and
+``body_mass``, ``body_com`` and ``body_inertia`` where they require them.
 """
 
 from __future__ import annotations

@@ -108,6 +108,10 @@ def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | Non
     return dense, input_array(model, array, name, model.dtype, (model.articulation_count, columns(model)))
 
 
+def _wrenches(model) -> int:
+    return 6 * links(model)
+
+
 def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
     """Six numbers for each link: ``[body_count]`` spatial vectors, ``[body_count, 6]``, or ``[articulation_count, max_links, 6]``;
     None: zeros. In programs, the first two lie at ``row + 6 * T.body_slot[k]``, and the last at ``row + 6 * k``:
@@ -116,7 +120,7 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
-    flat, dense = Field(row, "bodies", 6), Field(row, "articulations", lambda m: 6 * links(m))
+    flat, dense = Field(row, "bodies", 6), Field(row, "articulations", _wrenches)
     if value is None:
         return flat, None
     array = to_device(model, value, name)

@@ -23,6 +23,7 @@ from newton_like.dynamics.kinematics import frame_program, output_representation
 from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array
 from newton_like.model.batched import Field, Program, run, selection
+from newton_like.model.program import cached_program
 from newton_like.types import VelRepr
 
 
@@ -145,7 +146,7 @@ def inverse_dynamics(
     """
     field, acceleration = dof_vector(model, joint_acceleration, "joint_acceleration", "acceleration")
     fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
-    program = Program(_PUBLIC.name, (Q, V, field, *fields), _VECTOR).ask(base=representation(repr), **settings)
+    program = cached_program(_PUBLIC.name, (Q, V, field, *fields), _VECTOR).ask(base=representation(repr), **settings)
     inputs = [*state_arrays(model, state), acceleration, *arrays]
     return evaluate(model, program, inputs, [(columns(model),)], out)
 
@@ -201,7 +202,7 @@ def forward_dynamics(
     field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
     fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
     name, rows = _FORWARD[method]
-    program = Program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
+    program = cached_program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
     program = program.ask(output=representation(repr), **settings)
     inputs = [*state_arrays(model, state), forces, *arrays]
     return evaluate(model, program, inputs, [(columns(model),)], out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import types
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -34,6 +33,7 @@ from newton_like.launch import (
 )
 from newton_like.model import arguments
 from newton_like.model.parameters import gather_parameters
+from newton_like.model.program import Field, Program
 from newton_like.model.templates import find_batches
 from newton_like.trace import Trace, known_parameters, known_tree, traced_programs
 
@@ -48,78 +48,6 @@ _WORK_A_THREAD = 500_000
 """Vector operations for which it is worth to wake a thread: some 100 microseconds."""
 _STAGING = 8
 """Vector operations that bringing a number into memory, or taking it out, is worth."""
-
-
-@dataclass(frozen=True)
-class Field:
-    """What an array holds for every articulation.
-
-    Attributes:
-        row: where it lies in a worker's memory, a name of ``Layout``.
-        kind: ``"coords"`` and ``"dofs"``: one number for each; ``"bodies"``: `size` numbers a body; ``"articulations"``: `size`
-            numbers an articulation, the same number for all templates; ``"all"``: `size` numbers that all articulations read.
-        size: see above: a number, or a function of the model that gives it.
-    """
-
-    row: str
-    kind: str
-    size: int | Callable = 1
-
-    def length(self, model) -> int:
-        """Numbers in the whole array."""
-        size = self.size(model) if callable(self.size) else self.size
-        counts = {
-            "coords": model.joint_coord_count, "dofs": model.joint_dof_count, "bodies": model.body_count,
-            "articulations": model.articulation_count, "all": 1,
-        }  # fmt: skip
-        return counts[self.kind] * size
-
-    def width(self, model, template) -> int:
-        """Numbers of one articulation."""
-        size = self.size(model) if callable(self.size) else self.size
-        counts = {"coords": template.coords, "dofs": template.dofs, "bodies": template.bodies}
-        return counts.get(self.kind, 1) * size
-
-
-@dataclass(frozen=True)
-class Program:
-    """What runs over every articulation.
-
-    Attributes:
-        name: the function of the programs' namespace, ``(b, t, T, P, L, mem)``.
-        inputs: arrays that it reads.
-        outputs: arrays that it writes.
-        rows: ``rows(model, template)`` gives the sizes of further rows of memory.
-        settings: integers of ``Tree`` that say what is asked for, as pairs of names and values.
-        adjoint: the function that is differentiated in its place: one of the same value, cheaper to go through backward.
-        tables: ``tables.of(batch)`` gives further integers of ``Tree``, and arrays of them, that a batch needs.
-        varied: whether it is asked for many things, now this link and then that one, so that compiling each of them does not pay:
-            then it is specialised only where the model says so.
-    """
-
-    name: str
-    inputs: tuple[Field, ...]
-    outputs: tuple[Field, ...]
-    rows: Callable | None = None
-    settings: tuple[tuple[str, int], ...] = ()
-    adjoint: str | None = None
-    tables: object = None
-    varied: bool = False
-
-    def ask(self, **settings: int) -> Program:
-        """The same program with other settings."""
-        return replace(self, settings=tuple(sorted({**dict(self.settings), **settings}.items())))
-
-    @property
-    def key(self) -> tuple:
-        """What tells it from other programs."""
-        return (
-            self.name,
-            self.adjoint,
-            self.tables,
-            *self.settings,
-            *((f.row, f.kind) for f in (*self.inputs, *self.outputs)),
-        )
 
 
 def tree_rows(template) -> dict[str, int]:
@@ -471,14 +399,16 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         recording = numbers.recorded[key] = _Recording(launches, outputs)
         if len(numbers.recorded) > _RECORDED:
             numbers.recorded.popitem(last=False)
-    elif recording.outputs != outputs:
-        recording.redirect(outputs)
+    else:
+        numbers.recorded.move_to_end(key)
+        if recording.outputs != outputs:
+            recording.redirect(outputs)
     if model.device.is_cuda and model.device.is_capturing:
         numbers.captured.append(recording)
     for together in recording.launches:
         run_shared(together)
     tape = active_tape()
-    if tape is not None and any(a is not None and a.requires_grad for a in arrays[len(program.inputs) :]):
+    if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):
         _record_adjoint(model, numbers, program, arrays, mask, tape)
 
 
@@ -537,9 +467,8 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         kernel = robot.adjoint_kernel(model, program, work, inertia)
         ends, given = (fields, results), (brought, taken)
         commands.append(_record(model, numbers, robot, work, kernel, ends, given, mask))
-    kept = (arrays, brought, mask, [(c, r.parameters) for c, r in zip(commands, numbers.robots, strict=True)])
 
-    def backward(kept=kept) -> None:
+    def backward() -> None:
         if inertia:
             shares.zero_()
         for second, _ in (*again, *shared):

@@ -1,0 +1,87 @@
+"""What can be run over the articulations of a model: a program of the kernels, and the arrays that it reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+
+@dataclass(frozen=True)
+class Field:
+    """What an array holds for every articulation.
+
+    Attributes:
+        row: where it lies in a worker's memory, a name of ``Layout``.
+        kind: ``"coords"`` and ``"dofs"``: one number for each; ``"bodies"``: `size` numbers a body; ``"articulations"``: `size`
+            numbers an articulation, the same number for all templates; ``"all"``: `size` numbers that all articulations read.
+        size: see above: a number, or a function of the model that gives it.
+    """
+
+    row: str
+    kind: str
+    size: int | Callable = 1
+
+    def length(self, model) -> int:
+        """Numbers in the whole array."""
+        size = self.size(model) if callable(self.size) else self.size
+        counts = {
+            "coords": model.joint_coord_count, "dofs": model.joint_dof_count, "bodies": model.body_count,
+            "articulations": model.articulation_count, "all": 1,
+        }  # fmt: skip
+        return counts[self.kind] * size
+
+    def width(self, model, template) -> int:
+        """Numbers of one articulation."""
+        size = self.size(model) if callable(self.size) else self.size
+        counts = {"coords": template.coords, "dofs": template.dofs, "bodies": template.bodies}
+        return counts.get(self.kind, 1) * size
+
+
+@dataclass(frozen=True)
+class Program:
+    """What runs over every articulation.
+
+    Attributes:
+        name: the function of the programs' namespace, ``(b, t, T, P, L, mem)``.
+        inputs: arrays that it reads.
+        outputs: arrays that it writes.
+        rows: ``rows(model, template)`` gives the sizes of further rows of memory.
+        settings: integers of ``Tree`` that say what is asked for, as pairs of names and values.
+        adjoint: the function that is differentiated in its place: one of the same value, cheaper to go through backward.
+        tables: ``tables.of(batch)`` gives further integers of ``Tree``, and arrays of them, that a batch needs.
+        varied: whether it is asked for many things, now this link and then that one, so that compiling each of them does not pay:
+            then it is specialised only where the model says so.
+    """
+
+    name: str
+    inputs: tuple[Field, ...]
+    outputs: tuple[Field, ...]
+    rows: Callable | None = None
+    settings: tuple[tuple[str, int], ...] = ()
+    adjoint: str | None = None
+    tables: object = None
+    varied: bool = False
+
+    def ask(self, **settings: int) -> Program:
+        """The same program with other settings."""
+        wanted = tuple(settings.items())
+        known = self._asked.get(wanted)
+        if known is None:
+            known = replace(self, settings=tuple(sorted({**dict(self.settings), **settings}.items())))
+            self._asked[wanted] = known
+        return known
+
+    @cached_property
+    def _asked(self) -> dict:
+        return {}
+
+    @cached_property
+    def key(self) -> tuple:
+        """What tells it from other programs."""
+        fields = ((f.row, f.kind, f.size if isinstance(f.size, int) else 0) for f in (*self.inputs, *self.outputs))
+        return (self.name, self.adjoint, self.tables, *self.settings, *fields)
+
+
+cached_program = lru_cache(maxsize=256)(Program)
+"""Programs that are made anew in every call: the same arguments give the same program, whose key and settings are known."""

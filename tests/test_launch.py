@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 import warp as wp
 
+from newton_like import eval_fk
 from newton_like.launch import WIDTHS, cut, flat, lane_width, run_shared, worker_count
+
+from .support.kinematic_cases import forest, real_array
+from .support.random_trees import random_state
 
 
 @pytest.fixture(autouse=True)
@@ -86,3 +90,22 @@ def test_pieces_cover_all_blocks():
             pieces = cut(blocks, threads)
             assert [i for first, n in pieces for i in range(first, first + n)] == list(range(blocks))
             assert all(n > 0 for _, n in pieces)
+
+
+def test_memory_laid_out_as_on_a_gpu_gives_the_same_bits(rng, monkeypatch):
+    """Neighbouring threads read neighbouring words there, and numbers of every world lie in columns."""
+    scene, results = forest(rng, worlds=5), []
+    model = scene.finalize("cpu", dtype=wp.float64)
+    (q, qd), com = random_state(model, rng), rng.normal(size=(model.body_count, 3))
+    monkeypatch.setenv("NEWTON_LIKE_WIDTH", "1")
+    for side_by_side in (False, True):
+        monkeypatch.setattr("newton_like.launch.interleaved", lambda device, answer=side_by_side: answer)
+        monkeypatch.setattr("newton_like.model.batched.interleaved", lambda device, answer=side_by_side: answer)
+        model = scene.finalize("cpu", dtype=wp.float64)
+        model.body_com.assign(com)
+        model.notify_changed()
+        state = model.state()
+        eval_fk(model, real_array(model, q), real_array(model, qd), state)
+        results.append(np.concatenate([state.body_q.numpy().ravel(), state.body_qd.numpy().ravel()]))
+    np.testing.assert_array_equal(*results)
+    assert np.abs(results[0]).max() > 0.1

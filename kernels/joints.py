@@ -131,7 +131,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if kind == COMPOUND:
             turned = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
             axes = m.quat_to_matrix(turned)
-            # written out: Warp's adjoint of a function skips its loops when it goes forward again
+            # written out: there are three at most of each, and compilers keep the frame in registers between them
             if T.linear[k] > 0:
                 anchor = slide(b, t, dof, qi, axes, anchor, P, L, mem)
             if T.linear[k] > 1:

@@ -117,3 +117,32 @@ def test_every_call_writes_to_its_own_array(rng):
     for result, copy in zip(results, copies, strict=True):
         np.testing.assert_array_equal(result.numpy(), copy)
     assert not any(np.array_equal(copies[0], c) for c in copies[1:])
+
+
+def test_packed_results_of_selected_worlds_only(rng):
+    """Equal numbers are written once in specialised code, and shared out to the worlds that are asked for, of a short block too."""
+    model = forest(rng, worlds=19, robots=1, joints=6).finalize("cpu", dtype=wp.float64)
+    n, state = model.max_dofs_per_articulation, model.state()
+    state.joint_q.assign(random_state(model, rng)[0])
+    mask = rng.random(model.articulation_count) < 0.5
+    # a whole block, where all worlds go at once
+    mask[:16] = True
+    results = []
+    for model.evaluator in ("general", "specialised"):
+        H = wp.full((model.articulation_count, n, n), 7.0, dtype=wp.float64, device="cpu")
+        results.append(eval_mass_matrix(model, state, H, mask=wp.array(mask, dtype=wp.bool, device="cpu")).numpy())
+    np.testing.assert_array_equal(*results)
+    assert (results[0][~mask] == 7.0).all() and (results[0][mask] != 7.0).any()
+    # so that the test sees what it is for: a symmetric matrix has at most n (n + 1) / 2 different numbers
+    (kernel,) = batched._numbers_of(model).robots[0].kernels.values()
+    assert len(set(kernel.places["matrix"])) <= n * (n + 1) // 2 + 1
+
+
+def test_least_recently_used_launches_are_forgotten_first(rng, monkeypatch):
+    monkeypatch.setattr(batched, "_RECORDED", 2)
+    model = forest(rng, worlds=2, robots=1, joints=3).finalize("cpu", dtype=wp.float64)
+    states = [model.state() for _ in range(3)]
+    for i in (0, 1, 0, 2):
+        eval_mass_matrix(model, states[i])
+    recorded = {ptr for key in batched._numbers_of(model).recorded for ptr in key}
+    assert [s.joint_q.ptr in recorded for s in states] == [True, False, True]

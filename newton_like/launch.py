@@ -273,7 +273,7 @@ class Workspace:
                     inputs=[first, self.rows, *inputs(i)],
                     device=self.device,
                     record_cmd=True,
-                    block_dim=BLOCK_DIM,
+                    block_dim=BLOCK_DIM if self.device.is_cuda else None,
                 )
                 for first, n in cut(self.blocks, self.workers)
             ]

@@ -99,7 +99,7 @@ def test_doubles_come_back_in_single_precision(rng, tmp_path):
 
 
 @pytest.mark.skipif(not ROBOTS.is_dir(), reason="no ../shared/example-robot-data beside the repository")
-@pytest.mark.parametrize(("number", "file"), enumerate(ROBOT_FILES), ids=lambda value: getattr(value, "stem", ""))
+@pytest.mark.parametrize(("number", "file"), list(enumerate(ROBOT_FILES)), ids=lambda value: getattr(value, "stem", ""))
 def test_robots_come_back_field_by_field(tmp_path, number, file):
     """Every robot, held and free in turn. Numbers of float32 attributes are off by half of 1.2e-7 of themselves, products of a
     few by some 1e-7; the mass matrix and where drives take the robot follow."""

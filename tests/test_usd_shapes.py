@@ -13,6 +13,7 @@ from newton_like.geometry.transforms import (
     quat_to_matrix,
 )
 from newton_like.importers.usd import UsdWarning
+from newton_like.model.builder import ModelBuilder
 from newton_like.model.configs import ShapeConfig
 from newton_like.types import GeoType, ShapeFlags
 
@@ -229,3 +230,18 @@ def test_sites():
     (index,) = report.shapes["/b/tip"]
     assert builder.shape_flags[index] & ShapeFlags.SITE and np.allclose(builder.shape_transform[index][:3], [1, 2, 3])
     assert builder.body_mass == [1.0]
+
+
+def test_colours_are_inherited():
+    """The nearest prim above that has one counts; a gprim's own comes first, and a look by material last."""
+    cube = 'def Cube "{}" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {{ {} }}\n'
+    red = "color3f[] primvars:displayColor = [(1, 0, 0)]\nfloat[] primvars:displayOpacity = [0.5]\n"
+    green = "color3f[] primvars:displayColor = [(0, 1, 0)]\n"
+    source = f'def Xform "a" {{ {red}{cube.format("below", "")}{cube.format("own", green)}def Xform "b" {{ {cube.format("deep", "")} }} }}'
+    builder = ModelBuilder()
+    report = builder.add_usd(text(source + cube.format("alone", "")))
+    colors = {path: builder.shape_color[shape] for path, (shape,) in report.shapes.items()}
+    opacities = {path: builder.shape_opacity[shape] for path, (shape,) in report.shapes.items()}
+    assert tuple(colors["/a/below"]) == tuple(colors["/a/b/deep"]) == (1.0, 0.0, 0.0)
+    assert tuple(colors["/a/own"]) == (0.0, 1.0, 0.0) and tuple(colors["/alone"]) != (1.0, 0.0, 0.0)
+    assert opacities == {"/a/below": 0.5, "/a/b/deep": 0.5, "/a/own": 0.5, "/alone": 1.0}

@@ -172,6 +172,8 @@ class Simulation:
     def save(self, path) -> None:
         """Saves the motion as a stage: the samples, with the source as a sublayer.
 
+        To import such a file where the source is in another folder, name that folder in ``package_dirs``.
+
         Args:
             path: the file: ``.usda``, ``.usdc`` or ``.usd``; not that of the source.
 

@@ -109,6 +109,9 @@ def add_usd(
 
     Whatever is left out ends up in the returned report and in one :class:`UsdWarning`.
 
+    Every call reads the stage again. For many equal worlds add it to a builder of its own once, and copy that with
+    ``builder.replicate``.
+
     Users of Newton: indices by path are attributes of the report, static shapes stand on ``parent_body`` if there is
     one, meshes that are no hulls collide as hulls, and units are converted.
 

@@ -42,8 +42,9 @@ def takers() -> list[tuple[str, str]]:
         states = [s for s in ("state", "state_in") if s in parameters and "model" in parameters]
         found += [(name, "joint_q")] * len(states)
         if states:
-            # the points of contact are no array
+            # the points of contact are no array, and soft contact depends on no joint forces
             skipped = {"points"} if name.startswith("contact_point") else set()
+            skipped |= {"joint_forces"} if name == "link_contact_forces" else set()
             found += [(name, p) for p in parameters if p in arrays - skipped]
     return found
 

@@ -32,7 +32,7 @@ def link_contact_forces(
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
-        joint_forces: what else acts; forces of rigid contact depend on it, those of soft contact do not. None by default.
+        joint_forces: what else acts, on which the forces of rigid contact alone depend; none by default.
         repr: :class:`VelRepr` of the result.
         out: written; a new array by default.
 
@@ -41,7 +41,7 @@ def link_contact_forces(
 
     Raises:
         ValueError: an array of the wrong shape or device; the contact of another model; an unknown representation; the state of
-            a contact that has none.
+            a contact that has none, or joint forces for one that does not depend on them.
         TypeError: an array of the wrong scalar type.
     """
     if isinstance(contact, RigidContact):
@@ -49,6 +49,8 @@ def link_contact_forces(
             raise ValueError("contact_state is given with a RigidContact, which has none")
         arrays = (None, None, out, None)
         return rigid_contact_forces(model, state, contact, joint_forces, link_forces_repr=repr, out=arrays).links
+    if joint_forces is not None:
+        raise ValueError("joint_forces is given, on which the forces of a SoftContact do not depend")
     return soft_contact_forces(model, state, contact, contact_state, repr=repr, out=(None, None, None, out)).links
 
 

@@ -26,7 +26,7 @@ from newton_like.geometry.transforms import (
     transform_point,
 )
 from newton_like.importers.usd import UsdWarning
-from newton_like.viewer import picture
+from newton_like.viewer import bounds, picture
 
 FRAME = 1.0 / 60.0
 AZIMUTH = {"X": -50.0, "Y": 40.0, "Z": -50.0}
@@ -161,9 +161,17 @@ def plot(run: Run, folder: Path) -> Path:
     figure, axes = common.new_figure(
         [["at 0", "at 1", "ways"], ["at 2", "at 3", "ways"]], figsize=(13, 6.5), width_ratios=(1.0, 1.0, 0.65)
     )
-    for number, frame in enumerate(np.linspace(0, len(run.poses) - 1, PICTURES).round().astype(int)):
+    frames = np.linspace(0, len(run.poses) - 1, PICTURES).round().astype(int)
+    boxes = []
+    for frame in frames:
         state.body_q.assign(run.poses[frame].astype(np.float32))
-        drawn = picture(model, state, world=None, azimuth=AZIMUTH[model.up_axis.name], size=(8.0, 5.2))
+        boxes.append(bounds(model, state, world=None))
+    # one camera for all, which sees everything at every time
+    extent = np.stack([np.min(boxes, axis=0)[0], np.max(boxes, axis=0)[1]])
+    azimuth = AZIMUTH[model.up_axis.name]
+    for number, frame in enumerate(frames):
+        state.body_q.assign(run.poses[frame].astype(np.float32))
+        drawn = picture(model, state, world=None, azimuth=azimuth, size=(8.0, 5.2), extent=extent)
         drawn.canvas.draw()
         view = axes[f"at {number}"]
         view.imshow(np.asarray(drawn.canvas.buffer_rgba()), interpolation="antialiased")

@@ -10,7 +10,7 @@ from newton_like.geometry.mesh import Mesh
 from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.shapes import mass_properties
 from newton_like.types import GeoType
-from newton_like.viewer import picture
+from newton_like.viewer import bounds, picture
 from newton_like.viewer.raster import Raster
 from newton_like.viewer.shading import Camera
 from newton_like.viewer.skeleton import skeleton
@@ -196,6 +196,25 @@ def test_all_worlds_or_one():
     areas = [(np.ptp(drawn(model, world=w), axis=2) > 60).mean() for w in (0, None)]
     # one ball fills the picture, three in a row are a third or less as wide
     assert areas[1] < 0.5 * areas[0]
+
+
+def test_the_camera_does_not_follow_within_an_extent():
+    builder = ModelBuilder()
+    builder.add_shape_sphere(-1, radius=0.2, color=RED)
+    body = builder.add_body(xform=(1, 0, 0, 0, 0, 0, 1))
+    builder.add_shape_sphere(body, radius=0.2, color=BLUE)
+    model = builder.finalize("cpu")
+    state = model.state()
+    state.body_q.assign([[0, 0, 1, 0, 0, 0, 1]])
+    boxes = np.array([bounds(model), bounds(model, state)])
+    # spheres of 24 corners are up to one percent smaller
+    np.testing.assert_allclose(boxes[0], [[-0.2, -0.2, -0.2], [1.2, 0.2, 0.2]], atol=0.01)
+    np.testing.assert_allclose(boxes[1], [[-0.2, -0.2, -0.2], [0.2, 0.2, 1.2]], atol=0.01)
+    extent = (boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0))
+    places = [middle_of(drawn(model, state=s, extent=extent), 0) for s in (None, state)]
+    np.testing.assert_allclose(places[0], places[1], atol=1.0)
+    free = [middle_of(drawn(model, state=s), 0) for s in (None, state)]
+    assert np.abs(free[0] - free[1]).max() > 20.0
 
 
 def test_what_only_collides_is_glass_and_can_be_asked_for():

@@ -1,5 +1,5 @@
 """Looking at models: pictures."""
 
-from newton_like.viewer.picture import picture
+from newton_like.viewer.picture import bounds, picture
 
-__all__ = ["picture"]
+__all__ = ["bounds", "picture"]

@@ -40,6 +40,7 @@ def picture(
     collisions: bool = False,
     title: str = "",
     size: tuple[float, float] = (8.0, 6.0),
+    extent=None,
 ):
     """Draws the shapes of a model.
 
@@ -57,6 +58,8 @@ def picture(
         collisions: draw what collides in place of what is visible.
         title: above the picture; a second line is smaller. With a title, a line below says how large things are.
         size: width and height [inches].
+        extent: lowest and highest corner of the box that the picture shows, such as the :func:`bounds` of a motion, so that the
+            camera does not follow what moves; by default what is there.
 
     Returns:
         The matplotlib figure.
@@ -87,10 +90,13 @@ def picture(
     above, below = TITLE * len(lines), CAPTION if lines else 0.0
     pixels = (round(size[0] * DPI), round(size[1] * DPI * (1.0 - above - below)))
     samples, up = [SAMPLES * n for n in pixels], int(model.up_axis)
-    camera = _frame(up, azimuth, elevation, np.concatenate(points), samples)
+    shown = np.concatenate(points)
+    if extent is not None:
+        shown = np.stack(np.meshgrid(*np.transpose(extent)), axis=-1).reshape(-1, 3).astype(np.float64)
+    camera = _frame(up, azimuth, elevation, shown, samples)
     if things.floor is not None and things.floor.is_wall(camera):
         # a plane that stands upright between the eye and the scene: look from its other side
-        camera = _frame(up, azimuth + 180.0, elevation, np.concatenate(points), samples)
+        camera = _frame(up, azimuth + 180.0, elevation, shown, samples)
     image = _render(things, camera, samples)
     image = image.reshape(pixels[1], SAMPLES, pixels[0], SAMPLES, 3).mean(axis=(1, 3))
     figure = Figure(figsize=size, dpi=DPI)
@@ -106,6 +112,22 @@ def picture(
     if path is not None:
         figure.savefig(path, dpi=DPI)
     return figure
+
+
+def bounds(model, state=None, *, world: int | None = 0) -> np.ndarray:
+    """Lowest and highest corner ``[2, 3]`` [m] of what :func:`picture` draws of a model, without endless planes.
+
+    Args:
+        model, state, world: as there.
+
+    Raises:
+        ValueError: the model has nothing that could be drawn.
+    """
+    solids = _things(model, (model if state is None else state).body_q.numpy().astype(np.float64), world, False).solids
+    if not solids:
+        raise ValueError("the model has no shapes and no bodies that could be drawn")
+    corners = np.array([(vertices.min(axis=0), vertices.max(axis=0)) for vertices, *_ in solids])
+    return np.stack([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
 
 
 class _Things:

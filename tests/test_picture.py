@@ -234,6 +234,19 @@ def test_what_only_collides_is_glass_and_can_be_asked_for():
     assert white_in_blue(glass) > 100 and white_in_blue(solid) < 60
 
 
+def test_links_without_visuals_are_invisible_among_others_that_have_some():
+    """As robots have boxes around their hands that keep others away; a robot without any visuals shows what collides."""
+    from newton_like.types import ShapeFlags
+
+    box = "<geometry><box size='1 1 1'/></geometry>"
+    seen, guard = f"<visual>{box}</visual>", f"<collision>{box}</collision>"
+    joint = "<joint name='j' type='fixed'><parent link='a'/><child link='b'/></joint>"
+    for first, visible in ((seen + guard, [False, True, False]), (guard, [True, True])):
+        builder = ModelBuilder()
+        builder.add_urdf(f"<robot name='r'><link name='a'>{first}</link><link name='b'>{guard}</link>{joint}</robot>")
+        assert [bool(flags & ShapeFlags.VISIBLE) for flags in builder.shape_flags] == visible
+
+
 def test_bodies_without_shapes_have_bones(rng):
     builder = ModelBuilder()
     robot = builder.add_urdf(asset("quadruped.urdf"), floating=True)

@@ -433,6 +433,10 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     sources = [a if a is not None and a.requires_grad else None for a in arrays[:count]]
     if not inertia and not any(a is not None for a in sources):
         return
+    if model.device.is_cuda and model.device.is_capturing:
+        raise RuntimeError(
+            f"{program.name}: a tape cannot be captured into a CUDA graph; record it outside of the capture"
+        )
     tracked = [a for a in (*arrays, *masses) if a is not None and a.requires_grad]
     if mask is not None:
         mask = wp.clone(mask)
@@ -522,7 +526,7 @@ def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> 
                 inputs=[first, 1 if cuda else n, work.rows, *before, memory, *after],
                 device=work.device,
                 record_cmd=True,
-                block_dim=BLOCK_DIM,
+                block_dim=BLOCK_DIM if model.device.is_cuda else None,
             )
             for first, n in cut(work.blocks, threads)
         ]

@@ -91,13 +91,23 @@ def test_files_in_the_folder_and_in_package_dirs_are_read(place, arc):
         assert builder.shape_count == shapes
 
 
-@pytest.mark.parametrize("arc", ["clip", "template", "payload"])
+@pytest.mark.parametrize("arc", ARCS)
 def test_binary_files_hide_nothing(place, arc):
     (place / "stage" / "scene.usda").write_text(scene(arc, "../secret.usda"))
     Sdf.Layer.FindOrOpen(str(place / "stage" / "scene.usda")).Export(str(place / "stage" / "binary.usdc"))
     with pytest.raises(ImportFileError, match=r"binary\.usdc names '\.\./secret\.usda'"):
         ModelBuilder().add_usd(place / "stage" / "binary.usdc")
     assert Sdf.Layer.Find(str(place / "secret.usda")) is None
+
+
+@pytest.mark.filterwarnings("ignore::newton_like.importers.usd.UsdWarning")
+@pytest.mark.parametrize("arc", ARCS)
+def test_binary_files_are_read(place, arc):
+    (place / "stage" / "scene.usda").write_text(scene(arc, "./inner/secret.usda"))
+    Sdf.Layer.FindOrOpen(str(place / "stage" / "scene.usda")).Export(str(place / "stage" / "binary.usdc"))
+    builder = ModelBuilder()
+    builder.add_usd(place / "stage" / "binary.usdc")
+    assert builder.shape_count == (arc in ("references", "payload", "sublayer", "expression"))
 
 
 @pytest.mark.parametrize("arc", ["references", "payload", "sublayer"])

@@ -107,10 +107,11 @@ class _Guard:
         variables = [dict(root.expressionVariables)]
         seen = {root.identifier}
         for layer, known in zip(layers, variables, strict=False):  # both grow
-            for clips in _clips(layer):
+            assets, all_clips = _named(layer)
+            for clips in all_clips:
                 self._check_clips(layer, clips)
             sublayers = set(layer.subLayerPaths)
-            for name in layer.GetCompositionAssetDependencies():
+            for name in assets:
                 identifier = self._checked(layer, _evaluated(name, known))
                 if identifier is None or identifier in seen:
                     continue
@@ -205,34 +206,45 @@ def _is_text(content: bytes) -> bool:
     return content[:100].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"#")
 
 
-def _clips(layer: Sdf.Layer) -> list:
-    """Everything that prims of a layer say about value clips; what USD lists of a layer does not name their files.
+def _named(layer: Sdf.Layer) -> tuple[list[str], list]:
+    """Sublayers, references and payloads that a layer names; and all that its prims say about value clips.
 
     Raises:
-        ImportFileError: the layer says of a prim that it is there, and it is not.
+        ImportFileError: the layer says of a prim that it is there, and it is not, or its prims are nested too deep.
     """
     if layer.anonymous or layer.dirty:
-        if "clips" not in layer.ExportToString():
-            return []
+        binary, clipped = False, "clips" in layer.ExportToString()
     else:
+        binary = clipped = True
         with contextlib.suppress(OSError):
             content = Path(layer.realPath).read_bytes()
             # In binary files words may be cut into pieces.
-            if _is_text(content) and b"clips" not in content:
-                return []
-    found, depth = [], 0
+            binary, clipped = not _is_text(content), not _is_text(content) or b"clips" in content
+    if not clipped:
+        return layer.GetCompositionAssetDependencies(), []
+    # Nothing is raised in look(): USD would go on.
+    paths: list[Sdf.Path] = []
 
     def look(path: Sdf.Path) -> None:
-        nonlocal depth
-        if path.IsPrimPath() or path.IsPrimVariantSelectionPath():
-            prim = layer.GetPrimAtPath(path)
-            if not prim:
-                raise ImportFileError(f"{layer.GetDisplayName()} is damaged: <{path}> is listed, and is not there")
-            depth = max(depth, path.pathElementCount)
-            if prim.HasInfo("clips"):
-                found.append(prim.GetInfo("clips"))
+        # The path of a set of variants is that of a choice without a name.
+        if path.IsPrimPath() or (path.IsPrimVariantSelectionPath() and path.GetVariantSelection()[1]):
+            paths.append(path)
 
     layer.Traverse(Sdf.Path.absoluteRootPath, look)
-    if depth > MAX_DEPTH:
+    if max((path.pathElementCount for path in paths), default=0) > MAX_DEPTH:
         raise ImportFileError(f"{layer.GetDisplayName()}: prims are nested deeper than {MAX_DEPTH}; no scene has that")
-    return found
+    # USD's own list of these dies of some broken binary files that the stage survives.
+    assets = list(layer.subLayerPaths) if binary else layer.GetCompositionAssetDependencies()
+    clips = []
+    for path in paths:
+        prim = layer.GetPrimAtPath(path)
+        if not prim:
+            raise ImportFileError(f"{layer.GetDisplayName()} is damaged: <{path}> is listed, and is not there")
+        if prim.HasInfo("clips"):
+            clips.append(prim.GetInfo("clips"))
+        for arc in ("references", "payload") if binary else ():
+            if prim.HasInfo(arc):
+                listed = prim.GetInfo(arc)
+                for kind in ("explicit", "prepended", "appended", "added"):
+                    assets += [item.assetPath for item in getattr(listed, f"{kind}Items")]
+    return assets, clips

@@ -580,6 +580,8 @@ class StageParser:
 def _authored_schemas(prim, prefix: str) -> bool:
     """Whether an API schema with such a name is written down, registered with USD or not."""
     listed = prim.GetMetadata("apiSchemas")
+    if listed is not None and not hasattr(listed, "GetAppliedItems"):
+        raise ImportFileError(f"<{prim.GetPath()}>: its apiSchemas are {str(listed)[:40]!r}; give a list of names")
     return listed is not None and any(name.startswith(prefix) for name in listed.GetAppliedItems())
 
 

@@ -26,6 +26,7 @@ from newton_like.kernels.dynamics.system import system_program
 from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
+from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
 from newton_like.kernels.solvers.couplings import coupling_program
 from newton_like.kernels.solvers.dof_rows import dof_row_program
@@ -64,6 +65,7 @@ LAYERS = (
     loop_program,
     coupling_program,
     integrate_program,
+    balance_program,
 )
 
 

@@ -192,6 +192,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         coupling_y: int
         work: int
         stash: int
+        tally: int
         # outputs
         body_q: int
         body_qd: int

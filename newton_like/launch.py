@@ -320,6 +320,7 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         contact=12 * candidates, contact_y=reach * rows * candidates, material=6, given=numbers.get("given", 0),
         dof_need=n, dof_fresh=n, dof_row=7 * n, dof_y=reach * n,
         coupling_row=4 * couplings, coupling_y=n * couplings, work=1 + n, stash=1 + 4 * n + rows * candidates + couplings,
+        tally=3,
         body_q=7 * span, body_qd=6 * span,
     )  # fmt: skip
     layout, at = {}, 0

@@ -129,8 +129,8 @@ def test_robots_are_stable_for_ten_seconds(rng, path):
     drives = np.repeat([d for _, d in VARIANTS], 1 + RANDOM)
     floating = np.repeat([f for f, _ in VARIANTS], 1 + RANDOM)
     # Energy without drives, at any time above that at the start, and above the lowest before. Drift, kick, drift conserves it up to an
-    # oscillation of (omega dt)^2 of the moving part: 1e-2 where links of a hand swing at 24 rad/s. Limits and contacts are soft:
-    # a limit of a light calf that a falling trunk rests on gives way by 0.05 rad, and gives back what it took, some percent of the impact.
+    # oscillation of (omega dt)^2 of the moving part, 5e-3 where links of a hand swing. The moment of an impact is known to a step, and
+    # what it leaves of penetration is pushed out: 1.3e-2 at most over 56 starts of each robot, 2.6e-3 of the legged ones.
     # Rounding: float32 positions, 100 m below where a robot without shapes fell, or of a heavy robot that stands.
     moving, rounding = kinetic.max(axis=0), 1.0e-6 * np.abs(potential).max(axis=0)
     passive = drives == PASSIVE
@@ -138,8 +138,8 @@ def test_robots_are_stable_for_ten_seconds(rng, path):
     rise = np.max(total[1:] - np.minimum.accumulate(total, axis=0)[:-1], axis=0)
     print("energy above the start:", (above / (moving + rounding))[passive].max())
     print("energy above the lowest before:", (rise / (moving + rounding))[passive].max())
-    assert (above <= 2.0e-2 * moving + rounding)[passive].all()
-    assert (rise <= 5.0e-2 * moving + rounding)[passive].all()
+    assert (above <= 2.0e-3 * moving + rounding)[passive].all()
+    assert (rise <= 2.0e-2 * moving + rounding)[passive].all()
 
     print("fastest joint:", seen[:, 2].max())
     # Drives add energy, but none that makes joints fast for long: links of a gram may be hit to 200 rad/s; what diverges passes any bound.

@@ -9,7 +9,7 @@ import types
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.solvers.contact_rows import CONTACT
-from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, UNSETTLED
+from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, POSITION, VELOCITY
 
 
@@ -501,6 +501,8 @@ def step_kernel(
         load(mem, L.target_q, t, target_q, B.has_target_q, B.q_start, B.q_stride, B.qs, b, B.count)
         load(mem, L.target_v, t, target_qd, B.has_target_qd, B.qd_start, B.qd_stride, B.qds, b, B.count)
         load(mem, L.act, t, act, B.has_act, B.qd_start, B.qd_stride, B.qds, b, B.count)
+        account = rows * T.candidates + T.couplings + B.kept_limits
+        m.recall(mem, L.tally + 1, account, t, kept, b, 2)
         remembered = kept_active[b, 0]
         for n in range(remembered):
             m.recall(mem, L.impulse + rows * kept_active[b, 1 + n], rows * n, t, kept, b, rows)
@@ -536,6 +538,10 @@ def step_kernel(
         while done < planned:
             predict(b, t, o, T, P, L, mem)
             done = done + 1
+            if done == 1:
+                # what could not be taken back yet is asked for again
+                change = m.get(mem, L.stash, t)
+                m.put(mem, L.tally, t, m.larger(change, m.get(mem, L.tally + 2, t)))
             if done == planned:
                 planned = plan_iterations(done, t, L, mem)
         for _ in range(o.drive_passes):
@@ -565,6 +571,10 @@ def step_kernel(
             as_forces(t, L.dof_impulse, B.kept_limits, o, mem)
             m.keep(mem, L.dof_impulse, rows * T.candidates + T.couplings, t, kept, b, B.kept_limits)
         kept_active[b, T.candidates + 1] = limits
+        fast = m.fill(real(FAST))
+        if m.any_lt(fast, m.get(mem, L.tally, t)):
+            m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
+            m.keep(mem, L.tally + 1, account, t, kept, b, 2)
         finish(b, t, o, T, P, L, mem)
         m.stage_out(mem, L.q, t, joint_q_out, B.q_start, B.q_stride, B.qs, b, B.count)
         m.stage_out(mem, L.v, t, joint_qd_out, B.qd_start, B.qd_stride, B.qds, b, B.count)

@@ -56,6 +56,12 @@ class SolverFeatherstone:
     drift with the new velocity. ``state_out`` gets joint coordinates and velocities, and the body poses and velocities that go with
     them. Passive motion is second order in ``dt`` and its energy hardly drifts; drives, friction, limits and contacts are first order.
 
+    No step adds energy for long: what the discretisation adds in fast motion is counted, world by world, and taken back by a damping of
+    the joints. So energy may exceed what forces gave by 0.1 % where a free chain's base turns by 0.05 rad a step, 1 % at 0.1 rad,
+    4 % at 0.2 rad; beyond, for some steps, it may double, and motion is not resolved anyway. Robots that fall and lie keep
+    within 0.1 % of their kinetic energy; an impact, whose moment is known to a step, and the pushing out of what it leaves of
+    penetration may raise it by up to 1.3 %.
+
     The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
 
     A contact that carries the force f sinks by ``f / m time_constant^2``, where m is the effective mass of the point along the
@@ -431,7 +437,9 @@ class _Stepper:
         self.kernel = self._choose_kernel()
         numbers, dofs = tables.numbers, batch.template.dofs
         self.kept_limits = 3 * dofs if (parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any() else 0
-        self.kept = work.kept(numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"] + self.kept_limits)
+        self.kept = work.kept(
+            numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"] + self.kept_limits + 2
+        )
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = work.kept(numbers["candidates"] + 2, wp.int32)
         self.hand_over = HandOver(model, tables, work) if given else None

@@ -1,0 +1,150 @@
+"""Energy that a step adds by its own error, and taking it back.
+
+A step kicks at the middle of two half drifts. Over the drifts the inertia of a tree changes with its configuration, and the bias forces of
+the kick undo that to second order only: what turns by a few tenths of a radian a step gains or loses energy that no force gave,
+
+    gain = (E(q1, v1) - K(q, v1)) - (E(q0, v0) - K(q, v0)) + dt bias . (v0 + v1) / 2
+
+with q in the middle, K the kinetic and E the whole mechanical energy of the bodies: the work of all forces but the bias is
+K(q, v1) - K(q, v0) - dt bias . (v0 + v1) / 2, exactly. Each world keeps the sum of these gains, down to a share of its kinetic energy.
+What is above zero is taken back, never more: first by a damping of its joints, which leaves momentum alone, and where these have no
+more to give, from all motion about its centre of mass.
+"""
+
+import types
+
+from newton_like.kernels.tree import BODY
+
+# Shares of the kinetic energy: what may have been lost and come back, and what cannot wait until the motion is fast again.
+CREDIT, OWED = 0.1, 1.0e-3
+
+
+def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with ``balance``."""
+    real = m.real
+
+    @m.func
+    def kinetic(b: int, t: int, vel: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+        """The kinetic energy of all bodies, placed before, at the velocities `vel`; their twists <- those."""
+        total = m.fill(real(0.0))
+        for k in range(T.bodies):
+            m.move_body(t, k, vel, T, L, mem)
+            v = m.get6(mem, L.twist + 6 * k, t)
+            u = m.velocity_at(v, m.get3(mem, L.com + 3 * k, t))
+            w = m.apply_t(v.w, m.get9(mem, L.rot + 9 * k, t))
+            spin = m.dot(w, m.sym_apply(m.body_inertia(P, b, k), w))
+            total = m.add(total, m.fma(m.body_param(P, b, BODY * k), m.dot(u, u), spin))
+        return m.mul(m.fill(real(0.5)), total)
+
+    @m.func
+    def potential(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+        """The gravitational energy of all bodies, placed before."""
+        g = m.gravity(P, b)
+        o = m.get3(mem, L.origin, t)
+        total = m.fill(real(0.0))
+        for k in range(T.bodies):
+            c = m.add3(o, m.get3(mem, L.com + 3 * k, t))
+            total = m.fnma(m.body_param(P, b, BODY * k), m.dot(g, c), total)
+        return total
+
+    @m.func
+    def energy_after(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+        """The mechanical energy after a drift; the coordinates come back from `target_q`."""
+        m.integrate(b, t, dt, T, P, L, mem)
+        m.forward_kinematics(b, t, T, P, L, mem)
+        total = m.add(kinetic(b, t, L.v, T, P, L, mem), potential(b, t, T, P, L, mem))
+        for i in range(L.target_v - L.target_q):
+            m.put(mem, L.q + i, t, m.get(mem, L.target_q + i, t))
+        return total
+
+    @m.shared
+    def balance(b: int, t: int, dt: m.lane, fast: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """u <- less what the step added by its own error, in worlds with tally > fast; behind it the account of that, and 1 where it is
+        owed."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        tiny = m.fill(real(1.0e-30))
+        half = m.mul(m.fill(real(0.5)), dt)
+        m.forward_kinematics(b, t, T, P, L, mem)
+        gain = kinetic(b, t, L.v, T, P, L, mem)
+        late = kinetic(b, t, L.u, T, P, L, mem)
+        gain = m.sub(gain, late)
+        for i in range(T.dofs):
+            mean = m.mul(half, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
+            gain = m.fma(mean, m.get(mem, L.bias + i, t), gain)
+        for i in range(L.target_v - L.target_q):
+            m.put(mem, L.target_q + i, t, m.get(mem, L.q + i, t))
+        gain = m.sub(gain, energy_after(b, t, m.neg(half), T, P, L, mem))
+        for i in range(T.dofs):
+            m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
+        energy = energy_after(b, t, half, T, P, L, mem)
+        gain = m.add(gain, energy)
+        account = m.larger(m.add(m.get(mem, L.tally + 1, t), gain), m.mul(m.fill(real(-CREDIT)), late))
+        fresh = m.sub(m.get(mem, L.tally, t), fast)
+        # a damping of each joint by its own inertia
+        linear = zero
+        for i in range(T.dofs):
+            m.put(mem, L.tau + i, t, zero)
+            m.put(mem, L.middle + i, t, m.get(mem, L.u + i, t))
+            m.put(mem, L.v + i, t, zero)
+        for k in range(T.bodies):
+            if k > 0 or T.free_root == 0:
+                for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                    v = m.get(mem, L.u + i, t)
+                    root = m.get(mem, L.root + i, t)
+                    f = m.neg(m.div(v, m.mul(root, root)))
+                    m.put(mem, L.tau + i, t, f)
+                    linear = m.fnma(f, v, linear)
+        m.whiten(t, m.fill(real(1.0)), L.tau, T, L, mem)
+        m.unwhiten(t, T, L, mem)
+        square = tiny
+        for i in range(T.dofs):
+            z = m.get(mem, L.z + i, t)
+            square = m.fma(z, z, square)
+        share = m.smaller(m.div(account, m.larger(linear, tiny)), m.div(linear, square))
+        # not where this is not asked for, nothing was gained, or nothing can be taken
+        on = m.smaller(m.smaller(share, account), fresh)
+        for i in range(T.dofs):
+            old = m.get(mem, L.middle + i, t)
+            new = m.where_lt(zero, on, m.fma(share, m.get(mem, L.u + i, t), old), old)
+            m.put(mem, L.u + i, t, new)
+            m.put(mem, L.v + i, t, new)
+        less = energy_after(b, t, half, T, P, L, mem)
+        account = m.add(account, m.sub(less, energy))
+        # where that was not enough, all motion about the centre of mass is slower
+        m.forward_kinematics(b, t, T, P, L, mem)
+        inner = kinetic(b, t, L.v, T, P, L, mem)
+        drift = m.zero3()
+        if T.free_root != 0:
+            mass = zero
+            for k in range(T.bodies):
+                own = m.body_param(P, b, BODY * k)
+                mass = m.add(mass, own)
+                drift = m.fma3(
+                    m.velocity_at(m.get6(mem, L.twist + 6 * k, t), m.get3(mem, L.com + 3 * k, t)), own, drift
+                )
+            drift = m.scale3(drift, m.rcp(mass))
+            inner = m.fnma(m.mul(m.fill(real(0.5)), mass), m.dot(drift, drift), inner)
+            drift = m.apply_t(drift, m.quat_to_matrix(m.joint_quat(P, b, 0)))
+        slower = m.sub(one, m.div(account, m.larger(inner, tiny)))
+        slower = m.sqrt(m.larger(m.fill(real(0.25)), slower))
+        on = m.smaller(m.smaller(account, inner), fresh)
+        for i in range(T.dofs):
+            old = m.get(mem, L.u + i, t)
+            new = m.mul(slower, old)
+            if T.free_root != 0:
+                if i == 0:
+                    new = m.fma(m.sub(one, slower), drift.x, new)
+                if i == 1:
+                    new = m.fma(m.sub(one, slower), drift.y, new)
+                if i == 2:
+                    new = m.fma(m.sub(one, slower), drift.z, new)
+            new = m.where_lt(zero, on, new, old)
+            m.put(mem, L.u + i, t, new)
+            m.put(mem, L.v + i, t, new)
+        account = m.add(account, m.sub(energy_after(b, t, half, T, P, L, mem), less))
+        owed = m.where_lt(m.mul(m.fill(real(OWED)), late), account, one, zero)
+        m.put(mem, L.tally + 1, t, m.where_lt(zero, fresh, account, m.get(mem, L.tally + 1, t)))
+        m.put(mem, L.tally + 2, t, m.where_lt(zero, fresh, owed, m.get(mem, L.tally + 2, t)))
+
+    return types.SimpleNamespace(**vars(m), balance=balance)

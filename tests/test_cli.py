@@ -304,8 +304,13 @@ def test_shapes_that_go_through_each_other_are_told(capsys, tmp_path):
     _, _, err = run(capsys, "simulate", file, "--frames", 1)
     assert f"'{pair[0]}' and '{pair[1]}'" in err
     assert run(capsys, "simulate", file, "--frames", 1, "--quiet")[2] == ""
-    _, out, _ = run(capsys, "simulate", file, "--frames", 1, "--no-self-collisions", "--json")
-    assert json.loads(out)["ignored_pairs"]["count"] == 0
+    # two limbs of one body, which are no parent and child: the pair that --no-self-collisions leaves out
+    limb = "<body><joint axis='{}'/><geom size='0.1'/></body>"
+    tree = f"<body pos='3 0 1'><freejoint/><geom size='0.1'/>{limb.format('1 0 0')}{limb.format('0 1 0')}</body>"
+    file.write_text(f"<mujoco><worldbody>{tree}</worldbody></mujoco>")
+    for option, count in ((), 1), (("--no-self-collisions",), 0):
+        _, out, _ = run(capsys, "simulate", file, "--frames", 1, "--json", *option)
+        assert json.loads(out)["ignored_pairs"]["count"] == count
 
 
 def test_self_collisions_are_those_of_the_file(capsys, tmp_path):

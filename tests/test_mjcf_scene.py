@@ -116,14 +116,16 @@ def random_contact_model(rng):
     return f"<mujoco><worldbody>{ball('world')}{bodies}</worldbody><contact>{lists}</contact></mujoco>"
 
 
-@pytest.mark.parametrize("number", range(8))
-def test_the_same_pairs_touch_as_in_mujoco(rng, number):
-    peer = MjcfPeer(random_contact_model(rng), enable_self_collisions=True)
+@pytest.mark.parametrize("within_trees", [True, False])
+@pytest.mark.parametrize("number", range(4))
+def test_the_same_pairs_touch_as_in_mujoco(rng, number, within_trees):
+    peer = MjcfPeer(random_contact_model(rng), enable_self_collisions=within_trees)
     mujoco.mj_forward(peer.mj, peer.data)
     theirs = set()
     for i, j in peer.data.contact.geom:
         theirs.add(frozenset((peer.mj.geom(i).name, peer.mj.geom(j).name)))
     names = list(peer.report.shapes)
+    tree = {name: peer.mj.body_treeid[peer.mj.geom(name).bodyid[0]] for name in names}
     moving = {name for name in names if peer.mj.body_weldid[peer.mj.geom(name).bodyid[0]] != 0}
     ours = set()
     for n, a in enumerate(names):
@@ -131,25 +133,33 @@ def test_the_same_pairs_touch_as_in_mujoco(rng, number):
             # Shapes that do not move never touch each other in the engine, whatever the filter says.
             if {a, b} & moving and touching(peer.builder, peer.report.shapes[a], peer.report.shapes[b]):
                 ours.add(frozenset((a, b)))
-    assert ours == {pair for pair in theirs if pair & moving}
+    expected = {pair for pair in theirs if pair & moving}
+    if not within_trees:
+        expected = {pair for pair in expected if len({tree[name] for name in pair}) == 2}
+    assert ours == expected
 
 
-def test_moving_shapes_do_not_touch_each_other_unless_asked():
-    xml = model(
-        f'<geom name="floor" type="plane" size="0 0 1"/><body><freejoint/>{BOX}</body><body><freejoint/>{BOX}</body>'
-    )
+def test_shapes_of_one_tree_do_not_touch_each_other_unless_asked():
+    chain = f"<body><freejoint/>{BOX}<body><joint/>{BOX}<body><joint axis='1 0 0'/>{BOX}</body></body></body>"
+    xml = model(f'<geom name="floor" type="plane" size="0 0 1"/>{chain}<body><freejoint/>{BOX}</body>')
     builder, report = load(xml)
-    floor, a, b = report.shapes.values()
-    assert touching(builder, floor, a) and touching(builder, floor, b) and not touching(builder, a, b)
-    SolverFeatherstone(builder.finalize(device="cpu"))
+    floor, a, b, c, loose = report.shapes.values()
+    assert all(touching(builder, floor, x) and (x == loose or touching(builder, x, loose)) for x in (a, b, c, loose))
+    assert not touching(builder, a, b) and not touching(builder, a, c) and not touching(builder, b, c)
+    with pytest.raises(ValueError, match="may touch"):
+        SolverFeatherstone(builder.finalize(device="cpu"))
     builder, _ = load(xml, enable_self_collisions=True)
-    assert touching(builder, a, b)
+    assert touching(builder, a, c) and not touching(builder, a, b)  # parent and child never do
+    builder, _ = load(model(f'<geom name="floor" type="plane" size="0 0 1"/>{chain}'))
+    SolverFeatherstone(builder.finalize(device="cpu"))
 
 
-def test_many_moving_shapes_are_kept_apart_by_a_group(monkeypatch):
+def test_many_shapes_of_one_tree_are_kept_apart_by_a_group(monkeypatch):
     monkeypatch.setattr("newton_like.importers.mjcf.shapes.MANY", 3)
-    body = f"<body><freejoint/>{BOX}</body>"
-    builder, report = load(model(f'<geom name="floor" type="plane" size="0 0 1"/>{4 * body}'))
+    limbs = "".join(f"<body><joint/>{BOX}</body>" for _ in range(3))
+    builder, report = load(
+        model(f'<geom name="floor" type="plane" size="0 0 1"/><body><freejoint/>{BOX}{limbs}</body>')
+    )
     floor, *boxes = report.shapes.values()
     assert all(touching(builder, floor, box) for box in boxes)
     assert not any(touching(builder, a, b) for a in boxes for b in boxes if a != b)

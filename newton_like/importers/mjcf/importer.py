@@ -115,8 +115,8 @@ def add_mjcf(
     without mass between them. Coordinates of slides and hinges have MuJoCo's numbers (``ref`` included), those of free and
     ball joints the order and axes of this engine.
 
-    * Masks, excludes, pairs and the parent rule of the file decide which shapes touch. Shapes that move touch only what
-      does not move, unless ``enable_self_collisions`` is set. From 500 moving shapes on a collision group of their own sees to
+    * Masks, excludes, pairs and the parent rule of the file decide which shapes touch. Bodies of one tree do not touch each
+      other, unless ``enable_self_collisions`` is set. From 500 moving shapes of one tree on a collision group of their own sees to
       that.
     * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
       drives: gains, effort limits, targets for control 0. Others are in the report as data and in a remark.
@@ -146,8 +146,8 @@ def add_mjcf(
         hide_visuals: leave out geoms that touch nothing.
         parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
         force_show_colliders: draw collisions of bodies that have visuals too.
-        enable_self_collisions: let shapes that move touch each other where the file lets them. Off by default: the
-            contacts of :class:`SolverFeatherstone` are with static shapes.
+        enable_self_collisions: let moving shapes of one tree touch each other where the file lets them. Off by default, as in
+            ``add_urdf``.
         ignore_inertial_definitions: compute mass and inertia from the geoms, whatever ``<inertial>`` says.
         skip_equality_constraints: keep equalities as data only.
         parse_mujoco_options: take over gravity.

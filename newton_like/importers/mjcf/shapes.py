@@ -33,9 +33,10 @@ class ShapeBuilder:
         self._made: list[tuple[Geom, int]] = []
         self._has_visual = {geom.body for geom in model.geoms if self.is_visual(geom)}
         self.weld = weld_groups(model)
+        self._tree = tree_groups(model)
         self._group = None
         moving = sum(self.weld[geom.body] > 0 and self._collides(geom) for geom in model.geoms)
-        if moving >= MANY and not options.self_collisions:
+        if moving >= MANY and len(set(self._tree) - {0}) == 1 and not options.self_collisions:
             self._group = -2 - builder.shape_count
 
     def is_visual(self, geom: Geom) -> bool:
@@ -155,7 +156,7 @@ class ShapeBuilder:
         ]
         body = np.array([geom.body for geom, _ in made])
         shape = np.array([index for _, index in made])
-        weld, parent = np.array(self.weld)[body], np.array(above)[body]
+        weld, parent, tree = np.array(self.weld)[body], np.array(above)[body], np.array(self._tree)[body]
         contype, affinity = (np.array([geom.masks[k] & 0xFFFFFFFF for geom, _ in made]) for k in (0, 1))
         if self.options.visuals_collide:
             contype, affinity = np.ones_like(contype), np.ones_like(affinity)
@@ -180,12 +181,20 @@ class ShapeBuilder:
             for a, b in named:
                 touch |= ((i == a) & (j == b)) | ((i == b) & (j == a))
             if not self.options.self_collisions:
-                touch &= (weld[i] == 0) | (weld[j] == 0)
+                touch &= (tree[i] != tree[j]) | (weld[i] == 0) | (weld[j] == 0)
             if self._group is None:
                 keep = ~touch & (i < j)
             else:
                 keep = ~touch & (i != j)
             self.builder.shape_collision_filter_pairs.update(np.stack([shape[i[keep]], shape[j[keep]]], axis=-1))
+
+
+def tree_groups(model: Mjcf) -> list[int]:
+    """By body, the first moving body of its tree; 0 for what does not move."""
+    groups = [0]
+    for index, body in enumerate(model.bodies[1:], 1):
+        groups.append(groups[body.parent] or (index if body.joints else 0))
+    return groups
 
 
 def weld_groups(model: Mjcf) -> list[int]:

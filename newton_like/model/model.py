@@ -68,7 +68,7 @@ class Model:
             two give the same bits.
         check_finite: whether functions of ``newton_like.dynamics`` search the Warp arrays that they are given for numbers that
             are not finite, and raise ValueError (numbers from the host always are). ``"auto"`` (the default): arrays of up to
-            8192 entries on CPUs, for half a microsecond each; ``True``: all arrays, for a tenth of the functions' time on CPUs,
+            8192 entries on CPUs, for half a microsecond each; ``True``: all arrays, for up to a third of the functions' time on CPUs,
             and on GPUs waiting for them (not while a graph is captured); ``False``: none, so that worlds that went wrong do
             not stop the others.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import struct
 import zipfile
 from pathlib import Path
 
@@ -183,7 +184,9 @@ def _evaluated(name: str, variables: dict) -> str:
 
 def _screen(path: str) -> None:
     """Refuses a file that USD would die of."""
-    with contextlib.suppress(OSError, zipfile.BadZipFile):  # USD says what is wrong with such
+    with contextlib.suppress(
+        OSError, EOFError, RuntimeError, struct.error, zipfile.BadZipFile
+    ):  # USD says what is wrong
         if path.lower().endswith(".usdz"):
             with zipfile.ZipFile(path) as archive:
                 for entry in archive.infolist():

@@ -94,6 +94,14 @@ def _dofs(model, j: int) -> int:
     return starts[j + 1] - starts[j]
 
 
+def test_what_is_no_state_is_refused(rng):
+    model = forest(rng, worlds=1, robots=1, joints=2).finalize("cpu")
+    for wrong in (None, model.control(), model.joint_q):
+        for function in (dynamics.mass_matrix, dynamics.bias_forces, dynamics.forward_dynamics):
+            with pytest.raises(TypeError, match=f"state must be a State.*not {type(wrong).__name__}"):
+                function(model, wrong)
+
+
 def test_small_arrays_are_searched_and_all_on_request(rng):
     model = forest(rng, worlds=1, robots=1, joints=2).finalize("cpu")
     for size, found in ((SEARCHED, True), (SEARCHED + 1, False)):

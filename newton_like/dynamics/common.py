@@ -44,8 +44,13 @@ def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
     """``joint_q`` and ``joint_qd`` of a state (or of anything that has them), checked.
 
     Raises:
+        TypeError: no model or no state.
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
+    if not hasattr(model, "joint_coord_count"):
+        raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}")
+    if not hasattr(state, "joint_q") or (velocities and not hasattr(state, "joint_qd")):
+        raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
     shape, starts = (model.joint_coord_count,), model.joint_q_start
     arrays = [input_array(model, state.joint_q, "state.joint_q", model.dtype, shape, starts)]
     if velocities:

@@ -335,3 +335,14 @@ def test_handed_contacts(rng):
     reference = run(KEYS, 1)
     assert not differing(reference, run([int(k) for k in rng.permutation(KEYS)], 2))
     assert not differing(reference, run(KEYS[5:12], 3))
+
+
+def test_a_scene_without_robots_can_be_stepped_and_reset():
+    builder = ModelBuilder()
+    builder.add_ground_plane()
+    model = builder.finalize("cpu")
+    state, solver = model.state(), SolverFeatherstone(model)
+    solver.step(state, state, dt=0.01)
+    solver.reset(state)
+    solver.reset(state, [True])
+    assert solver.check(state).tolist() == [True]

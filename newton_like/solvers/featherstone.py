@@ -368,7 +368,7 @@ class SolverFeatherstone:
         model = self.model
         mask = self._world_mask(world_mask)
         if self._chosen is None:
-            self._chosen = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
+            self._chosen = wp.zeros(model.articulation_count, dtype=wp.bool, device=model.device)
         _, restore, release = health_kernels(model.dtype)
         wp.launch(
             restore,
@@ -390,7 +390,8 @@ class SolverFeatherstone:
         if state.body_f is not None:
             inputs, forces = [mask, model.body_world], flat(state.body_f, model.dtype)
             wp.launch(release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
-        eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
+        if model.articulation_count:
+            eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
 
     def _world_mask(self, mask) -> wp.array:
         """Bools on the model's device. Those that are there already are taken as they are."""

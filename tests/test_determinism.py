@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import warp as wp
 
+from newton_like import ModelBuilder
 from newton_like.solvers import SolverFeatherstone
 
 from .support.mechanisms import mechanism, quadruped, random_commands, random_start, same_robot, vary, worlds_of

@@ -89,6 +89,7 @@ class Case:
                 scene.add_builder(tree)
             scene.end_world()
         self.rng = rng
+        self.scene = scene
         self.model = model = scene.finalize("cpu", dtype=wp.float64, requires_grad=True)
         # limits are far exceeded here, and should not be all that is felt
         model.joint_limit_ke.fill_(10.0)

@@ -332,7 +332,7 @@ def test_what_makes_no_sense_is_refused(rng):
     other = forest(rng, worlds=1, joints=2).finalize("cpu")
     state = model.state()
     with pytest.raises(
-        ValueError, match=r"method='euler' is unknown; use one of 'semi_implicit', 'explicit', 'heun', 'rk4'"
+        ValueError, match=r"method='euler' is unknown; use 'semi_implicit', 'explicit', 'heun' or 'rk4'"
     ):
         integrate(model, state, state, 0.01, "euler")
     with pytest.raises(ValueError, match=r"dt -0.1 must be above 0"):

@@ -482,7 +482,7 @@ def test_what_is_refused():
         impact(model, state, contact.points)
     with pytest.raises(ValueError, match=r"friction='viscous' is unknown; use 'coulomb' or 'convex'"):
         RigidContact(model, friction="viscous")
-    with pytest.raises(IndexError, match=r"sweeps"):
+    with pytest.raises(ValueError, match=r"sweeps 0 must be at least 1"):
         RigidContact(model, sweeps=0)
     with pytest.raises(TypeError, match=r"parameters must be RigidContactParameters or RelaxedRigid.*, not float"):
         RigidContact(model, parameters=0.5)

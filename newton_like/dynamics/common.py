@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import lru_cache
 
 import numpy as np
 import warp as wp
 
 from newton_like.launch import active_tape
-from newton_like.model.arguments import check_array, check_finite
+from newton_like.model.arguments import as_numbers, check_array, check_finite, check_made_by, check_model
 from newton_like.model.batched import Field, Program, run
 from newton_like.types import VelRepr, warp_types
 
@@ -31,10 +32,21 @@ def representation(value, name: str = "repr") -> int:
     Raises:
         ValueError: it is none.
     """
-    if value is None:
-        return 0
+    return 0 if value is None else int(velocity_representation(value, name))
+
+
+def velocity_representation(value, name: str) -> VelRepr:
+    """A representation, from itself or its number.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, VelRepr):
+        return value
     try:
-        return int(VelRepr(value))
+        if isinstance(value, bool | np.bool_ | Enum) or not isinstance(value, int | np.integer):
+            raise ValueError
+        return VelRepr(value)
     except ValueError:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
         raise ValueError(f"{name}={value!r} is no representation; use None or one of {names}") from None
@@ -46,17 +58,22 @@ def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
     Raises:
         TypeError: no model or no state.
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
+        ValueError: another model made the state.
     """
-    if not hasattr(model, "joint_coord_count"):
-        raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}")
-    if not hasattr(state, "joint_q") or (velocities and not hasattr(state, "joint_qd")):
-        raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
+    check_state(check_model(model), state, "state", velocities)
     shape, starts = (model.joint_coord_count,), model.joint_q_start
     arrays = [input_array(model, state.joint_q, "state.joint_q", model.dtype, shape, starts)]
     if velocities:
         shape, starts = (model.joint_dof_count,), model.joint_qd_start
         arrays.append(input_array(model, state.joint_qd, "state.joint_qd", model.dtype, shape, starts))
+    check_made_by(model, state, "state")
     return arrays
+
+
+def check_state(model, state, name: str, velocities: bool = True) -> None:
+    """Raises TypeError for what is no state."""
+    if not hasattr(state, "joint_q") or (velocities and not hasattr(state, "joint_qd")):
+        raise TypeError(f"{name} must be a State, as model.state() makes it, not {type(state).__name__}")
 
 
 def input_array(model, array, name: str, dtype, shape: tuple[int, ...], starts: wp.array | None = None) -> wp.array:
@@ -84,18 +101,27 @@ def to_device(model, value, name: str) -> wp.array:
     """A Warp array, or numbers from the host as one.
 
     Raises:
-        TypeError: no numbers.
-        ValueError: numbers that are not finite.
+        TypeError: no real numbers.
+        ValueError: numbers that are not finite, or beyond the model's scalar type.
     """
     if isinstance(value, wp.array):
         return value
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
+    return wp.array(finite_numbers(model, as_numbers(value, name), name), dtype=model.dtype, device=model.device)
+
+
+def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
+    """Numbers from the host in the model's scalar type.
+
+    Raises:
+        ValueError: numbers that are not finite, or beyond that type.
+    """
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} holds numbers that are not finite")
-    return wp.array(numbers, dtype=model.dtype, device=model.device)
+    with np.errstate(over="ignore"):
+        result = numbers.astype(wp.dtype_to_numpy(model.dtype), copy=False)
+    if not np.isfinite(result).all():
+        raise ValueError(f"{name} holds {numbers[~np.isfinite(result)][0]:g}, which is beyond {model.dtype.__name__}")
+    return result
 
 
 def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
@@ -129,6 +155,11 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
     if value is None:
         return flat, None
     array = to_device(model, value, name)
+    if array.ndim == 1 and array is not value:
+        raise ValueError(
+            f"{name} has shape {array.shape}; this model needs {(model.body_count, 6)}, or "
+            f"{(model.articulation_count, links(model), 6)}"
+        )
     if array.ndim == 3:
         return dense, input_array(model, array, name, model.dtype, (model.articulation_count, links(model), 6))
     if array.ndim == 1:

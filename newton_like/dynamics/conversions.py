@@ -18,16 +18,15 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.dynamics.common import velocity_representation
 from newton_like.geometry.transforms import quat_inverse, quat_normalize, quat_rotate
+from newton_like.model.arguments import as_numbers
 from newton_like.types import VelRepr
 
 
 def _numbers(value, width: int, what: str) -> np.ndarray:
     """An array ``[..., width]`` of finite numbers."""
-    try:
-        array = np.asarray(value.numpy() if isinstance(value, wp.array) else value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be an array of numbers, not {value!r}") from None
+    array = as_numbers(value, what)
     if array.ndim == 0 or array.shape[-1] != width:
         raise ValueError(f"{what} has shape {array.shape}; it must be [..., {width}]")
     if not np.isfinite(array).all():
@@ -39,11 +38,10 @@ class _View:
     """A representation of a frame's vectors: the point they are taken at, relative to the frame's origin, and their axes."""
 
     def __init__(self, kind, pose: np.ndarray, com, name: str):
-        try:
-            self.kind = VelRepr(kind)
-        except ValueError:
+        if kind is None:
             names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-            raise ValueError(f"{name}={kind!r} is no representation; use one of {names}") from None
+            raise ValueError(f"{name}=None is no representation; use one of {names}")
+        self.kind = velocity_representation(kind, name)
         self.quat = quat_normalize(pose[..., 3:])
         self.arm = np.zeros_like(pose[..., :3])
         if self.kind == VelRepr.INERTIAL:

@@ -21,7 +21,7 @@ from newton_like.dynamics.common import (
 from newton_like.dynamics.frames import WORLD, Asked, asked_frames, asked_points
 from newton_like.dynamics.kinematics import frame_program, output_representation
 from newton_like.launch import active_tape
-from newton_like.model.arguments import check_array
+from newton_like.model.arguments import check_array, check_choice
 from newton_like.model.batched import Field, Program, run, selection
 from newton_like.model.program import cached_program
 from newton_like.types import VelRepr
@@ -197,8 +197,7 @@ def forward_dynamics(
             method.
         TypeError: an array of the wrong scalar type.
     """
-    if method not in _FORWARD:
-        raise ValueError(f"method={method!r} is unknown; use 'aba' or 'crb'")
+    check_choice(method, "method", _FORWARD)
     field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
     fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
     name, rows = _FORWARD[method]

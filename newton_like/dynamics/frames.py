@@ -11,10 +11,11 @@ import warp as wp
 
 from newton_like.coercion import as_list
 from newton_like.dynamics.common import input_array, links, to_device
-from newton_like.dynamics.names import as_link_index, names_of, unknown
+from newton_like.dynamics.names import as_link_index, check_name, names_of, unknown
 from newton_like.geometry.transforms import IDENTITY, as_transform
 from newton_like.kernels.dynamics.offsets import offset_kernel
 from newton_like.launch import active_tape, flat
+from newton_like.model.arguments import as_numbers
 from newton_like.model.batched import Field
 
 WORLD, NONE = -1, -2
@@ -202,7 +203,11 @@ def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
 
 def _offset(model, offset) -> np.ndarray:
     what = "a frame's offset"
-    values = np.asarray(offset.numpy() if isinstance(offset, wp.array) else offset, dtype=np.float64)
+    try:
+        values = as_numbers(offset, what)
+    except TypeError:
+        # a pair of a position and a quaternion, or what is none
+        return np.array([as_transform(offset, what)]).reshape(-1, 7)
     if values.ndim == 2 and values.shape != (model.articulation_count, 7):
         raise ValueError(f"{what} has shape {values.shape}; give (7,) or ({model.articulation_count}, 7)")
     rows = values if values.ndim == 2 else values[None] if values.ndim == 1 else [offset]
@@ -224,7 +229,7 @@ def _key(frame):
     if _tracked(frame) is not None:
         raise TypeError("an offset on a tape is no constant")
     if isinstance(frame, tuple) and len(frame) == 2:
-        offset = np.asarray(frame[1].numpy() if isinstance(frame[1], wp.array) else frame[1], dtype=np.float64)
+        offset = as_numbers(frame[1], "a frame's offset")
         return (type(frame[0]), frame[0], offset.shape, offset.tobytes())
     return (type(frame), frame)
 
@@ -306,7 +311,7 @@ def asked_points(model, on, points) -> Asked:
     if isinstance(points, wp.array):
         array = points
     else:
-        values = np.asarray(points, dtype=np.float64)
+        values = as_numbers(points, "points")
         key = (values.tobytes(), values.shape, "points")
         array = _keep(_kept_for(model).offsets, key, lambda: to_device(model, values, "points"))
     count = model.articulation_count
@@ -316,7 +321,7 @@ def asked_points(model, on, points) -> Asked:
     n = array.shape[-2]
     input_array(model, array, "points", model.dtype, array.shape)
     single = isinstance(on, str | int | np.integer)
-    carriers = [on] * n if single else as_list(on, "links", "names or indices")
+    carriers = [on] * n if single else [check_name(x, "link") for x in as_list(on, "links", "names or indices")]
     if len(carriers) != n:
         raise ValueError(f"{len(carriers)} links for {n} points; give one for all, or one for each")
 

@@ -13,7 +13,7 @@ from newton_like.geometry import inertia as inertia_math
 from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
 from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
 from newton_like.launch import active_tape
-from newton_like.model.arguments import check_array
+from newton_like.model.arguments import as_numbers, check_array
 from newton_like.model.batched import Field, Program
 from newton_like.types import ModelFlags, VelRepr
 
@@ -184,11 +184,7 @@ def _bodies(model, link, world) -> np.ndarray:
 
 
 def _numbers(value, name: str, shape: tuple[int, ...], count: int) -> np.ndarray:
-    value = value.numpy() if isinstance(value, wp.array) else value
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be made of numbers, not {value!r}") from None
+    numbers = as_numbers(value, name, "made of numbers")
     if numbers.shape not in (shape, (count, *shape)):
         raise ValueError(
             f"{name} has shape {numbers.shape}; it must be {shape}, or {(count, *shape)}: one for each world"

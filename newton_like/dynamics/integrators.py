@@ -14,12 +14,12 @@ import warp as wp
 
 from newton_like.coercion import as_number
 from newton_like.dynamics.buffers import buffers_of
-from newton_like.dynamics.common import Q, V, columns, constants
+from newton_like.dynamics.common import Q, V, check_state, columns, constants
 from newton_like.dynamics.contact.rigid import RigidContact, impact
 from newton_like.dynamics.contact.soft import SoftContact, check_contact
-from newton_like.dynamics.system import accelerations
+from newton_like.dynamics.system import accelerations, check_options
 from newton_like.kinematics import eval_fk
-from newton_like.model.arguments import check_array
+from newton_like.model.arguments import check_array, check_choice, check_made_by, check_model
 from newton_like.model.batched import Field, Program, run
 from newton_like.types import VelRepr
 
@@ -117,12 +117,14 @@ def integrate(
             ``method``.
 
     Raises:
-        ValueError: an unknown method; a time step that is not positive and finite; an array of the wrong shape or device; soft
-            contact without its state, or a state without it; rigid contact of a model with loop joints; as :func:`velocity_rate`.
-        TypeError: an array of the wrong scalar type.
+        ValueError: an unknown method; a time step that is not positive and finite; an array of the wrong shape or device; a state
+            of another model; soft contact without its state, or a state without it; rigid contact of a model with loop joints; as
+            :func:`velocity_rate`.
+        TypeError: an array of the wrong scalar type; an option that is none.
     """
-    if method not in _METHODS:
-        raise ValueError(f"method={method!r} is unknown; use one of {', '.join(map(repr, _METHODS))}")
+    check_choice(method, "method", _METHODS)
+    check_options("integrate", options, ("passive", "friction_speed", "loop_time_constant", "forward_method"))
+    check_model(model)
     dt = as_number(dt, "dt")
     if dt <= 0.0:
         raise ValueError(f"dt {dt} must be above 0")
@@ -168,10 +170,13 @@ def integrate(
 
 
 def _checked(model, state, name: str) -> list[wp.array]:
-    return [
+    check_state(model, state, name)
+    arrays = [
         check_array(model, state.joint_q, f"{name}.joint_q", model.dtype, (model.joint_coord_count,)),
         check_array(model, state.joint_qd, f"{name}.joint_qd", model.dtype, (model.joint_dof_count,)),
     ]
+    check_made_by(model, state, name)
+    return arrays
 
 
 def _contact_states(model, contact, before, after) -> list[wp.array]:

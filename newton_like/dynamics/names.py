@@ -98,9 +98,18 @@ def as_link_index(index, what: str, count: int) -> int:
         TypeError: it is no integer, and no name either.
         IndexError: it is not below `count`.
     """
-    if isinstance(index, bool) or not isinstance(index, int | np.integer):
-        raise TypeError(f"{what} must be a name or an index, not {index!r}")
-    return as_index(index, what, count)
+    return as_index(check_name(index, what), what, count)
+
+
+def check_name(value, what: str):
+    """A name or an index of something.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
+        raise TypeError(f"{what} must be a name or an index, not {value!r}")
+    return value
 
 
 def unknown(kind: str, name: str, labels, where: str) -> KeyError:

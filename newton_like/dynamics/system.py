@@ -74,14 +74,25 @@ def passive_bits(passive) -> int:
     """
     if isinstance(passive, str):
         raise TypeError(f"passive={passive!r} must be a tuple of names, such as ({passive!r},)")
+    try:
+        names = tuple(passive)
+    except TypeError:
+        raise TypeError(f"passive={passive!r} must be a tuple of names, such as ('friction',)") from None
     bits = 0
-    for name in passive:
-        if name not in _PASSIVE:
+    for name in names:
+        if not isinstance(name, str) or name not in _PASSIVE:
             raise ValueError(
                 f"passive: {name!r} is no kind of joint force; use any of {', '.join(map(repr, _PASSIVE))}"
             )
         bits |= _PASSIVE[name]
     return bits
+
+
+def check_options(function: str, options: dict, known: tuple[str, ...]) -> None:
+    """Raises TypeError for an option that a function does not have."""
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; options are {', '.join(known)}")
 
 
 def sum_of_joint_forces(model, state, joint_forces, bits: int, friction_speed, out=None) -> wp.array:
@@ -254,7 +265,7 @@ def accelerations(
     bits = passive_bits(passive)
     if bits:
         for kind, refusal in loops_of(model).passive.items():
-            if kind in passive:
+            if bits & _PASSIVE[kind]:
                 raise ValueError(refusal)
         place = buffer("joint forces", (articulations, columns(model)))
         joint_forces = sum_of_joint_forces(model, state, joint_forces, bits, friction_speed, place)
@@ -300,6 +311,7 @@ def state_rate(
             ``contact_state`` without soft contact; rigid contact of a model with loop joints; as :func:`velocity_rate`.
         TypeError: an array of the wrong scalar type.
     """
+    check_options("state_rate", options, ("passive", "friction_speed", "loop_time_constant", "method"))
     if contact is None and contact_state is not None:
         raise ValueError("contact_state is given without contact")
     q_rate = position_rate(model, state, regularisation=regularisation)

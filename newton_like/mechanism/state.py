@@ -11,7 +11,7 @@ from newton_like.coercion import as_index
 from newton_like.dynamics import configuration
 from newton_like.dynamics.frames import link_rows
 from newton_like.dynamics.loops import constrained_dynamics, loop_joint, loops_of
-from newton_like.dynamics.names import joint_index
+from newton_like.dynamics.names import check_name, joint_index
 from newton_like.mechanism.quantities import QUANTITIES
 from newton_like.mechanism.variables import Variables
 from newton_like.types import VelRepr
@@ -95,10 +95,11 @@ class MechanismState(Variables):
 
         Raises:
             KeyError: no quantity has the name.
+            TypeError: neither a name nor such a pair.
         """
         asked = []
         for stage in stages:
-            name, options = (stage, {}) if isinstance(stage, str) else stage
+            name, options = (stage, {}) if isinstance(stage, str) else _pair(stage)
             if name not in QUANTITIES:
                 raise KeyError(f"no quantity {name!r}; there are {', '.join(sorted(QUANTITIES))}")
             asked.append((name, options))
@@ -149,7 +150,7 @@ class MechanismState(Variables):
 
     def _where(self, kind: str, which) -> tuple[int, ...]:
         """The index of a link or a joint in every articulation, negative where there is none."""
-        key = (kind, type(which), which, self.model.version)
+        key = (kind, type(which), check_name(which, kind), self.model.version)
         if key not in self._places:
             if kind == "body":
                 places = link_rows(self.model, which, "body")
@@ -343,10 +344,27 @@ def _constant(values) -> bool:
     return all(_constant(v) if isinstance(v, tuple) else v is None or isinstance(v, _CONSTANTS) for v in values)
 
 
+def _pair(stage) -> tuple[str, dict]:
+    """A quantity's name and options, as :meth:`MechanismState.update` takes them."""
+    fits = isinstance(stage, tuple | list) and len(stage) == 2 and isinstance(stage[0], str)
+    if not fits or not isinstance(stage[1], dict):
+        raise TypeError(f"stages must be names, or pairs of a name and a dict of options, not {stage!r}")
+    return tuple(stage)
+
+
 def _method(name: str):
     quantity = QUANTITIES[name]
 
     def method(self, **options):
+        for option in options:
+            if option == "out":
+                raise TypeError(
+                    f"{name}() of a MechanismState takes no 'out': results are kept where they are; use the function of "
+                    "newton_like.dynamics, or copy the result"
+                )
+            if option not in quantity.defaults:
+                known = ", ".join(quantity.defaults) or "none"
+                raise TypeError(f"{name}() got an unexpected keyword argument {option!r}; options: {known}")
         return self._get(name, **options)
 
     method.__name__, method.__qualname__ = name, f"MechanismState.{name}"

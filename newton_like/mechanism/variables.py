@@ -6,10 +6,10 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index
-from newton_like.dynamics.common import state_arrays
+from newton_like.dynamics.common import finite_numbers, state_arrays
 from newton_like.dynamics.dense import coord_rows, dof_rows
-from newton_like.dynamics.names import index_of, joint_coords, joint_dofs, link_index, names_of
-from newton_like.model.arguments import check_array
+from newton_like.dynamics.names import check_name, index_of, joint_coords, joint_dofs, link_index, names_of
+from newton_like.model.arguments import as_count, as_numbers, check_array, check_model
 
 _SHARED = "use one articulation's: configuration()[a, configuration_range(joint, a)]"
 
@@ -18,8 +18,9 @@ class Variables:
     """q, v and s of every articulation; see :class:`newton_like.MechanismState`."""
 
     def __init__(self, model, state=None, additional_states: int = 0):
-        count = as_index(additional_states, "additional_states", 2**24)
-        self.model = model
+        count = as_count(additional_states, "additional_states", 0, 2**24)
+        self.model = check_model(model)
+        self.made_by = model.made_by
         self._coords, self._dofs = coord_rows(model), dof_rows(model)
         source = [model.joint_q, model.joint_qd] if state is None else state_arrays(model, state)
         self._flat_q, self._flat_v = (wp.clone(a, requires_grad=False) for a in source)
@@ -222,6 +223,9 @@ class Variables:
 
     def _joint_places(self, name: str, values: wp.array, span, joint, world) -> tuple[tuple[int, int], wp.array]:
         """Shape of a joint's numbers, and their places among all rows."""
+        check_name(joint, "joint")
+        if world is not None:
+            world = as_index(world, "world", max(self.model.world_count, 1))
         key = (name, type(joint), joint, world, self.model.version)
         if key not in self._places:
             having = self._having(joint, self._articulations(world))
@@ -245,12 +249,7 @@ class Variables:
             if not value.is_contiguous:
                 value = value.contiguous()
             return check_array(self.model, value, what, self.model.dtype, shape)
-        try:
-            numbers = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"{what} must be numbers, not {type(value).__name__}") from None
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"{what} holds numbers that are not finite")
+        numbers = finite_numbers(self.model, as_numbers(value, what, "numbers"), what)
         row = numbers.reshape(1) if numbers.ndim == 0 else numbers
         if row.shape != shape and row.shape != shape[1:]:
             raise ValueError(f"{what} has shape {numbers.shape}; it must have {shape}")

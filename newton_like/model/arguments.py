@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,7 +16,83 @@ SEARCHED = 8192
 """Entries up to which arrays are searched unless something else is asked for: for half a microsecond, by one product. More would cost a
 tenth of the functions' own time, and wake the threads of the linear algebra library."""
 
+_NO_NUMBERS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}
+"""Kinds of NumPy's types that would be taken for real numbers in silence."""
+
 _views: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def check_model(model):
+    """The model, if it is one.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not hasattr(model, "joint_coord_count"):
+        raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}")
+    return model
+
+
+def check_made_by(model, state, name: str) -> None:
+    """Raises ValueError if a state knows that another model made it. States made by hand know nothing."""
+    maker = getattr(state, "made_by", None)
+    if maker is not None and maker is not model.made_by:
+        raise ValueError(
+            f"{name} was made by another model ({_described(maker())}) than the given one ({_described(model)}); use a state that "
+            "model.state() of the given one made, with State.assign to copy numbers that mean the same in both"
+        )
+
+
+def _described(model) -> str:
+    if model is None:
+        return "that is gone"
+    labels, count = [repr(label) for label in model.articulation_label[:3]], model.articulation_count
+    more = ", ..." if count > len(labels) else ""
+    return f"worlds: {model.world_count}, articulations: {count}{', ' if labels else ''}{', '.join(labels)}{more}"
+
+
+def as_numbers(value, name: str, wanted: str = "an array of numbers") -> np.ndarray:
+    """Real numbers of any shape, from the host or a Warp array, in float64; perhaps the array that was given.
+
+    Raises:
+        TypeError: no numbers, complex numbers, text, or rows of different lengths.
+    """
+    if isinstance(value, wp.array):
+        value = value.numpy()
+    what = repr(value) if isinstance(value, str | bytes | None) else type(value).__name__
+    try:
+        found = np.asarray(value)
+        if found.dtype.kind in _NO_NUMBERS:
+            what = f"{what} ({_NO_NUMBERS[found.dtype.kind]})"
+            raise TypeError
+        return found.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be {wanted}, not {what}") from None
+
+
+def as_count(value, name: str, lowest: int = 1, most: int = 2**31 - 1) -> int:
+    """How many of something there are.
+
+    Raises:
+        TypeError: no integer.
+        ValueError: it is less than `lowest` or above `most`.
+    """
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if not lowest <= count <= most:
+        raise ValueError(f"{name} {count} must be {f'at least {lowest}' if count < lowest else f'at most {most}'}")
+    return count
+
+
+def check_choice(value, name: str, choices) -> None:
+    """Raises ValueError if a value is not one of some names."""
+    if not isinstance(value, str) or value not in choices:
+        *others, last = map(repr, choices)
+        raise ValueError(f"{name}={value!r} is unknown; use {', '.join(others)} or {last}")
 
 
 def check_finite(model, array: wp.array, name: str, what=None) -> wp.array:

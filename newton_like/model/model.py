@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import warp as wp
 
@@ -71,6 +73,8 @@ class Model:
             8192 entries on CPUs, for half a microsecond each; ``True``: all arrays, for up to a third of the functions' time on CPUs,
             and on GPUs waiting for them (not while a graph is captured); ``False``: none, so that worlds that went wrong do
             not stop the others.
+        made_by: what states made by the model carry, so that they are not taken for those of another one: a weak reference to
+            the model, which copies of it share.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
             moved.
     """
@@ -85,6 +89,7 @@ class Model:
         self.check_finite = "auto"
         self.tendons: list = []
         self.version = 0
+        self.made_by = weakref.ref(self)
 
     @property
     def evaluator(self) -> str:
@@ -128,7 +133,9 @@ class Model:
         """
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
         initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in State._names if name != "body_f"}
-        return State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
+        state = State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
+        state.made_by = self.made_by
+        return state
 
     def control(self, requires_grad: bool | None = None) -> Control:
         """A new control with the forces and targets of the model.
@@ -222,9 +229,9 @@ def inverse_inertias(inertia: np.ndarray) -> np.ndarray:
     inertia = np.asarray(inertia, dtype=np.float64)
     inverse = np.zeros_like(inertia)
     size = np.trace(inertia, axis1=1, axis2=2) / 3.0
-    regular = np.linalg.det(inertia) > 1.0e-12 * size**3
+    regular = np.abs(np.linalg.det(inertia)) > 1.0e-12 * np.abs(size) ** 3
     inverse[regular] = np.linalg.inv(inertia[regular])
-    singular = ~regular & (size > 0.0)
+    singular = ~regular & inertia.any((1, 2)) & np.isfinite(inertia).all((1, 2))
     if singular.any():
         inverse[singular] = np.linalg.pinv(inertia[singular], rcond=1.0e-9, hermitian=True)
     return inverse

@@ -63,9 +63,13 @@ class State(_Arrays):
             axes.
         body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m],
             world axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
+        made_by: ``Model.made_by`` of the model that made the state, so that the functions of ``newton_like.dynamics`` refuse it for
+            another one; None, for states made by hand: any model of the same counts can be meant.
     """
 
     _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
+    # apart from the arrays, so that vars() gives these alone
+    __slots__ = ("made_by",)
 
     def __init__(self, joint_q: wp.array, joint_qd: wp.array, body_q: wp.array, body_qd: wp.array, body_f: wp.array):
         self.joint_q = joint_q
@@ -73,6 +77,17 @@ class State(_Arrays):
         self.body_q = body_q
         self.body_qd = body_qd
         self.body_f = body_f
+        self.made_by = None
+
+    def clone(self, requires_grad: bool | None = None) -> State:
+        """An independent copy.
+
+        Args:
+            requires_grad: whether its arrays have gradients; by default as they are here.
+        """
+        result = super().clone(requires_grad)
+        result.made_by = self.made_by
+        return result
 
     def clear_forces(self) -> None:
         """Sets ``body_f`` to zero."""

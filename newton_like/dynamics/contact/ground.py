@@ -8,6 +8,7 @@ import warp as wp
 from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
 from newton_like.dynamics.contact.terrain import FlatTerrain, PlaneTerrain, Terrain
+from newton_like.model.arguments import as_numbers
 from newton_like.model.batched import Field
 from newton_like.types import Axis
 
@@ -76,10 +77,7 @@ def law_values(value, name: str) -> np.ndarray:
         TypeError: no numbers.
         ValueError: not finite, or of another shape.
     """
-    try:
-        values = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or one for each articulation") from None
+    values = as_numbers(value, name, "a number or one for each articulation")
     if values.ndim > 1 or not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite, one number or [articulation_count]")
     return values

@@ -11,6 +11,7 @@ from newton_like.coercion import as_index
 from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.tree import MIXED
+from newton_like.model.arguments import as_count, as_numbers
 from newton_like.model.batched import Field, Program, batches
 from newton_like.types import GeoType, ShapeFlags, VelRepr
 
@@ -78,8 +79,8 @@ class ContactPoints:
         self.model = model
         articulation, link = _owners(model)
         if points is None:
-            sphere_points = as_index(sphere_points, "sphere_points", 2**31, lowest=4)
-            rim_points = as_index(rim_points, "rim_points", 2**31, lowest=3)
+            sphere_points = as_count(sphere_points, "sphere_points", 4)
+            rim_points = as_count(rim_points, "rim_points", 3)
             body, place = _points_of_shapes(model, articulation, sphere_points, rim_points)
         else:
             body, place = _given_points(model, articulation, points)
@@ -158,7 +159,7 @@ def _given_points(model, articulation, points) -> tuple[np.ndarray, np.ndarray]:
         raise TypeError(f"points must map bodies to places in their link frames, not be a {type(points).__name__}")
     bodies, places = [np.zeros(0, dtype=np.int64)], [np.zeros((0, 3))]
     for key, given in points.items():
-        place = np.asarray(given, dtype=np.float64)
+        place = as_numbers(given, f"points of body {key!r}")
         if place.ndim != 2 or place.shape[1] != 3 or not np.isfinite(place).all():
             raise ValueError(f"points of body {key!r} must be finite numbers [n, 3], not of shape {place.shape}")
         if isinstance(key, str):

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
-from newton_like.coercion import as_index
 from newton_like.dynamics import common
 from newton_like.dynamics.common import (
     Q,
@@ -27,7 +26,7 @@ from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.rigid_contact import BLOCK, COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
 from newton_like.launch import active_tape
-from newton_like.model.arguments import check_array
+from newton_like.model.arguments import as_count, check_array, check_choice
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
 
@@ -172,8 +171,7 @@ class RigidContact(GroundContact):
     Raises:
         TypeError: arguments of other classes.
         ValueError: points of another model; an up axis other than z; an articulation count that does not fit; relaxed contact of
-            a link without mass; an unknown friction.
-        IndexError: less than one sweep.
+            a link without mass; an unknown friction; less than one sweep.
     """
 
     def __init__(
@@ -193,10 +191,9 @@ class RigidContact(GroundContact):
                 "parameters must be RigidContactParameters or RelaxedRigidContactParameters, not "
                 f"{type(parameters).__name__}"
             )
-        if friction not in FRICTION:
-            raise ValueError(f"friction={friction!r} is unknown; use 'coulomb' or 'convex'")
+        check_choice(friction, "friction", FRICTION)
         self.parameters, self.friction = parameters, friction
-        self.sweeps = as_index(sweeps, "sweeps", 2**31, lowest=1)
+        self.sweeps = as_count(sweeps, "sweeps")
         if parameters.relaxed:
             self._check_masses()
         self.law = wp.array(

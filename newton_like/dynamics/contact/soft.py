@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
-from newton_like.coercion import as_index, as_number
+from newton_like.coercion import as_number
 from newton_like.dynamics.common import (
     Q,
     V,
@@ -26,6 +26,7 @@ from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kinematics import eval_fk
+from newton_like.model.arguments import as_count, as_numbers
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
 
@@ -54,10 +55,9 @@ class SoftContactParameters:
 
     def __post_init__(self):
         for name in ("stiffness", "damping", "mu", "p", "q"):
-            try:
-                values = np.asarray(getattr(self, name), dtype=np.float64)
-            except (TypeError, ValueError):
-                raise TypeError(f"{name} of a soft contact must be a number or one for each articulation") from None
+            values = as_numbers(
+                getattr(self, name), f"{name} of a soft contact", "a number or one for each articulation"
+            )
             positive = name in ("stiffness", "damping")
             if (
                 values.ndim > 1
@@ -273,7 +273,7 @@ def estimate_soft_contact_parameters(
             not given, with no point below its centre of mass.
         TypeError: no numbers.
     """
-    active_points = as_index(active_points, "active_points", 2**31, lowest=1)
+    active_points = as_count(active_points, "active_points")
     damping_ratio = as_number(damping_ratio, "damping_ratio")
     if damping_ratio <= 0.0:
         raise ValueError(f"damping_ratio {damping_ratio} must be above 0")

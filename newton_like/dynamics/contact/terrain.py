@@ -8,6 +8,7 @@ import warp as wp
 from newton_like.coercion import as_number, as_vector
 from newton_like.geometry.mesh import Heightfield
 from newton_like.kernels.dynamics.terrain import heightfield_kernel
+from newton_like.model.arguments import as_numbers
 
 
 class PlaneTerrain:
@@ -32,7 +33,7 @@ class PlaneTerrain:
     def height(self, x, y) -> np.ndarray:
         """Heights [m] at places x, y [m] of any shape."""
         n = self.normal
-        return self.base - (n[0] * np.asarray(x, dtype=np.float64) + n[1] * np.asarray(y, dtype=np.float64)) / n[2]
+        return self.base - (n[0] * as_numbers(x, "x") + n[1] * as_numbers(y, "y")) / n[2]
 
     def normals(self, x, y) -> np.ndarray:
         """Unit normals at places x, y of any shape, ``[..., 3]``."""
@@ -71,7 +72,7 @@ class HeightfieldTerrain:
     """
 
     def __init__(self, heights, corner=(0.0, 0.0), spacing=(1.0, 1.0)):
-        self.heights = np.array(heights, dtype=np.float64)
+        self.heights = as_numbers(heights, "heights of a terrain").copy()
         if self.heights.ndim != 2 or min(self.heights.shape) < 2:
             raise ValueError(
                 f"heights of a terrain have shape {self.heights.shape}; it must be [rows, columns], at least [2, 2]"
@@ -94,7 +95,7 @@ class HeightfieldTerrain:
 
     def _cell(self, x, y):
         """Indices of the cell of each place, where in it the place is, and whether it is within the grid along x and along y."""
-        x, y = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+        x, y = np.broadcast_arrays(as_numbers(x, "x"), as_numbers(y, "y"))
         rows, columns = self.heights.shape
         places, inside = [], []
         for value, start, step, n in zip((x, y), self.corner, self.spacing, (columns, rows), strict=True):

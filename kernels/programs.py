@@ -23,6 +23,7 @@ from newton_like.kernels.dynamics.rigid_contact import rigid_contact_program
 from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.dynamics.soft_contact import soft_contact_program
 from newton_like.kernels.dynamics.system import system_program
+from newton_like.kernels.interpreter import interpreter_program
 from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
@@ -38,6 +39,7 @@ from newton_like.kernels.tree import tree_structs
 LAYERS = (
     spatial_algebra,
     tree_structs,
+    interpreter_program,
     joint_dispatch,
     inverse_joint_dispatch,
     configuration_dispatch,

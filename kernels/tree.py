@@ -113,6 +113,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         sweeps: int
         # what the rows of loop joints are; the bodies of their parents, then those of their children, are at point_body
         loop_kind: wp.array[int]
+        # the operations of an interpreted program
+        code: wp.array[int]
 
     @m.struct
     class Params:

@@ -65,6 +65,10 @@ class Emitter:
             return None
         return float(self.work.uniform_values[i]) if self.held[i] else None
 
+    def group(self, i: int) -> str:
+        """The group that a parameter belongs to."""
+        return self._groups[bisect_right(self._group_starts, i) - 1]
+
     def name(self, place) -> str:
         """The row of the layout that a place in memory belongs to."""
         return self._names[bisect_right(self._starts, place.constant if isinstance(place, Index) else place) - 1]
@@ -311,8 +315,7 @@ class Emitter:
             return shared if self.work.same[start:end].all() else own
         if not self._loose:
             return own
-        group = self._groups[bisect_right(self._group_starts, i) - 1]
-        return f"{flag}{_GROUP_FLAGS[group]} ? {own} : {shared}"
+        return f"{flag}{_GROUP_FLAGS[self.group(i)]} ? {own} : {shared}"
 
 
 def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:

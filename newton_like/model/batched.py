@@ -16,6 +16,7 @@ import warp as wp
 
 from newton_like.adjoint import adjoint_trace
 from newton_like.emit import FLAGS, Emitter, native_program
+from newton_like.encode import Code, encode
 from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia, sum_kernel
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
@@ -37,8 +38,8 @@ from newton_like.model.program import Field, Program
 from newton_like.model.templates import find_batches
 from newton_like.trace import Trace, known_parameters, known_tree, traced_programs
 
-BUDGET = 60_000
-"""Operations of a program beyond which it is not specialised unless that is asked for."""
+BUDGET = 25_000
+"""Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 12 seconds."""
 
 WORTHWHILE = 256
 """Articulations in a batch from which on a program is specialised unless something else is asked for: compiling takes seconds."""
@@ -46,6 +47,8 @@ WORTHWHILE = 256
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
 """Vector operations for which it is worth to wake a thread: some 100 microseconds."""
+_INTERPRETING = 4
+"""Vector operations that carrying out one that is listed is worth."""
 _STAGING = 8
 """Vector operations that bringing a number into memory, or taking it out, is worth."""
 
@@ -80,11 +83,13 @@ class _Kernel:
         kernel: see :func:`newton_like.kernels.batched.batch_kernel`; None: too long to be specialised.
         operations: about how many vector operations it does for a block.
         places: where the numbers of packed rows are, see :meth:`newton_like.emit.Emitter.packed`; None: none is packed.
+        code: what an interpreted kernel does; None: it is compiled.
     """
 
     kernel: object
     operations: int
     places: dict | None = None
+    code: Code | None = None
 
 
 class _Robot:
@@ -209,9 +214,9 @@ class _Robot:
             return _Kernel(None, 0)
         return _emitted(emitter, trace, [(f, f.width(model, self.batch.template)) for f in program.outputs])
 
-    def adjoint_kernel(self, model, program: Program, work: Workspace, inertia: bool) -> _Kernel:
-        """The kernel of a program's adjoint."""
-        key = (program.key, work.m.width, "adjoint", inertia)
+    def adjoint_kernel(self, model, program: Program, work: Workspace, inertia: bool, evaluator: str) -> _Kernel:
+        """The kernel of a program's adjoint, and the workspace made ready for it."""
+        key = (program.key, work.m.width, "adjoint", inertia, evaluator)
         if key not in self.kernels:
             held, at = self.held.copy(), self.parameters.at
             if inertia:
@@ -219,8 +224,16 @@ class _Robot:
             emitter = Emitter(work, held)
             trace = self.adjoint(model, program, work, emitter, inertia)
             results = [_adjoint(f) for f in (*program.inputs, _INERTIA)]
-            self.kernels[key] = _emitted(emitter, trace, [(f, f.width(model, self.batch.template)) for f in results])
-        return self.kernels[key]
+            if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
+                self.kernels[key] = _interpreted(emitter, trace, {f.row for f in results})
+            else:
+                self.kernels[key] = _emitted(
+                    emitter, trace, [(f, f.width(model, self.batch.template)) for f in results]
+                )
+        kernel = self.kernels[key]
+        if kernel.code is not None:
+            _load(work, kernel.code)
+        return kernel
 
     def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: bool) -> Trace:
         """The trace of a program's adjoint."""
@@ -312,6 +325,34 @@ def _emitted(emitter: Emitter, trace: Trace, outputs) -> _Kernel:
     sizes = [size if whole or field.kind != "bodies" else 0 for field, size in outputs]
     code = emitter.head() + emitter.statements(trace, stores, sizes)
     return _Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, bool(places)), len(trace), places or None)
+
+
+def _interpreted(emitter: Emitter, trace: Trace, rows: set[str]) -> _Kernel:
+    """A kernel that carries out a trace whose results are in `rows`, operation by operation."""
+    work = emitter.work
+    stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
+    code = encode(trace, stores, work.layout["size"], emitter.group)
+    return _Kernel(general_kernel("eval_code", work.m.width, work.m.real), _INTERPRETING * len(trace), code=code)
+
+
+def _load(work: Workspace, code: Code) -> None:
+    """Gives the interpreter its code, and memory for the numbers that it needs. What earlier launches use stays as it is."""
+    if getattr(work, "code", None) is code:
+        return
+    old, work.T, work.code = work.T, work.m.Tree(), code
+    for name in work.m.Tree.vars:
+        setattr(work.T, name, getattr(old, name))
+    work.T.code = work._ints(code.operations)
+    first = work.layout["size"]
+    rows = np.zeros(
+        (first + code.rows, work.rows, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64
+    )
+    rows[first : first + len(code.constants)] = code.constants[:, None, None]
+    rows = rows if work.m.width > 1 else rows[..., 0]
+    memory = [wp.zeros(rows.shape[:2], dtype=work.m.lane, device=work.device) for _ in range(work.workers)]
+    for one in memory:
+        one.assign(rows)
+    work.memory = memory
 
 
 def trace_program(name: str, work: Workspace, parameter) -> Trace:
@@ -468,7 +509,7 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     commands = []
     for robot in numbers.robots:
         work = robot.work(model, program, numbers.width, numbers.threads, True)
-        kernel = robot.adjoint_kernel(model, program, work, inertia)
+        kernel = robot.adjoint_kernel(model, program, work, inertia, model.evaluator)
         ends, given = (fields, results), (brought, taken)
         commands.append(_record(model, numbers, robot, work, kernel, ends, given, mask))
 
@@ -533,7 +574,7 @@ def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> 
         for memory in work.memory[:threads]
     ]
     # recorded launches know addresses only
-    kept = SimpleNamespace(arrays=(before, structs, pieces, work.P.uniform, work.P.varying))
+    kept = SimpleNamespace(arrays=(before, structs, pieces, work.P.uniform, work.P.varying, work.memory))
     kept.targets = None if cuda else pieces[1].numpy()["numbers"]["data"]
     for command in commands[0]:
         command.kept = kept

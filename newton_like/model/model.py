@@ -67,7 +67,8 @@ class Model:
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, several times faster, which takes seconds to compile when it is
             first used; ``"auto"`` (the default): specialised on CPUs where a batch has 256 articulations or more. On CPUs the
-            two give the same bits.
+            two give the same bits. Gradients are straight-line code, too; those of robots for which it would be very long, and all with
+            ``"general"``, are carried out from a list of operations instead: five times as slow, and nothing to compile.
         check_finite: whether functions of ``newton_like.dynamics`` search the Warp arrays that they are given for numbers that
             are not finite, and raise ValueError (numbers from the host always are). ``"auto"`` (the default): arrays of up to
             8192 entries on CPUs, for half a microsecond each; ``True``: all arrays, for up to a third of the functions' time on CPUs,

@@ -6,7 +6,7 @@ import warp as wp
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from newton_like import ModelBuilder
+from newton_like import ModelBuilder, eval_fk
 from newton_like.dynamics import (
     ContactPoints,
     FlatTerrain,
@@ -410,13 +410,17 @@ def test_integrated_boxes_stick_slide_and_bounce():
 
 def test_compiled_in_both_precisions_and_by_numpy(rng, numpy_run):
     """The same numbers; on a heightfield that is a plane too; wrenches in another representation; into given arrays."""
-    scene, plane = forest(rng, worlds=2, joints=4, floating=True), PlaneTerrain((0.1, 0.2, 1.0), 0.5)
-    y, x = np.mgrid[-20:21, -20:21].astype(float)
-    field = HeightfieldTerrain(plane.height(x, y), (-20.0, -20.0), (1.0, 1.0))
+    scene = forest(rng, worlds=2, joints=4, floating=True)
     law = RelaxedRigidContactParameters(0.6, 0.05, 1.0, 0.5, 0.8, 0.3, restitution=0.4)
     models = {dtype: general(scene, dtype) for dtype in (wp.float64, wp.float32)}
     q, qd = random_state(models[wp.float64], rng)
     given = {int(b): 0.2 * rng.normal(size=(1, 3)) for b in rng.choice(models[wp.float64].body_count, 4, replace=False)}
+    state = place(models[wp.float64].state(), q, qd)
+    eval_fk(models[wp.float64], state.joint_q, state.joint_qd, state)
+    # half a metre above the second lowest of the four bodies
+    plane = PlaneTerrain((0.1, 0.2, 1.0), 0.5 + np.sort(state.body_q.numpy()[list(given), :3] @ [0.1, 0.2, 1.0])[1])
+    y, x = np.mgrid[-20:21, -20:21].astype(float)
+    field = HeightfieldTerrain(plane.height(x, y), (-20.0, -20.0), (1.0, 1.0))
     found = {}
 
     def results(model, terrain):

@@ -331,6 +331,8 @@ def test_gradients_are_those_of_central_differences(rng):
     """At poses that the joints cannot quite take."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
+        # what would take long to compile is interpreted: the same bits (tests/test_interpreter.py)
+        model.evaluator = "general"
         kinds = warp_types(wp.float64)
 
         def as_kind(array, kind, model=model):

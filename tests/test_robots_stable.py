@@ -143,8 +143,9 @@ def test_robots_are_stable_for_ten_seconds(rng, path):
 
     print("fastest joint:", seen[:, 2].max())
     # Drives add energy, but none that makes joints fast for long: links of a gram may be hit to 200 rad/s; what diverges passes any bound.
+    # Without drives, a wheel on a bearing without friction that was hit goes on turning.
     assert seen[:, 2].max() < 1000.0
-    assert np.median(seen[:, 2], axis=0).max() < 50.0
+    assert np.median(seen[:, 2], axis=0)[~passive].max() < 50.0
     # Strong enough drives bring every joint of a robot with a fixed base to rest at its target.
     strong = drives == STRONG
     assert seen[-10:, 2].max(axis=0)[strong & ~floating].max() < 1.0e-3

@@ -7,7 +7,7 @@ A name means whatever has it in each articulation; results of articulations that
 
 Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the world's
 origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM have the very bits that they
-have at the origin. Positions in the world are good to the spacing of such numbers (4e-5 m), and INERTIAL velocities, which have a
+have at the origin. Positions in the world are good to the spacing of such numbers (7e-5 m), and INERTIAL velocities, which have a
 lever of that length, to 2e-4 m/s for each rad/s.
 """
 

@@ -61,11 +61,6 @@ def couplings_of(batch: Batch) -> dict[str, np.ndarray]:
     return dict(coupling_kind=table[:, 0], coupling_body=table[:, 1], coupling_other=table[:, 2])
 
 
-def no_contacts(batch: Batch) -> ContactTables:
-    """Tables of a batch whose shapes touch nothing."""
-    return _tables(batch, np.zeros(0, int), np.zeros(0, int), np.zeros(0, int), np.zeros(0, int), np.zeros(0, int), 3)
-
-
 def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, finite=None) -> ContactTables:
     couplings = couplings_of(batch)
     starts = np.concatenate([[0], np.cumsum(points)]).astype(np.int32)

@@ -155,8 +155,3 @@ COLUMNS: tuple[Column, ...] = (
 """All columns, in the order in which the model documents them."""
 
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
-
-
-def columns_of(kind: str) -> tuple[Column, ...]:
-    """The columns that have one entry for each entity of ``kind``."""
-    return tuple(column for column in COLUMNS if column.kind == kind)

@@ -7,21 +7,20 @@ import warp as wp
 
 @cache
 def scatter_kernel(scalar):
-    """Kernel that copies entries of some scalars each, ``values[w, a, v]``, to where they begin in `out`: ``first[w, a, v]``."""
+    """Kernel that copies the scalars ``values[w, a]`` to the places ``places[w, a]`` of `out`, where the mask is true."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def scatter(
-        first: wp.array3d[int],
+        places: wp.array3d[int],
         mask: wp.array2d[wp.bool],
-        values: wp.array4d[scalar],
+        values: wp.array3d[scalar],
         # out:
         out: wp.array[scalar],
     ):
         w, a = wp.tid()
         if mask[w, a]:
-            for v in range(values.shape[2]):
-                for k in range(values.shape[3]):
-                    out[first[w, a, v] + k] = values[w, a, v, k]
+            for i in range(values.shape[2]):
+                out[places[w, a, i]] = values[w, a, i]
 
     return scatter
 

@@ -11,6 +11,8 @@ import warp as wp
 from newton_like import kinematics
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.selection import mark, scatter_kernel
+from newton_like.launch import flat
+from newton_like.model.arguments import check_array
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType, warp_types
 
@@ -310,13 +312,7 @@ class ArticulationView:
     def _values(self, part: _Part, values, name: str) -> wp.array:
         shape, device = part.shape, self.model.device
         if isinstance(values, wp.array):
-            if values.dtype is not part.dtype and not wp.types.types_equal(values.dtype, part.dtype):
-                raise TypeError(f"{name} holds {values.dtype.__name__}; it must hold {part.dtype.__name__}")
-            if values.shape != shape or values.device != device:
-                raise ValueError(
-                    f"{name} has shape {values.shape} on {values.device}; it must have {shape} on {device}"
-                )
-            return values
+            return check_array(self.model, values.contiguous(), name, part.dtype, shape)
         inner = getattr(part.dtype, "_shape_", ())
         host = np.asarray(values)
         if host.dtype.kind not in "biuf":
@@ -360,14 +356,15 @@ class _Rows:
 
     def __init__(self, rows: np.ndarray):
         self.rows, self.strides = rows, _strides(rows)
-        self._on_device: dict = {}
+        self._scalars: dict = {}
 
-    def on_device(self, unit: int, device) -> wp.array:
-        """The integers times `unit`, as a kernel reads them."""
-        if unit not in self._on_device:
-            rows = self.rows.reshape(*self.rows.shape[:2], -1) * unit
-            self._on_device[unit] = wp.array(rows, dtype=wp.int32, device=device)
-        return self._on_device[unit]
+    def scalars(self, unit: int, width: int, device) -> wp.array:
+        """Where all scalars of entries are that have `width` of them and begin at ``r * unit``: ``[world, articulation, scalar]``."""
+        key = (unit, width)
+        if key not in self._scalars:
+            at = self.rows[..., None] * unit + np.arange(width)
+            self._scalars[key] = wp.array(at.reshape(*at.shape[:2], -1), dtype=wp.int32, device=device)
+        return self._scalars[key]
 
 
 class _Part:
@@ -386,9 +383,8 @@ class _Part:
         if rows.strides is not None:
             first = int(rows.rows.flat[0]) if rows.rows.size else 0
             return self._view(self.array, first * self.unit, [s * self.unit for s in rows.strides])
-        at = (rows.rows[..., None] * self.unit + np.arange(self.width)).reshape(-1)
-        indices = wp.array(at, dtype=wp.int32, device=self.array.device)
-        copy = wp.indexedarray(self._scalars(), [indices]).contiguous()
+        indices = rows.scalars(self.unit, self.width, self.array.device).flatten()
+        copy = wp.indexedarray(flat(self.array, self.scalar), [indices]).contiguous()
         dense = np.cumprod([1, *self.shape[:0:-1]])[::-1] * self.width
         return self._view(copy, 0, dense.tolist())
 
@@ -400,25 +396,16 @@ class _Part:
             wp.copy(self.read(), values)
             return
         device = self.array.device
-        values = values if values.is_contiguous else values.contiguous()
-        first = self.rows.on_device(self.unit, device)
+        places = self.rows.scalars(self.unit, self.width, device)
         chosen = wp.full(self.shape[:2], True, dtype=wp.bool, device=device) if mask is None else mask
-        words = wp.array(ptr=values.ptr, dtype=self.scalar, shape=(*first.shape, self.width), device=device)
+        scalars = flat(values, self.scalar).reshape(places.shape)
         wp.launch(
             scatter_kernel(self.scalar),
-            dim=words.shape[:2],
-            inputs=[first, chosen, words],
-            outputs=[self._scalars()],
+            dim=self.shape[:2],
+            inputs=[places, chosen, scalars],
+            outputs=[flat(self.array, self.scalar)],
             device=device,
         )
-
-    def _scalars(self) -> wp.array:
-        """The whole array as scalars."""
-        array = self.array
-        count = array.shape[0] * _width(array.dtype)
-        flat = wp.array(ptr=array.ptr, dtype=self.scalar, shape=(count,), device=array.device)
-        flat._ref = array
-        return flat
 
     def _view(self, array: wp.array, offset: int, strides) -> wp.array:
         size = wp.types.type_size_in_bytes(self.scalar)

@@ -123,6 +123,21 @@ def test_a_view_without_gaps_is_the_memory_of_the_state(scene, rng):
     np.testing.assert_array_equal(state.joint_q.numpy()[others], scene.joint_q.numpy()[others])
 
 
+def test_velocities_and_forces_are_those_of_the_dofs(scene, rng):
+    state, control = scene.state(), scene.control()
+    view = ArticulationView(scene, "robot_b", exclude_joint_types=[nl.JointType.FREE])
+    rows = expected_rows(scene, "robot_b", "dof")[:, 6:]
+    for array, get, put, owner in (
+        (state.joint_qd, view.get_dof_velocities, view.set_dof_velocities, state),
+        (control.joint_f, view.get_dof_forces, view.set_dof_forces, control),
+    ):
+        values = rng.normal(size=rows.shape).astype(np.float32)
+        put(owner, values[:, None])
+        np.testing.assert_array_equal(get(owner).numpy()[:, 0], values)
+        np.testing.assert_array_equal(array.numpy()[rows], values)
+        assert np.count_nonzero(array.numpy()) == values.size
+
+
 @pytest.mark.parametrize("kinds", [{}, {"exclude_joints": "shoulder"}], ids=["regular", "with gaps"])
 @pytest.mark.parametrize("masked", [None, "worlds", "articulations"])
 def test_setters_write_what_is_chosen_and_nothing_else(scene, rng, kinds, masked):

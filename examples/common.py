@@ -18,7 +18,7 @@ from newton_like.cli.terminal import natural_int, positive_int, progress
 
 __all__ = [
     "band", "count_text", "natural_int", "new_figure", "parser", "positive_int", "prepare", "progress", "run", "save_figure", "say",
-    "start_warp", "step_text", "steps_in", "summary", "time_step",
+    "start_warp", "step_text", "steps_in", "summary", "time_step", "verdict",
 ]  # fmt: skip
 
 STYLE = {
@@ -174,6 +174,19 @@ def summary(title: str, rows: list[tuple[str, str]]) -> None:
     print(title)
     for name, value in rows:
         print(f"  {name.ljust(width)}  {value}")
+
+
+def verdict(check: Callable[[], None]) -> None:
+    """What ``--test`` says at the end.
+
+    Raises:
+        SystemExit: the check raised an AssertionError; its text is the message.
+    """
+    try:
+        check()
+    except AssertionError as failure:
+        raise SystemExit(f"test failed: {failure}") from None
+    print("  test passed")
 
 
 def new_figure(mosaic, **options):

@@ -353,11 +353,7 @@ def main(arguments: list[str] | None = None) -> None:
     if args.viewer == "plot":
         print(f"  plot in {plot(walk, args.output_path)}")
     if args.test:
-        try:
-            check(walk)
-        except AssertionError as failure:
-            raise SystemExit(f"test failed: {failure}") from None
-        print("  test passed")
+        common.verdict(lambda: check(walk))
 
 
 if __name__ == "__main__":

@@ -422,11 +422,7 @@ def main(arguments: list[str] | None = None) -> None:
     if args.viewer == "plot":
         print(f"  plot in {plot(result, args.output_path)}")
     if args.test:
-        try:
-            check(result)
-        except AssertionError as failure:
-            raise SystemExit(f"test failed: {failure}") from None
-        print("  test passed")
+        common.verdict(lambda: check(result))
 
 
 if __name__ == "__main__":

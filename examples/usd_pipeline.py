@@ -240,11 +240,7 @@ def main(arguments: list[str] | None = None) -> None:
     if args.viewer == "plot":
         print(f"  plot in {plot(run, args.output_path)}")
     if args.test:
-        try:
-            check(run, file)
-        except AssertionError as failure:
-            raise SystemExit(f"test failed: {failure}") from None
-        print("  test passed")
+        common.verdict(lambda: check(run, file))
 
 
 if __name__ == "__main__":

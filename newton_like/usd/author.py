@@ -48,11 +48,6 @@ def _vectors(values) -> Vt.Vec3fArray:
     return Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(values, dtype=np.float32).reshape(-1, 3))
 
 
-def value_of(kind: str, value):
-    """A value as USD has it; ``kind`` is one of the names that :meth:`Author.set` takes."""
-    return _KINDS[kind][1](value)
-
-
 class Author:
     """Writes prims and properties into one layer.
 

@@ -176,7 +176,7 @@ class Recorder:
         write_look(author, prim, host.shape_color[shape], float(host.shape_opacity[shape]), shown)
 
 
-def write_track(layer: Sdf.Layer, path: str, codes: list[float], poses: np.ndarray, suffix: str = "") -> None:
+def write_track(layer: Sdf.Layer, path: str, codes: list[float], poses: np.ndarray) -> None:
     """Writes the poses of one prim over time into its translate and orient ops; constant ones as a single default value.
 
     Args:
@@ -184,7 +184,6 @@ def write_track(layer: Sdf.Layer, path: str, codes: list[float], poses: np.ndarr
         path: of the prim.
         codes: time codes, ascending.
         poses: ``[frames, 7]``.
-        suffix: what the names of the ops end with.
     """
     places, turns = poses[:, :3].astype(np.float64), poses[:, 3:].astype(np.float64)
     turns = turns / np.linalg.norm(turns, axis=1, keepdims=True)
@@ -194,7 +193,7 @@ def write_track(layer: Sdf.Layer, path: str, codes: list[float], poses: np.ndarr
         ("translate", places, lambda v: Gf.Vec3d(*v)),
         ("orient", turns, lambda v: Gf.Quatf(v[3], v[0], v[1], v[2])),
     ):
-        attribute = Sdf.Path(f"{path}.xformOp:{name}{suffix}")
+        attribute = Sdf.Path(f"{path}.xformOp:{name}")
         layer.GetAttributeAtPath(attribute).default = convert(values[0].tolist())
         if not np.array_equal(values, np.broadcast_to(values[0], values.shape)):
             for code, value in zip(codes, values.tolist(), strict=True):

@@ -326,6 +326,14 @@ def test_mesh_files_of_a_text_come_from_package_dirs(tmp_path):
     assert builder.body_mass[0] == pytest.approx(1000.0 / 6.0)
 
 
+def test_worlds_that_read_the_same_file_share_its_meshes():
+    xml = model('<geom type="mesh" mesh="u"/>', f'<asset><mesh name="u" {U_MESH}/></asset>')
+    (first, _), (second, _), (other, _) = (
+        load(xml.replace("<mesh name", f"<mesh {s} name")) for s in ("", "", 'scale="1 1 2"')
+    )
+    assert first.shape_source[0] is second.shape_source[0] is not other.shape_source[0]
+
+
 def test_report_names_what_is_left_out():
     xml = model(
         f'<body name="a" foo="1"><joint/>{BOX}<camera/><composite/><plugin/></body><light/>',

@@ -148,6 +148,26 @@ def test_left_handed_faces_holes_and_shared_meshes():
     assert len(builder.shape_source[report.shapes["/holed"][0]].indices) == 3 * 10
 
 
+@pytest.mark.filterwarnings("ignore:.*convexDecomposition")
+def test_worlds_that_read_the_same_stage_share_its_meshes():
+    """Also the connected parts of one; a mesh with other points is another."""
+    writer = StageWriter()
+    points = np.concatenate([cube_points(), cube_points(center=(3.0, 0.0, 0.0))])
+    faces = [tuple(8 * part + i for i in face) for part in (0, 1) for face in CUBE_FACES]
+    add_mesh(writer, "/parts", points, faces, "convexDecomposition")
+    add_mesh(writer, "/whole", cube_points(), CUBE_FACES)
+    builder = ModelBuilder()
+    for _ in range(2):
+        builder.begin_world()
+        builder.add_usd(writer.stage)
+        builder.end_world()
+    ours = list(map(id, builder.shape_source))
+    assert len(ours) == 6 and len(set(ours)) == 3 and ours[:3] == ours[3:]
+    add_mesh(writer, "/whole", cube_points((0.5, 0.5, 0.6)), CUBE_FACES)
+    other, report = load(writer.stage)
+    assert id(other.shape_source[report.shapes["/whole"][0]]) not in ours
+
+
 def test_hull_sizes(rng):
     points = rng.normal(size=(200, 3))
     points /= np.linalg.norm(points, axis=1)[:, None]

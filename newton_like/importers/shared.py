@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import inspect
 import os
+import weakref
 from pathlib import Path
 
+import numpy as np
+
 from newton_like.coercion import as_index, as_list
-from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES
+from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES, Mesh
 from newton_like.model.columns import COLUMNS
 from newton_like.model.pairs import PairSet
 
@@ -24,6 +28,26 @@ def checked_hull_vertices(mesh_maxhullvert) -> int:
     if hull_vertices < LEAST_HULL_VERTICES:
         raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
     return hull_vertices
+
+
+_meshes: weakref.WeakValueDictionary[tuple, Mesh] = weakref.WeakValueDictionary()
+
+
+def shared_mesh(vertices, faces, max_hull_vertices: int, path) -> Mesh:
+    """A mesh of triangles. The one that an earlier import made of the same numbers, where it is still in use: worlds that
+    read the same file share its hulls, which cost more than reading it.
+
+    Raises:
+        ValueError, TypeError: see :class:`Mesh`.
+    """
+    arrays = [np.ascontiguousarray(array) for array in (vertices, faces)]
+    digests = [(array.dtype.str, array.shape, hashlib.blake2b(array).digest()) for array in arrays]
+    key = (*digests, max_hull_vertices, str(path))
+    mesh = _meshes.get(key)
+    if mesh is None:
+        mesh = Mesh(*arrays, compute_inertia=False, max_hull_vertices=max_hull_vertices, path=path)
+        _meshes[key] = mesh
+    return mesh
 
 
 def check_ordering(joint_ordering) -> None:

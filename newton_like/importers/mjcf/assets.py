@@ -11,6 +11,7 @@ from newton_like.geometry.transforms import quat_to_matrix
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Mjcf
 from newton_like.importers.mjcf.source import floats, whole, words
+from newton_like.importers.shared import shared_mesh
 from newton_like.importers.xml_source import XmlElement
 
 MODES = {name: name for name in ("legacy", "exact", "convex", "shell")}
@@ -54,9 +55,7 @@ class Assets:
                 most = whole(element, "maxhullvert", -1)
                 most = self._hull_vertices if most < 8 else min(most, self._hull_vertices)
                 path = element.get("file")
-                self._meshes[name] = Mesh(
-                    vertices, faces, compute_inertia=False, max_hull_vertices=most, path=path or f"{name} in the XML"
-                )
+                self._meshes[name] = shared_mesh(vertices, faces, most, path or f"{name} in the XML")
             except (OSError, ValueError, TypeError) as error:
                 if hasattr(error, "args") and str(error).startswith(f"{element.file}, line"):
                     raise

@@ -11,6 +11,7 @@ import numpy as np
 from newton_like.coercion import LARGEST
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, Mesh
 from newton_like.geometry.transforms import IDENTITY
+from newton_like.importers.shared import shared_mesh
 from newton_like.importers.usd.pose import transform, transform_multiply
 from newton_like.importers.usd.units import Placement, Reader
 from newton_like.types import GeoType
@@ -225,13 +226,7 @@ class ShapeReader:
         if key not in self._meshes:
             faces = self._triangles(prim, len(points), counts, indices, holes)
             try:
-                self._meshes[key] = Mesh(
-                    points,
-                    faces[:, ::-1] if left else faces,
-                    compute_inertia=False,
-                    max_hull_vertices=limit,
-                    path=str(prim.GetPath()),
-                )
+                self._meshes[key] = shared_mesh(points, faces[:, ::-1] if left else faces, limit, str(prim.GetPath()))
             except (ValueError, TypeError) as error:
                 raise self._reader.error(prim, f"its mesh cannot be used: {error}") from error
         return self._meshes[key]
@@ -304,12 +299,11 @@ def _connected_parts(mesh: Mesh) -> list[Mesh]:
         return [mesh]
     triangles = mesh.indices.reshape(-1, 3)
     return [
-        Mesh(
+        shared_mesh(
             mesh.vertices[np.unique(triangles[of_face == label])],
             np.searchsorted(np.unique(triangles[of_face == label]), triangles[of_face == label]),
-            compute_inertia=False,
-            max_hull_vertices=mesh.max_hull_vertices,
-            path=mesh.path,
+            mesh.max_hull_vertices,
+            mesh.path,
         )
         for label in counts
     ]

@@ -112,6 +112,7 @@ def test_robots_come_back_field_by_field(tmp_path, number, file):
         source.add_ground_plane()
         model = source.finalize("cpu", dtype=wp.float64)
     write(model, tmp_path / "robot.usdc")
+    assert complaints(tmp_path / "robot.usdc") == []
     builder, report = read(tmp_path / "robot.usdc")
     assert report.remarks == {}
     other = builder.finalize("cpu", dtype=wp.float64)
@@ -152,6 +153,22 @@ def test_stages_pass_the_checks_of_usd(rng, tmp_path):
     for name, model in (("one", random_scene(rng).finalize()), ("worlds", builder.finalize())):
         write(model, tmp_path / f"{name}.usda")
         assert complaints(tmp_path / f"{name}.usda") == []
+
+
+def test_points_and_rods_pass_the_checks_too(rng, tmp_path):
+    """A moment of 0 is no number to UsdPhysics; of a point other tools are left to ask its colliders, and we are told."""
+    builder = ModelBuilder()
+    base = builder.add_link(mass=1.0, inertia=np.eye(3))
+    joints = [builder.add_joint_free(base)]
+    # exact in float32, so that the turned rod has no moment about itself but for rounding
+    for inertia in (np.zeros((3, 3)), np.diag([0.0, 1.0, 1.0]), [[0.5, -0.5, 0.0], [-0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]):
+        joints.append(builder.add_joint_fixed(base, builder.add_link(mass=rng.uniform(0.5, 2.0), inertia=inertia)))
+    builder.add_articulation(joints)
+    model = builder.finalize()
+    report = write(model, tmp_path / "thin.usda")
+    assert complaints(tmp_path / "thin.usda") == []
+    assert list(report.remarks.values()) == [[model.body_label[1]]]
+    assert differences(model, read(tmp_path / "thin.usda")[0].finalize(), ignore=INITIAL) == {}
 
 
 def test_the_checks_of_usd_find_what_is_wrong(tmp_path):

@@ -30,6 +30,9 @@ from newton_like.usd.shapes import MeshLibrary, ShapeWriter
 CREATOR = "newton_like"
 NO_TENDONS = "tendons are not written"
 
+THIN = 1.0e-7
+"""Part of the largest moment of inertia that is written for one of 0; float32 has no more digits."""
+
 
 @dataclass(frozen=True)
 class UsdExport:
@@ -314,8 +317,14 @@ class StageWriter:
             return
         author.set(prim, "physics:mass", "float", mass)
         moments, axes = principal(inertia)
-        author.set(prim, "physics:diagonalInertia", "float3", moments)
-        author.set(prim, "physics:principalAxes", "quatf", axes)
+        moments = moments.astype(np.float32)
+        if moments.any():
+            # To UsdPhysics a moment of 0 is none: a rod without thickness gets a little.
+            moments[moments == 0.0] = THIN * moments.max()
+            author.set(prim, "physics:diagonalInertia", "float3", moments)
+            author.set(prim, "physics:principalAxes", "quatf", axes)
+        else:
+            self.remark("bodies without inertia get one from their colliders in other tools", host.body_label[body])
         xx, yy, zz = np.diagonal(inertia)
         author.set(prim, "newton:inertia", "double[]", (xx, yy, zz, inertia[0, 1], inertia[0, 2], inertia[1, 2]))
 

@@ -31,6 +31,7 @@ TREES = 24
 # the rounding of velocities of size 10 (1e-15 / dt).
 SMALL = 1e-7
 SMALL_ERROR = 1e-4
+SHORT = 1.0 / 480.0
 
 
 def random_worlds(rng, trees=TREES, **options):
@@ -157,7 +158,6 @@ def step_once(simulation, rng, speed=1.0):
 # Backward error of a factorisation: a few hundred roundings. In float32 the difference v+ - v over dt = 1/480 s costs
 # more: 480 roundings of a velocity, times the largest mass; one tree in a thousand is at 4e-4. Steps are short, because trees
 # that turn by some hundredths of a radian a step are damped beside these forces, see kernels.solvers.balance; one may be all the same.
-SHORT = 1.0 / 480.0
 PRECISIONS = pytest.mark.parametrize(("dtype", "tolerance"), [(wp.float64, 1e-11), (wp.float32, 1e-3)])
 
 

@@ -189,21 +189,32 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         base_accelerations(t, T, L, mem)
 
     @m.func
-    def eval_forward_dynamics_crb(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """The same by solving M qdd = tau - h."""
+    def residual(b: int, t: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """out <- tau - ID(q, nu, nu_dot), with nu_dot at L.acceleration"""
+        m.newton_euler(b, t, out, T, P, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, out + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, out + i, t)))
+
+    @m.func
+    def accelerating_forces(b: int, t: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """out <- tau - h, after the kinematics; vector, acceleration <- zeros."""
         m.forward_kinematics(b, t, T, P, L, mem)
         base_forces(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.columns, mem)
         m.clear(t, L.acceleration, T.dofs, mem)
-        m.newton_euler(b, t, L.vector, T, P, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.vector + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
+        residual(b, t, out, T, P, L, mem)
+
+    @m.func
+    def eval_forward_dynamics_crb(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The same by solving M qdd = tau - h."""
+        accelerating_forces(b, t, L.vector, T, P, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.factorize_apart(b, t, T, P, L, mem)
         m.solve(t, L.vector, T, L, mem)
         base_accelerations(t, T, L, mem)
 
     return types.SimpleNamespace(
-        **vars(m), base_forces=base_forces, base_accelerations=base_accelerations,
+        **vars(m), base_forces=base_forces, base_accelerations=base_accelerations, residual=residual,
+        accelerating_forces=accelerating_forces,
         eval_forward_dynamics=eval_forward_dynamics, eval_forward_dynamics_crb=eval_forward_dynamics_crb,
     )  # fmt: skip

@@ -76,14 +76,19 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             eliminate(t, k, inverse, T, L, mem)
 
     @m.func
-    def solve(t: int, x: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """x <- L^-1 D^-1 L^-T x, in place, after factorize_apart"""
+    def transposed_solve(t: int, x: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """x <- L^-T x, in place, for a row x of all dofs."""
         for back in range(T.dofs):
             k = T.dofs - 1 - back
             y = m.get(mem, x + k, t)
             for d in range(T.depth[k]):
                 j = x + T.chain[T.chain_at[k] + d]
                 m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.row[k] + d, t), y, m.get(mem, j, t)))
+
+    @m.func
+    def solve(t: int, x: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """x <- L^-1 D^-1 L^-T x, in place, after factorize_apart"""
+        transposed_solve(t, x, T, L, mem)
         for k in range(T.dofs):
             y = m.mul(m.get(mem, L.pivot + k, t), m.get(mem, x + k, t))
             for d in range(T.depth[k]):
@@ -94,13 +99,9 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def whiten_row(t: int, y: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """y <- D^-1/2 L^-T y, in place, for a row y of all dofs."""
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
-            x = m.get(mem, y + k, t)
-            for d in range(T.depth[k]):
-                j = y + T.chain[T.chain_at[k] + d]
-                m.put(mem, j, t, m.fnma(m.get(mem, L.h + T.row[k] + d, t), x, m.get(mem, j, t)))
-            m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
+        transposed_solve(t, y, T, L, mem)
+        for k in range(T.dofs):
+            m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), m.get(mem, y + k, t)))
 
     @m.shared
     def whiten(t: int, dt: m.lane, force: int, T: m.Tree, L: m.Layout, mem: m.memory):

@@ -19,20 +19,9 @@ def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, at + i, t, m.detach(m.get(mem, at + i, t)))
 
     @m.func
-    def residual(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- tau - ID(q, nu, acceleration)"""
-        m.newton_euler(b, t, L.vector, T, P, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.vector + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
-
-    @m.func
     def eval_forward_dynamics_implicit(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output"""
-        m.forward_kinematics(b, t, T, P, L, mem)
-        m.base_forces(b, t, T, P, L, mem)
-        m.clear(t, L.vector, T.columns, mem)
-        m.clear(t, L.acceleration, T.dofs, mem)
-        residual(b, t, T, P, L, mem)
+        m.accelerating_forces(b, t, L.vector, T, P, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.factorize_apart(b, t, T, P, L, mem)
         for i in range(T.dofs):
@@ -41,7 +30,7 @@ def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.solve(t, L.vector, T, L, mem)
         for i in range(T.dofs):
             m.put(mem, L.acceleration + i, t, m.detach(m.get(mem, L.vector + i, t)))
-        residual(b, t, T, P, L, mem)
+        m.residual(b, t, L.vector, T, P, L, mem)
         m.solve(t, L.vector, T, L, mem)
         for i in range(T.dofs):
             x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.vector + i, t))

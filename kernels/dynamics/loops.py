@@ -236,11 +236,8 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.unwhiten(t, T, L, mem)
 
     @m.func
-    def loop_residual(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """z <- tau - ID(nu_dot); loop_want <- -g'' - 2 f g' - f^2 g; nu_dot at L.acceleration."""
-        m.newton_euler(b, t, L.vector, T, P, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.z + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
+    def want_closing(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """loop_want <- -g'' - 2 f g' - f^2 g. The bodies' drift is that of newton_euler."""
         f = m.get(mem, L.weights, t)
         for r in range(T.points):
             x = m.fill(real(0.0))
@@ -251,11 +248,8 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def first_loop_solution(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        m.forward_kinematics(b, t, T, P, L, mem)
-        m.base_forces(b, t, T, P, L, mem)
-        m.clear(t, L.vector, T.columns, mem)
-        m.clear(t, L.acceleration, T.dofs, mem)
-        loop_residual(b, t, T, P, L, mem)
+        m.accelerating_forces(b, t, L.z, T, P, L, mem)
+        want_closing(t, T, L, mem)
         m.factorize_with_roots(b, t, T, P, L, mem)
         whitened_loops(t, T, L, mem)
         solve_loops(t, T, L, mem)
@@ -305,7 +299,8 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.detach_rows(t, L.loop_gram, T.points * (T.points + 1) // 2, mem)
         for r in range(T.points):
             m.put(mem, L.loop_given + r, t, m.detach(m.get(mem, L.loop_force + r, t)))
-        loop_residual(b, t, T, P, L, mem)
+        m.residual(b, t, L.z, T, P, L, mem)
+        want_closing(t, T, L, mem)
         add_loop_forces(t, T, L, mem)
         solve_loops(t, T, L, mem)
         for i in range(T.dofs):

@@ -67,14 +67,6 @@ def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return turned_back(kind, at, r)
 
     @m.func
-    def acceleration_from(kind: int, u: m.Spatial, v: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
-        """The inverse of acceleration_as."""
-        s = turned_out(kind, u, r)
-        if kind < INERTIAL:
-            s = m.spatial(m.sub3(s.v, m.cross(v.w, m.velocity_at(v, p))), s.w)
-        return m.spatial(m.add3(s.v, m.cross(p, s.w)), s.w)
-
-    @m.func
     def wrench_as(kind: int, f: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
         """Components of a wrench about the reference point: f.v is the force, f.w the torque."""
         return turned_back(kind, m.spatial(f.v, m.sub3(f.w, m.cross(p, f.v))), r)

@@ -291,14 +291,8 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def eval_rigid_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.given_as``: the given ones and those
         of the ground; vector <- accelerations in the representation ``T.output``, in which the forces of a floating base are too."""
-        m.forward_kinematics(b, t, T, P, L, mem)
-        m.base_forces(b, t, T, P, L, mem)
-        m.clear(t, L.vector, T.columns, mem)
-        m.clear(t, L.acceleration, T.dofs, mem)
-        m.newton_euler(b, t, L.vector, T, P, L, mem)
+        m.accelerating_forces(b, t, L.z, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.z + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, L.vector + i, t)))
         m.whiten_row(t, L.z, T, L, mem)
         m.clear(t, L.point_depth, T.points, mem)
         for i in range(T.points):

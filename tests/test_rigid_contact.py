@@ -480,9 +480,9 @@ def test_what_is_refused():
     model = general(box_on_four_points())
     other = general(box_on_four_points())
     state, contact = model.state(), RigidContact(model)
-    with pytest.raises(ValueError, match=r"contact belongs to another model; make RigidContact"):
+    with pytest.raises(ValueError, match=r"contact of another model; make RigidContact"):
         rigid_contact_forces(other, other.state(), contact)
-    with pytest.raises(TypeError, match=r"contact must be a RigidContact\(model, ...\), not ContactPoints"):
+    with pytest.raises(TypeError, match=r"contact must be RigidContact\(model, ...\), not ContactPoints"):
         impact(model, state, contact.points)
     with pytest.raises(ValueError, match=r"friction='viscous' is unknown; use 'coulomb' or 'convex'"):
         RigidContact(model, friction="viscous")

@@ -15,8 +15,9 @@ import warp as wp
 from newton_like.coercion import as_number
 from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.common import Q, V, check_state, columns, constants
+from newton_like.dynamics.contact.points import check_part
 from newton_like.dynamics.contact.rigid import RigidContact, impact
-from newton_like.dynamics.contact.soft import SoftContact, check_contact
+from newton_like.dynamics.contact.soft import SoftContact
 from newton_like.dynamics.system import accelerations, check_options
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array, check_choice, check_made_by, check_model
@@ -187,7 +188,7 @@ def _contact_states(model, contact, before, after) -> list[wp.array]:
                 f"contact_state is given {'without contact' if contact is None else 'with a RigidContact'}"
             )
         return []
-    check_contact(model, contact)
+    check_part(model, contact, SoftContact, "contact")
     if before is None:
         raise ValueError("contact needs contact_state; start with contact.state()")
     after = before if after is None else after

@@ -83,6 +83,23 @@ def law_values(value, name: str) -> np.ndarray:
     return values
 
 
+def check_law(parameters, rules: dict, of: str = "") -> None:
+    """Raises where a number of a law is not as it must be.
+
+    Args:
+        parameters: the law.
+        rules: by attribute, what must hold for its numbers, and that in words.
+        of: what the law is one of, for errors.
+    """
+    for name, (holds, wanted) in rules.items():
+        if not np.all(holds(law_values(getattr(parameters, name), name + of))):
+            raise ValueError(f"{name}{of} must be {wanted}")
+
+
+POSITIVE = (lambda x: x > 0.0, "above 0")
+NOT_NEGATIVE = (lambda x: x >= 0.0, "at least 0")
+
+
 def law_column(model, value, name: str) -> np.ndarray:
     """The same for every articulation of a model, ``[articulation_count]``.
 

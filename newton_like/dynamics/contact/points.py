@@ -124,18 +124,23 @@ class ContactPoints:
         return Field("offset", "articulations", 3 * (self.count + 1))
 
 
-def check_points(model, points: ContactPoints) -> ContactPoints:
-    """The points, if they are this model's.
+def check_part(model, part, kind: type, name: str):
+    """What was made for a model, contact points or a contact, if it is this model's.
 
     Raises:
-        TypeError: they are no :class:`ContactPoints`.
+        TypeError: it is of another class.
         ValueError: of another model.
     """
-    if not isinstance(points, ContactPoints):
-        raise TypeError(f"points must be ContactPoints(model), not {type(points).__name__}")
-    if points.model is not model:
-        raise ValueError("points belong to another model; make ContactPoints(model) of this one")
-    return points
+    if not isinstance(part, kind):
+        raise TypeError(f"{name} must be {kind.__name__}(model, ...), not {type(part).__name__}")
+    if part.model is not model:
+        raise ValueError(f"{name} of another model; make {kind.__name__}(model, ...) of this one")
+    return part
+
+
+def check_points(model, points: ContactPoints) -> ContactPoints:
+    """The points, if they are this model's; raises as :func:`check_part`."""
+    return check_part(model, points, ContactPoints, "points")
 
 
 def _owners(model) -> tuple[np.ndarray, np.ndarray]:

@@ -20,8 +20,8 @@ from newton_like.dynamics.common import (
     representation,
     state_arrays,
 )
-from newton_like.dynamics.contact.ground import GroundContact, law_column, law_values
-from newton_like.dynamics.contact.points import ContactPoints
+from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
+from newton_like.dynamics.contact.points import ContactPoints, check_part
 from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.rigid_contact import BLOCK, COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
@@ -39,15 +39,6 @@ TRACED_VISITS = 400
 FRICTION = {"coulomb": COULOMB, "convex": 0}
 
 
-def _check(parameters, rules: dict) -> None:
-    """Raises where a number is not as it must be."""
-    for name, (holds, wanted) in rules.items():
-        if not np.all(holds(law_values(getattr(parameters, name), name))):
-            raise ValueError(f"{name} must be {wanted}")
-
-
-_POSITIVE = (lambda x: x > 0.0, "above 0")
-_FRICTION = (lambda x: x >= 0.0, "at least 0")
 _SHARE = (lambda x: (x >= 0.0) & (x <= 1.0), "between 0 and 1")
 
 
@@ -71,7 +62,7 @@ class RigidContactParameters:
     restitution: float | np.ndarray = 0.0
 
     def __post_init__(self):
-        _check(self, {"mu": _FRICTION, "time_constant": _POSITIVE, "restitution": _SHARE})
+        check_law(self, {"mu": NOT_NEGATIVE, "time_constant": POSITIVE, "restitution": _SHARE})
 
     @property
     def relaxed(self) -> bool:
@@ -124,11 +115,11 @@ class RelaxedRigidContactParameters:
 
     def __post_init__(self):
         part = (lambda x: (x > 0.0) & (x <= 1.0), "above 0 and at most 1")
-        rules = {"mu": _FRICTION, "time_constant": _POSITIVE, "damping_ratio": _POSITIVE, "d_min": part, "d_max": part}
-        rules["width"] = _POSITIVE
+        rules = {"mu": NOT_NEGATIVE, "time_constant": POSITIVE, "damping_ratio": POSITIVE, "d_min": part, "d_max": part}
+        rules["width"] = POSITIVE
         rules["midpoint"] = (lambda x: (x > 0.0) & (x < 1.0), "above 0 and below 1")
         rules["power"] = (lambda x: x >= 1.0, "at least 1")
-        _check(self, {**rules, "restitution": _SHARE})
+        check_law(self, {**rules, "restitution": _SHARE})
 
     @property
     def relaxed(self) -> bool:
@@ -239,14 +230,6 @@ class Impact(NamedTuple):
     points: wp.array
 
 
-def _checked(model, contact: RigidContact) -> RigidContact:
-    if not isinstance(contact, RigidContact):
-        raise TypeError(f"contact must be a RigidContact(model, ...), not {type(contact).__name__}")
-    if contact.model is not model:
-        raise ValueError("contact belongs to another model; make RigidContact(model, ...) of this one")
-    return contact
-
-
 def _program(name: str, contact: RigidContact, inputs, outputs, arrays, asked: int, sweeps: int, **settings) -> Program:
     """A program over the contact points, refused where it must be unrolled and is too long for that."""
     n, model = contact.points.count, contact.model
@@ -333,7 +316,7 @@ def rigid_contact_forces(
             specialised code, of more than 400 visits (points times sweeps).
         TypeError: an array of the wrong scalar type.
     """
-    n = _checked(model, contact).points.count
+    n = check_part(model, contact, RigidContact, "contact").points.count
     field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
     kind = output_representation(link_forces_repr, "link_forces_repr")
@@ -378,7 +361,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
             400 visits (points times sweeps, twice that with restitution).
         TypeError: an array of the wrong scalar type.
     """
-    n = _checked(model, contact).points.count
+    n = check_part(model, contact, RigidContact, "contact").points.count
     bounces = bool(np.any(np.asarray(contact.parameters.restitution) > 0.0))
     arrays = [
         *state_arrays(model, state),

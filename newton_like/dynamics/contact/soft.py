@@ -20,15 +20,17 @@ from newton_like.dynamics.common import (
     state_arrays,
     to_device,
 )
-from newton_like.dynamics.contact.ground import GroundContact
-from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
+from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
+from newton_like.dynamics.contact.points import ContactPoints, check_part, check_points, contact_point_positions
 from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kinematics import eval_fk
-from newton_like.model.arguments import as_count, as_numbers
+from newton_like.model.arguments import as_count
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
+
+_OF = " of a soft contact"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +56,8 @@ class SoftContactParameters:
     q: float | np.ndarray = 0.5
 
     def __post_init__(self):
-        for name in ("stiffness", "damping", "mu", "p", "q"):
-            values = as_numbers(
-                getattr(self, name), f"{name} of a soft contact", "a number or one for each articulation"
-            )
-            positive = name in ("stiffness", "damping")
-            if (
-                values.ndim > 1
-                or not np.isfinite(values).all()
-                or (values < 0.0).any()
-                or (positive and not values.all())
-            ):
-                wanted = "above 0" if positive else "at least 0"
-                raise ValueError(f"{name} of a soft contact must be finite and {wanted}, one or [articulation_count]")
+        rules = {"stiffness": POSITIVE, "damping": POSITIVE, **dict.fromkeys(("mu", "p", "q"), NOT_NEGATIVE)}
+        check_law(self, rules, _OF)
 
     @property
     def square_roots(self) -> bool:
@@ -79,15 +70,8 @@ class SoftContactParameters:
         Raises:
             ValueError: numbers for another count of articulations.
         """
-        law = np.zeros((model.articulation_count, LAW))
-        for i, name in enumerate(("stiffness", "damping", "mu", "p", "q")):
-            values = np.asarray(getattr(self, name), dtype=np.float64)
-            if values.ndim and len(values) != model.articulation_count:
-                raise ValueError(
-                    f"{name} of a soft contact has {len(values)} numbers for {model.articulation_count} articulations"
-                )
-            law[:, i] = values
-        return law
+        names = ("stiffness", "damping", "mu", "p", "q")
+        return np.stack([law_column(model, getattr(self, name), name + _OF) for name in names], axis=1)
 
 
 class SoftContact(GroundContact):
@@ -146,20 +130,6 @@ class SoftContactForces(NamedTuple):
     links: wp.array
 
 
-def check_contact(model, contact: SoftContact) -> SoftContact:
-    """The soft contact, if it is this model's.
-
-    Raises:
-        TypeError: it is no :class:`SoftContact`.
-        ValueError: of another model.
-    """
-    if not isinstance(contact, SoftContact):
-        raise TypeError(f"contact must be a SoftContact(model, ...), not {type(contact).__name__}")
-    if contact.model is not model:
-        raise ValueError("contact belongs to another model; make SoftContact(model, ...) of this one")
-    return contact
-
-
 def soft_contact_forces(
     model,
     state,
@@ -193,7 +163,7 @@ def soft_contact_forces(
         ValueError: an array of the wrong shape or device; the contact of another model; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    n = check_contact(model, contact).points.count
+    n = check_part(model, contact, SoftContact, "contact").points.count
     if contact_state is not None:
         contact_state = input_array(
             model, to_device(model, contact_state, "contact_state"), "contact_state", model.dtype, contact.shape

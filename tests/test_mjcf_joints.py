@@ -149,6 +149,25 @@ def test_drives_give_the_force_of_mujoco(rng, xml):
     assert force + target["joint_f"] == pytest.approx(peer.data.qfrc_actuator[0], rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    "joint", ['axis="0 1 0"', 'springdamper=".1 .8" damping="9"', 'type="ball" damping=".7"', 'type="free"']
+)
+def test_actuators_have_armature_and_damping_of_their_own(rng, joint):
+    """Both are in MuJoCo's mass matrix and passive forces, times the square of the gear, and in its damping ratios."""
+    xml = (
+        '<motor joint="j" gear="3" armature=".2" damping=".3"/><motor joint="j" gear="-2" armature=".1"/>'
+        '<position joint="j" kp="40" dampratio=".9" damping=".5"/><position jointinparent="j" gear="2" damping=".1"/>'
+    )
+    peer = MjcfPeer(hinge(after=f"<actuator>{xml}</actuator>", joint=f'{joint} armature=".1"'))
+    peer.check_dynamics(rng, 1e-9)
+    mujoco.mj_resetData(peer.mj, peer.data)
+    peer.data.qvel[:] = 1.0
+    mujoco.mj_forward(peer.mj, peer.data)
+    np.testing.assert_allclose(peer.builder.joint_damping, -peer.data.qfrc_damper, rtol=1e-12)
+    if peer.mj.nv == 1:
+        np.testing.assert_allclose(peer.report.actuators[2].bias[1], peer.mj.actuator_biasprm[2], rtol=1e-12)
+
+
 def test_defaults_of_actuators_are_shared_by_all_kinds(rng):
     """The rules are those of MuJoCo, which is asked for gains and biases."""
     kinds = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder")

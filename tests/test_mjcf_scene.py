@@ -1,6 +1,7 @@
 """The MJCF importer: shapes and which of them touch, options of the import, files, reports."""
 
 import math
+import re
 import warnings
 from pathlib import Path
 
@@ -241,7 +242,9 @@ def test_gravity_is_that_of_the_world_that_is_open():
 
 def test_scale(rng):
     """Lengths twice as large, the same masses: inertias about joints are four times as large, poses twice as far."""
-    plain, large = load(ARM)[0], load(ARM, scale=2.0)[0]
+    arm = ARM.replace('name="j"', 'name="j" armature=".3"')
+    plain, large = load(arm)[0], load(arm, scale=2.0)[0]
+    assert large.joint_armature == [4.0 * 0.3]
     np.testing.assert_allclose(large.body_mass, plain.body_mass)
     np.testing.assert_allclose(np.array(large.body_inertia), 4.0 * np.array(plain.body_inertia))
     np.testing.assert_allclose(np.array(large.body_q)[:, :3], 2.0 * np.array(plain.body_q)[:, :3])
@@ -346,6 +349,34 @@ def test_report_names_what_is_left_out():
     assert (
         report.option == {"timestep": 0.002, "wind": (1.0, 0.0, 0.0), "integrator": "RK4"} and report.timestep == 0.002
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        ("", '<actuator><position joint="j" kpp="50"/></actuator>', ["position@kpp"]),
+        ("", '<actuator><motor joint="j" delay=".1" nsample="3"/></actuator>', ["motor@delay", "motor@nsample"]),
+        ("", '<equality><weld body1="a" bodyy2="b"/></equality>', ["weld@bodyy2"]),
+        ("", '<tendon><fixed stifness="3"><joint joint="j" coef="1"/></fixed></tendon>', ["fixed@stifness"]),
+        ("", '<keyframe><key qpoz="1"/></keyframe>', ["key@qpoz"]),
+        ("", '<contact><pair geom1="g" geom2="g" mu="1"/></contact>', ["pair@mu"]),
+        ('<option graviti="1 2 3"><flag gravvity="disable"/></option>', "", ["option@graviti", "flag@gravvity"]),
+        ('<default><geom solimp=".9 .95 .001"/></default>', "", ["geom@solimp"]),
+    ],
+)
+def test_attributes_that_are_not_read_are_counted(before, after, names):
+    xml = f'<mujoco>{before}<worldbody><body name="a"><joint name="j"/><geom name="g" size=".1"/></body></worldbody>{after}</mujoco>'
+    assert load(xml)[1].not_understood == dict.fromkeys(names, 1)
+
+
+def test_options_and_flags_that_do_not_act_are_named():
+    xml = model(
+        f"<body><joint/>{BOX}</body>",
+        '<option wind="0 0 0" density="1.2"><flag limit="disable" spring="enable" contact="disable"/></option>',
+    )
+    with pytest.warns(MjcfWarning) as told:
+        ModelBuilder().add_mjcf(xml)
+    assert re.search(r"not computed here \(1\): density; .*all the same \(1\): limit$", str(told[0].message))
 
 
 def test_a_clean_file_warns_of_nothing():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from newton_like.importers.mjcf.parse import limits
+from newton_like.importers.mjcf.parse import NOT_LINEAR, limits
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import MAIN, floats, words
 from newton_like.importers.xml_source import XmlElement
@@ -36,6 +37,7 @@ class Actuator:
         gear: six factors.
         gain, bias, dynamics: their types and ten parameters each: ``(type, numbers)``.
         ctrlrange, forcerange, actrange: limits, or ``None``.
+        armature, damping: of the actuator itself; its joint has them times the square of the first gear.
         drive: the array of ``Control`` that takes its control: ``"joint_target_q"``, ``"joint_target_qd"`` or
             ``"joint_f"``; ``None`` where no drive of a joint can do what it does.
         factor, offset: the entry of that array is ``factor * ctrl + offset``, summed over the actuators of a joint.
@@ -54,6 +56,8 @@ class Actuator:
     ctrlrange: tuple[float, float] | None
     forcerange: tuple[float, float] | None
     actrange: tuple[float, float] | None
+    armature: float = 0.0
+    damping: float = 0.0
     drive: str | None = None
     factor: float = 0.0
     offset: float = 0.0
@@ -144,13 +148,8 @@ class _State:
             self.biasprm[: len(given)] = given
 
 
-def read_actuators(model: Mjcf, inertias) -> list[Actuator]:
+def read_actuators(model: Mjcf) -> list[Actuator]:
     """Actuators of a model, without what they do to joints.
-
-    Args:
-        model: the model.
-        inertias: called without arguments where a damping ratio needs to know what joints move; see
-            :func:`newton_like.importers.mjcf.mass.joint_inertias`.
 
     Raises:
         ImportFileError: an actuator acts on nothing, on several things, or on what is not there.
@@ -176,13 +175,39 @@ def read_actuators(model: Mjcf, inertias) -> list[Actuator]:
         if actuator.name in seen:
             raise element.error(f"the actuator {actuator.name!r} is there twice; rename one")
         seen.add(actuator.name)
-        joint = joints.get(actuator.target) if actuator.transmission.startswith("joint") else None
-        if joint is not None and actuator.kind not in _DATA_ONLY:
+        result.append(actuator)
+    return result
+
+
+def reflect_rotors(actuators: list[Actuator], joints: dict[str, Joint]) -> None:
+    """Gives joints the inertia of the actuators that move them, in every of their dofs: ``gear^2 armature``."""
+    for actuator, joint in _movers(actuators, joints):
+        if actuator.armature > 0.0:
+            joint.given["armature"] = joint.given.get("armature", 0.0) + actuator.gear[0] ** 2 * actuator.armature
+
+
+def find_drives(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf, inertias) -> None:
+    """What actuators do to joints: their own damping, and the drive that each is where it is linear.
+
+    Args:
+        actuators: of the model.
+        joints: by name.
+        model: the model.
+        inertias: called without arguments where a damping ratio needs to know what joints move; see
+            :func:`newton_like.importers.mjcf.mass.joint_inertias`.
+    """
+    for actuator, joint in _movers(actuators, joints):
+        if actuator.damping > 0.0:
+            joint.given["damping"] = joint.given.get("damping", 0.0) + actuator.gear[0] ** 2 * actuator.damping
+        if actuator.kind not in _DATA_ONLY:
             _damping_ratio(actuator, joint, inertias)
             if joint.kind in ("hinge", "slide"):
                 _linear(actuator, model)
-        result.append(actuator)
-    return result
+
+
+def _movers(actuators: list[Actuator], joints: dict[str, Joint]) -> Iterator[tuple[Actuator, Joint]]:
+    """Actuators of joints."""
+    return ((actuator, joints[actuator.target]) for actuator in actuators if actuator.transmission.startswith("joint"))
 
 
 def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fallback: str) -> Actuator:
@@ -208,6 +233,11 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
             raise element.error(f"inherits the range of joint {target!r}, which has none; drop inheritrange")
         middle, half = 0.5 * sum(joint.range), 0.5 * inherit * (joint.range[1] - joint.range[0])
         ctrlrange = (middle - half, middle + half)
+    damping = floats(merged, "damping", 3, (0.0,))
+    if damping[0] < 0.0:
+        raise element.error(f"damping={attributes['damping']!r} must be at least 0")
+    if any(damping[1:]):
+        model.findings.remark(NOT_LINEAR, element.get("name") or fallback)
     return Actuator(
         name=element.get("name") or fallback,
         kind=element.tag,
@@ -220,6 +250,8 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
         ctrlrange=ctrlrange,
         forcerange=limits(merged, "forcerange", "forcelimited", auto),
         actrange=limits(merged, "actrange", "actlimited", auto),
+        armature=merged.number("armature", 0.0, low=0.0),
+        damping=damping[0],
         attributes=dict(attributes),
     )
 

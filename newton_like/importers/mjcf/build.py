@@ -15,7 +15,7 @@ from newton_like.geometry.transforms import (
     transform,
     transform_multiply,
 )
-from newton_like.importers.mjcf.actuators import drives_of, read_actuators
+from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import (
     Names,
@@ -89,9 +89,12 @@ class SceneBuilder:
                 model.geoms[i] = fit_to_mesh(geom, assets, model.compiler.fitaabb)
         fill_masses(model, assets)
         self._inertias = None
+        joints = names.tables["joint"]
+        self.actuators = read_actuators(model)
+        reflect_rotors(self.actuators, joints)
         self._set_springs()
-        self.actuators = read_actuators(model, self._felt)
-        self._drives = drives_of(self.actuators, names.tables["joint"], model)
+        find_drives(self.actuators, joints, model, self._felt)
+        self._drives = drives_of(self.actuators, joints, model)
         self._names = names
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
         self._load(assets)
@@ -312,7 +315,7 @@ class SceneBuilder:
                 link,
                 parent_xform=transform_multiply(anchor, transform(place)),
                 child_xform=transform(place),
-                **group[0].given,
+                **self._given(group[0]),
                 **common,
             )
             self._remember(group[0], index, 0)
@@ -343,7 +346,6 @@ class SceneBuilder:
 
     def _six(self, joint: Joint):
         """Axes of a free joint."""
-        given = {name: value for name, value in joint.given.items() if name != "stiffness"}
         if any(joint.given.values()):
             self.model.findings.remark(
                 "free joints have armature, damping or friction: it acts on the centre of mass, not the frame's origin",
@@ -351,11 +353,21 @@ class SceneBuilder:
             )
         if joint.given.get("stiffness"):
             self.model.findings.remark("springs of free joints are left out", joint.name)
-        if not any(given.values()):
+        if not any(value for name, value in joint.given.items() if name != "stiffness"):
             return None, None
         make = self.builder.JointDofConfig.create_unlimited
-        both = [[make(axis).copy(**given) for axis in ("x", "y", "z")] for _ in range(2)]
-        return tuple(both)
+        given = [
+            {name: value for name, value in self._given(joint, turns).items() if name != "stiffness"}
+            for turns in (False, True)
+        ]
+        return tuple([make(axis).copy(**settings) for axis in ("x", "y", "z")] for settings in given)
+
+    def _given(self, joint: Joint, turns: bool = True) -> dict[str, float]:
+        """What the file says of a joint; the armature of what turns is an inertia, and grows with the square of lengths."""
+        given = dict(joint.given)
+        if turns and "armature" in given:
+            given["armature"] *= self.options.scale**2
+        return given
 
     def _dof(self, joint: Joint):
         """Settings of one axis: those of the file, and the builder's defaults for the rest."""
@@ -365,7 +377,7 @@ class SceneBuilder:
             "axis": tuple(joint.axis.tolist()),
             "limit_lower": -MAXVAL,
             "limit_upper": MAXVAL,
-            **joint.given,
+            **self._given(joint, turns=joint.kind == "hinge"),
         }
         if joint.range is not None:
             settings.update(limit_lower=unit * joint.range[0], limit_upper=unit * joint.range[1])

@@ -119,7 +119,8 @@ def add_mjcf(
       other, unless ``enable_self_collisions`` is set. From 500 moving shapes of one tree on a collision group of their own sees to
       that.
     * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
-      drives: gains, effort limits, targets for control 0. Others are in the report as data and in a remark.
+      drives: gains, effort limits, targets for control 0. Others are in the report as data and in a remark. Armature and
+      damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become joints that close loops, a linear ``joint`` equality a mimic joint. They are rigid here.
     * Tendons are added to ``builder.tendons``; solvers refuse models that have some.
     * Planes are endless, as in MuJoCo. Mocap bodies are welded where they are.
@@ -128,7 +129,8 @@ def add_mjcf(
       ``gap`` keep their meaning.
     * Gravity that the file names becomes that of the world that is open, or of the builder.
 
-    What is left out ends up in the returned report and in one :class:`MjcfWarning`. Not read are plugins, ``attach``,
+    What is left out ends up in the returned report and in one :class:`MjcfWarning`; so do options and flags that would change
+    the motion, and do not here. Not read are plugins, ``attach``,
     flexes, skins, composites, builtin meshes, and whatever else is not named here; cameras, lights and ``visual`` mean
     nothing to a simulation. Global coordinates are refused, as in MuJoCo since 2.3.4.
 

@@ -18,7 +18,7 @@ from newton_like.geometry.transforms import (
 from newton_like.importers.mjcf.pose import between, direction, pose_of, quat_from_euler
 from newton_like.importers.mjcf.records import Body, Compiler, Geom, Joint, Mjcf, Site
 from newton_like.importers.mjcf.source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
-from newton_like.importers.mjcf.tables import ACTUATORS, TABLES
+from newton_like.importers.mjcf.tables import ACTUATORS, PHYSICAL, TABLES
 from newton_like.importers.xml_source import XmlElement
 
 BOOL = {"true": True, "false": False}
@@ -38,7 +38,7 @@ _SIZES = {
 }
 """Kinds of geoms, and how many of their sizes must be above zero."""
 
-_GRAVITY = (0.0, 0.0, -9.81)
+NOT_LINEAR = "dampers and springs of joints are not linear; their linear part acts"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class _Parser:
         for element in root.all("default"):
             self.defaults.read(element, ACTUATORS.__contains__)
         self.model.actuator_defaults = self.defaults.actuators
-        self.model.option = _option(root)
+        self.model.option = _option(root, findings)
         self._colors: dict[str, tuple] = {}
         self._names: set[tuple[str, str]] = set()
         self._assets(root)
@@ -286,17 +286,15 @@ class _Parser:
                 raise element.error(f"{theirs}={element.attributes[theirs]!r} must be at least 0")
             joint.given[ours] = numbers[0]
             if any(numbers[1:]):
-                self.model.findings.remark("dampers and springs of joints are not linear; their linear part acts", name)
+                self.model.findings.remark(NOT_LINEAR, name)
         damper = floats(element, "springdamper", 2, least=2)
         if damper is not None and min(damper) > 0.0:
             joint.springdamper = damper
-        joint.range = self._limits(element, "range", "limited", unit, ordered=kind != "ball")
-        joint.effort = self._limits(element, "actuatorfrcrange", "actuatorfrclimited", float)
+        auto = self.model.compiler.autolimits
+        joint.range = limits(element, "range", "limited", auto, unit)
+        joint.effort = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)
         if kind == "free" and joint.range is not None:
             raise element.error("a free joint has no limits; drop range and limited")
-
-    def _limits(self, element: XmlElement, name: str, flag: str, unit, ordered: bool = True):
-        return limits(element, name, flag, self.model.compiler.autolimits, unit, ordered)
 
     # ------------------------------------------------------------------------------------------- geoms and sites
 
@@ -385,7 +383,7 @@ class _Parser:
         self.model.sites.append(Site(name, kind, transform_multiply(place.pose, pose), size, element, place.body))
 
 
-def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=float, ordered: bool = True):
+def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=float):
     """Limits of an attribute where they hold, or ``None``.
 
     Raises:
@@ -451,7 +449,7 @@ def _compiler(root: XmlElement, findings: Findings) -> Compiler:
     return result
 
 
-def _option(root: XmlElement) -> dict:
+def _option(root: XmlElement, findings: Findings) -> dict:
     """Values of ``<option>``: numbers where they are numbers, texts else; and of its flags, true or false."""
     result: dict = {"timestep": 0.002}
     for element in root.all("option"):
@@ -467,6 +465,12 @@ def _option(root: XmlElement) -> dict:
         for flag in element.all("flag"):
             for name in flag.attributes:
                 result[f"flag {name}"] = words(flag, name, SWITCH)
+    for name in ("density", "viscosity", "wind", "actuatorgroupdisable"):
+        if result.get(name, 0.0) not in (0.0, (0.0, 0.0, 0.0)):
+            findings.remark("options for what is not computed here", name)
+    for name in PHYSICAL:
+        if result.get(f"flag {name}") is False:
+            findings.remark("flags switch off what acts here all the same", name)
     return result
 
 

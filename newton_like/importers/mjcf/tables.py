@@ -15,8 +15,16 @@ ACTUATORS = frozenset(_ACTUATORS.split())
 
 _ORIENTATION = "quat axisangle xyaxes zaxis euler"
 _PLACE = f"pos {_ORIENTATION}"
-_CONTACT = "contype conaffinity condim friction solref solimp margin gap"
+_CONTACT = "contype conaffinity condim friction solref margin gap"
 _LOOKS = "material rgba user"
+
+PHYSICAL = ("constraint", "equality", "frictionloss", "limit", "spring", "damper", "actuation", "passive")
+"""Flags of MuJoCo that switch off what acts here all the same."""
+
+_NUMERICAL_FLAGS = (
+    "autoreset clampctrl diagexact energy eulerdamp fwdinv invdiscrete ipc island midphase multiccd nativeccd override "
+    "refsafe sensor sleep speculative warmstart"
+)
 
 
 def _sets(table: dict[str, str]) -> dict[str, frozenset[str]]:
@@ -60,6 +68,23 @@ _UNUSED_ELEMENTS = {
     "material": "layer",
     "mujocoinclude": "",
 }
+_EQUALITY = "name class active solref solimp"
+_SPRING = "stiffness damping frictionloss armature springlength"
+_TENDON = f"name class range limited actuatorfrcrange actuatorfrclimited {_SPRING}"
+_ACTUATOR = (
+    "name class joint jointinparent tendon site body slidersite refsite cranksite cranklength gear ctrlrange ctrllimited "
+    "forcerange forcelimited actrange actlimited inheritrange armature damping"
+)
+_SERVO = f"{_ACTUATOR} kp kv dampratio timeconst"
+_SHORTCUTS = {
+    "general": f"{_ACTUATOR} gaintype biastype dyntype gainprm biasprm dynprm",
+    "motor": _ACTUATOR,
+    "position": _SERVO,
+    "velocity": f"{_ACTUATOR} kv",
+    "intvelocity": _SERVO.replace(" timeconst", ""),
+    "damper": f"{_ACTUATOR} kv",
+    "cylinder": f"{_ACTUATOR} area diameter bias timeconst",
+}
 _JOINT = (
     "name class type pos axis ref range limited stiffness damping springref springdamper armature frictionloss "
     "actuatorfrcrange actuatorfrclimited"
@@ -75,7 +100,7 @@ _ATTRIBUTES = {
     "frame": f"name childclass {_PLACE}",
     "replicate": "count offset euler sep childclass",
     "inertial": f"mass diaginertia fullinertia {_PLACE}",
-    "joint": _JOINT + " joint coef joint1 joint2 polycoef active solref solimp",
+    "joint": _JOINT + " joint coef joint1 joint2 polycoef active solref",
     "freejoint": "name align",
     "geom": (
         f"name class type size fromto mesh hfield mass density shellinertia group fitscale geom sidesite {_PLACE} {_CONTACT} "
@@ -87,6 +112,23 @@ _ATTRIBUTES = {
     "material": "name class rgba",
     "exclude": "name body1 body2",
     "default": "class",
+    "option": (
+        "timestep gravity integrator solver cone jacobian iterations ls_iterations noslip_iterations ccd_iterations "
+        "sdf_iterations sdf_initpoints tolerance ls_tolerance noslip_tolerance ccd_tolerance sleep_tolerance impratio density "
+        "viscosity wind magnetic actuatorgroupdisable o_margin o_solref o_solimp o_friction"
+    ),
+    "flag": f"{' '.join(PHYSICAL)} contact filterparent gravity {_NUMERICAL_FLAGS}",
+    "pair": "name class geom1 geom2 condim friction solref solreffriction solimp margin gap adhesion",
+    "equality": f"{_EQUALITY} polycoef",
+    "connect": f"{_EQUALITY} body1 body2 site1 site2 anchor",
+    "weld": f"{_EQUALITY} body1 body2 site1 site2 anchor relpose torquescale",
+    "distance": f"{_EQUALITY} geom1 geom2 distance",
+    "tendon": _TENDON,
+    "fixed": _TENDON,
+    "spatial": _TENDON,
+    "pulley": "divisor",
+    **_SHORTCUTS,
+    "key": "name time qpos qvel act ctrl mpos mquat",
 }
 _UNUSED_ATTRIBUTES = {
     "compiler": "usethread savecompiled savecanonical saveinertial conflict passthrough",
@@ -98,6 +140,8 @@ _UNUSED_ATTRIBUTES = {
     "mesh": "texcoord normal smoothnormal material content_type",
     "hfield": "content_type",
     "worldbody": "",
+    **dict.fromkeys(("tendon", "fixed", "spatial"), "group user material rgba width"),
+    **dict.fromkeys(_SHORTCUTS, "group user lengthrange"),
     "material": ("emission metallic reflectance roughness shininess specular texrepeat texture texuniform"),
 }
 

@@ -208,6 +208,45 @@ def test_a_saved_motion_is_a_stage_of_its_own(tmp_path, suffix):
     assert_follows(simulation, stage, 5.0)
 
 
+SHAPES = (
+    'def Xform "holder" (variants = { string size = "small" }\nprepend variantSets = "size")\n{\nvariantSet "size" = {\n'
+    '"small" {\ndouble3 xformOp:translate = (0, 0, 1)\n}\n"large" {\ndouble3 xformOp:translate = (0, 0, 5)\n}\n}\n'
+    'uniform token[] xformOpOrder = ["xformOp:translate"]\n%s}\n'
+)
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_saved_motion_is_of_what_was_simulated(tmp_path, in_memory):
+    """Also of a stage that is no file, and of what the session layer alone says, here which variant is chosen."""
+    source = write_stage(tmp_path / "fall.usda", SHAPES % stone("stone", inside='def Sphere "ball"\n{\n}'))
+    stage = Usd.Stage.CreateInMemory() if in_memory else Usd.Stage.Open(source)
+    if in_memory:
+        stage.GetRootLayer().ImportFromString(Path(source).read_text())
+    with Usd.EditContext(stage, stage.GetSessionLayer()):
+        stage.GetPrimAtPath("/World/holder").GetVariantSet("size").SetVariantSelection("large")
+    simulation = Simulation(stage, solver=OPTIONS)
+    simulation.step(4)
+    simulation.save(tmp_path / "motion.usda")
+    saved = Usd.Stage.Open(str(tmp_path / "motion.usda"))
+    assert saved.GetPrimAtPath("/World/holder/stone/ball").GetTypeName() == "Sphere"
+    assert (saved.GetStartTimeCode(), saved.GetEndTimeCode(), saved.GetTimeCodesPerSecond()) == (0.0, 4.0, 24.0)
+    assert_follows(simulation, saved, 4.0)
+    assert matrix(saved, "/World/holder", 4.0)[2, 3] == 5.0
+    assert bool(saved.GetRootLayer().subLayerPaths) == (not in_memory)
+
+
+def test_changes_that_are_not_saved_are_named(tmp_path):
+    stage = Usd.Stage.Open(write_stage(tmp_path / "fall.usda", stone("stone")))
+    UsdGeom.XformCommonAPI(stage.GetPrimAtPath("/World/stone")).SetTranslate((0.0, 0.0, 7.0))
+    simulation = Simulation(stage, solver=OPTIONS)
+    with pytest.warns(UserWarning, match=r"fall\.usda: changes that are not saved are not seen in .*motion\.usda"):
+        simulation.save(tmp_path / "motion.usda")
+    stage.Save()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        simulation.save(tmp_path / "motion.usda")
+
+
 def test_a_layer_of_the_stage_with_a_clock_of_its_own(tmp_path):
     """A sublayer counts 60 a second under a stage that counts 24; USD maps between the two, and so must we."""
     source = write_stage(tmp_path / "fall.usda", stone("stone"), rate=24.0)

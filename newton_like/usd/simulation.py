@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 
 import numpy as np
 import warp as wp
-from pxr import Gf, Sdf, Usd, UsdGeom, Vt
+from pxr import Gf, Sdf, Usd, UsdGeom, UsdUtils, Vt
 
 from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
 from newton_like.importers.shared import folders
-from newton_like.importers.usd import add_usd
+from newton_like.importers.usd import UsdWarning, add_usd
 from newton_like.importers.usd.files import open_stage
 from newton_like.importers.usd.units import placement
 from newton_like.kinematics import eval_fk
@@ -170,9 +171,11 @@ class Simulation:
             self._extend_range(code)
 
     def save(self, path) -> None:
-        """Saves the motion as a stage: the samples, with the source as a sublayer.
+        """Saves the motion as a stage: the samples and the rest of the session layer, with the source as a sublayer.
 
-        To import such a file where the source is in another folder, name that folder in ``package_dirs``.
+        A source that is in memory only becomes part of the file. Of sources in files, changes that are not saved are not seen in
+        it, and a warning names them. To import such a file where the source is in another folder, name that folder in
+        ``package_dirs``.
 
         Args:
             path: the file: ``.usda``, ``.usdc`` or ``.usd``; not that of the source.
@@ -189,9 +192,9 @@ class Simulation:
         target = os.path.realpath(path)
         if any(used.realPath and os.path.realpath(used.realPath) == target for used in self.stage.GetUsedLayers()):
             raise ValueError(f"'{path}' is part of the stage itself; give the path of a new file")
-        motion = Sdf.Layer.CreateAnonymous(".usda")
-        motion.TransferContent(self.layer)
         root = self.stage.GetRootLayer()
+        session = Usd.Stage.Open(self.stage.GetSessionLayer(), None, Usd.Stage.LoadNone)
+        motion = UsdUtils.FlattenLayerStack(self.stage if root.anonymous else session)
         pseudo = motion.pseudoRoot
         pseudo.SetInfo("startTimeCode", self._start)
         pseudo.SetInfo("endTimeCode", self.time_code)
@@ -201,6 +204,10 @@ class Simulation:
         if not root.anonymous:
             motion.subLayerPaths = [*motion.subLayerPaths, _relative(root.realPath, target)]
         save(motion, path)
+        unsaved = sorted(used.identifier for used in self.stage.GetUsedLayers() if used.dirty and not used.anonymous)
+        if unsaved:
+            text = f"{', '.join(unsaved)}: changes that are not saved are not seen in '{path}'; save them"
+            warnings.warn(UsdWarning(text), stacklevel=2)
 
     # ------------------------------------------------------------------------------------------------ set-up
 

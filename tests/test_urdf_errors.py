@@ -97,6 +97,15 @@ WRONG_FILES = {
     ),
     "no links": ('<robot name="bot"/>', ["has no <link>"]),
     "nameless link": ('<robot name="bot">\n<link/></robot>', ["line 2", "<link>", "no attribute 'name'"]),
+    "capsule without length": (
+        '<robot name="bot"><link name="a"><collision><geometry><capsule radius=".1"/></geometry></collision></link></robot>',
+        ["<capsule>", "no attribute 'length'"],
+    ),
+    "capsule of two lengths": (
+        '<robot name="bot"><link name="a"><visual><geometry><capsule radius=".1" length="1" height="2"/></geometry></visual>'
+        "</link></robot>",
+        ["<capsule>", "both length and height", "keep one"],
+    ),
     "same link twice": (
         '<robot name="bot">\n<link name="a"/>\n<link name="a"/></robot>',
         ["line 3", "<link name='a'>", "in line 2 already; rename"],

@@ -318,7 +318,9 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         size = (element.number("radius"), element.number("length"))
     elif kind == "capsule":
         # The length is called 'length' by most readers and 'height' by some.
-        size = (element.number("radius"), element.number("length" if element.get("length") else "height"))
+        if {"length", "height"} <= element.attributes.keys():
+            raise element.error("has both length and height, which are two names of one number; keep one")
+        size = (element.number("radius"), element.number("height" if "height" in element.attributes else "length"))
     else:
         filename = element.need_text("filename")
         size = element.numbers("scale", 3, (1.0, 1.0, 1.0)) if element.get("scale") else (1.0, 1.0, 1.0)

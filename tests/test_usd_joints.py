@@ -200,6 +200,44 @@ def test_vendor_attributes(rng):
     assert load(writer.stage)[0].joint_effort_limit == [7.0]
 
 
+def test_vendor_attributes_of_spherical_joints(rng):
+    writer = StageWriter(0.01, 0.5)
+    writer.body("/b", IDENTITY, {"mass": 1.0, "moments": np.ones(3)})
+    prim = writer.joint("/j", "ball", None, "/b").GetPrim()
+    torque = 0.5 * 0.01**2
+    names = {
+        "newton:armature": ("joint_armature", torque),
+        "mjc:frictionloss": ("joint_friction", torque),
+        "newton:damping": ("joint_damping", torque * 180.0 / math.pi),
+        "mjc:stiffness": ("joint_stiffness", torque),
+    }
+    values = rng.uniform(0.1, 2.0, len(names))
+    for name, value in zip(names, values, strict=True):
+        writer.number(prim, name, value)
+    builder, _ = load(writer.stage)
+    for (column, factor), value in zip(names.values(), values, strict=True):
+        assert getattr(builder, column) == pytest.approx([factor * value] * 3, rel=SINGLE)
+
+
+def test_drives_and_limits_that_do_not_act_are_told():
+    """Those of axes that a joint does not have, and those whose API nobody applied."""
+    writer = StageWriter()
+    for name in "bcd":
+        writer.body(f"/{name}", IDENTITY, {"mass": 1.0, "moments": np.ones(3)})
+    hinge, ball, slide = (
+        writer.joint(f"/j{kind}", kind, None, f"/{name}", axis=None if kind == "ball" else 0).GetPrim()
+        for name, kind in (("b", "revolute"), ("c", "ball"), ("d", "prismatic"))
+    )
+    UsdPhysics.DriveAPI.Apply(hinge, "rotX").CreateStiffnessAttr(5.0)
+    UsdPhysics.LimitAPI.Apply(ball, "rotY").CreateLowAttr(-1.0)
+    writer.number(slide, "drive:linear:physics:stiffness", 3.0)
+    with pytest.warns(UsdWarning, match="does not have say nothing"):
+        _, report = load(writer.stage)
+    (told,) = report.remarks.values()
+    assert told == ["/jrevolute (PhysicsDriveAPI:rotX)", "/jball (PhysicsLimitAPI:rotY)"]
+    assert report.not_understood == {"drive:linear:physics:stiffness": 1}
+
+
 def test_mimics(rng):
     writer = StageWriter(0.01)
     writer.body("/a", IDENTITY, {"mass": 1.0, "moments": np.ones(3)})

@@ -89,6 +89,14 @@ def test_filtered_pairs_of_bodies_colliders_and_scopes():
     assert touching(*load(writer.stage), paths) == every - gone
 
 
+def test_filtered_pairs_of_an_articulation_that_its_joint_to_the_world_stands_for():
+    writer = boxes("abc", ["ab"])
+    UsdPhysics.ArticulationRootAPI.Apply(writer.joint("/r/hold", "fixed", None, "/r/a").GetPrim())
+    api = UsdPhysics.FilteredPairsAPI.Apply(writer.stage.GetPrimAtPath("/r/c"))
+    api.CreateFilteredPairsRel().AddTarget("/r/hold")
+    assert touching(*load(writer.stage), ["/r/a/c", "/r/b/c", "/r/c/c"]) == set()
+
+
 @pytest.mark.parametrize("inverted", [False, True])
 def test_collision_groups_are_those_of_usd_physics(rng, inverted):
     writer = boxes("abcdef")
@@ -176,6 +184,17 @@ def test_references_payloads_instances_and_variants(tmp_path, arc):
     assert part.body_label == ["/World/bot_1/base", "/World/bot_1/base/tip"]
     ignored, _ = load(tmp_path / "scene.usda", ignore_paths=["bot_[01]$"])
     assert ignored.body_count == 2
+
+
+def test_payloads_that_are_not_loaded_are_remarked(tmp_path):
+    (tmp_path / "bot.usda").write_text(ROBOT)
+    source = tmp_path / "scene.usda"
+    source.write_text(text('def Xform "a" (payload = @./bot.usda@) {}\ndef Xform "b" {}'))
+    stage = Usd.Stage.Open(str(source), Usd.Stage.LoadNone)
+    with pytest.warns(UsdWarning, match=r"not loaded, .* \(1\): /a$"):
+        assert load(stage)[0].body_count == 0
+    stage.Load("/a")
+    assert load(stage)[0].body_count == 2
 
 
 def test_missing_references_are_remarked(tmp_path):

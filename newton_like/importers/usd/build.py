@@ -272,7 +272,7 @@ class SceneBuilder:
         elif joint.kind == "fixed":
             index = builder.add_joint_fixed(parent, child, **placed)
         elif joint.kind == "ball":
-            index = builder.add_joint_ball(parent, child, **placed)
+            index = builder.add_joint_ball(parent, child, **joint.passive, **placed)
         else:
             linear, angular = ([self._dof(axis, edge) for axis in axes] for axes in (edge.linear, edge.angular))
             kind = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC}.get(joint.kind, JointType.D6)
@@ -443,11 +443,14 @@ class SceneBuilder:
         return [(a, b) for a in first for b in second if body[a] != body[b]]
 
     def _shapes_under(self, path: str, paths: list[str], of_body) -> list[int]:
-        """Shapes of a body, or of a collider, or of all below a prim."""
+        """Shapes of a body, of a collider, of the articulation that a joint stands for, or of all below a prim."""
         if path in self.scene.bodies:
             return of_body.get(path, [])
         if path in self.shapes:
             return self.shapes[path]
+        if path in self.scene.roots and path in self.scene.joints:
+            trees = (tree for tree in self._trees if self._root_prim(tree) == path)
+            return [i for tree in trees for body in tree.bodies for i in of_body.get(body, ())]
         prefix = path.rstrip("/") + "/"
         found = []
         for other in paths[bisect_left(paths, prefix) :]:

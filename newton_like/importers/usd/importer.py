@@ -199,7 +199,11 @@ def add_usd(
     with usd_errors(name):
         parts = add_parts(builder, stage, root, parse, options)
         unresolved = stage.GetCompositionErrors()
+        loaded = set(stage.GetLoadSet())
+        unloaded = [path for path in stage.FindLoadable(root) if path not in loaded]
     scene = parts[0].scene
+    for path in unloaded:
+        scene.remark("payloads are not loaded, and what they hold is missing; load them", str(path))
     for error in unresolved:
         scene.remark("references or payloads cannot be resolved, and what they hold is missing", str(error))
     report = UsdImport(

@@ -23,6 +23,11 @@ KINDS = {
 
 LINEAR, ANGULAR = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
 
+_INSTANCES = {"revolute": ("angular",), "prismatic": ("linear",), "d6": (*LINEAR, *ANGULAR, "distance")}
+"""What the limits and drives of a joint may be called."""
+
+_OF_BALLS = frozenset(("armature", "friction", "damping", "stiffness", "velocity_limit", "effort_limit"))
+
 
 @dataclass
 class Axis:
@@ -53,6 +58,7 @@ class Joint:
         anchors: the joint frame in each body, or in the stage's world [m].
         enabled, excluded, collides: jointEnabled, excludeFromArticulation, collisionEnabled.
         linear, angular: axes along and about which it moves.
+        passive: fields of ``JointDofConfig`` that hold for all turns of a ball joint.
         distances: smallest and largest distance [m], -1 for none.
         mimic: ``(path of the leader, offset, factor)`` or ``None``.
     """
@@ -66,6 +72,7 @@ class Joint:
     collides: bool = False
     linear: list[Axis] = field(default_factory=list)
     angular: list[Axis] = field(default_factory=list)
+    passive: dict = field(default_factory=dict)
     distances: tuple[float, float] = (-1.0, -1.0)
     mimic: tuple[str, float, float] | None = None
 
@@ -121,6 +128,12 @@ class JointReader:
         for name in ("physics:breakForce", "physics:breakTorque"):
             if math.isfinite(reader.limit(prim, name, math.inf)):
                 self._remark("joints do not break here (breakForce, breakTorque)", prim)
+        for name in applied:
+            schema, _, instance = name.partition(":")
+            if schema in ("PhysicsDriveAPI", "PhysicsLimitAPI") and instance not in _INSTANCES.get(kind, ()):
+                self._remark(
+                    "drives and limits of axes that their joint does not have say nothing", f"{joint.path} ({name})"
+                )
         self._read_axes(prim, joint, set(applied))
         joint.mimic = self._mimic(prim, joint, applied)
         return joint
@@ -147,6 +160,9 @@ class JointReader:
             cone = (self._reader.limit(prim, f"physics:coneAngle{i}Limit", -1.0) for i in "01")
             if any(0.0 <= angle < math.inf for angle in cone):
                 self._remark("cone limits of spherical joints are left out", prim)
+            turn = Axis(np.eye(3)[0], {})
+            self._passive(prim, "rotX", turn, self._units.angular)
+            joint.passive = {name: value for name, value in turn.settings.items() if name in _OF_BALLS}
         elif joint.kind == "d6":
             for names, axes in ((LINEAR, joint.linear), (ANGULAR, joint.angular)):
                 for number, name in enumerate(names):
@@ -188,7 +204,7 @@ class JointReader:
         axis = Axis(np.eye(3)[number], settings)
         if f"PhysicsDriveAPI:{name}" in applied:
             self._drive(prim, name, axis, units)
-        self._passive(prim, name, "XYZ"[number], axis, units)
+        self._passive(prim, name, axis, units)
         for prefix in (f"state:{name}:physics:", f"newton:{name}:"):
             for quantity in ("position", "velocity"):
                 value = reader.authored(prim, prefix + quantity)
@@ -222,7 +238,7 @@ class JointReader:
             actuator_mode=mode,
         )
 
-    def _passive(self, prim, name: str, letter: str, axis: Axis, units: DofUnits) -> None:
+    def _passive(self, prim, name: str, axis: Axis, units: DofUnits) -> None:
         """Attributes of vendors; the first of a row that is there counts."""
         physx = f"physxJointAxis:{name}:"
         rows = {

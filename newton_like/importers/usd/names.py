@@ -26,14 +26,12 @@ _READ = re.compile(
             r"physx(ConvexHull|ConvexDecomposition)Collision:hullVertexLimit",
             r"physxTendon:\w+:\w+",
             rf"state:{_DOF}:physics:(position|velocity)",
-            rf"limit:(distance|{_DOF}):physics:(low|high)",
-            rf"drive:{_DOF}:physics:(type|stiffness|damping|maxForce|targetPosition|targetVelocity)",
             r"mjc:(armature|damping|stiffness|springref|frictionloss|margin|gap|maxhullvert)",
             r"mjc:(torsionalfriction|rollingfriction|actuatorfrcrange:(min|max)|actuatorfrclimited)",
         )
     )
 )
-"""Attributes of vendors that are read, wherever they stand, and those of multiple-apply schemas."""
+"""Attributes of vendors that are read, wherever they stand."""
 
 _IDLE = re.compile(
     r"physics:(startsAsleep|simulationOwner)|xformOp:.*|xformOpOrder|primvars:.*|material:binding.*|collection:.*"

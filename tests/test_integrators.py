@@ -27,6 +27,7 @@ from newton_like.dynamics import (
 )
 from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.integrators import _STAGE
+from newton_like.model import batched
 from newton_like.model.batched import Field
 from newton_like.types import VelRepr
 
@@ -185,6 +186,16 @@ def test_rates_are_those_of_their_parts(rng, dtype, tolerance):
     np.testing.assert_array_equal(whole.joint_qd.numpy(), found)
     np.testing.assert_array_equal(whole.joint_q.numpy(), position_rate(model, state).numpy())
     assert whole.contact is None
+    # launches are recorded once, as that takes a hundred times as long: for what is found on the way, and for numbers from the host
+    calls = [lambda: velocity_rate(model, state, tau), lambda: state_rate(model, state, tau)]
+    calls += [lambda: forward_dynamics(model, state, tau)]
+    results = [call() for call in calls]
+    recorded = list(batched._numbers_of(model).recorded)
+    tau *= 2.0
+    again = [call() for call in calls]
+    assert set(batched._numbers_of(model).recorded) == set(recorded)
+    assert (again[2].numpy() != results[2].numpy()).any()
+    np.testing.assert_array_equal(again[2].numpy(), forward_dynamics(model, state, real_array(model, tau)).numpy())
     if dtype is wp.float64:
         np.testing.assert_allclose(friction, traced_joint_forces(model, q, qd, 3, 0.1), rtol=1e-12, atol=1e-12)
         traced = traced_position_rate(model, q, qd, 0.1)

@@ -78,12 +78,22 @@ SETTERS = {
     "s": [lambda s, rng: s.set_additional_state(rng.normal(size=(2, 3))), lambda s, rng: s.reset_contact_state()],
     "qvs": [
         lambda s, rng: s.set_dirty(),
+        lambda s, rng: s.joints_changed(),
         lambda s, rng: s.copy_from(s.copy_to()),
         lambda s, rng: s.rand(rng),
         lambda s, rng: s.zero(),
         lambda s, rng: s.model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES),
     ],
 }
+
+
+def test_every_method_that_writes_is_tried_below():
+    methods = {n: f.__code__ for c in MechanismState.__mro__ for n, f in vars(c).items() if hasattr(f, "__code__")}
+    writers, found = set(), {"_changed"}
+    while writers != found:
+        writers, found = found, found | {n for n, code in methods.items() if found & {*code.co_names}}
+    tried = {n for setters in SETTERS.values() for setter in setters for n in setter.__code__.co_names}
+    assert {n for n in writers if not n.startswith("_")} <= tried
 
 
 def test_a_second_query_launches_nothing_and_setters_forget_just_what_depends_on_them(rng, launches):

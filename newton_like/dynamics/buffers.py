@@ -1,9 +1,11 @@
-"""Arrays for what functions find on the way, used again from call to call: launches on the same arrays are recorded once."""
+"""Arrays for what functions find on the way and for numbers from the host, used again from call to call: launches on the same arrays
+are recorded once, which takes a hundred times as long as launching them again."""
 
 from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import warp as wp
 
 from newton_like.launch import active_tape
@@ -24,6 +26,19 @@ class Buffers:
         if key not in self._made:
             self._made[key] = wp.zeros(shape, dtype=self.dtype, device=self.device)
         return self._made[key]
+
+    def holding(self, name: str, numbers: np.ndarray) -> wp.array:
+        """An array with these numbers, until another one of that name is asked for; a constant while a tape records."""
+        array = self._made.get(name)
+        if active_tape() is not None or array is None or array.shape != numbers.shape:
+            array = wp.array(numbers, dtype=self.dtype, device=self.device)
+            if active_tape() is None:
+                self._made[name] = array
+        elif self.device.is_cpu:
+            array.numpy()[...] = numbers
+        else:
+            array.assign(numbers)
+        return array
 
 
 _buffers: WeakKeyDictionary = WeakKeyDictionary()

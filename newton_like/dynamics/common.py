@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import warp as wp
 
+from newton_like.dynamics.buffers import buffers_of
 from newton_like.launch import active_tape
 from newton_like.model.arguments import as_numbers, check_array, check_finite, check_made_by, check_model
 from newton_like.model.batched import Field, Program, run
@@ -98,7 +99,7 @@ def constants(values: tuple[float, ...], dtype, device: str) -> wp.array:
 
 
 def to_device(model, value, name: str) -> wp.array:
-    """A Warp array, or numbers from the host as one.
+    """A Warp array, or numbers from the host as one, until the next ones of that name.
 
     Raises:
         TypeError: no real numbers.
@@ -106,7 +107,7 @@ def to_device(model, value, name: str) -> wp.array:
     """
     if isinstance(value, wp.array):
         return value
-    return wp.array(finite_numbers(model, as_numbers(value, name), name), dtype=model.dtype, device=model.device)
+    return buffers_of(model).holding(name, finite_numbers(model, as_numbers(value, name), name))
 
 
 def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:

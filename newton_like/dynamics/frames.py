@@ -10,7 +10,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_list
-from newton_like.dynamics.common import input_array, links, to_device
+from newton_like.dynamics.common import finite_numbers, input_array, links
 from newton_like.dynamics.names import as_link_index, check_name, names_of, unknown
 from newton_like.geometry.transforms import IDENTITY, as_transform
 from newton_like.kernels.dynamics.offsets import offset_kernel
@@ -313,7 +313,11 @@ def asked_points(model, on, points) -> Asked:
     else:
         values = as_numbers(points, "points")
         key = (values.tobytes(), values.shape, "points")
-        array = _keep(_kept_for(model).offsets, key, lambda: to_device(model, values, "points"))
+
+        def made() -> wp.array:
+            return wp.array(finite_numbers(model, values, "points"), dtype=model.dtype, device=model.device)
+
+        array = _keep(_kept_for(model).offsets, key, made)
     count = model.articulation_count
     shared = array.ndim == 2
     if array.ndim not in (2, 3) or array.shape[-1] != 3 or (not shared and array.shape[0] != count):

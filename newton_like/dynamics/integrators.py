@@ -145,8 +145,9 @@ def integrate(
         forces = [f(stage) if callable(f) else f for f in (joint_forces, link_forces)]
         out = buffers.get("acceleration", (model.articulation_count, columns(model)))
         acceleration, slip_rate = accelerations(
-            model, stage, *forces, link_forces_repr, contact, slip, out=out, buffer=buffers.get, **options
-        )
+            model, stage, *forces, link_forces_repr, contact, slip, out=out,
+            slip_rate=buffers.get("slip rate", contact.shape) if slips else None, **options,
+        )  # fmt: skip
         numbers = (dt * weights.last, weights.total, dt * weights.new, dt * weights.share)
         w = constants(numbers, model.dtype, device)
         final = i + 1 == len(stages)

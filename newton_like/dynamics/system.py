@@ -7,6 +7,7 @@ from typing import NamedTuple
 import warp as wp
 
 from newton_like.coercion import as_number
+from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays
 from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
@@ -240,26 +241,24 @@ def accelerations(
     friction_speed: float = FRICTION_SPEED,
     loop_time_constant: float | None = TIME_CONSTANT,
     method: str = "aba",
-    buffer=lambda name, shape: None,
+    slip_rate=None,
 ) -> tuple[wp.array, wp.array | None]:
     """Rates of the velocities and of the contact state, None without one; see :func:`state_rate`.
 
     Args:
-        buffer: gives the array of a name and shape for what is found on the way; None: a new one.
+        slip_rate: written with the rate of the contact state; a new array by default.
     """
-    closed = loops_of(model).enabled
-    slip_rate, articulations = None, model.articulation_count
+    closed, buffers = loops_of(model).enabled, buffers_of(model)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
             raise ValueError("contact_state is given with a RigidContact, which has none")
         if closed:
             raise ValueError("rigid contact and loop joints are not solved together; use SoftContact")
     elif contact is not None:
-        shapes = [contact.shape, contact.shape, contact.shape[:2], (articulations, links(model), 6)]
-        names = ("contact forces", "slip rate", "depth", "contact wrenches")
+        forces, depth, wrenches = _ground_buffers(model, contact)
         ground = soft_contact_forces(
             model, state, contact, contact_state, link_forces=link_forces, link_forces_repr=link_forces_repr,
-            out=[buffer(*of) for of in zip(names, shapes, strict=True)],
+            out=[forces, slip_rate, depth, wrenches],
         )  # fmt: skip
         link_forces, link_forces_repr, slip_rate = ground.links, VelRepr.COM, ground.state_rate
     bits = passive_bits(passive)
@@ -267,20 +266,25 @@ def accelerations(
         for kind, refusal in loops_of(model).passive.items():
             if bits & _PASSIVE[kind]:
                 raise ValueError(refusal)
-        place = buffer("joint forces", (articulations, columns(model)))
+        place = buffers.get("joint forces", (model.articulation_count, columns(model)))
         joint_forces = sum_of_joint_forces(model, state, joint_forces, bits, friction_speed, place)
     options = {"link_forces_repr": link_forces_repr, "repr": repr}
     if isinstance(contact, RigidContact):
-        shapes = [contact.shape, contact.shape[:2], (articulations, links(model), 6)]
-        names = ("contact forces", "depth", "contact wrenches")
-        arrays = [*[buffer(*of) for of in zip(names, shapes, strict=True)], out]
+        arrays = [*_ground_buffers(model, contact), out]
         found = rigid_contact_forces(model, state, contact, joint_forces, link_forces, out=arrays, **options)
         return found.accelerations, None
     if closed:
-        forces = buffer("loop forces", (articulations, loops_of(model).count))
+        forces = buffers.get("loop forces", (model.articulation_count, loops_of(model).count))
         options["time_constant"] = loop_time_constant
         return constrained_dynamics(model, state, joint_forces, link_forces, out=(out, forces), **options)[0], slip_rate
     return forward_dynamics(model, state, joint_forces, link_forces, method=method, out=out, **options), slip_rate
+
+
+def _ground_buffers(model, contact) -> list[wp.array]:
+    """Where forces on points, their depths and wrenches on links are written."""
+    shapes = contact.shape, contact.shape[:2], (model.articulation_count, links(model), 6)
+    names = ("contact forces", "depth", "contact wrenches")
+    return [buffers_of(model).get(*of) for of in zip(names, shapes, strict=True)]
 
 
 def state_rate(

@@ -4,7 +4,6 @@ import copy
 import time
 import warnings
 
-import numpy as np
 import pytest
 
 from newton_like.importers.mjcf import MjcfWarning
@@ -13,7 +12,7 @@ from newton_like.model.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 
-from .support.damage import damaged, entities, finalizes
+from .support.damage import SECRET, entities, read_damaged
 
 
 def model(inside, outside="", after=""):
@@ -310,26 +309,9 @@ GOOD = """<mujoco model="m">
 @pytest.mark.filterwarnings("ignore")
 def test_damaged_files_give_a_model_or_an_error_that_names_the_line(rng):
     ModelBuilder().add_mjcf("\n".join(GOOD))
-    refused, loaded = 0, 0
-    for number in range(300):
-        text = damaged(rng, GOOD)
-        builder = ModelBuilder()
-        try:
-            builder.add_mjcf(text)
-        except ImportFileError as error:
-            refused += 1
-            assert str(error).startswith("XML text, line "), text
-            assert builder.body_count == builder.joint_count == builder.shape_count == len(builder.tendons) == 0
-        else:
-            loaded += 1
-            for name in ("body_mass", "body_inertia", "joint_q", "joint_X_p", "joint_target_ke", "shape_transform"):
-                assert np.all(np.isfinite(np.array(getattr(builder, name), dtype=float).ravel())), text
-            if number % 5 == 0:
-                finalizes(builder)
+    refused, loaded = read_damaged(rng, GOOD, lambda number, builder, text: builder.add_mjcf(text), 300)
     assert refused > 60 and loaded > 20  # of 300; both ways were walked
 
-
-SECRET = "the-content-of-a-private-file"
 
 ENTITIES = entities("mujoco")
 

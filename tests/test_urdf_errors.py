@@ -15,7 +15,7 @@ from newton_like.model.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 
-from .support.damage import NONSENSE, damaged, entities, finalizes
+from .support.damage import NONSENSE, SECRET, entities, read_damaged
 
 LINKS = """<robot name="bot">
 <link name="a"/>
@@ -233,26 +233,13 @@ WORDS = ("a", "b", "hip", "slide", "weld", "floating", "planar", "fixed", "0 0 0
 
 @pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
 def test_damaged_files_give_a_model_or_an_error_that_names_the_line(rng):
-    refused = loaded = 0
-    for number in range(550):
-        text = damaged(rng, GOOD, NONSENSE + WORDS) if number else "\n".join(GOOD)
-        builder = ModelBuilder()
-        try:
-            builder.add_urdf(text, soft_limits=number % 2 == 0, collapse_fixed_joints=number % 3 == 0)
-        except ImportFileError as error:
-            refused += 1
-            assert str(error).startswith("XML text, line "), text
-            assert builder.body_count == builder.joint_count == builder.shape_count == 0
-        else:
-            loaded += 1
-            for name in ("body_mass", "body_inertia", "joint_q", "joint_armature", "joint_X_p", "shape_transform"):
-                assert np.all(np.isfinite(np.array(getattr(builder, name), dtype=float).ravel())), text
-            if number % 5 == 0:
-                finalizes(builder)
+    def add(number: int, builder, text: str) -> None:
+        builder.add_urdf(text, soft_limits=number % 2 == 0, collapse_fixed_joints=number % 3 == 0)
+
+    add(0, ModelBuilder(), "\n".join(GOOD))
+    refused, loaded = read_damaged(rng, GOOD, add, 550, NONSENSE + WORDS)
     assert refused > 100 and loaded > 30  # of 550; both ways were walked
 
-
-SECRET = "the-content-of-a-private-file"
 
 ENTITIES = entities("robot")
 

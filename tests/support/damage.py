@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
+from newton_like.importers.xml_source import ImportFileError
+from newton_like.model.builder import ModelBuilder
+
 NONSENSE = (
     "",
     "nan",
@@ -23,6 +28,11 @@ NONSENSE = (
     "\u2603",
     "9" * 30,
 )
+
+FINITE = ("body_mass", "body_inertia", "joint_q", "joint_armature", "joint_X_p", "joint_target_ke", "shape_transform")
+"""What is looked at of a model that was read."""
+
+SECRET = "the-content-of-a-private-file"
 
 
 def damaged(rng, lines, nonsense=NONSENSE) -> str:
@@ -50,6 +60,38 @@ def damaged(rng, lines, nonsense=NONSENSE) -> str:
                 quote = value[:1] if value[:1] == '"' else ""
                 lines[at] = lines[at].replace(value, f"{quote}{rng.choice(nonsense)}{quote}", 1)
     return "\n".join(lines)
+
+
+def read_damaged(rng, lines, add, count: int, nonsense=NONSENSE) -> tuple[int, int]:
+    """Reads damaged copies of an XML file: each gives a model of finite numbers, or an error that names the line and leaves the
+    builder as it was.
+
+    Args:
+        rng: source of the damage.
+        lines: of the good file.
+        add: called with the number of the copy, a builder and a text.
+        count: of copies; models are made of some of those that can be read.
+        nonsense: values to write.
+
+    Returns:
+        How many were refused, and how many read.
+    """
+    refused = 0
+    for number in range(count):
+        text = damaged(rng, lines, nonsense)
+        builder = ModelBuilder()
+        try:
+            add(number, builder, text)
+        except ImportFileError as error:
+            refused += 1
+            assert str(error).startswith("XML text, line "), text
+            assert builder.body_count == builder.joint_count == builder.shape_count == len(builder.tendons) == 0
+            continue
+        for name in FINITE:
+            assert np.all(np.isfinite(np.array(getattr(builder, name), dtype=float).ravel())), text
+        if number % 5 == 0:
+            finalizes(builder)
+    return refused, count - refused
 
 
 def finalizes(builder) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.cli import terminal
-from newton_like.cli.terminal import natural_int, positive_int, progress
+from newton_like.cli.terminal import count_text, natural_int, positive_int, progress
 
 __all__ = [
     "band", "count_text", "natural_int", "new_figure", "parser", "positive_int", "prepare", "progress", "run", "save_figure", "say",
@@ -96,11 +96,6 @@ def step_text(dt: float) -> str:
     """A time step for people: ``1/240 s``, or ``0.003 s`` where that is no such fraction."""
     rate = round(1.0 / dt)
     return f"1/{rate} s" if math.isclose(rate * dt, 1.0, rel_tol=1.0e-9) else f"{dt:g} s"
-
-
-def count_text(count: int, noun: str) -> str:
-    """``1 robot``, ``2 robots``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int, writes: bool = False) -> None:

@@ -112,6 +112,8 @@ def test_errors_are_json_too(capsys, tmp_path):
         (["simulate", ROBOT, "--fps", "nan"], "nan must be from 1 to 10000 frames a second"),
         (["simulate", ROBOT, "--lift", "x"], "'x' is no number"),
         (["inspect", ROBOT, "--floating", "--fixed"], "not allowed with"),
+        (["inspect", ROBOT, "--collisions"], "--collisions is about the picture: give --plot too"),
+        (["inspect", ROBOT, "--package-dir", "/nowhere"], "/nowhere is no folder"),
         (["fly", ROBOT], "fly"),
         ([], "command"),
     ],
@@ -132,7 +134,8 @@ def test_wrong_options_end_with_two(capsys, args, words):
     "args, words",
     [
         (["convert", ROBOT, "{}/nowhere/out.usda"], "nowhere"),
-        (["convert", ROBOT, "{}/out.obj"], ".obj"),
+        (["convert", ROBOT, "{}/out.obj"], "files of the type '.obj' are not written; give one of .urdf, .usda"),
+        (["convert", ROBOT, "{}/out"], "files without a suffix are not written"),
         (["convert", ROBOT, ROBOT], "the output is the input"),
         (["inspect", ROBOT, "--plot", "{}/nowhere/out.png"], "nowhere"),
         (["inspect", ROBOT, "--plot", "{}/out.txt"], "txt"),
@@ -159,6 +162,15 @@ def test_an_xml_that_is_a_urdf_is_read_as_one(capsys, tmp_path):
     code, out, _ = run(capsys, "inspect", file, "--json")
     assert code == 0
     assert json.loads(out)["format"] == "urdf"
+
+
+def test_a_file_without_bodies_is_told(capsys, tmp_path):
+    file, made = tmp_path / "empty.usda", tmp_path / "made.usda"
+    file.write_text("#usda 1.0\n( metersPerUnit = 1 )\n")
+    for command in (["inspect", file], ["convert", file, made], ["simulate", file, "--frames", "1"]):
+        code, out, err = run(capsys, *command)
+        assert code == 0 and ("0 J" in out or "0 bodies, 0 joints" in out)
+        assert "remark: the file holds no bodies: nothing in it moves" in err.splitlines()
 
 
 def test_numbers_that_json_does_not_know_become_null():

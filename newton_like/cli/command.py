@@ -14,7 +14,7 @@ import warnings
 from importlib.metadata import version
 from pathlib import Path
 
-from newton_like.cli.terminal import device_there, number_in, positive_int, start_warp
+from newton_like.cli.terminal import count_text, device_there, folder, number_in, positive_int, start_warp, suffix_text
 
 EXPECTED = (OSError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError, ImportError, MemoryError)
 """Errors of files, options and missing packages; any other is a defect of the program and shows where it is."""
@@ -32,7 +32,10 @@ def main(argv: list[str] | None = None) -> int:
     """Runs the command and gives its exit code."""
     words = sys.argv[1:] if argv is None else argv
     _Parser.json = "--json" in words
-    args = _parser().parse_args(words)
+    parser = _parser()
+    args = parser.parse_args(words)
+    if args.command == "inspect" and args.collisions and args.plot is None:
+        parser.error("--collisions is about the picture: give --plot too")
     try:
         start_warp()
         args.run(args)
@@ -130,7 +133,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--package-dir",
-        type=Path,
+        type=folder,
         action="append",
         metavar="DIR",
         help="another folder from which meshes, includes and layers may be read, or that holds the package of package:// "
@@ -205,13 +208,19 @@ def _inspect(args) -> None:
 
 def _convert(args) -> None:
     _keep_input(args)
-    if args.output.suffix.lower() == ".urdf":
+    kind = args.output.suffix.lower()
+    if kind == ".urdf":
         from newton_like.urdf import write
     else:
         from newton_like.usd import write
+        from newton_like.usd.author import SUFFIXES
+
+        if kind not in SUFFIXES:
+            known = ", ".join((".urdf", *SUFFIXES))
+            raise ValueError(f"{args.output}: files {suffix_text(kind)} are not written; give one of {known}")
     scene = _read(args)
     robots = scene.model.articulation_count
-    if args.output.suffix.lower() == ".urdf" and robots != 1:
+    if kind == ".urdf" and robots != 1:
         raise ValueError(f"{args.file} holds {robots} articulations, and a URDF file one; convert it to USD")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -227,7 +236,7 @@ def _convert(args) -> None:
     if args.json:
         _print_json(data)
     else:
-        print(f"{args.output}: {data['bodies']} bodies, {data['joints']} joints")
+        print(f"{args.output}: {count_text(data['bodies'], 'body', 'bodies')}, {count_text(data['joints'], 'joint')}")
 
 
 def _simulate(args) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import warp as wp
 
+from newton_like.cli.terminal import suffix_text
 from newton_like.geometry.outline import triangles
 from newton_like.geometry.transforms import quat_inverse, quat_rotate, transform_multiply
 from newton_like.kinematics import eval_fk
@@ -72,8 +73,7 @@ def format_of(path: Path) -> str:
         raise FileNotFoundError(f"{path}: there is no such file")
     known = READERS.get(path.suffix.lower())
     if known is None:
-        suffix = f"of the type '{path.suffix}'" if path.suffix else "without a suffix"
-        raise ValueError(f"{path}: files {suffix} are not read; give one of {', '.join(READERS)}")
+        raise ValueError(f"{path}: files {suffix_text(path.suffix)} are not read; give one of {', '.join(READERS)}")
     if known == "mjcf":
         root = ROOT.search(COMMENT.sub(b"", path.read_bytes()))
         if root is not None and root[1] == b"robot":
@@ -108,6 +108,8 @@ def read(path: Path, options: dict, ground: bool = False, lift: float = 0.0, dev
             builder.add_ground_plane()
         model = builder.finalize(device, dtype=dtype)
     remarks = [str(w.message) for w in caught]
+    if not model.body_count:
+        remarks.append("the file holds no bodies: nothing in it moves")
     state = _start(model)
     if lift:
         state = _lift(model, lift)

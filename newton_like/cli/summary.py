@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.cli.scene import Scene
+from newton_like.cli.terminal import count_text
 from newton_like.types import MAXVAL, GeoType, JointType
 
 
@@ -87,10 +88,12 @@ def _joints(model) -> list[dict]:
 def headline(data: dict) -> str:
     """How much there is of everything, in a line."""
     counts = data["counts"]
-    names = (("bodies", "body"), ("joints", "joint"), ("shapes", "shape"))
-    parts = [f"{counts[many]:,} {one if counts[many] == 1 else many}" for many, one in names]
-    dofs = counts["dofs"]
-    parts.insert(2, f"{dofs:,} {'degree' if dofs == 1 else 'degrees'} of freedom")
+    parts = [
+        count_text(counts["bodies"], "body", "bodies"),
+        count_text(counts["joints"], "joint"),
+        count_text(counts["dofs"], "degree of freedom", "degrees of freedom"),
+        count_text(counts["shapes"], "shape"),
+    ]
     return ", ".join(parts) + (f", {data['mass']:.4g} kg" if data["mass"] > 0.0 else "")
 
 
@@ -104,7 +107,8 @@ def as_text(data: dict, name: str) -> str:
         lines.append(f"centre of mass {_vector(data['center_of_mass'])} m")
     if data["shapes"]:
         lines.append("shapes: " + ", ".join(f"{n} {kind}" for kind, n in data["shapes"].items()))
-    lines.append("")
+    if data["bodies"]:
+        lines.append("")
     joints = {j["name"]: j for j in data["joints"]}
     children: dict = {}
     for body in data["bodies"]:

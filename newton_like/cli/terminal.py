@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
+from pathlib import Path
 
 import warp as wp
 
@@ -39,6 +40,24 @@ def number_in(low: float, high: float, unit: str):
         return value
 
     return number
+
+
+def folder(text: str) -> Path:
+    """A folder that is there, for argparse."""
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is no folder")
+    return path
+
+
+def count_text(count: int, noun: str, plural: str = "") -> str:
+    """``1 robot``, ``2 robots``, ``10,000 robots``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def suffix_text(suffix: str) -> str:
+    """What files of a suffix are called in errors."""
+    return f"of the type '{suffix}'" if suffix else "without a suffix"
 
 
 def progress(frames: int, quiet: bool, label: str):

@@ -21,7 +21,7 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.importers.urdf.build import plane_axes
 from newton_like.model.model import Model
-from newton_like.types import MAXVAL, GeoType, JointType, ShapeFlags
+from newton_like.types import MAXVAL, BodyFlags, GeoType, JointType, ShapeFlags
 
 ALIGNED = 1.0e-6
 """Largest difference of directions that are taken as the same: those of float32 models."""
@@ -61,9 +61,9 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
     ``<name of the file>_meshes``. A link's frame is where its joint holds it. A base that is free or fixed is no part of a
     URDF; any other gets a link ``world`` below it.
 
-    URDF has no place for drives, springs, contact settings, collision filters, gravity, coordinates at the start, and shapes
-    but boxes, balls, cylinders, capsules and meshes. What a robot has of these is in the report and in one warning, but for
-    gravity, filters and contact settings.
+    URDF has no place for drives, springs, contact settings, collision filters, gravity, coordinates at the start, sites,
+    kinematic bodies, joints that are switched off, and shapes but boxes, balls, cylinders, capsules and meshes. What a robot has
+    of these is in the report and in one warning, but for gravity, filters, contact settings and coordinates.
 
     Args:
         model: the model.
@@ -129,6 +129,8 @@ class _Writer:
             self.joints[joint] = self._named(self.model.joint_label[joint], self.joints)
         for joint in self.joints:
             self._joint(joint)
+        for joint in self.range:
+            self._remark_rest(joint)
         ElementTree.indent(self.root)
         self.path.write_text(ElementTree.tostring(self.root, encoding="unicode") + "\n", encoding="utf-8")
         return UrdfExport(
@@ -177,6 +179,10 @@ class _Writer:
         for shape in shapes:
             if shape in colliding or self.shape_flags[shape] & ShapeFlags.VISIBLE:
                 self._shape(link, shape, "collision" if shape in colliding else "visual", to_link)
+            else:
+                self._remark("sites and hidden shapes", self.model.shape_label[shape])
+        if self.body_flags[body] & BodyFlags.KINEMATIC:
+            self._remark("kinematic bodies", self.model.body_label[body])
 
     def _shape(self, link, shape: int, tag: str, to_link: np.ndarray) -> None:
         label, kind = self.model.shape_label[shape], GeoType(self.shape_type[shape])
@@ -252,6 +258,28 @@ class _Writer:
             self._remark("springs", label)
         if np.any(self.joint_target_ke[dofs]) or np.any(self.joint_target_kd[dofs]):
             self._remark("gains of drives", label)
+
+    def _remark_rest(self, joint: int) -> None:
+        """Says what no kind of joint, or this one, has words for."""
+        label, dofs = self.model.joint_label[joint], slice(*self.joint_qd_start[joint : joint + 2])
+        kind = JointType(self.joint_type[joint])
+        passive = [array[dofs] for array in (self.joint_damping, self.joint_friction, self.joint_armature)]
+        if not self.joint_enabled[joint]:
+            self._remark("joints that are switched off", label)
+        if kind == JointType.FREE and np.any(passive):
+            self._remark("damping, friction and armature of free joints", label)
+        if kind == JointType.D6 and len(passive[0]) == 3:
+            limits = (
+                self.joint_limit_lower,
+                self.joint_limit_upper,
+                self.joint_effort_limit,
+                self.joint_velocity_limit,
+            )
+            along = np.array([array[dofs][:2] for array in limits])
+            if np.any(along[:, 0] != along[:, 1]) or np.any(np.ptp(passive[:2], axis=1)):
+                self._remark("settings of planar joints that differ between their axes", label)
+            if np.any(np.abs([array[dofs][2] for array in limits[:2]]) < MAXVAL):
+                self._remark("limits of the turns of planar joints", label)
 
     def _kind(self, joint: int, dofs: range) -> tuple[str, np.ndarray | None]:
         """URDF's type of a joint, and its axis."""

@@ -179,18 +179,26 @@ def test_planar_joints_come_back_and_other_d6_are_refused(tmp_path):
 
 def test_what_urdf_cannot_say_is_said_once(tmp_path):
     builder = ModelBuilder()
-    body = builder.add_link(mass=1.0, inertia=np.eye(3), label="a")
+    body = builder.add_link(mass=1.0, inertia=np.eye(3), is_kinematic=True, label="a")
     tip = builder.add_link(mass=1.0, inertia=np.eye(3), label="b")
     base = builder.add_joint_fixed(-1, body, label="base")
     joint = builder.add_joint_revolute(body, tip, axis="z", target_ke=5.0, stiffness=3.0, effort_limit=0.0, label="j")
     builder.add_articulation([base, joint], label="bot")
     builder.add_shape_cone(tip, label="cone")
+    builder.add_site(tip, label="tool")
+    lid = builder.add_link(mass=1.0, inertia=np.eye(3), label="lid")
+    axes = {"linear_axes": [JointDofConfig(axis="x", limit_upper=1.0), "y"], "angular_axes": ["z"]}
+    table = builder.add_joint_d6(body, lid, enabled=False, label="table", **axes)
+    builder.extend_articulation(0, [table])
     with pytest.warns(
-        urdf.UrdfExportWarning, match="out.urdf: shapes that URDF does not have: cone; limits of 0.*; springs: j; gains"
+        urdf.UrdfExportWarning,
+        match="out.urdf: .*shapes that URDF does not have: cone; .*limits of 0.*; springs: j; gains",
     ):
         report = urdf.write(finalized(builder), tmp_path / "out.urdf")
     assert set(report.remarks) == {
-        "shapes that URDF does not have", "limits of 0, which readers take as none", "springs", "gains of drives"
+        "shapes that URDF does not have", "limits of 0, which readers take as none", "springs", "gains of drives",
+        "sites and hidden shapes", "kinematic bodies", "joints that are switched off",
+        "settings of planar joints that differ between their axes",
     }  # fmt: skip
 
 

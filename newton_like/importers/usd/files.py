@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from pxr import Ar, Sdf, Tf, Usd
 
+from newton_like.importers.usd.guard import Guard, is_text, plain
 from newton_like.importers.xml_source import ImportFileError
 
 MAX_LAYERS = 10_000
@@ -30,16 +31,15 @@ def usd_errors(name: str):
     try:
         yield
     except Tf.ErrorException as error:
-        # where in USD's own source it was found is of no use to the reader
-        text = re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(str(error).split()))
-        raise ImportFileError(f"{name} cannot be read as USD: {text[-300:]}") from error
+        raise ImportFileError(f"{name} cannot be read as USD: {plain(str(error))}") from error
 
 
 def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True) -> tuple[Usd.Stage, str]:
     """The stage that a source is or names, and what messages call it.
 
-    Damaged binary files can make USD itself end the process, some one in a thousand of those that were damaged on purpose;
-    what comes from strangers is better read in a process of its own.
+    Some damaged binary files make USD itself end the process. So another process reads binary files first, and composes
+    their stage; what it dies of, or does not come to an end with, is refused. That takes a third of a second for the first
+    such file, and then about as long as reading the file does; files that do not change are read so once.
 
     Sublayers, references, payloads and value clips are read from the folder of the stage and below, and from
     ``package_dirs``; what lies elsewhere is refused before it is opened, in variants that are not chosen too. Paths are
@@ -66,6 +66,7 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
         allowed = list(package_dirs)
         if text and isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("#usda"):
             name, layer = "<text>", Sdf.Layer.CreateAnonymous(".usda")
+            vetting, written = Guard(name), True
             _check_depth("<text>", source.encode(errors="replace"))
             if not layer.ImportFromString(source.lstrip("\ufeff \t\r\n")):
                 raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
@@ -74,32 +75,38 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
             if not os.path.isfile(source):
                 raise FileNotFoundError(f"USD file {os.fspath(source)[:200]!r} does not exist; correct the path")
             name = Path(source).name
+            vetting, written = Guard(name), False
             _screen(os.fspath(source))
+            if words := vetting.layer(os.fspath(source)):
+                raise ImportFileError(f"{name} cannot be read as USD: {words}")
             layer = Sdf.Layer.FindOrOpen(os.fspath(source))
             if layer is None:
                 raise ImportFileError(f"{name} cannot be read as USD; it must be a .usda, .usdc, .usd or .usdz file")
             allowed.insert(0, Path(source).parent)
-        guard = _Guard(name, allowed)
-        context = Ar.DefaultResolverContext([os.path.abspath(folder) for folder in package_dirs])
+        fence = _Fence(name, allowed, vetting)
+        searched = [os.path.abspath(folder) for folder in package_dirs]
+        context = Ar.DefaultResolverContext(searched)
         with Ar.ResolverContextBinder(context):
-            layers = guard.walk(layer)
+            layers = fence.walk(layer)
+        vetting.stage(os.fspath(source), searched, text=written)
         stage = Usd.Stage.Open(layer, context)
         with Ar.ResolverContextBinder(context):
-            guard.check(stage)
+            fence.check(stage)
     del layers  # held until here, so that the stage does not read them again
     return stage, name
 
 
-class _Guard:
+class _Fence:
     """Knows the folders that may be read.
 
     Args:
         name: what messages call the stage.
         allowed: folders.
+        guard: vets what is read.
     """
 
-    def __init__(self, name: str, allowed):
-        self._name = name
+    def __init__(self, name: str, allowed, guard: Guard):
+        self._name, self._guard = name, guard
         self._allowed = tuple(Path(os.path.abspath(folder)) for folder in allowed)
 
     def walk(self, root: Sdf.Layer) -> list[Sdf.Layer]:
@@ -119,7 +126,10 @@ class _Guard:
                 seen.add(identifier)
                 if len(seen) > MAX_LAYERS:
                     raise ImportFileError(f"{self._name} consists of more than {MAX_LAYERS} files; join some")
-                _screen(_outer(str(Ar.GetResolver().Resolve(identifier))))
+                resolved = str(Ar.GetResolver().Resolve(identifier))
+                _screen(_outer(resolved))
+                if resolved and self._guard.layer(resolved):
+                    continue
                 with contextlib.suppress(Tf.ErrorException):  # what is broken is reported when the stage is composed
                     found = Sdf.Layer.FindOrOpen(identifier)
                     if found is not None:
@@ -141,8 +151,9 @@ class _Guard:
                 continue
             named = [clip.get("manifestAssetPath"), clip.get("templateAssetPath"), *(clip.get("assetPaths") or ())]
             for name in named:
-                if name := name.path if isinstance(name, Sdf.AssetPath) else name:
-                    self._checked(layer, name)
+                if (name := name.path if isinstance(name, Sdf.AssetPath) else name) and self._checked(layer, name):
+                    anchored = Sdf.ComputeAssetPathRelativeToLayer(layer, name)
+                    self._guard.clips(str(Ar.GetResolver().Resolve(anchored)) or anchored)
 
     def _checked(self, layer: Sdf.Layer, name: str) -> str | None:
         """What a layer names, as USD opens it; ``None`` where it names nothing."""
@@ -198,15 +209,11 @@ def _screen(path: str) -> None:
 
 def _check_depth(name: str, content: bytes) -> None:
     """Refuses a text whose braces are nested too deep; USD's parser needs its stack for each."""
-    if _is_text(content):
+    if is_text(content):
         letters = np.frombuffer(content, dtype=np.uint8)
         braces = letters[(letters == ord("{")) | (letters == ord("}"))]
         if np.cumsum(np.where(braces == ord("{"), 1, -1)).max(initial=0) > MAX_DEPTH:
             raise ImportFileError(f"{name}: braces are nested deeper than {MAX_DEPTH}; no scene is")
-
-
-def _is_text(content: bytes) -> bool:
-    return content[:100].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"#")
 
 
 def _named(layer: Sdf.Layer) -> tuple[list[str], list]:
@@ -222,7 +229,7 @@ def _named(layer: Sdf.Layer) -> tuple[list[str], list]:
         with contextlib.suppress(OSError):
             content = Path(layer.realPath).read_bytes()
             # In binary files words may be cut into pieces.
-            binary, clipped = not _is_text(content), not _is_text(content) or b"clips" in content
+            binary, clipped = not is_text(content), not is_text(content) or b"clips" in content
     if not clipped:
         return layer.GetCompositionAssetDependencies(), []
     # Nothing is raised in look(): USD would go on.

@@ -1,0 +1,262 @@
+"""Binary USD files, read by another process first: damaged ones can end the process in which USD reads them."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+from pxr import Ar
+
+from newton_like.importers.xml_source import ImportFileError
+
+SECONDS, SECONDS_PER_BYTE = 30.0, 1.0e-6
+"""Time that the other process has for opening a file, and again for every thousand specs of it; honest files need
+milliseconds. A network may bring a megabyte a second."""
+
+BINARY = (".usd", ".usdc", ".usdz")
+"""What files end with that may hold binary layers."""
+
+CURE = "write it again with the program that made it, or take an older copy"
+
+SCRIPT = Path(__file__).with_name("reading.py")
+"""What the other process runs."""
+
+_BOOT = "import json, runpy, sys; sys.path[:] = json.loads(sys.stdin.readline()); runpy.run_path(sys.argv[1], run_name='__main__')"
+_SLOW = 1
+"""Exit code of a process whose watch ran out."""
+
+
+def is_text(content: bytes) -> bool:
+    """Whether a file that begins like this is no binary layer."""
+    return content[:100].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"#")
+
+
+def plain(text: str) -> str:
+    """What USD says, without where in its own source that was found."""
+    return re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(text.split()))[-300:]
+
+
+class Guard:
+    """Vets the binary layers of one stage, and then the stage. What was found of a file is remembered until it changes.
+
+    Args:
+        name: what messages call the stage.
+    """
+
+    def __init__(self, name: str):
+        self._name = name
+        self._session = next(_sessions)
+        self._stamps: list[tuple] = []
+        self._vetted: list[str] = []
+
+    def layer(self, path: str) -> str:
+        """Has a layer read, where it is binary.
+
+        Args:
+            path: of the file, or of a layer in an archive.
+
+        Returns:
+            What USD says where it cannot be opened, else nothing.
+
+        Raises:
+            ImportFileError: USD dies of it, or does not come to an end, or the layer lacks what it lists.
+        """
+        outer, inner = Ar.SplitPackageRelativePathOuter(path) if Ar.IsPackageRelativePath(path) else (path, "")
+        outer = os.path.abspath(outer)
+        stamp = _stamp(outer)
+        if stamp is None:
+            return ""
+        self._stamps.append(stamp)
+        if not _is_binary(outer):
+            return ""
+        name = Path(outer).name + (f"[{inner}]" if inner else "")
+        self._vetted.append(name)
+        identifier = Ar.JoinPackageRelativePath(outer, inner) if inner else outer
+        found = self._ask(("layer", identifier, stamp), name, {"layer": identifier}, stamp[2])
+        if missing := found.get("missing"):
+            raise ImportFileError(f"{name} is damaged: <{missing}> is listed, and is not there; {CURE}")
+        return plain(found.get("error", ""))
+
+    def clips(self, path: str) -> None:
+        """Has the files of a value clip read; a template stands for many."""
+        for file in _matching(path) if "#" in path else [path]:
+            self.layer(file)
+
+    def stage(self, root: str, folders: list[str], *, text: bool = False) -> None:
+        """Has the stage composed, where binary layers are part of it.
+
+        Args:
+            root: path, or the text of a stage without a file.
+            folders: in which names without a dot are looked up.
+            text: whether ``root`` is a text.
+
+        Raises:
+            ImportFileError: USD dies of it, or does not come to an end.
+        """
+        if not self._vetted:
+            return
+        request = {"text" if text else "stage": root if text else os.path.abspath(root), "folders": folders}
+        size = sum(stamp[2] for stamp in self._stamps)
+        source = hashlib.sha256(root.encode(errors="replace")).hexdigest() if text else root
+        key = ("stage", source, *folders, *self._stamps)
+        files = ", ".join(self._vetted[:3]) + (f", and {len(self._vetted) - 3} more" if len(self._vetted) > 3 else "")
+        self._ask(key, self._name if files == self._name else f"{self._name} (or one of {files})", request, size)
+
+    def _ask(self, key: tuple, name: str, request: dict, size: int) -> dict:
+        if key not in _known:
+            seconds = SECONDS + SECONDS_PER_BYTE * size
+            try:
+                found = _reader.ask({**request, "session": self._session, "seconds": seconds, "size": size})
+            except _NoReaderError as error:
+                _warn(str(error))
+                return {}
+            if "died" in found:
+                if found["died"] == _SLOW:
+                    found = {"fatal": f"is not read within {seconds:.0f} s, as if it were damaged; {CURE}"}
+                else:
+                    found = {"fatal": f"is damaged in a way that USD itself dies of; {CURE}"}
+            _known[key] = found
+        found = _known[key]
+        if "fatal" in found:
+            raise ImportFileError(f"{name} {found['fatal']}")
+        return found
+
+
+_known: dict[tuple, dict] = {}
+_sessions = itertools.count()
+
+
+def _stamp(path: str) -> tuple[str, int, int] | None:
+    with contextlib.suppress(OSError, ValueError):
+        if os.path.isfile(path):
+            status = os.stat(path)
+            return path, status.st_mtime_ns, status.st_size
+    return None
+
+
+def _is_binary(path: str) -> bool:
+    if not path.lower().endswith(BINARY):
+        return False
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return not is_text(file.read(100))
+    return False
+
+
+def _matching(template: str) -> list[str]:
+    """Files that a template of value clips stands for: runs of ``#`` are numbers."""
+    path = Path(template)
+    pattern = re.compile("".join(r"-?\d+" if "#" in part else re.escape(part) for part in re.split("(#+)", path.name)))
+    with contextlib.suppress(OSError):
+        return sorted(str(file) for file in path.parent.iterdir() if pattern.fullmatch(file.name))
+    return []
+
+
+class _NoReaderError(Exception):
+    """No other process can be had; the message says why."""
+
+
+class _Reader:
+    """The other process: started when it is needed, again when it has died, and ended with this one."""
+
+    def __init__(self):
+        self.forget()
+
+    def forget(self) -> None:
+        """In a fork of this process: the other one belongs to the original."""
+        self._lock = threading.Lock()
+        if process := getattr(self, "_process", None):
+            process.stdin.close()
+            process.stdout.close()
+            process.returncode = 0  # so that nobody waits for it here
+        self._process: subprocess.Popen | None = None
+
+    def ask(self, request: dict) -> dict:
+        """The answer to a request, or under ``died`` the exit code of a process that read nothing but that.
+
+        Raises:
+            _NoReaderError: no other process can be had.
+        """
+        with self._lock:
+            fresh = self._process is None or self._process.poll() is not None
+            if fresh:
+                self._start()
+            found = self._exchange(request)
+            if "died" in found and not fresh:  # what it read before may have been the cause
+                self._start()
+                found = self._exchange(request)
+            return found
+
+    def stop(self) -> None:
+        """Ends the other process, whatever it is doing."""
+        if process := self._process:
+            self._process = None
+            process.kill()
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            process.stdout.close()
+            process.wait()
+
+    def _start(self) -> None:
+        self.stop()
+        program = sys.executable or ""
+        if getattr(sys, "frozen", False) or not re.search("python|pypy", Path(program).name.lower()):
+            raise _NoReaderError(f"{program or 'this program'!r} is no Python interpreter")
+        # Memory that nobody wrote is no zero there; and what USD writes of its death goes nowhere.
+        environment = {**os.environ, "MALLOC_PERTURB_": "165", "TMPDIR": os.devnull}
+        try:
+            self._process = subprocess.Popen(
+                [program, "-S", "-P", "-c", _BOOT, str(SCRIPT)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except OSError as error:
+            raise _NoReaderError(f"{program!r} cannot be started: {error}") from error
+        if self._exchange([entry for entry in sys.path if isinstance(entry, str)]) != "ready":
+            self.stop()
+            raise _NoReaderError(f"{program!r} cannot run {SCRIPT}")
+
+    def _exchange(self, message):
+        process = self._process
+        try:
+            with contextlib.suppress(BrokenPipeError, OSError):
+                process.stdin.write(json.dumps(message).encode() + b"\n")
+                process.stdin.flush()
+            line = process.stdout.readline()
+        except BaseException:  # an interrupt: an answer may still come, to a question that nobody asked
+            self.stop()
+            raise
+        if line.endswith(b"\n"):
+            return json.loads(line)
+        code = process.wait()
+        self.stop()
+        return {"died": code}
+
+
+def _warn(why: str) -> None:
+    if not _warned:
+        _warned.append(why)
+        warnings.warn(
+            f"binary USD files are read without a process of their own ({why}); a damaged one may end this process",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_warned: list[str] = []
+_reader = _Reader()
+atexit.register(_reader.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reader.forget)

@@ -226,6 +226,7 @@ def test_what_is_not_understood_is_counted_once_for_each_name():
           float physxRigidBody:angularDamping = 0.3
           custom double nonsense = 4
           uniform bool physics:startsAsleep = 1
+          float newton:armature = 1
           rel physics:simulationOwner
           custom string userProperties:note = "x"
           def BasisCurves "hair" {} }
@@ -245,6 +246,7 @@ def test_what_is_not_understood_is_counted_once_for_each_name():
     assert report.not_understood == {
         "physxRigidBody:angularDamping": 1,
         "nonsense": 1,
+        "newton:armature": 1,  # of joints, not of bodies
         "physxScene:bounceThreshold": 1,
         "prims of type BasisCurves": 1,
         "prims of type PointInstancer": 1,

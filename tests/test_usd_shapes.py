@@ -196,6 +196,24 @@ def test_disabled_colliders_neither_weigh_nor_collide():
     assert not builder.shape_flags[0] & ShapeFlags.COLLIDE_SHAPES
 
 
+def test_shells_weigh_what_their_walls_do():
+    """The wall has the thickness of the margin, in the units of the stage."""
+    writer = StageWriter(0.01)
+    for name in "abc":
+        writer.body(f"/{name}", IDENTITY)
+        shape = writer.shape(f"/{name}/s", "Sphere", radius=1.0)
+        prim = shape.GetPrim()
+        if name != "c":
+            prim.CreateAttribute("newton:massModel", Sdf.ValueTypeNames.Token).Set("shell")
+        if name == "a":
+            prim.CreateAttribute("newton:contactMargin", Sdf.ValueTypeNames.Float).Set(25.0)
+    with pytest.warns(UsdWarning, match=r"weigh as solids \(1\): /b/s$"):
+        builder, _ = load(writer.stage)
+    whole = 1000.0 * 4.0 / 3.0 * math.pi
+    assert builder.body_mass == pytest.approx([whole * (1.0 - 0.75**3), whole, whole], rel=1e-12)
+    assert builder.shape_is_solid == [False, False, True]
+
+
 def test_materials():
     writer = StageWriter()
     steel = writer.material("/steel", 0.3, 0.7, density=7800.0)

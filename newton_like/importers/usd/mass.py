@@ -14,6 +14,7 @@ from newton_like.geometry import inertia as rigid
 from newton_like.geometry.shapes import MASSLESS, mass_properties
 from newton_like.importers.usd.parse import Body, Shape
 from newton_like.importers.usd.pose import moved_mass, transform_inverse, transform_multiply, transform_point
+from newton_like.importers.xml_source import ImportFileError
 
 POINT_RADIUS = 0.1
 """Radius [m] of the ball whose inertia a body with a mass but without inertia and colliders gets, as UsdPhysics has it."""
@@ -36,7 +37,7 @@ def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given
     if mass is None or com is None or inertia is None:
         density = given.density if use_given else None
         to_body = transform_inverse(body.pose)
-        parts = [_shape_mass(shape, density, default_density, use_given, to_body) for shape in shapes]
+        parts = [_shape_mass(shape, density, default_density, use_given, to_body, remark) for shape in shapes]
         total, center, moments = rigid.combine([part for part in parts if part[0] > 0.0])
         if mass is None:
             mass = total
@@ -70,15 +71,22 @@ def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given
     return mass, com, inertia
 
 
-def _shape_mass(shape: Shape, body_density, default_density: float, use_given: bool, to_body: np.ndarray):
+def _shape_mass(shape: Shape, body_density, default_density: float, use_given: bool, to_body: np.ndarray, remark):
     """Mass properties of a collider in the body's frame."""
     given = shape.mass
     material = shape.material.density if shape.material is not None else None
     density = (given.density or body_density or material or default_density) if use_given else default_density
     parts = []
+    solid, wall = shape.settings.get("is_solid", True), shape.settings.get("margin", 0.0)
+    if not solid and wall == 0.0:
+        remark("shells have no margin, whose thickness their walls have; they weigh as solids", shape.path)
+        solid = True
     for piece in shape.pieces:
         if piece.type not in MASSLESS:
-            local = mass_properties(piece.type, piece.scale, 1.0, piece.mesh)
+            try:
+                local = mass_properties(piece.type, piece.scale, 1.0, piece.mesh, solid, wall)
+            except ValueError as error:
+                raise ImportFileError(f"<{shape.path}>: its mass cannot be computed: {error}") from error
             parts.append(moved_mass(local, transform_multiply(to_body, piece.pose)))
     volume, center, moments = rigid.combine(parts)
     frame = transform_multiply(to_body, shape.place)

@@ -8,30 +8,34 @@ from collections import Counter
 
 _DOF = r"(linear|angular|trans[XYZ]|rot[XYZ])"
 
-_READ = re.compile(
-    "|".join(
-        (
-            r"newton:(armature|friction|damping|stiffness|restPosition|limitStiffness|limitDamping|velocityLimit)",
-            r"newton:(mimicJoint|mimicCoef0|mimicCoef1|mimicEnabled|inertia|massModel)",
-            r"newtonLike:\w+",
-            rf"newton:{_DOF}:(position|velocity|limitStiffness|limitDamping)",
-            r"newton:(contactMargin|contactGap|maxHullVertices|selfCollisionEnabled|gravityEnabled)",
-            r"newton:(torsionalFriction|rollingFriction|contactStiffness|contactDamping|contactFrictionGain)",
-            r"physxJoint:(armature|maxJointVelocity)",
-            rf"physxLimit:{_DOF}:(stiffness|damping)",
-            rf"physxJointAxis:{_DOF}:(armature|maxJointVelocity|staticFrictionEffort|viscousFrictionCoefficient)",
-            rf"physxMimicJoint:{_DOF}:(referenceJoint|gearing|offset)",
-            r"physxArticulation:enabledSelfCollisions",
-            r"physxCollision:(restOffset|contactOffset)",
-            r"physx(ConvexHull|ConvexDecomposition)Collision:hullVertexLimit",
-            r"physxTendon:\w+:\w+",
-            rf"state:{_DOF}:physics:(position|velocity)",
-            r"mjc:(armature|damping|stiffness|springref|frictionloss|margin|gap|maxhullvert)",
-            r"mjc:(torsionalfriction|rollingfriction|actuatorfrcrange:(min|max)|actuatorfrclimited)",
-        )
-    )
-)
-"""Attributes of vendors that are read, wherever they stand."""
+_READ = {
+    "PhysicsJoint": (
+        r"newton:(armature|friction|damping|stiffness|restPosition|limitStiffness|limitDamping|velocityLimit)",
+        r"newton:(mimicJoint|mimicCoef0|mimicCoef1|mimicEnabled)",
+        rf"newton:{_DOF}:(position|velocity|limitStiffness|limitDamping)",
+        r"physxJoint:(armature|maxJointVelocity)",
+        rf"physxLimit:{_DOF}:(stiffness|damping)",
+        rf"physxJointAxis:{_DOF}:(armature|maxJointVelocity|staticFrictionEffort|viscousFrictionCoefficient)",
+        rf"physxMimicJoint:{_DOF}:(referenceJoint|gearing|offset)",
+        rf"state:{_DOF}:physics:(position|velocity)",
+        r"mjc:(armature|damping|stiffness|springref|frictionloss|actuatorfrcrange:(min|max)|actuatorfrclimited)",
+    ),
+    "PhysicsCollisionAPI": (
+        r"newton:(contactMargin|contactGap|maxHullVertices)",
+        r"physxCollision:(restOffset|contactOffset)",
+        r"physx(ConvexHull|ConvexDecomposition)Collision:hullVertexLimit",
+        r"mjc:(margin|gap|maxhullvert)",
+    ),
+    "PhysicsMaterialAPI": (
+        r"newton:(torsionalFriction|rollingFriction|contactStiffness|contactDamping|contactFrictionGain)",
+        r"mjc:(torsionalfriction|rollingfriction)",
+    ),
+    "PhysicsMassAPI": (r"newton:inertia",),
+    "PhysicsArticulationRootAPI": (r"newton:selfCollisionEnabled", r"physxArticulation:enabledSelfCollisions"),
+    "PhysicsScene": (r"newton:gravityEnabled",),
+    "": (r"newtonLike:\w+", r"newton:massModel", r"physxTendon:\w+:\w+"),
+}
+"""Attributes of vendors that are read, by the type or API schema of the prim that they stand on; "" is any prim."""
 
 _IDLE = re.compile(
     r"physics:(startsAsleep|simulationOwner)|xformOp:.*|xformOpOrder|primvars:.*|material:binding.*|collection:.*"
@@ -44,9 +48,9 @@ _VENDOR = re.compile(r"(physx|newton|mjc|physics|drive|limit|state|warp|tendon|i
 
 
 @functools.cache
-def is_read(name: str) -> bool:
-    """Whether an attribute that no schema of USD itself declares is read or means nothing here."""
-    return _READ.fullmatch(name) is not None or _IDLE.fullmatch(name) is not None
+def is_read(name: str, places: tuple[str, ...] = tuple(_READ)) -> bool:
+    """Whether an attribute that no schema of USD itself declares is read on a prim of some of ``_READ``, or means nothing."""
+    return any(re.fullmatch(row, name) for place in places for row in _READ[place]) or _IDLE.fullmatch(name) is not None
 
 
 @functools.cache
@@ -63,7 +67,7 @@ class Leftovers:
 
     def __init__(self):
         self.not_understood: Counter = Counter()
-        self._declared: dict[tuple, frozenset] = {}
+        self._declared: dict[tuple, tuple] = {}
 
     def look(self, prim, applied: list[str], is_physics: bool, names: list[str]) -> None:
         """Counts what is left over on a prim.
@@ -79,9 +83,11 @@ class Leftovers:
         if not names:
             return
         key = (prim.GetTypeName(), *applied)
-        declared = self._declared.get(key)
-        if declared is None:
-            declared = self._declared[key] = frozenset(prim.GetPrimDefinition().GetPropertyNames())
+        if key not in self._declared:
+            kinds = ("", "PhysicsJoint" if prim.IsA("PhysicsJoint") else prim.GetTypeName(), *applied)
+            places = tuple(place for place in _READ if place in kinds)
+            self._declared[key] = frozenset(prim.GetPrimDefinition().GetPropertyNames()), places
+        declared, places = self._declared[key]
         for name in names:
-            if name not in declared and not is_read(name):
+            if name not in declared and not is_read(name, places):
                 self.not_understood[name] += 1

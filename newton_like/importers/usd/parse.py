@@ -389,8 +389,10 @@ class StageParser:
         self.scene.shapes[path] = shape
 
     def _read_margins(self, prim, shape: Shape) -> None:
-        """PhysX: contacts are made at ``restOffset`` and found from ``contactOffset`` on."""
+        """PhysX: contacts are made at ``restOffset`` and found from ``contactOffset`` on. Walls of shells are a margin thick."""
         reader, meters = self.reader, self.scene.units.meters
+        if reader.token(prim, "newton:massModel", "solid") == "shell":
+            shape.settings["is_solid"] = False
         rest, contact = (reader.authored(prim, f"physxCollision:{name}Offset") for name in ("rest", "contact"))
         margin = reader.authored(prim, "newton:contactMargin")
         gap = reader.authored(prim, "newton:contactGap")

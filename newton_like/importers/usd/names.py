@@ -21,10 +21,13 @@ _READ = {
         r"mjc:(armature|damping|stiffness|springref|frictionloss|actuatorfrcrange:(min|max)|actuatorfrclimited)",
     ),
     "PhysicsCollisionAPI": (
-        r"newton:(contactMargin|contactGap|maxHullVertices)",
+        r"newton:(contactMargin|contactGap)",
         r"physxCollision:(restOffset|contactOffset)",
+        r"mjc:(margin|gap)",
+    ),
+    "Mesh": (
+        r"(newton:maxHullVertices|mjc:maxhullvert)",
         r"physx(ConvexHull|ConvexDecomposition)Collision:hullVertexLimit",
-        r"mjc:(margin|gap|maxhullvert)",
     ),
     "PhysicsMaterialAPI": (
         r"newton:(torsionalFriction|rollingFriction|contactStiffness|contactDamping|contactFrictionGain)",

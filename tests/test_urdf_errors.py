@@ -90,6 +90,7 @@ WRONG_FILES = {
     "no xml": ("<", ["broken XML"]),
     "lines of something else": ("robot: bot\nlinks: a, b\n", ["line 1", "broken XML"]),
     "other root": ("<sdf/>", ["line 1", "<sdf>", "starts with <robot>"]),
+    "model of MuJoCo": ("<mujoco/>", ["line 1", "<mujoco>", "read it with add_mjcf"]),
     "no name": ('<robot><link name="a"/></robot>', ["<robot>", "no attribute 'name'"]),
     "xacro": (
         '<robot name="bot" xmlns:xacro="x">\n<xacro:arm/></robot>',

@@ -184,7 +184,8 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     """
     root = source.root
     if root.tag != "robot":
-        raise root.error(f"a URDF file starts with <robot>, not <{root.tag}>; is this another kind of file?")
+        cure = "this is MJCF; read it with add_mjcf" if root.tag == "mujoco" else "is this another kind of file?"
+        raise root.error(f"a URDF file starts with <robot>, not <{root.tag}>; {cure}")
     robot = UrdfRobot(root.need_text("name"), source)
     _take_stock(root, robot)
     palette = _materials(robot)

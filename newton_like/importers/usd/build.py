@@ -284,7 +284,7 @@ class SceneBuilder:
         if edge.flipped and edge.angular:
             self._reversed.add(joint.path)
         if joint.kind in ("distance", "free"):
-            self._start_free(edge, index, parent, child, to_parent)
+            self._start_free(index, parent, child, to_parent)
         else:
             q, qd = coordinates(self.scene, edge), speeds(self.scene, edge, self._coms)
             start = builder.joint_q_start[index]
@@ -293,7 +293,7 @@ class SceneBuilder:
             builder.joint_qd[start : start + len(qd)] = qd.tolist()
         return index
 
-    def _start_free(self, edge: Edge, index: int, parent: int, child: int, to_parent: np.ndarray) -> None:
+    def _start_free(self, index: int, parent: int, child: int, to_parent: np.ndarray) -> None:
         """Velocity of a child that moves freely against its parent, in the axes of the parent's anchor frame."""
         builder = self.builder
         velocity = np.array(builder.body_qd[child])

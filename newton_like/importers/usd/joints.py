@@ -135,7 +135,7 @@ class JointReader:
                     "drives and limits of axes that their joint does not have say nothing", f"{joint.path} ({name})"
                 )
         self._read_axes(prim, joint, set(applied))
-        joint.mimic = self._mimic(prim, joint, applied)
+        joint.mimic = self._mimic(prim, joint)
         return joint
 
     def _read_axes(self, prim, joint: Joint, applied: set[str]) -> None:

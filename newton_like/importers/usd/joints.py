@@ -283,7 +283,7 @@ class JointReader:
                 self._remark("effort ranges are not symmetric; the larger side counts for both", prim)
             axis.settings["effort_limit"] = _bound(units.effort * max(abs(low), abs(high)))
 
-    def _mimic(self, prim, joint: Joint, applied: list[str]) -> tuple[str, float, float] | None:
+    def _mimic(self, prim, joint: Joint) -> tuple[str, float, float] | None:
         """``q = offset + factor * q of the leader``, offset in m or rad."""
         reader = self._reader
         unit = (self._units.angular if joint.angular else self._units.linear).position

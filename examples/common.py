@@ -149,12 +149,15 @@ def start_warp(options: argparse.ArgumentParser, device: str) -> None:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Calls an example's `main`; Ctrl-C ends it with a word and the exit status that shells know, not with a traceback."""
+    """Calls an example's `main`; Ctrl-C ends it with a word and the exit status that shells know, and `| head` is no error."""
     try:
         main()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
         raise SystemExit(130) from None
+    except BrokenPipeError:
+        terminal.reader_gone()
 
 
 def say(text: str, quiet: bool) -> None:

@@ -1,6 +1,7 @@
 """The command ``newton-like``: what it prints, writes and refuses."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -365,6 +366,18 @@ def test_progress_bars_are_for_terminals(capfd):
         code, _, err = run(capfd, "simulate", ROBOT, "--frames", 2, *more)
         assert code == 0
         assert err == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    """As `newton-like inspect ... | head -1`, where what was printed is written at the end."""
+    file = tmp_path / "empty.usda"
+    file.write_text("#usda 1.0\n( metersPerUnit = 1 )\n")
+    command = [sys.executable, "-m", "newton_like", "inspect", str(file), "--quiet"]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as running:
+        running.stdout.close()
+        said = running.stderr.read()
+    assert (running.returncode, said) == (0, b"")
 
 
 def test_the_module_is_the_command():

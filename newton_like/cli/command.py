@@ -8,13 +8,21 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
 
-from newton_like.cli.terminal import count_text, device_there, folder, number_in, positive_int, start_warp, suffix_text
+from newton_like.cli.terminal import (
+    count_text,
+    device_there,
+    folder,
+    number_in,
+    positive_int,
+    reader_gone,
+    start_warp,
+    suffix_text,
+)
 
 EXPECTED = (OSError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError, ImportError, MemoryError)
 """Errors of files, options and missing packages; any other is a defect of the program and shows where it is."""
@@ -39,12 +47,12 @@ def main(argv: list[str] | None = None) -> int:
     try:
         start_warp()
         args.run(args)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # whoever reads has seen enough; Python must not write to the pipe again when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        reader_gone()
         return 0
     except EXPECTED as error:
         text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)

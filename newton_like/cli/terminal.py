@@ -80,6 +80,11 @@ def start_warp() -> None:
         wp.init()
 
 
+def reader_gone() -> None:
+    """Ends the output where whoever reads it has seen enough: Python must not write to the closed pipe again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def device_there(name: str) -> None:
     """Asks for a Warp device.
 

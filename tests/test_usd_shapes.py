@@ -13,6 +13,7 @@ from newton_like.geometry.transforms import (
     quat_to_matrix,
 )
 from newton_like.importers.usd import UsdWarning
+from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.builder import ModelBuilder
 from newton_like.model.configs import ShapeConfig
 from newton_like.types import GeoType, ShapeFlags
@@ -212,6 +213,11 @@ def test_shells_weigh_what_their_walls_do():
     whole = 1000.0 * 4.0 / 3.0 * math.pi
     assert builder.body_mass == pytest.approx([whole * (1.0 - 0.75**3), whole, whole], rel=1e-12)
     assert builder.shape_is_solid == [False, False, True]
+    writer.stage.GetPrimAtPath("/a/s").GetAttribute("newton:contactMargin").Set(200.0)
+    with pytest.raises(
+        ImportFileError, match=r"^tmp.usda: </a/s>: its mass .* wall thickness 2 must be below the radius 1"
+    ):
+        load(writer.stage)
 
 
 def test_materials():

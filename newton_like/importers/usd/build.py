@@ -24,6 +24,7 @@ from newton_like.importers.usd.pose import (
     transform_point,
 )
 from newton_like.importers.usd.tree import Edge, Tree, build_trees, coordinates, speeds
+from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import GeoType, JointType, ShapeFlags
 
 
@@ -80,10 +81,13 @@ class SceneBuilder:
             if shape.collides and shape.body is not None:
                 of_body.setdefault(shape.body, []).append(shape)
         density = builder.default_shape_cfg.density
-        self._mass = {
-            path: body_mass(body, of_body.get(path, []), density, options.own_inertia, scene.remark)
-            for path, body in scene.bodies.items()
-        }
+        try:
+            self._mass = {
+                path: body_mass(body, of_body.get(path, []), density, options.own_inertia, scene.remark)
+                for path, body in scene.bodies.items()
+            }
+        except ValueError as error:
+            raise ImportFileError(f"{scene.source}: {error}") from error
         self._coms = {path: transform_point(scene.bodies[path].pose, part[1]) for path, part in self._mass.items()}
         self.bodies: dict[str, int] = {}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}

@@ -14,7 +14,6 @@ from newton_like.geometry import inertia as rigid
 from newton_like.geometry.shapes import MASSLESS, mass_properties
 from newton_like.importers.usd.parse import Body, Shape
 from newton_like.importers.usd.pose import moved_mass, transform_inverse, transform_multiply, transform_point
-from newton_like.importers.xml_source import ImportFileError
 
 POINT_RADIUS = 0.1
 """Radius [m] of the ball whose inertia a body with a mass but without inertia and colliders gets, as UsdPhysics has it."""
@@ -29,6 +28,9 @@ def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given
         default_density: where nobody gives one [kg/m^3].
         use_given: read MassAPIs; false computes everything from the shapes and the default density.
         remark: called with a statement and the path it holds for.
+
+    Raises:
+        ValueError: the wall of a shell is thicker than the shape.
     """
     given = body.mass
     mass, com, inertia = given.mass, given.com, given.inertia
@@ -86,7 +88,7 @@ def _shape_mass(shape: Shape, body_density, default_density: float, use_given: b
             try:
                 local = mass_properties(piece.type, piece.scale, 1.0, piece.mesh, solid, wall)
             except ValueError as error:
-                raise ImportFileError(f"<{shape.path}>: its mass cannot be computed: {error}") from error
+                raise ValueError(f"<{shape.path}>: its mass cannot be computed: {error}") from error
             parts.append(moved_mass(local, transform_multiply(to_body, piece.pose)))
     volume, center, moments = rigid.combine(parts)
     frame = transform_multiply(to_body, shape.place)

@@ -57,11 +57,10 @@ class SolverFeatherstone:
     them. Passive motion is second order in ``dt`` and its energy hardly drifts; drives, friction, limits and contacts are first order.
 
     Fast motion gains no energy for long: what the discretisation adds to it is counted, world by world, and taken back by a damping of
-    the joints. So energy exceeds what forces gave by at most 0.6 % where a free chain's base turns by 0.05 rad a step, and mostly by less
-    than 1 % at 0.1 and 0.2 rad (14 % and 66 %, for some steps, in the worst of 120 chains); beyond, for some steps, it may double, and
-    motion is not resolved anyway. Robots that fall and lie keep
-    within 0.1 % of their kinetic energy; an impact, whose moment is known to a step, and the pushing out of what it leaves of
-    penetration may raise it by up to 1.3 %.
+    the joints. In 120 random free chains energy exceeded what forces gave by 0.6 % at most where the base turned by 0.05 rad a step,
+    and mostly by less than 1 % at 0.1 and 0.2 rad (14 % and 66 %, for some steps, in the worst chain); beyond, it may double for some
+    steps, and motion is not resolved anyway. Robots that fell and lay kept within 0.1 % of their kinetic energy; an impact, whose
+    moment is known to a step, and the pushing out of what it leaves of penetration raised it by up to 1.3 %.
 
     The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
 
@@ -357,7 +356,8 @@ class SolverFeatherstone:
         return healthy.numpy()
 
     def reset(self, state, world_mask=None) -> None:
-        """Puts worlds back to the model's initial state, and forgets their contact forces. Other worlds keep every bit.
+        """Puts worlds back to the model's initial state, and forgets their contact forces and accounts of energy. Other worlds keep
+        every bit.
 
         Args:
             state: the state to change.

@@ -355,6 +355,7 @@ TENDONS = """<tendon>
 def test_tendons_are_kept_and_solvers_refuse_them():
     builder, report = load(model(TWO).replace("</mujoco>", f"{TENDONS}</mujoco>"))
     fixed, spatial = builder.tendons
+    assert ["f", "s"] in report.remarks.values()
     assert report.tendons == ["f", "s"] and (fixed.label, spatial.label) == ("m/f", "m/s")
     assert fixed.joints == ((report.joints["p"], 0, 2.0), (report.joints["q"], 0, -3.0)) and not fixed.is_spatial
     values = (fixed.stiffness, fixed.damping, fixed.friction, fixed.armature, fixed.limits, fixed.rest_length)

@@ -424,10 +424,7 @@ class SceneBuilder:
                     path.append(("pulley", rest[0]))
             tendon = Tendon(label=self._label(record.name), joints=joints, path=tuple(path), **record.values)
             self.builder.add_tendon(tendon)
-        if self.tendons:
-            self.model.findings.remark(
-                "tendons are kept as data; solvers refuse models with tendons", ", ".join(r.name for r in self.tendons)
-            )
+            self.model.findings.remark("tendons are kept as data; solvers refuse models with tendons", record.name)
 
     def _bind_actuators(self) -> None:
         joints, scale = self._names.tables["joint"], self.options.scale

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from pxr import Ar, Sdf, Tf, Usd
 
-from newton_like.importers.usd.guard import Guard, is_text, plain
+from newton_like.importers.usd.guard import Guard, is_text
+from newton_like.importers.usd.reading import plain
 from newton_like.importers.xml_source import ImportFileError
 
 MAX_LAYERS = 10_000
@@ -77,8 +78,7 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
             name = Path(source).name
             vetting, written = Guard(name), False
             _screen(os.fspath(source))
-            if words := vetting.layer(os.fspath(source)):
-                raise ImportFileError(f"{name} cannot be read as USD: {words}")
+            vetting.layer(os.fspath(source))
             layer = Sdf.Layer.FindOrOpen(os.fspath(source))
             if layer is None:
                 raise ImportFileError(f"{name} cannot be read as USD; it must be a .usda, .usdc, .usd or .usdz file")
@@ -128,8 +128,8 @@ class _Fence:
                     raise ImportFileError(f"{self._name} consists of more than {MAX_LAYERS} files; join some")
                 resolved = str(Ar.GetResolver().Resolve(identifier))
                 _screen(_outer(resolved))
-                if resolved and self._guard.layer(resolved):
-                    continue
+                if resolved:
+                    self._guard.layer(resolved)
                 with contextlib.suppress(Tf.ErrorException):  # what is broken is reported when the stage is composed
                     found = Sdf.Layer.FindOrOpen(identifier)
                     if found is not None:

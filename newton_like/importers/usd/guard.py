@@ -17,33 +17,25 @@ from pathlib import Path
 
 from pxr import Ar
 
+from newton_like.importers.usd.reading import CURE, SLOW
 from newton_like.importers.xml_source import ImportFileError
 
-SECONDS, SECONDS_PER_BYTE = 30.0, 1.0e-6
-"""Time that the other process has for opening a file, and again for every thousand specs of it; honest files need
-milliseconds. A network may bring a megabyte a second."""
+SECONDS, SECONDS_PER_BYTE = 30.0, 1.0e-4
+"""Time that the other process has for opening a file, and again for every thousand specs of it. Honest files of many
+small prims take some microseconds a byte, and others less."""
 
 BINARY = (".usd", ".usdc", ".usdz")
 """What files end with that may hold binary layers."""
-
-CURE = "write it again with the program that made it, or take an older copy"
 
 SCRIPT = Path(__file__).with_name("reading.py")
 """What the other process runs."""
 
 _BOOT = "import json, runpy, sys; sys.path[:] = json.loads(sys.stdin.readline()); runpy.run_path(sys.argv[1], run_name='__main__')"
-_SLOW = 1
-"""Exit code of a process whose watch ran out."""
 
 
 def is_text(content: bytes) -> bool:
     """Whether a file that begins like this is no binary layer."""
     return content[:100].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"#")
-
-
-def plain(text: str) -> str:
-    """What USD says, without where in its own source that was found."""
-    return re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(text.split()))[-300:]
 
 
 class Guard:
@@ -59,33 +51,27 @@ class Guard:
         self._stamps: list[tuple] = []
         self._vetted: list[str] = []
 
-    def layer(self, path: str) -> str:
+    def layer(self, path: str) -> None:
         """Has a layer read, where it is binary.
 
         Args:
             path: of the file, or of a layer in an archive.
 
-        Returns:
-            What USD says where it cannot be opened, else nothing.
-
         Raises:
-            ImportFileError: USD dies of it, or does not come to an end, or the layer lacks what it lists.
+            ImportFileError: it cannot be read, it is damaged, USD dies of it, or does not come to an end.
         """
         outer, inner = Ar.SplitPackageRelativePathOuter(path) if Ar.IsPackageRelativePath(path) else (path, "")
         outer = os.path.abspath(outer)
         stamp = _stamp(outer)
         if stamp is None:
-            return ""
+            return
         self._stamps.append(stamp)
         if not _is_binary(outer):
-            return ""
+            return
         name = Path(outer).name + (f"[{inner}]" if inner else "")
         self._vetted.append(name)
         identifier = Ar.JoinPackageRelativePath(outer, inner) if inner else outer
-        found = self._ask(("layer", identifier, stamp), name, {"layer": identifier}, stamp[2])
-        if missing := found.get("missing"):
-            raise ImportFileError(f"{name} is damaged: <{missing}> is listed, and is not there; {CURE}")
-        return plain(found.get("error", ""))
+        self._ask(("layer", identifier, stamp), name, {"layer": identifier}, stamp[2])
 
     def clips(self, path: str) -> None:
         """Has the files of a value clip read; a template stands for many."""
@@ -112,27 +98,26 @@ class Guard:
         files = ", ".join(self._vetted[:3]) + (f", and {len(self._vetted) - 3} more" if len(self._vetted) > 3 else "")
         self._ask(key, self._name if files == self._name else f"{self._name} (or one of {files})", request, size)
 
-    def _ask(self, key: tuple, name: str, request: dict, size: int) -> dict:
+    def _ask(self, key: tuple, name: str, request: dict, size: int) -> None:
         if key not in _known:
             seconds = SECONDS + SECONDS_PER_BYTE * size
             try:
                 found = _reader.ask({**request, "session": self._session, "seconds": seconds, "size": size})
             except _NoReaderError as error:
                 _warn(str(error))
-                return {}
-            if "died" in found:
-                if found["died"] == _SLOW:
-                    found = {"fatal": f"is not read within {seconds:.0f} s, as if it were damaged; {CURE}"}
-                else:
-                    found = {"fatal": f"is damaged in a way that USD itself dies of; {CURE}"}
+                return
+            if found == SLOW:
+                raise ImportFileError(f"{name} is not read within {seconds:.3g} s, as if it were damaged; {CURE}")
+            if isinstance(found, int):
+                raise ImportFileError(f"{name} is damaged in a way that USD itself dies of; {CURE}")
             _known[key] = found
-        found = _known[key]
-        if "fatal" in found:
-            raise ImportFileError(f"{name} {found['fatal']}")
-        return found
+        if wrong := _known[key]:
+            raise ImportFileError(f"{name} {wrong}")
 
 
-_known: dict[tuple, dict] = {}
+_known: dict[tuple, str] = {}
+"""What is wrong with files and stages, by what they are; nothing with good ones."""
+
 _sessions = itertools.count()
 
 
@@ -180,8 +165,8 @@ class _Reader:
             process.returncode = 0  # so that nobody waits for it here
         self._process: subprocess.Popen | None = None
 
-    def ask(self, request: dict) -> dict:
-        """The answer to a request, or under ``died`` the exit code of a process that read nothing but that.
+    def ask(self, request: dict) -> str | int:
+        """The answer to a request, or the exit code of a process that read nothing but that.
 
         Raises:
             _NoReaderError: no other process can be had.
@@ -191,7 +176,7 @@ class _Reader:
             if fresh:
                 self._start()
             found = self._exchange(request)
-            if "died" in found and not fresh:  # what it read before may have been the cause
+            if isinstance(found, int) and not fresh:  # what it read before may have been the cause
                 self._start()
                 found = self._exchange(request)
             return found
@@ -212,7 +197,7 @@ class _Reader:
         if getattr(sys, "frozen", False) or not re.search("python|pypy", Path(program).name.lower()):
             raise _NoReaderError(f"{program or 'this program'!r} is no Python interpreter")
         # Memory that nobody wrote is no zero there; and what USD writes of its death goes nowhere.
-        environment = {**os.environ, "MALLOC_PERTURB_": "165", "TMPDIR": os.devnull}
+        environment = {**os.environ, "MALLOC_PERTURB_": "165", "MALLOC_ARENA_MAX": "4", "TMPDIR": os.devnull}
         try:
             self._process = subprocess.Popen(
                 [program, "-S", "-P", "-c", _BOOT, str(SCRIPT)],
@@ -228,7 +213,7 @@ class _Reader:
             self.stop()
             raise _NoReaderError(f"{program!r} cannot run {SCRIPT}")
 
-    def _exchange(self, message):
+    def _exchange(self, message) -> str | int:
         process = self._process
         try:
             with contextlib.suppress(BrokenPipeError, OSError):
@@ -242,7 +227,7 @@ class _Reader:
             return json.loads(line)
         code = process.wait()
         self.stop()
-        return {"died": code}
+        return code
 
 
 def _warn(why: str) -> None:

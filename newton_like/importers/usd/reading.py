@@ -7,6 +7,7 @@ import contextlib
 import faulthandler
 import json
 import os
+import re
 import sys
 
 from pxr import Ar, Sdf, Tf, Usd
@@ -15,13 +16,31 @@ PIECE = 1000
 """Specs or prims read between two looks at the clock."""
 
 
-NO_LAYER = "it must be a .usda, .usdc, .usd or .usdz file"
+CURE = "write it again with the program that made it, or take an older copy"
 
-MEMORY, GROWTH = 8 * 2**30, 4096
-"""Address space that the process may take beyond what it has [bytes], and in addition for each byte of a file.
+SLOW = 1
+"""Exit code of a process whose watch ran out."""
 
-Arrays of equal numbers grow most: sixteen-fold as integers are packed, and 255-fold by LZ4.
-"""
+KINDS = {
+    "apiSchemas": Sdf.TokenListOp,
+    "references": Sdf.ReferenceListOp,
+    "inheritPaths": Sdf.PathListOp,
+    "specializes": Sdf.PathListOp,
+    "variantSetNames": Sdf.StringListOp,
+    "clips": dict,
+    "customData": dict,
+    "customLayerData": dict,
+}
+"""Types of what is read without a look at its type."""
+
+MEMORY, THREAD, GROWTH = 2 * 2**30, 32 * 2**20, 4096
+"""Address space that the process may take beyond what it has [bytes]: anyway, for each processor's thread, and for each
+byte of a file. Arrays of equal numbers grow most: sixteen-fold as integers are packed, and 255-fold by LZ4."""
+
+
+def plain(text: str) -> str:
+    """What USD says, without where in its own source that was found."""
+    return re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(text.split()))[-300:]
 
 
 class Watch:
@@ -49,31 +68,31 @@ class Watch:
         faulthandler.cancel_dump_traceback_later()
 
 
-def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer, str]:
-    """Opens a layer and reads every value in it; the layer, and the first of its specs that is listed and not there.
-
-    Raises:
-        Tf.ErrorException: it cannot be opened, as no USD file can.
-    """
+def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, str]:
+    """Opens a layer and reads every value in it: the layer, and what is wrong with it."""
     layer = Sdf.Layer.FindOrOpen(identifier)
     if layer is None:
-        return None, ""
-    paths = []
+        return None, f"cannot be read as USD; {CURE}"
+    paths: list[Sdf.Path] = []
     layer.Traverse(Sdf.Path.absoluteRootPath, paths.append)
-    missing = ""
     for path in paths:
         step()
         # Targets are specs too, but have no values and nothing in Python.
         spec = None if path.IsTargetPath() else layer.GetObjectAtPath(path)
-        if spec is None:
-            if not missing and (path.isEmpty or path.IsPrimPath() or path.IsPrimPropertyPath()):
-                missing = str(path) or "a name that is none"
-            continue
-        # What is an error in words here is one in the other process too.
-        for key in spec.ListInfoKeys():
-            with contextlib.suppress(Exception):
-                spec.GetInfo(key)
-    return layer, missing
+        if spec is not None:
+            for key in spec.ListInfoKeys():
+                try:
+                    value = spec.GetInfo(key)
+                    if not isinstance(value, KINDS.get(key, object)):
+                        return layer, f"is damaged: {key} of <{path}> is {value!r}; {CURE}"
+                except (Tf.ErrorException, MemoryError, RuntimeError) as error:
+                    return layer, f"is damaged: {key} of <{path}>: {_words(error)}; {CURE}"
+                except Exception:  # it is of a type that Python does not know
+                    continue
+        elif path.isEmpty or path.IsPrimPath() or path.IsPrimPropertyPath():
+            listed = f"<{path}> is listed, and is not there" if path else "what it lists has no name"
+            return layer, f"is damaged: {listed}; {CURE}"
+    return layer, ""
 
 
 def read_stage(layer: Sdf.Layer, folders: list[str], step=lambda: None) -> None:
@@ -84,8 +103,15 @@ def read_stage(layer: Sdf.Layer, folders: list[str], step=lambda: None) -> None:
         prim.GetProperties()
 
 
-def answer(request: dict, held: dict, nowhere) -> dict:
-    """What is to be said of a layer or a stage: ``error`` in USD's words, or the path of a ``missing`` spec."""
+def answer(request: dict, held: dict, nowhere) -> str:
+    """What is wrong with a layer or a stage, after its name; nothing where it is good.
+
+    Args:
+        request: path of a ``layer`` or ``stage`` or ``text`` of one, ``folders`` in which names are looked up, ``size`` of the
+            files [bytes], ``seconds`` for a piece of work, and number of the ``session``.
+        held: layers of this session, that need not be opened again.
+        nowhere: file for what nobody reads.
+    """
     if held.get("session") != request["session"]:
         held.clear()
         held["session"] = request["session"]
@@ -93,9 +119,8 @@ def answer(request: dict, held: dict, nowhere) -> dict:
     watch = Watch(request["seconds"], nowhere)
     try:
         if "layer" in request:
-            layer, missing = read_layer(request["layer"], watch.step)
-            held[request["layer"]] = layer
-            return {"error": NO_LAYER} if layer is None else {"missing": missing}
+            held[request["layer"]], wrong = read_layer(request["layer"], watch.step)
+            return wrong
         if "text" in request:
             layer = Sdf.Layer.CreateAnonymous(".usda")
             layer.ImportFromString(request["text"])
@@ -103,13 +128,17 @@ def answer(request: dict, held: dict, nowhere) -> dict:
             layer = Sdf.Layer.FindOrOpen(request["stage"])
         watch.piece()
         read_stage(layer, request["folders"], watch.step)
-        return {}
-    except Tf.ErrorException as error:
-        return {"error": " ".join(str(error).split())}
     except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"}
+        # What is no more than an error of a stage is said by those who compose it.
+        if "layer" in request or isinstance(error, MemoryError):
+            return f"cannot be read as USD: {_words(error)}"
     finally:
         watch.end()
+    return ""
+
+
+def _words(error: Exception) -> str:
+    return plain(str(error)) or type(error).__name__
 
 
 def _limit_memory(size: int) -> None:
@@ -120,7 +149,7 @@ def _limit_memory(size: int) -> None:
         with open("/proc/self/statm") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY + GROWTH * size, hard))
+        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY + THREAD * (os.cpu_count() or 1) + GROWTH * size, hard))
 
 
 def _prepare() -> None:

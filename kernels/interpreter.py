@@ -23,6 +23,8 @@ place and its group."""
 GROUPS = ("joint", "dof", "body", "gain", "gravity")
 """Groups of parameters in the order of their numbers."""
 
+BODIES, GAINS, GRAVITY = map(GROUPS.index, ("body", "gain", "gravity"))
+
 
 def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """``eval_code``: the operations that ``T.code`` lists, on rows of memory."""
@@ -30,11 +32,11 @@ def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def group_varies(group: int, P: m.Params) -> int:
         varies = int(P.joints_vary)
-        if group == 2:
+        if group == BODIES:
             varies = P.bodies_vary
-        elif group == 3:
+        elif group == GAINS:
             varies = P.gains_vary
-        elif group == 4:
+        elif group == GRAVITY:
             varies = P.gravity_vary
         return varies
 

@@ -85,7 +85,7 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
         elif name in _NUMBER:
             given = [row(a) for a in args]
         else:
-            raise NotImplementedError(f"operation {name} outside of steps")
+            raise NotImplementedError(f"operation {name}, which only steps have")
         for a in dict.fromkeys(operands(trace.ops[n])):
             # what is not read again gives its row to the result
             if last[a] == n and isinstance(row_of[a], tuple):

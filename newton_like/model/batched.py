@@ -153,6 +153,7 @@ class _Robot:
             base = self.base(model, width, threads)
             work = copy.copy(base)
             work.layout = layout = self._layout(model, program, adjoint)
+            work.code = None
             work.L = work.m.Layout()
             for name, at in layout.items():
                 if name in work.m.Layout.vars:
@@ -163,12 +164,9 @@ class _Robot:
                 numbers = {name: value for name, value in tables.items() if name not in arrays}
                 work.numbers = {**base.numbers, **dict(program.settings), **numbers}
                 work.arrays = {**base.arrays, **arrays}
-                work.T = work.m.Tree()
-                for name in work.m.Tree.vars:
-                    value = work.numbers.get(name)
-                    setattr(work.T, name, getattr(base.T, name) if value is None else int(value))
-                for name, values in arrays.items():
-                    setattr(work.T, name, work._ints(values))
+                own = {name: int(value) for name, value in {**dict(program.settings), **numbers}.items()}
+                own.update({name: work._ints(values) for name, values in arrays.items()})
+                work.T = _changed(work.m.Tree, base.T, **own)
             shape = (layout["size"], work.rows)
             work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in range(work.workers)]
             self.works[key] = work
@@ -301,6 +299,14 @@ class _Robot:
         return B
 
 
+def _changed(kind, struct, **fields):
+    """A copy of a struct of Warp's type `kind` with other `fields`."""
+    copied = kind()
+    for name in kind.vars:
+        setattr(copied, name, fields[name] if name in fields else getattr(struct, name))
+    return copied
+
+
 _INERTIA = Field("body", "bodies", BODY)
 """Mass, centre of mass and inertia of the bodies, as they lie among the parameters."""
 
@@ -337,12 +343,9 @@ def _interpreted(emitter: Emitter, trace: Trace, rows: set[str]) -> _Kernel:
 
 def _load(work: Workspace, code: Code) -> None:
     """Gives the interpreter its code, and memory for the numbers that it needs. What earlier launches use stays as it is."""
-    if getattr(work, "code", None) is code:
+    if work.code is code:
         return
-    old, work.T, work.code = work.T, work.m.Tree(), code
-    for name in work.m.Tree.vars:
-        setattr(work.T, name, getattr(old, name))
-    work.T.code = work._ints(code.operations)
+    work.T, work.code = _changed(work.m.Tree, work.T, code=work._ints(code.operations)), code
     first = work.layout["size"]
     rows = np.zeros(
         (first + code.rows, work.rows, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64
@@ -541,16 +544,9 @@ def _share_inertia(model, shares: wp.array, masses) -> None:
 def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> list:
     """Recorded launches, for every worker the same."""
     # launches keep what they are given, and the parameters of the batch change with the model
-    parameters = work.m.Params()
-    for name in work.m.Params.vars:
-        setattr(parameters, name, getattr(work.P, name))
-    before = [
-        robot.selected(work, mask is not None),
-        work.T,
-        parameters,
-        work.L,
-        numbers.nothing if mask is None else mask,
-    ]
+    parameters = _changed(work.m.Params, work.P)
+    chosen = numbers.nothing if mask is None else mask
+    before = [robot.selected(work, mask is not None), work.T, parameters, work.L, chosen]
     structs = [
         robot.pieces(model, work, fields, arrays, places)
         for fields, arrays, places in zip(ends, given, (None, kernel.places), strict=True)

@@ -214,6 +214,16 @@ def test_primitives_around_meshes_agree_with_mujoco(rng, kind, how):
     np.testing.assert_allclose(np.abs(turned), np.eye(3), atol=1e-5)
 
 
+def test_a_rope_of_hundreds_of_bodies_agrees_with_mujoco(rng):
+    """Bodies in each other, nearly as deep as MuJoCo reads them (500 elements)."""
+    count = 480
+    link = '<body pos=".01 0 0"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .01 0 0" size=".003"/>'
+    peer = MjcfPeer(model(count * link + count * "</body>"))
+    assert peer.builder.body_count == count
+    peer.check_masses(1.0e-9)
+    peer.check_poses(rng)
+
+
 @pytest.mark.parametrize("number", range(12))
 def test_random_trees_agree_with_mujoco(rng, number):
     peer = MjcfPeer(random_mjcf(rng))

@@ -400,6 +400,11 @@ def test_missing_looks_are_left_out_but_not_missing_collisions(tmp_path):
         ModelBuilder().add_mjcf(main)
 
 
+def test_elements_deeper_than_those_of_mujoco_are_refused():
+    with pytest.raises(ImportFileError, match="nested deeper than 500"):
+        ModelBuilder().add_mjcf(f"<mujoco><worldbody>{'<body>' * 500}{'</body>' * 500}</worldbody></mujoco>")
+
+
 def test_replicas_of_replicas_do_not_grow_without_bounds():
     text = '<body><geom size="1"/></body>'
     for _ in range(12):

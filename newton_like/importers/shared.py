@@ -1,4 +1,4 @@
-"""What all importers do alike: arguments, errors that leave the builder as it was, the sentence of a warning."""
+"""What all importers do alike: arguments, meshes, errors that leave the builder as it was, the sentence of a warning."""
 
 from __future__ import annotations
 

@@ -14,8 +14,9 @@ from xml.parsers import expat
 
 from newton_like.coercion import LARGEST
 
-MAX_DEPTH = 200
-"""Deepest nesting of elements. Robot files have about ten levels."""
+MAX_DEPTH = 500
+"""Deepest nesting of elements. Robot files have about ten levels, but a rope in MJCF as many as it has bodies; MuJoCo draws the
+line here as well."""
 
 PIECE = 2**24
 """Bytes that are parsed at once. A huge file of another kind is refused by its first ones, and no robot file is so large

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from newton_like.importers.mjcf.parse import NOT_LINEAR, limits
 from newton_like.importers.mjcf.records import Joint, Mjcf
@@ -391,11 +391,13 @@ def copies(model: Mjcf, elements: list[XmlElement], references: dict[str, str]) 
 
 
 def _ended(element: XmlElement, model: Mjcf, references: dict[str, str], ending: str) -> XmlElement:
-    attributes = dict(element.attributes)
-    for attribute, kind in references.items():
-        if (kind, attributes.get(attribute, "")) in model.replicas:
-            attributes[attribute] += ending
-    if attributes.get("name"):
-        attributes["name"] += ending
-    children = [_ended(child, model, references, ending) for child in element.children]
-    return XmlElement(element.tag, attributes, element.line, element.file, children, element.texts)
+    def ended(part: XmlElement, children: list[XmlElement]) -> XmlElement:
+        attributes = dict(part.attributes)
+        for attribute, kind in references.items():
+            if (kind, attributes.get(attribute, "")) in model.replicas:
+                attributes[attribute] += ending
+        if attributes.get("name"):
+            attributes["name"] += ending
+        return replace(part, attributes=attributes, children=children)
+
+    return ended(element, [ended(child, child.children) for child in element.children])

@@ -131,8 +131,10 @@ class _Parser:
         self.model.bodies.append(Body("world", -1, IDENTITY, element))
         self._names.add(("body", "world"))
         for world in worlds:
-            _size(world)
+            _check_size(world)
             self._children(world, _Place(0, IDENTITY))
+        for body in self.model.bodies:
+            self._check_joints(body)
         if len(self.model.bodies) == 1 and not self.model.geoms and not self.model.sites:
             raise root.error("has no <worldbody> with bodies, geoms or sites; there is nothing to import")
         for kind in ("geom", "site"):
@@ -143,14 +145,22 @@ class _Parser:
             setattr(self.model, f"{kind}s", records)
 
     def _children(self, element: XmlElement, place: _Place) -> None:
-        for child in element.children:
-            if child.tag == "frame":
+        """Reads all below an element, in order. A rope has hundreds of bodies in each other, more than Python has frames."""
+        open_elements = [(iter(element.children), place)]
+        while open_elements:
+            children, place = open_elements[-1]
+            child = next(children, None)
+            if child is None:
+                open_elements.pop()
+            elif child.tag == "frame":
                 pose = transform_multiply(place.pose, pose_of(child, self.model.compiler))
-                self._children(child, replace(place, pose=pose, childclass=self._childclass(child, place)))
+                inside = replace(place, pose=pose, childclass=self._childclass(child, place))
+                open_elements.append((iter(child.children), inside))
             elif child.tag == "replicate":
-                self._replicate(child, place)
+                places = reversed(self._replicas(child, place))
+                open_elements += [(iter(child.children), inside) for inside in places]
             elif child.tag == "body":
-                self._body(child, place)
+                open_elements.append((iter(child.children), self._body(child, place)))
             elif child.tag == "geom":
                 self._geom(self.defaults.apply(child, place.childclass), place)
             elif child.tag == "site":
@@ -168,7 +178,8 @@ class _Parser:
         name = element.get("childclass")
         return self.defaults.check(name, element) if name else place.childclass
 
-    def _replicate(self, element: XmlElement, place: _Place) -> None:
+    def _replicas(self, element: XmlElement, place: _Place) -> list[_Place]:
+        """Where the copies are that a ``<replicate>`` makes of what it holds."""
         count = whole(element, "count", -1, low=0)
         if count < 0:
             raise element.error("has no attribute 'count'; add count='...'")
@@ -178,14 +189,15 @@ class _Parser:
         angles = np.array(element.numbers("euler", 3, (0.0, 0.0, 0.0)))
         separator, digits = element.get("sep", ""), len(str(count))
         inside = replace(place, childclass=self._childclass(element, place))
-        at = np.zeros(3)
+        at, places = np.zeros(3), []
         for index in range(count):
             # The angles are multiples, not the turns: three turns by (10, 0, 20) are one by (30, 0, 60).
             turn = quat_from_euler(index * angles, self.model.compiler)
             ending = f"{separator}{index:0{digits}d}{place.ending}"
             pose = transform_multiply(place.pose, transform(at, turn))
-            self._children(element, replace(inside, pose=pose, ending=ending))
+            places.append(replace(inside, pose=pose, ending=ending))
             at = at + quat_rotate(turn, offset)
+        return places
 
     def _name(self, element: XmlElement, kind: str, ending: str = "", *, required: bool = False) -> str:
         """Name of an element, remembered; "" for none."""
@@ -209,7 +221,8 @@ class _Parser:
         self._names.add((kind, name))
         return name
 
-    def _body(self, element: XmlElement, place: _Place) -> None:
+    def _body(self, element: XmlElement, place: _Place) -> _Place:
+        """Adds a body; gives the place of what it holds."""
         index = len(self.model.bodies)
         pose = transform_multiply(place.pose, pose_of(element, self.model.compiler))
         name = self._name(element, "body", place.ending) or self._fresh("body", f"body_{index}")
@@ -217,19 +230,21 @@ class _Parser:
         if mocap and place.body != 0:
             raise element.error("only bodies of the world may be mocap bodies; move it there, or drop mocap")
         self.model.bodies.append(Body(name, place.body, pose, element, mocap))
-        self._children(element, _Place(index, IDENTITY, self._childclass(element, place), place.ending))
-        body = self.model.bodies[index]
-        kinds = [joint.kind for joint in body.joints]
-        if mocap and kinds:
+        if "gravcomp" in element.attributes and element.number("gravcomp") != 0.0:
+            self.model.findings.remark("bodies whose gravity is compensated: it is not here", name)
+        return _Place(index, IDENTITY, self._childclass(element, place), place.ending)
+
+    def _check_joints(self, body: Body) -> None:
+        """Refuses joints that cannot be together on a body."""
+        element, kinds = body.element, [joint.kind for joint in body.joints]
+        if body.mocap and kinds:
             raise element.error("a mocap body has no joints; drop mocap or the joints")
-        if "free" in kinds and (len(kinds) > 1 or place.body != 0):
+        if "free" in kinds and (len(kinds) > 1 or body.parent != 0):
             raise element.error("a free joint must be the only joint of a body of the world; use other joints here")
         if sum(joint.dofs for joint in body.joints) > 6:
             raise element.error("its joints have more than six degrees of freedom; a body in space has six")
         if "ball" in kinds and {"ball", "hinge"} & set(kinds[kinds.index("ball") + 1 :]):
             raise element.error("a ball joint turns in every way; drop the joints that turn after it")
-        if "gravcomp" in element.attributes and element.number("gravcomp") != 0.0:
-            self.model.findings.remark("bodies whose gravity is compensated: it is not here", name)
 
     def _inertial(self, element: XmlElement, place: _Place) -> None:
         body = self.model.bodies[place.body]
@@ -404,18 +419,21 @@ def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=flo
     return unit(numbers[0]), unit(numbers[1])
 
 
-def _size(element: XmlElement) -> int:
-    """Number of elements below one, with their replicas.
+def _check_size(element: XmlElement) -> None:
+    """Counts the elements below one, with their replicas.
 
     Raises:
         ImportFileError: they are too many.
     """
-    total = sum(map(_size, element.children)) if element.children else 0
-    if element.tag == "replicate":
-        total *= max(whole(element, "count", 1), 0)
-    if total > MAX_ELEMENTS:
-        raise element.error(f"the model has more than {MAX_ELEMENTS} elements with its replicas; lower the counts")
-    return total + 1
+    waiting, total = [(element, 1)], 0
+    while waiting:
+        parent, copies = waiting.pop()
+        total += copies
+        if total > MAX_ELEMENTS:
+            raise parent.error(f"the model has more than {MAX_ELEMENTS} elements with its replicas; lower the counts")
+        if parent.tag == "replicate":
+            copies *= max(whole(parent, "count", 1), 0)
+        waiting += [(child, copies) for child in parent.children]
 
 
 def _stem(path: str) -> str:

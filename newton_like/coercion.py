@@ -147,6 +147,24 @@ def as_matrix33(value, what: str) -> tuple[tuple[float, float, float], ...]:
     return tuple(tuple(row) for row in matrix.reshape(3, 3).tolist())
 
 
+def as_count(value, name: str, lowest: int = 1, most: int = 2**31 - 1) -> int:
+    """How many of something there are.
+
+    Raises:
+        TypeError: no integer.
+        ValueError: it is less than `lowest` or above `most`.
+    """
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if not lowest <= count <= most:
+        raise ValueError(f"{name} {count} must be {f'at least {lowest}' if count < lowest else f'at most {most}'}")
+    return count
+
+
 def as_index(value, what: str, count: int, *, lowest: int = 0) -> int:
     """An integer in ``lowest .. count - 1``.
 

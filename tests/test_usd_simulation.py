@@ -340,9 +340,11 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
         Simulation(source, layer="motion.usda")
     with pytest.raises(ValueError, match="fps 0 must be above 0"):
         Simulation(source, fps=0)
-    with pytest.raises(IndexError, match="substeps"):
+    with pytest.raises(ValueError, match="substeps 0 must be at least 1"):
         Simulation(source, substeps=0)
     simulation = Simulation(source, solver=OPTIONS)
+    with pytest.raises(ValueError, match="frames -1 must be at least 0"):
+        simulation.step(-1)
     with pytest.raises(ValueError, match="use one of"):
         simulation.save(tmp_path / "motion.mov")
     q = simulation.state.joint_q.numpy()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from newton_like.coercion import LARGEST, as_flag, as_index, as_number, as_vector
+from newton_like.coercion import LARGEST, as_count, as_flag, as_number, as_vector
 from newton_like.geometry.mesh_color import mean_color
 
 MAX_HULL_VERTICES = 64
@@ -113,9 +113,7 @@ class Mesh:
         if faces.min() < 0 or faces.max() >= len(points):
             bad = faces[(faces < 0) | (faces >= len(points))][0]
             raise ValueError(f"{self}: index {bad} names no vertex; there are {len(points)}, counted from 0")
-        max_hull_vertices = as_index(max_hull_vertices, f"{self}: max_hull_vertices", 2**31)
-        if max_hull_vertices < LEAST_HULL_VERTICES:
-            raise ValueError(f"{self}: max_hull_vertices {max_hull_vertices} must be at least {LEAST_HULL_VERTICES}")
+        max_hull_vertices = as_count(max_hull_vertices, f"{self}: max_hull_vertices", LEAST_HULL_VERTICES)
         self.vertices = _readonly(points)
         self.indices = _readonly(faces.astype(np.int32))
         self.is_solid = as_flag(is_solid, f"{self}: is_solid")
@@ -267,7 +265,7 @@ class Mesh:
         factors = (as_number(scale, what),) * 3 if np.isscalar(scale) else as_vector(scale, 3, what)
         if 0.0 in factors:
             raise ValueError(f"{what} {factors} must not be zero")
-        max_hull_vertices = as_index(max_hull_vertices, f"mesh '{path}': max_hull_vertices", 2**31)
+        max_hull_vertices = as_count(max_hull_vertices, f"mesh '{path}': max_hull_vertices", LEAST_HULL_VERTICES)
         stat = path.stat()
         return _cached_mesh(str(path.resolve()), stat.st_mtime_ns, stat.st_size, factors, max_hull_vertices)
 
@@ -292,9 +290,7 @@ class Heightfield:
             ValueError: fewer than 2 rows or columns, a wrong number of heights, heights not finite, an extent that is
                 not positive, ``max_z < min_z``, or only one of ``min_z`` and ``max_z`` given.
         """
-        nrow, ncol = as_index(nrow, "heightfield: nrow", 2**31), as_index(ncol, "heightfield: ncol", 2**31)
-        if nrow < 2 or ncol < 2:
-            raise ValueError(f"heightfield: nrow {nrow} and ncol {ncol} must be at least 2")
+        nrow, ncol = as_count(nrow, "heightfield: nrow", 2), as_count(ncol, "heightfield: ncol", 2)
         heights = _numbers(data, "heightfield: data")
         hx, hy = as_number(hx, "heightfield: hx"), as_number(hy, "heightfield: hy")
         if heights.size != nrow * ncol:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import operator
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -68,24 +67,6 @@ def as_numbers(value, name: str, wanted: str = "an array of numbers") -> np.ndar
         return found.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be {wanted}, not {what}") from None
-
-
-def as_count(value, name: str, lowest: int = 1, most: int = 2**31 - 1) -> int:
-    """How many of something there are.
-
-    Raises:
-        TypeError: no integer.
-        ValueError: it is less than `lowest` or above `most`.
-    """
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {value!r}") from None
-    if not lowest <= count <= most:
-        raise ValueError(f"{name} {count} must be {f'at least {lowest}' if count < lowest else f'at most {most}'}")
-    return count
 
 
 def check_choice(value, name: str, choices) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import warp as wp
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdUtils, Vt
 
-from newton_like.coercion import as_flag, as_index, as_number
+from newton_like.coercion import as_count, as_flag, as_number
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
 from newton_like.importers.shared import folders
 from newton_like.importers.usd import UsdWarning, add_usd
@@ -103,7 +103,7 @@ class Simulation:
         self.fps, self.frame_dt = fps, 1.0 / fps
         if substeps is None:
             substeps = math.ceil(self.frame_dt / LONGEST_STEP - 1.0e-9)
-        self.substeps = as_index(substeps, "substeps", 2**31, lowest=1)
+        self.substeps = as_count(substeps, "substeps")
         if start_time_code is None:
             start_time_code = self.stage.GetStartTimeCode()
         self._start = as_number(start_time_code, "start_time_code")
@@ -136,10 +136,11 @@ class Simulation:
         """Simulates to the next frame, or some frames further, and writes a sample at each.
 
         Raises:
+            TypeError, ValueError: ``frames`` is no number of frames.
             RuntimeError: a world diverged.
         """
         dt = self.frame_dt / self.substeps
-        for _ in range(as_index(frames, "frames", 2**31)):
+        for _ in range(as_count(frames, "frames", 0)):
             for _ in range(self.substeps):
                 self.solver.step(self.state, self.state, self.control, None, dt)
             self.frame += 1

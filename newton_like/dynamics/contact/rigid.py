@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
+from newton_like.coercion import as_count
 from newton_like.dynamics import common
 from newton_like.dynamics.common import (
     Q,
@@ -26,7 +27,7 @@ from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.rigid_contact import BLOCK, COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
 from newton_like.launch import active_tape
-from newton_like.model.arguments import as_count, check_array, check_choice
+from newton_like.model.arguments import check_array, check_choice
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import warp as wp
 
-from newton_like.coercion import as_number
+from newton_like.coercion import as_count, as_number
 from newton_like.dynamics.common import (
     Q,
     V,
@@ -26,7 +26,6 @@ from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kinematics import eval_fk
-from newton_like.model.arguments import as_count
 from newton_like.model.batched import Field, Program
 from newton_like.types import VelRepr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -48,6 +49,58 @@ def sources() -> tuple[list[str], list[bytes]]:
                 UsdUtils.CreateNewUsdzPackage(str(path), str(path.with_suffix(".usdz")))
                 files.append(path.with_suffix(".usdz").read_bytes())
     return texts, files
+
+
+POINTING = """#usda 1.0
+(
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+def Cube "a" (
+    prepend apiSchemas = ["PhysicsRigidBodyAPI"]
+    variants = {
+        string size = "small"
+    }
+    prepend variantSets = "size"
+)
+{
+    rel physics:filteredPairs = </a/b>
+    variantSet "size" = {
+        "small" {
+            double size = 0.5
+        }
+    }
+    def Sphere "b" (
+        prepend apiSchemas = ["PhysicsCollisionAPI"]
+    )
+    {
+        double radius.timeSamples = { 0: 1, 1: 2 }
+        double radius = 0.25
+    }
+}
+"""
+"""A stage with lists of paths, tokens and values."""
+
+
+def binary(text: str) -> bytes:
+    """A stage as a binary file."""
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    layer.ImportFromString(text)
+    with tempfile.TemporaryDirectory() as folder:
+        layer.Export(f"{folder}/stage.usdc")
+        return Path(folder, "stage.usdc").read_bytes()
+
+
+def misdirected(data: bytes) -> list[bytes]:
+    """A binary stage whose lists of one element point out of the table of that: each of them alone.
+
+    Lists are a count of eight bytes and an index of four for each element (crateFile.h of OpenUSD). They stand between the
+    header of 88 bytes and the first section, whose start the table of contents tells.
+    """
+    contents = struct.unpack_from("<q", data, 16)[0]
+    end = struct.unpack_from("<q", data, contents + 24)[0]
+    places = [at + 8 for at in range(88, end - 12) if data[at : at + 8] == struct.pack("<q", 1)]
+    return [data[:at] + b"\x00\xff\xff\xff" + data[at + 4 :] for at in places]
 
 
 def damaged(seed: int, number: int) -> tuple[str | bytes, str, int]:

@@ -21,7 +21,7 @@ from newton_like.importers.usd.reading import CURE, SLOW
 from newton_like.importers.xml_source import ImportFileError
 
 SECONDS, SECONDS_PER_BYTE = 30.0, 1.0e-4
-"""Time that the other process has for opening a file, and again for every thousand specs of it. Honest files of many
+"""Processor time that the other process has for opening a file, and again for every thousand specs of it. Honest files of many
 small prims take some microseconds a byte, and others less."""
 
 BINARY = (".usd", ".usdc", ".usdz")
@@ -106,8 +106,8 @@ class Guard:
             except _NoReaderError as error:
                 _warn(str(error))
                 return
-            if found == SLOW:
-                raise ImportFileError(f"{name} is not read within {seconds:.3g} s, as if it were damaged; {CURE}")
+            if found in SLOW:
+                raise ImportFileError(f"{name} is not read in {seconds:.3g} s, as if it were damaged; {CURE}")
             if isinstance(found, int):
                 raise ImportFileError(f"{name} is damaged in a way that USD itself dies of; {CURE}")
             _known[key] = found

@@ -6,9 +6,11 @@ A request is a line of JSON on the standard input, and so is the answer on what 
 import contextlib
 import faulthandler
 import json
+import math
 import os
 import re
 import sys
+import time
 
 from pxr import Ar, Sdf, Tf, Usd
 
@@ -18,8 +20,11 @@ PIECE = 1000
 
 CURE = "write it again with the program that made it, or take an older copy"
 
-SLOW = 1
-"""Exit code of a process whose watch ran out."""
+PATIENCE = 20.0
+"""How much longer than its processor time a piece may take: computers are busy, and networks slow."""
+
+SLOW = (1, -24)
+"""Exit codes of a process whose watch ran out; the second is that of SIGXCPU."""
 
 KINDS = {
     "apiSchemas": Sdf.TokenListOp,
@@ -32,6 +37,10 @@ KINDS = {
     "customLayerData": dict,
 }
 """Types of what is read without a look at its type."""
+
+LISTS = (Sdf.TokenListOp, Sdf.StringListOp, Sdf.PathListOp)
+PARTS = tuple(f"{kind}Items" for kind in ("explicit", "prepended", "appended", "added", "deleted", "ordered"))
+"""Lists of names."""
 
 MEMORY, THREAD, GROWTH = 2 * 2**30, 32 * 2**20, 4096
 """Address space that the process may take beyond what it has [bytes]: anyway, for each processor's thread, and for each
@@ -47,7 +56,7 @@ class Watch:
     """Ends the process, in whatever code it is, when a piece of work takes too long.
 
     Args:
-        seconds: limit for each piece.
+        seconds: of processor time for each piece, where the system counts that, else of any time.
         nowhere: file for the traceback that nobody reads.
     """
 
@@ -57,7 +66,14 @@ class Watch:
         self.piece()
 
     def piece(self) -> None:
-        faulthandler.dump_traceback_later(self._seconds, exit=True, file=self._nowhere)
+        patience = 1.0
+        with contextlib.suppress(ImportError, OSError, ValueError):
+            import resource
+
+            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + self._seconds), hard))
+            patience = PATIENCE
+        faulthandler.dump_traceback_later(patience * self._seconds, exit=True, file=self._nowhere)
 
     def step(self) -> None:
         self._count += 1
@@ -66,6 +82,11 @@ class Watch:
 
     def end(self) -> None:
         faulthandler.cancel_dump_traceback_later()
+        with contextlib.suppress(ImportError, OSError, ValueError):
+            import resource
+
+            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+            resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
 
 
 def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, str]:
@@ -85,11 +106,13 @@ def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, st
                     value = spec.GetInfo(key)
                     if not isinstance(value, KINDS.get(key, object)):
                         return layer, f"is damaged: {key} of <{path}> is {value!r}; {CURE}"
+                    if _nameless(key, value):
+                        return layer, f"is damaged: {key} of <{path}> lists what has no name; {CURE}"
                 except (Tf.ErrorException, MemoryError, RuntimeError) as error:
                     return layer, f"is damaged: {key} of <{path}>: {_words(error)}; {CURE}"
                 except Exception:  # it is of a type that Python does not know
                     continue
-        elif path.isEmpty or path.IsPrimPath() or path.IsPrimPropertyPath():
+        elif path.isEmpty or path.IsPrimPath() or path.IsPrimVariantSelectionPath() or path.IsPrimPropertyPath():
             listed = f"<{path}> is listed, and is not there" if path else "what it lists has no name"
             return layer, f"is damaged: {listed}; {CURE}"
     return layer, ""
@@ -135,6 +158,13 @@ def answer(request: dict, held: dict, nowhere) -> str:
     finally:
         watch.end()
     return ""
+
+
+def _nameless(key: str, value) -> bool:
+    """What USD does not find in its tables becomes an empty name."""
+    if isinstance(value, LISTS):
+        return not all(item for part in PARTS for item in getattr(value, part))
+    return key == "variantSelection" and "" in value
 
 
 def _words(error: Exception) -> str:

@@ -128,15 +128,28 @@ class JointReader:
         for name in ("physics:breakForce", "physics:breakTorque"):
             if math.isfinite(reader.limit(prim, name, math.inf)):
                 self._remark("joints do not break here (breakForce, breakTorque)", prim)
-        for name in applied:
-            schema, _, instance = name.partition(":")
-            if schema in ("PhysicsDriveAPI", "PhysicsLimitAPI") and instance not in _INSTANCES.get(kind, ()):
-                self._remark(
-                    "drives and limits of axes that their joint does not have say nothing", f"{joint.path} ({name})"
-                )
+        self._remark_idle(prim, joint, applied)
         self._read_axes(prim, joint, set(applied))
         joint.mimic = self._mimic(prim, joint)
         return joint
+
+    def _remark_idle(self, prim, joint: Joint, applied: list[str]) -> None:
+        """Tells of drives and limits that do not act."""
+        for name in applied:
+            schema, _, instance = name.partition(":")
+            if schema in ("PhysicsDriveAPI", "PhysicsLimitAPI") and instance not in _INSTANCES.get(joint.kind, ()):
+                self._remark(
+                    "drives and limits of axes that their joint does not have say nothing", f"{joint.path} ({name})"
+                )
+        for name in prim.GetAuthoredPropertyNames():
+            kind, _, rest = name.partition(":")
+            if kind in ("drive", "limit"):
+                schema = f"Physics{kind.capitalize()}API:{rest.partition(':')[0]}"
+                if schema not in applied:
+                    self._remark(
+                        "drives and limits say nothing where their schema is not applied; add it to apiSchemas",
+                        f"{joint.path} ({schema})",
+                    )
 
     def _read_axes(self, prim, joint: Joint, applied: set[str]) -> None:
         if joint.kind in ("revolute", "prismatic"):

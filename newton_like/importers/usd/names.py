@@ -18,6 +18,8 @@ _READ = {
         rf"physxJointAxis:{_DOF}:(armature|maxJointVelocity|staticFrictionEffort|viscousFrictionCoefficient)",
         rf"physxMimicJoint:{_DOF}:(referenceJoint|gearing|offset)",
         rf"state:{_DOF}:physics:(position|velocity)",
+        rf"limit:(distance|{_DOF}):physics:(low|high)",
+        rf"drive:{_DOF}:physics:(type|stiffness|damping|maxForce|targetPosition|targetVelocity)",
         r"mjc:(armature|damping|stiffness|springref|frictionloss|actuatorfrcrange:(min|max)|actuatorfrclimited)",
     ),
     "PhysicsCollisionAPI": (

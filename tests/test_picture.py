@@ -287,6 +287,14 @@ def test_titles_have_room(tmp_path):
     assert [text.get_text() for text in figure.texts] == ["name", "counts", "1 x 0.5 x 4 m; lines 1 m apart"]
     with pytest.raises(OSError, match="nowhere"):
         picture(model, path=tmp_path / "nowhere" / "ball.png")
+    for change, error, words in (
+        ({"world": 1}, IndexError, "world 1 is out of range: 1 exist"),
+        ({"state": 3}, TypeError, "must be a State"),
+        ({"size": (8, 0)}, ValueError, "must be above 0"),
+        ({"azimuth": np.nan}, ValueError, "azimuth is nan"),
+    ):
+        with pytest.raises(error, match=words):
+            picture(model, **change)
 
 
 def test_meshes_have_the_mean_colour_of_their_file(tmp_path, rng):

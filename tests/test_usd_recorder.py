@@ -235,8 +235,10 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     with pytest.raises(ValueError, match=r"body 'stone' \(index 0\).*diverged"):
         recorder.record(state, 0.0)
     builder.add_body(mass=1.0, inertia=np.eye(3))
-    with pytest.raises(ValueError, match="2 bodies, the recorded model 1"):
+    with pytest.raises(ValueError, match="body_q of the state has 2 entries, that of the model 1"):
         recorder.record(builder.finalize().state(), 0.0)
+    with pytest.raises(TypeError, match=r"as model\.state\(\) makes it, not NoneType"):
+        recorder.record(None, 0.0)
     assert recorder.times == []
 
 

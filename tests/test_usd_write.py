@@ -489,6 +489,14 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
         write(model, tmp_path / "a.usda", root="two words")
     with pytest.raises(TypeError, match="share_worlds"):
         write(model, tmp_path / "a.usda", share_worlds="no")
+    with pytest.raises(TypeError, match=r"must be a State.*not int"):
+        write(model, tmp_path / "a.usda", state=3)
+    with pytest.raises(ValueError, match="joint_q of the state has 0 entries, that of the model 7"):
+        write(model, tmp_path / "a.usda", state=ModelBuilder().finalize().state())
+    state = model.state()
+    state.joint_qd.fill_(np.nan)
+    with pytest.raises(ValueError, match="joint_qd of the state holds numbers that are not finite"):
+        write(model, tmp_path / "a.usda", state=state)
     sideways = ModelBuilder(up_axis="X")
     with pytest.raises(ValueError, match="Y or Z up"):
         write(sideways.finalize(), tmp_path / "a.usda")

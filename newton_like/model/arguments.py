@@ -42,6 +42,19 @@ def check_made_by(model, state, name: str) -> None:
         )
 
 
+def check_sizes(model, state, names: tuple[str, ...] = ("body_q",)) -> None:
+    """Raises TypeError for what is no state, ValueError for one whose arrays do not fit a model. It may be that of a twin, such as one
+    on another device."""
+    for name in names:
+        if not hasattr(state, name):
+            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
+        found, wanted = len(getattr(state, name)), len(getattr(model, name))
+        if found != wanted:
+            raise ValueError(
+                f"{name} of the state has {found} entries, that of the model {wanted}; use a state of this model"
+            )
+
+
 def _described(model) -> str:
     if model is None:
         return "that is gone"

@@ -82,8 +82,9 @@ def write(
         The paths of all prims.
 
     Raises:
-        TypeError: ``model`` is no :class:`Model`, or ``path`` no path.
-        ValueError: the file has another suffix, ``root`` is no name of a prim, or the model's up axis is X.
+        TypeError: ``model`` is no :class:`Model`, ``state`` no state, or ``path`` no path.
+        ValueError: the file has another suffix, ``root`` is no name of a prim, the model's up axis is X, or the state is of
+            another size or not finite.
         FileNotFoundError: the folder of the file does not exist.
         OSError: the file cannot be written.
     """

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import quat_rotate, transform_inverse, transform_multiply
 from newton_like.kinematics import eval_fk
+from newton_like.model.arguments import check_sizes
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 
@@ -45,6 +46,11 @@ class Host:
         if state is None:
             state = model.state()
             eval_fk(model, state.joint_q, state.joint_qd, state)
+        parts = ("joint_q", "joint_qd", "body_q", "body_qd")
+        check_sizes(model, state, parts)
+        for name in parts:
+            if not np.isfinite(getattr(state, name).numpy()).all():
+                raise ValueError(f"{name} of the state holds numbers that are not finite; the simulation diverged")
         for name in ("joint_q", "joint_qd"):
             setattr(self, name, getattr(state, name).numpy().astype(np.float64))
         self.pose = state.body_q.numpy().astype(np.float64).reshape(-1, 7)

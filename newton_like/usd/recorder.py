@@ -6,6 +6,7 @@ import numpy as np
 from pxr import Gf, Sdf
 
 from newton_like.coercion import as_flag, as_number
+from newton_like.model.arguments import check_sizes
 from newton_like.model.model import Model
 from newton_like.types import Axis, GeoType, ShapeFlags
 from newton_like.usd.author import Author, Names, as_target, save
@@ -87,13 +88,12 @@ class Recorder:
             time: when [s]. A later call with the same time replaces the earlier one.
 
         Raises:
-            TypeError, ValueError: ``time`` is no finite number, the state has another number of bodies, or a pose is not
-                finite.
+            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or a pose
+                is not finite.
         """
         time = as_number(time, "time")
+        check_sizes(self.model, state)
         poses = state.body_q.numpy().reshape(-1, 7)
-        if len(poses) != len(self.body_paths):
-            raise ValueError(f"the state has {len(poses)} bodies, the recorded model {len(self.body_paths)}")
         wrong = ~np.isfinite(poses).all(axis=1)
         if wrong.any():
             body = int(np.flatnonzero(wrong)[0])

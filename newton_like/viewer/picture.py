@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from newton_like.coercion import as_index, as_number, as_vector
 from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.transforms import quat_rotate, transform_multiply
+from newton_like.model.arguments import check_model, check_sizes
 from newton_like.types import GeoType, ShapeFlags
 from newton_like.viewer.raster import Raster
 from newton_like.viewer.shading import LAMP, SHADOW_SAMPLES, Camera, Floor, shade
@@ -66,7 +68,10 @@ def picture(
 
     Raises:
         ImportError: there is no matplotlib.
-        ValueError: the model has nothing that could be drawn, or the file has a suffix that matplotlib does not know.
+        TypeError: ``model`` is no model, ``state`` no state, or a number no number.
+        IndexError: there is no such world.
+        ValueError: the model has nothing that could be drawn, the state is of another size, a size is not above 0, or the file has a
+            suffix that matplotlib does not know.
         OSError: the file cannot be written.
     """
     try:
@@ -82,7 +87,11 @@ def picture(
             raise ValueError(f"picture '{path}' has no suffix; call it '{path}.png'")
         if not path.absolute().parent.is_dir():
             raise FileNotFoundError(f"the folder of picture '{path}' does not exist; make it first")
-    things = _things(model, (model if state is None else state).body_q.numpy().astype(np.float64), world, collisions)
+    azimuth, elevation = as_number(azimuth, "azimuth"), as_number(elevation, "elevation")
+    size = as_vector(size, 2, "size")
+    if min(size) <= 0.0:
+        raise ValueError(f"size {size} must be above 0 [inches]")
+    things = _things(model, state, world, collisions)
     points = [vertices for vertices, *_ in things.solids]
     if not points:
         raise ValueError("the model has no shapes and no bodies that could be drawn")
@@ -123,7 +132,7 @@ def bounds(model, state=None, *, world: int | None = 0) -> np.ndarray:
     Raises:
         ValueError: the model has nothing that could be drawn.
     """
-    solids = _things(model, (model if state is None else state).body_q.numpy().astype(np.float64), world, False).solids
+    solids = _things(model, state, world, False).solids
     if not solids:
         raise ValueError("the model has no shapes and no bodies that could be drawn")
     corners = np.array([(vertices.min(axis=0), vertices.max(axis=0)) for vertices, *_ in solids])
@@ -144,7 +153,14 @@ class _Things:
         self.colors.append(np.asarray(color, dtype=np.float32))
 
 
-def _things(model, poses, world: int | None, collisions: bool) -> _Things:
+def _things(model, state, world: int | None, collisions: bool) -> _Things:
+    check_model(model)
+    if state is None:
+        state = model
+    check_sizes(model, state)
+    if world is not None:
+        world = as_index(world, "world", model.world_count)
+    poses = state.body_q.numpy().astype(np.float64).reshape(-1, 7)
     found, surfaces = _Things(), {}
     kinds, scales = model.shape_type.numpy(), model.shape_scale.numpy().astype(np.float64)
     colors, opacities = model.shape_color.numpy(), model.shape_opacity.numpy()

@@ -343,6 +343,25 @@ def test_reading_takes_time_in_proportion_to_the_file(place):
     assert time.perf_counter() - start < 5.0
 
 
+def test_long_chains_of_mimics_take_time_in_proportion():
+    count = 1500
+    links = "".join(f'<link name="l{i}"/>' for i in range(count + 1))
+    joints = "".join(
+        f'<joint name="j{i}" type="continuous"><parent link="l{i}"/><child link="l{i + 1}"/>'
+        f"{f'<mimic joint={chr(34)}j{i - 1}{chr(34)} offset={chr(34)}.25{chr(34)}/>' if i else ''}</joint>"
+        for i in reversed(range(count))
+    )
+    start = time.process_time()
+    builder = ModelBuilder()
+    with pytest.warns(UrdfWarning):
+        report = builder.add_urdf(f'<robot name="bot">{links}{joints}</robot>')
+    # A second; following each chain to its end anew takes ten.
+    assert time.process_time() - start < 5.0
+    for i in (1, 2, count - 1):
+        assert builder.joint_mimic_coeffs[report.joints[f"j{i}"]] == (0.25 * i, 1.0)
+        assert builder.joint_mimic_joint[report.joints[f"j{i}"]] == report.joints["j0"]
+
+
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
 def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path, kind):
     path = {"folder": tmp_path, "pipe": tmp_path / "pipe", "device": Path("/dev/zero")}[kind]

@@ -72,6 +72,8 @@ class RobotBuilder:
         self._meshes = _load_meshes(robot, options)
         self._bodies, self._body_of = _group(robot, order, options)
         self._kept = [joint for joint in order if joint.child in self._bodies]
+        # Among links that are seen, one without visuals is meant to be invisible, such as a box that keeps others away.
+        self._bare = not (options.visuals and any(link.visuals for link in robot.links.values()))
         self.links: dict[str, int] = {}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
         self.joints: dict[str, int] = {}
@@ -228,8 +230,6 @@ class RobotBuilder:
     def _add_shapes(self, name: str) -> None:
         body, options = self._bodies[name], self.options
         default = self.builder.default_shape_cfg
-        # Among links that are seen, one without visuals is meant to be invisible, such as a box that keeps others away.
-        bare = not (options.visuals and any(link.visuals for link in self.robot.links.values()))
         for link, frame in zip(body.links, body.frames, strict=True):
             density = 0.0
             if not options.own_inertia:
@@ -238,7 +238,7 @@ class RobotBuilder:
                 density = options.massless_density
             colliders = link.visuals if options.visuals_collide else link.collisions
             visuals = [piece for piece in link.visuals if self._has_geometry(piece)] if options.visuals else []
-            shown = options.show_colliders or (not visuals and (bare or bool(link.visuals)))
+            shown = options.show_colliders or (not visuals and (self._bare or bool(link.visuals)))
             cfg = default.copy(density=density, is_visible=shown)
             for number, piece in enumerate(colliders):
                 self._add_shape(link, piece, frame, cfg, piece.name or f"collision_{number}")

@@ -470,32 +470,33 @@ def _check_tree(robot: UrdfRobot) -> None:
 
 def _resolve_mimics(robot: UrdfRobot) -> None:
     """Follows chains of mimic joints to the one that leads: q = multiplier * q_leader + offset."""
-    leaders = {}
+    resolved: dict[str, tuple[str, float, float]] = {}
     for joint in robot.joints.values():
-        if joint.mimic is None:
-            continue
-        name, multiplier, offset = joint.mimic
-        chain = [joint.name]
-        while True:
-            element = robot.joints[chain[-1]].element.need("mimic")
-            if name not in robot.joints:
-                raise element.error(
-                    f"joint {chain[-1]!r} follows the unknown joint {name!r}{_similar(name, robot.joints)}"
-                )
-            if name in chain:
-                raise element.error(f"joints follow each other in a circle: {' -> '.join([*chain, name])}; break it")
-            leader = robot.joints[name]
-            if leader.type not in ("revolute", "continuous", "prismatic"):
-                raise element.error(f"joint {chain[-1]!r} follows {name!r}, which is {leader.type} and has no position")
-            if leader.mimic is None:
-                break
-            chain.append(name)
-            name, further, shift = leader.mimic
-            offset += multiplier * shift
-            multiplier *= further
-        leaders[joint.name] = (name, multiplier, offset)
-    for follower, mimic in leaders.items():
+        name, chain = joint.name, {}  # a dict for its order
+        while name not in resolved and robot.joints[name].mimic is not None:
+            chain[name] = None
+            leader = robot.joints[name].mimic[0]
+            _check_leader(robot, name, leader, chain)
+            name = leader
+        for follower in reversed(chain):
+            leader, multiplier, offset = robot.joints[follower].mimic
+            if leader in resolved:
+                leader, further, shift = resolved[leader]
+                multiplier, offset = multiplier * further, offset + multiplier * shift
+            resolved[follower] = (leader, multiplier, offset)
+    for follower, mimic in resolved.items():
         robot.joints[follower].mimic = mimic
+
+
+def _check_leader(robot: UrdfRobot, name: str, leader: str, chain: dict[str, None]) -> None:
+    element = robot.joints[name].element.need("mimic")
+    if leader not in robot.joints:
+        raise element.error(f"joint {name!r} follows the unknown joint {leader!r}{_similar(leader, robot.joints)}")
+    if leader in chain:
+        raise element.error(f"joints follow each other in a circle: {' -> '.join([*chain, leader])}; break it")
+    kind = robot.joints[leader].type
+    if kind not in ("revolute", "continuous", "prismatic"):
+        raise element.error(f"joint {name!r} follows {leader!r}, which is {kind} and has no position")
 
 
 def _similar(name: str, names) -> str:

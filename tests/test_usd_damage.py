@@ -16,14 +16,10 @@ CUBE = 'def Cube "c" (prepend apiSchemas = ["PhysicsCollisionAPI"])'
 BODY = 'def Xform "a" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])'
 
 
-def test_a_sample_of_the_corpus(tmp_path):
+def test_a_sample_of_the_corpus():
     cases = usd_corpus.run(seed=0, count=350)
     ends = Counter(case["end"] for case in cases)
-    # Binary files may crash USD itself, of which the importer can know nothing before; so must USD without the importer.
     wrong = [case for case in cases if case["end"] in ("defect", "hang", "crash")]
-    wrong = [
-        case for case in wrong if not (case["end"] != "defect" and usd_corpus.crashes_usd(0, case["number"], tmp_path))
-    ]
     assert not wrong, wrong[:3]
     assert len(cases) == 350 and ends["model"] > 30 and ends["error"] > 100, ends
 

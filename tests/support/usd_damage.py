@@ -36,6 +36,7 @@ def sources() -> tuple[list[str], list[bytes]]:
         robot.ExportToString(),
         (REPOSITORY / "assets" / "cartpole.usda").read_text(),
         (REPOSITORY / "assets" / "arm.usda").read_text(),
+        POINTING,
     ]
     files = []
     with tempfile.TemporaryDirectory() as folder:
@@ -122,10 +123,13 @@ def damaged(seed: int, number: int) -> tuple[str | bytes, str, int]:
 
 def _damage_bytes(rng, data: bytes) -> tuple[bytes, str]:
     data = bytearray(data)
-    kind = str(rng.choice(["cut", "bits", "zeros", "ones", "swap", "grow", "header"]))
+    kind = str(rng.choice(["cut", "bits", "zeros", "ones", "swap", "grow", "header", "lists"]))
     at = int(rng.integers(len(data)))
     if kind == "cut":
         del data[at:]
+    elif kind == "lists":
+        for place in rng.integers(88, len(data) // 2, int(rng.choice([1, 2, 4]))):
+            data[place] = int(rng.choice([0, 1, 2, 4, 127, 128, 129, 255]))
     elif kind == "bits":
         for place in rng.integers(0, len(data), int(rng.choice([1, 2, 10, 200]))):
             data[place] ^= 1 << int(rng.integers(8))

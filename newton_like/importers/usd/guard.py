@@ -20,7 +20,7 @@ from pxr import Ar
 from newton_like.importers.usd.reading import CURE, SLOW
 from newton_like.importers.xml_source import ImportFileError
 
-SECONDS, SECONDS_PER_BYTE = 30.0, 1.0e-4
+SECONDS, SECONDS_PER_BYTE = 10.0, 1.0e-4
 """Processor time that the other process has for opening a file, and again for every thousand specs of it. Honest files of many
 small prims take some microseconds a byte, and others less."""
 

@@ -163,7 +163,10 @@ class ShapeBuilder:
         forbidden = {tuple(sorted((children[a], children[b]))) for a, b in excludes}
         codes = np.array([a * len(model.bodies) + b for a, b in forbidden], dtype=np.int64)
         at = {geom.name: i for i, (geom, _) in enumerate(made)}
-        named = {(at[p["geom1"]], at[p["geom2"]]) for p in pairs if p["geom1"] in at and p["geom2"] in at}
+        named = {
+            tuple(sorted((at[p["geom1"]], at[p["geom2"]]))) for p in pairs if p["geom1"] in at and p["geom2"] in at
+        }
+        named = np.array([a * len(made) + b for a, b in named], dtype=np.int64)
         parents = model.option.get("flag filterparent") is not False
         columns = np.arange(len(made))
         if self._group is not None:
@@ -178,8 +181,8 @@ class ShapeBuilder:
             if len(codes):
                 low, high = np.minimum(body[i], body[j]), np.maximum(body[i], body[j])
                 touch &= ~np.isin(low * len(model.bodies) + high, codes)
-            for a, b in named:
-                touch |= ((i == a) & (j == b)) | ((i == b) & (j == a))
+            if len(named):
+                touch |= np.isin(np.minimum(i, j) * len(made) + np.maximum(i, j), named)
             if not self.options.self_collisions:
                 touch &= (tree[i] != tree[j]) | (weld[i] == 0) | (weld[j] == 0)
             if self._group is None:

@@ -228,6 +228,11 @@ REFUSED = {
     ),
     "places": (lambda m, s, ms: dynamics.ContactPoints(m, {0: [["a"] * 3]}), TypeError, "points of body 0 must be"),
     "law": (lambda m, s, ms: dynamics.SoftContactParameters(1j), TypeError, "stiffness of a soft contact must be"),
+    "dimensions": (
+        lambda m, s, ms: dynamics.forward_dynamics(m, s, np.zeros((1,) * 6)),
+        ValueError,
+        r"joint_forces has shape \(1, 1, 1, 1, 1, 1\); arrays have at most 4 dimensions",
+    ),
     "mass": (lambda m, s, ms: dynamics.set_link_mass(m, 0, 1j), TypeError, "mass must be made of numbers"),
     "option of integrate": (
         lambda m, s, ms: dynamics.integrate(m, s, s, 0.1, foo=1),

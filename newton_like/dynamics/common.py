@@ -15,6 +15,8 @@ from newton_like.model.batched import Field, Program, run
 from newton_like.types import VelRepr, warp_types
 
 Q, V = Field("q", "coords"), Field("v", "dofs")
+DIMENSIONS = 4
+"""Most that Warp's arrays have."""
 
 
 def columns(model) -> int:
@@ -114,8 +116,10 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
     """Numbers from the host in the model's scalar type.
 
     Raises:
-        ValueError: numbers that are not finite, or beyond that type.
+        ValueError: numbers that are not finite, or beyond that type, or of more dimensions than arrays have.
     """
+    if numbers.ndim > DIMENSIONS:
+        raise ValueError(f"{name} has shape {numbers.shape}; arrays have at most {DIMENSIONS} dimensions")
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} holds numbers that are not finite")
     with np.errstate(over="ignore"):

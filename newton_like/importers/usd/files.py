@@ -39,8 +39,8 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
     """The stage that a source is or names, and what messages call it.
 
     Some damaged binary files make USD itself end the process. So another process reads binary files first, and composes
-    their stage; what it dies of, or does not come to an end with, is refused. That takes a third of a second for the first
-    such file, and then about as long as reading the file does; files that do not change are read so once.
+    their stage; what it dies of, or does not come to an end with, is refused (see ``guard``). That takes half a second for
+    the first such file, and a third more of the time for others; files that do not change are read so once.
 
     Sublayers, references, payloads and value clips are read from the folder of the stage and below, and from
     ``package_dirs``; what lies elsewhere is refused before it is opened, in variants that are not chosen too. Paths are
@@ -55,7 +55,7 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
 
     Raises:
         FileNotFoundError: there is no such file.
-        ImportFileError: it is no USD, or names a file that may not be read.
+        ImportFileError: it is no USD, is damaged, or names a file that may not be read.
         TypeError: ``source`` is none of these.
     """
     if isinstance(source, Usd.Stage):

@@ -29,18 +29,21 @@ SLOW = (1, -24)
 KINDS = {
     "apiSchemas": Sdf.TokenListOp,
     "references": Sdf.ReferenceListOp,
+    "payload": Sdf.PayloadListOp,
     "inheritPaths": Sdf.PathListOp,
     "specializes": Sdf.PathListOp,
+    "targetPaths": Sdf.PathListOp,
+    "connectionPaths": Sdf.PathListOp,
     "variantSetNames": Sdf.StringListOp,
+    "variantSelection": dict,
     "clips": dict,
     "customData": dict,
     "customLayerData": dict,
 }
-"""Types of what is read without a look at its type."""
+"""Types of lists and dictionaries that are read without a look at their type."""
 
-LISTS = (Sdf.TokenListOp, Sdf.StringListOp, Sdf.PathListOp)
 PARTS = tuple(f"{kind}Items" for kind in ("explicit", "prepended", "appended", "added", "deleted", "ordered"))
-"""Lists of names."""
+"""What lists consist of."""
 
 MEMORY, THREAD, GROWTH = 2 * 2**30, 32 * 2**20, 4096
 """Address space that the process may take beyond what it has [bytes]: anyway, for each processor's thread, and for each
@@ -104,10 +107,8 @@ def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, st
             for key in spec.ListInfoKeys():
                 try:
                     value = spec.GetInfo(key)
-                    if not isinstance(value, KINDS.get(key, object)):
-                        return layer, f"is damaged: {key} of <{path}> is {value!r}; {CURE}"
-                    if _nameless(key, value):
-                        return layer, f"is damaged: {key} of <{path}> lists what has no name; {CURE}"
+                    if key in KINDS and not _sound(key, value):
+                        return layer, f"is damaged: {key} of <{path}> holds what has no name, or is {value!r}; {CURE}"
                 except (Tf.ErrorException, MemoryError, RuntimeError) as error:
                     return layer, f"is damaged: {key} of <{path}>: {_words(error)}; {CURE}"
                 except Exception:  # it is of a type that Python does not know
@@ -160,11 +161,13 @@ def answer(request: dict, held: dict, nowhere) -> str:
     return ""
 
 
-def _nameless(key: str, value) -> bool:
-    """What USD does not find in its tables becomes an empty name."""
-    if isinstance(value, LISTS):
-        return not all(item for part in PARTS for item in getattr(value, part))
-    return key == "variantSelection" and "" in value
+def _sound(key: str, value) -> bool:
+    """Whether a value is of its kind and has no empty names, which stand for those that USD does not find."""
+    if not isinstance(value, KINDS[key]):
+        return False
+    if isinstance(value, dict):
+        return "" not in value
+    return key in ("references", "payload") or all(item for part in PARTS for item in getattr(value, part))
 
 
 def _words(error: Exception) -> str:

@@ -13,7 +13,6 @@ from newton_like.importers.shared import articulation_of
 from newton_like.importers.usd.mass import body_mass
 from newton_like.importers.usd.merge import merge_joints
 from newton_like.importers.usd.own import joint_rank
-from newton_like.importers.usd.parse import Scene, Shape
 from newton_like.importers.usd.pose import (
     moved_mass,
     quat_inverse,
@@ -23,6 +22,7 @@ from newton_like.importers.usd.pose import (
     transform_multiply,
     transform_point,
 )
+from newton_like.importers.usd.records import Scene, Shape
 from newton_like.importers.usd.tree import Edge, Tree, build_trees, coordinates, speeds
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import GeoType, JointType, ShapeFlags

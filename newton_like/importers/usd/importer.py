@@ -15,7 +15,8 @@ from newton_like.geometry.transforms import as_transform, quat_between, transfor
 from newton_like.importers.shared import check_ordering, checked_hull_vertices, checked_parent, folders, told
 from newton_like.importers.usd.build import Options
 from newton_like.importers.usd.files import open_stage, usd_errors
-from newton_like.importers.usd.parse import StageParser, Tendon
+from newton_like.importers.usd.parse import StageParser
+from newton_like.importers.usd.records import Tendon
 from newton_like.importers.usd.scopes import add_parts
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import Axis

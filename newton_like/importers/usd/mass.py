@@ -12,8 +12,8 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.shapes import MASSLESS, mass_properties
-from newton_like.importers.usd.parse import Body, Shape
 from newton_like.importers.usd.pose import moved_mass, transform_inverse, transform_multiply, transform_point
+from newton_like.importers.usd.records import Body, Shape
 
 POINT_RADIUS = 0.1
 """Radius [m] of the ball whose inertia a body with a mass but without inertia and colliders gets, as UsdPhysics has it."""

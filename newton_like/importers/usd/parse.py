@@ -1,4 +1,4 @@
-"""What a USD stage says about physics, as plain records in SI units and the stage's axes.
+"""Reads what a USD stage says about physics.
 
 Semantics: UsdPhysics (https://openusd.org/release/api/usd_physics_page_front.html). Nothing here knows the builder.
 """
@@ -7,147 +7,20 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
 
 import numpy as np
 from pxr import Tf, Usd, UsdGeom, UsdPhysics, UsdShade
 
 from newton_like.importers.usd.checks import Checks
-from newton_like.importers.usd.joints import KINDS, Joint, JointReader
-from newton_like.importers.usd.names import Leftovers
+from newton_like.importers.usd.joints import KINDS, JointReader
 from newton_like.importers.usd.pose import quat_rotate, transform, transform_inverse, transform_multiply
-from newton_like.importers.usd.shapes import GPRIMS, Piece, ShapeReader
+from newton_like.importers.usd.records import Body, Mass, Material, Scene, Shape, Tendon
+from newton_like.importers.usd.shapes import GPRIMS, ShapeReader
 from newton_like.importers.usd.units import SENTINEL, Placement, Reader, Units, placement
 from newton_like.importers.xml_source import ImportFileError
 
 EARTH_GRAVITY = 9.81
 """What a scene without gravityMagnitude has [m/s^2]; UsdPhysics says "Earth gravity"."""
-
-
-@dataclass
-class Mass:
-    """MassAPI of a body or collider in SI units and its frame; ``None`` where a value is not given.
-
-    The inertia is about the centre of mass, a full matrix.
-    """
-
-    mass: float | None = None
-    density: float | None = None
-    com: np.ndarray | None = None
-    inertia: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Material:
-    """A physics material: fields of ``ShapeConfig`` and a density [kg/m^3] or ``None``."""
-
-    settings: dict
-    density: float | None
-
-
-@dataclass
-class Body:
-    """A rigid body: pose [m] and velocities (of the centre of mass [m/s], angular [rad/s]) in the stage."""
-
-    path: str
-    pose: np.ndarray
-    mass: Mass
-    velocity: np.ndarray
-    kinematic: bool
-
-
-@dataclass
-class Shape:
-    """A collider, a visual or a site.
-
-    Attributes:
-        path: of the prim.
-        body: path of the body that carries it, ``None`` for the world.
-        pieces: what it is made of, posed in the stage.
-        place: frame of the prim in the stage, in which ``mass`` is told.
-        collider: it has a CollisionAPI.
-        collides: and that is enabled; only then its mass counts.
-        site: it is a named frame only.
-        shown: viewers of USD draw it.
-        mass, material: of colliders.
-        settings: fields of ``ShapeConfig`` given on the prim.
-        color, opacity: of display, or ``None``.
-    """
-
-    path: str
-    body: str | None
-    pieces: list[Piece]
-    place: np.ndarray
-    collider: bool = False
-    collides: bool = False
-    site: bool = False
-    shown: bool = True
-    mass: Mass = field(default_factory=Mass)
-    material: Material | None = None
-    settings: dict = field(default_factory=dict)
-    color: tuple | None = None
-    opacity: float | None = None
-
-
-@dataclass(frozen=True)
-class Tendon:
-    """A tendon as the file has it, in the file's units.
-
-    Attributes:
-        path: of the prim that holds it.
-        kind: ``mjc`` for a prim of type MjcTendon, ``physx`` for the tendon schemas of PhysX on a joint.
-        targets: paths of the joints, sites or bodies that it names.
-        settings: its attributes by name.
-    """
-
-    path: str
-    kind: str
-    targets: tuple[str, ...]
-    settings: dict
-
-
-@dataclass
-class Scene:
-    """Everything that was read.
-
-    Attributes:
-        source: name of the file.
-        units: of the stage.
-        up_axis: of the stage, ``"X"``, ``"Y"`` or ``"Z"``.
-        gravity: [m/s^2] in the stage, or ``None`` where there is no scene.
-        bodies, joints, shapes: by path, in the order of the stage.
-        roots: self-collision setting (or ``None``) by path of each prim with an ArticulationRootAPI.
-        filters: pairs of paths whose shapes do not touch.
-        groups: pairs of lists of collider paths that do not touch.
-        tendons: as the file has them.
-        remarks: statements and the paths they hold for.
-        leftovers: counts of what nobody reads.
-        order: places in the model that the stage was written from, see ``own``.
-        reader: of attributes.
-    """
-
-    source: str
-    units: Units
-    up_axis: str
-    gravity: np.ndarray | None = None
-    bodies: dict[str, Body] = field(default_factory=dict)
-    joints: dict[str, Joint] = field(default_factory=dict)
-    shapes: dict[str, Shape] = field(default_factory=dict)
-    roots: dict[str, bool | None] = field(default_factory=dict)
-    filters: list[tuple[str, str]] = field(default_factory=list)
-    groups: list[tuple[list[str], list[str]]] = field(default_factory=list)
-    tendons: list[Tendon] = field(default_factory=list)
-    remarks: dict[str, list[str]] = field(default_factory=dict)
-    leftovers: Leftovers = field(default_factory=Leftovers)
-    order: dict[str, float] = field(default_factory=dict)
-    reader: Reader | None = None
-
-    def remark(self, statement: str, prim) -> None:
-        """Notes a statement about a prim (or a path)."""
-        path = prim if isinstance(prim, str) else str(prim.GetPath())
-        paths = self.remarks.setdefault(statement, [])
-        if path not in paths[-8:]:
-            paths.append(path)
 
 
 class StageParser:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from newton_like.importers.shared import unchanged_by_errors
 from newton_like.importers.usd.build import Options, SceneBuilder
 from newton_like.importers.usd.own import Restorer, arrange, world_prims
-from newton_like.importers.usd.parse import Scene
+from newton_like.importers.usd.records import Scene
 
 
 @dataclass

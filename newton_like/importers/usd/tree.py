@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from newton_like.importers.usd.joints import Axis, Joint
-from newton_like.importers.usd.parse import Scene
 from newton_like.importers.usd.pose import (
     quat_inverse,
     quat_multiply,
@@ -17,6 +16,7 @@ from newton_like.importers.usd.pose import (
     transform_inverse,
     transform_multiply,
 )
+from newton_like.importers.usd.records import Scene
 from newton_like.importers.xml_source import ImportFileError
 
 OFF_TOLERANCE = 1.0e-4

@@ -128,7 +128,7 @@ def _damage_bytes(rng, data: bytes) -> tuple[bytes, str]:
     if kind == "cut":
         del data[at:]
     elif kind == "lists":
-        for place in rng.integers(88, len(data) // 2, int(rng.choice([1, 2, 4]))):
+        for place in rng.integers(min(88, len(data) - 1), len(data), int(rng.choice([1, 2, 4]))):
             data[place] = int(rng.choice([0, 1, 2, 4, 127, 128, 129, 255]))
     elif kind == "bits":
         for place in rng.integers(0, len(data), int(rng.choice([1, 2, 10, 200]))):

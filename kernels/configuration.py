@@ -134,8 +134,8 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def unexp_rate(w: Vec3, w_dot: Vec3, c: m.lane, c_dot: m.lane, d: Vec3, d_dot: Vec3) -> Vec3:
         """The time derivative of V^-1 d."""
         turned = m.cross(w, d)
-        change = m.add3(m.cross(w_dot, d), m.cross(w, d_dot))
-        twice = m.add3(m.cross(w_dot, turned), m.cross(w, change))
+        change = m.cross_plus(w, d_dot, m.cross(w_dot, d))
+        twice = m.cross_plus(w, change, m.cross(w_dot, turned))
         linear = m.fnma3(change, m.fill(real(0.5)), d_dot)
         return m.fma3(twice, c, m.fma3(m.cross(w, turned), c_dot, linear))
 
@@ -187,7 +187,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if shift > 0:
                 d = m.apply_t(m.sub3(m.get3(mem, L.q + at, t), m.get3(mem, L.second + at, t)), axes)
                 arm = m.apply(m.quat_to_matrix(new), m.child_com(b, k, P))
-                d_dot = m.apply_t(m.sub3(m.get3(mem, L.v + dof, t), m.cross(rate, arm)), axes)
+                d_dot = m.apply_t(m.cross_plus(arm, rate, m.get3(mem, L.v + dof, t)), axes)
                 c_dot = m.mul(m.mul(m.fill(real(2.0)), log_factor_slope(s)), m.dot(w, w_dot))
                 m.put3(mem, L.vector + dof, t, unexp(w, c, d))
                 m.put3(mem, L.third + dof, t, unexp_rate(w, w_dot, c, c_dot, d, d_dot))
@@ -231,7 +231,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put3(mem, L.vector + spin, t, w)
             if shift > 0:
                 arm = m.apply(m.quat_to_matrix(q), m.child_com(b, k, P))
-                m.put3(mem, L.vector + dof, t, m.add3(m.get3(mem, L.second + at, t), m.cross(w, arm)))
+                m.put3(mem, L.vector + dof, t, m.cross_plus(w, arm, m.get3(mem, L.second + at, t)))
         else:
             for i in range(T.linear[k] + T.angular[k]):
                 m.put(mem, L.vector + dof + i, t, m.get(mem, L.second + at + i, t))

@@ -25,7 +25,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         zero = m.zero3()
         o = m.joint_vec(P, b, 4)
         if T.free_root != 0:
-            o = m.add3(o, m.apply(m.quat_to_matrix(m.joint_quat(P, b, 0)), m.get3(mem, L.q, t)))
+            o = m.apply_plus(m.quat_to_matrix(m.joint_quat(P, b, 0)), m.get3(mem, L.q, t), o)
         m.put3(mem, L.origin, t, o)
         z = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -43,7 +43,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put4(mem, L.quat + 4 * k, t, q)
         m.put9(mem, L.rot + 9 * k, t, r)
         m.put3(mem, L.pos + 3 * k, t, x)
-        m.put3(mem, L.com + 3 * k, t, m.add3(x, m.apply(r, m.body_com(P, b, k))))
+        m.put3(mem, L.com + 3 * k, t, m.apply_plus(r, m.body_com(P, b, k), x))
 
     @m.func
     def put_columns(b: int, t: int, dof: int, n: int, a: Mat33, pivot: Vec3, turn: int, L: Layout, mem: m.memory):
@@ -84,7 +84,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         qi = L.q + T.q_at[k]
         parent_quat = m.get4(mem, L.quat + 4 * p, t)
         parent_rot = m.get9(mem, L.rot + 9 * p, t)
-        anchor = m.add3(m.get3(mem, L.pos + 3 * p, t), m.apply(parent_rot, m.joint_vec(P, b, j + 4)))
+        anchor = m.apply_plus(parent_rot, m.joint_vec(P, b, j + 4), m.get3(mem, L.pos + 3 * p, t))
         if kind == FIXED:
             put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, j + 14)), anchor, P, L, mem)
         if kind == REVOLUTE:
@@ -120,7 +120,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if kind == FREE:
             frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
             axes = m.quat_to_matrix(frame)
-            anchor = m.add3(anchor, m.apply(axes, m.get3(mem, qi, t)))
+            anchor = m.apply_plus(axes, m.get3(mem, qi, t), anchor)
             if k == 0 and T.free_root != 0:
                 # the origin travels with this very anchor: exactly zero, without the rounding of a difference
                 anchor = m.zero3()
@@ -183,7 +183,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             # the point that a free body turns about moves along, unless it is fixed to the world or to the body
             if kind == FREE and (k > 0 or T.base < INERTIAL):
                 u = joint_twist(t, dof, 3, vel, L, mem)
-                a = m.spatial(m.add3(a.v, m.cross(u.v, move.w)), a.w)
+                a = m.spatial(m.cross_plus(u.v, move.w, a.v), a.w)
         return a
 
     @m.func
@@ -210,7 +210,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     at = 6 * (dof + 3 + i)
                     s = m.get6(mem, L.subspace + at, t)
                     d = m.get6(mem, out + at, t)
-                    m.put6(mem, out + at, t, m.spatial(m.add3(d.v, m.cross(u.v, s.w)), d.w))
+                    m.put6(mem, out + at, t, m.spatial(m.cross_plus(u.v, s.w, d.v), d.w))
 
     @m.func
     def rotation_error(t: int, at: int, goal: Quat, mem: m.memory) -> Vec3:
@@ -393,7 +393,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             q = m.get4(mem, qi + 3, t)
             w = m.get3(mem, dof + 3, t)
             c = m.apply(m.quat_to_matrix(m.quat_normalize(q)), child_com(b, k, P))
-            m.put3(mem, to, t, m.sub3(m.get3(mem, dof, t), m.cross(w, c)))
+            m.put3(mem, to, t, m.cross_plus(c, w, m.get3(mem, dof, t)))
             m.put4(mem, to + 3, t, quat_rate(q, w, gain))
         else:
             for i in range(T.linear[k] + T.angular[k]):

@@ -120,8 +120,25 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return vec(fnma(a.z, b.y, mul(a.y, b.z)), fnma(a.x, b.z, mul(a.z, b.x)), fnma(a.y, b.x, mul(a.x, b.y)))
 
     @m.func
+    def dot_plus(a: Vec3, b: Vec3, c: lane) -> lane:
+        """a . b + c"""
+        return fma(a.x, b.x, fma(a.y, b.y, fma(a.z, b.z, c)))
+
+    @m.func
+    def cross_plus(a: Vec3, b: Vec3, c: Vec3) -> Vec3:
+        """a x b + c"""
+        return vec(
+            fma(a.y, b.z, fnma(a.z, b.y, c.x)), fma(a.z, b.x, fnma(a.x, b.z, c.y)), fma(a.x, b.y, fnma(a.y, b.x, c.z))
+        )
+
+    @m.func
     def apply(r: Mat33, v: Vec3) -> Vec3:
         return vec(dot(r.x, v), dot(r.y, v), dot(r.z, v))
+
+    @m.func
+    def apply_plus(r: Mat33, v: Vec3, c: Vec3) -> Vec3:
+        """r v + c"""
+        return vec(dot_plus(r.x, v, c.x), dot_plus(r.y, v, c.y), dot_plus(r.z, v, c.z))
 
     @m.func
     def apply_t(v: Vec3, r: Mat33) -> Vec3:
@@ -213,16 +230,21 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def dot6(a: Spatial, b: Spatial) -> lane:
-        return add(dot(a.v, b.v), dot(a.w, b.w))
+        return dot_plus(a.w, b.w, dot(a.v, b.v))
+
+    @m.func
+    def dot6_plus(a: Spatial, b: Spatial, c: lane) -> lane:
+        """a . b + c"""
+        return dot_plus(a.w, b.w, dot_plus(a.v, b.v, c))
 
     @m.func
     def cross_motion(a: Spatial, b: Spatial) -> Spatial:
-        return spatial(add3(cross(a.w, b.v), cross(a.v, b.w)), cross(a.w, b.w))
+        return spatial(cross_plus(a.w, b.v, cross(a.v, b.w)), cross(a.w, b.w))
 
     @m.func
     def velocity_at(t: Spatial, x: Vec3) -> Vec3:
         """Velocity of the body point that is at x (relative to the reference point)."""
-        return add3(t.v, cross(t.w, x))
+        return cross_plus(t.w, x, t.v)
 
     # ------------------------------------------------------------------------------------------- inertias
 
@@ -246,6 +268,15 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )
 
     @m.func
+    def sym_apply_plus(s: Sym3, v: Vec3, c: Vec3) -> Vec3:
+        """s v + c"""
+        return vec(
+            fma(s.xx, v.x, fma(s.xy, v.y, fma(s.xz, v.z, c.x))),
+            fma(s.xy, v.x, fma(s.yy, v.y, fma(s.yz, v.z, c.y))),
+            fma(s.xz, v.x, fma(s.yz, v.y, fma(s.zz, v.z, c.z))),
+        )
+
+    @m.func
     def sym_rotate(s: Sym3, r: Mat33) -> Sym3:
         """r s transpose(r)"""
         x = sym_apply(s, r.x)
@@ -254,20 +285,54 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return sym(dot(x, r.x), dot(y, r.y), dot(z, r.z), dot(x, r.y), dot(x, r.z), dot(y, r.z))
 
     @m.func
-    def inertia_of(mass: lane, c: Vec3, at_com: Sym3) -> Inertia:
-        """Inertia about the reference point of a body with its centre of mass at c (parallel-axis theorem)."""
-        r = Inertia()
-        h = scale3(c, mass)
-        r.m = mass
-        r.h = h
-        r.i = sym(
-            fma(h.y, c.y, fma(h.z, c.z, at_com.xx)),
-            fma(h.x, c.x, fma(h.z, c.z, at_com.yy)),
-            fma(h.x, c.x, fma(h.y, c.y, at_com.zz)),
-            fnma(h.x, c.y, at_com.xy),
-            fnma(h.x, c.z, at_com.xz),
-            fnma(h.y, c.z, at_com.yz),
+    def sym_rotate_plus(s: Sym3, r: Mat33, c: Sym3) -> Sym3:
+        """r s transpose(r) + c"""
+        x = sym_apply(s, r.x)
+        y = sym_apply(s, r.y)
+        z = sym_apply(s, r.z)
+        return sym(
+            dot_plus(x, r.x, c.xx), dot_plus(y, r.y, c.yy), dot_plus(z, r.z, c.zz),
+            dot_plus(x, r.y, c.xy), dot_plus(x, r.z, c.xz), dot_plus(y, r.z, c.yz),
+        )  # fmt: skip
+
+    @m.func
+    def sym_shift(s: Sym3, h: Vec3, c: Vec3) -> Sym3:
+        """s, an inertia about the centre of mass c, about the reference point; h: the first moment (parallel-axis theorem)."""
+        return sym(
+            fma(h.y, c.y, fma(h.z, c.z, s.xx)),
+            fma(h.x, c.x, fma(h.z, c.z, s.yy)),
+            fma(h.x, c.x, fma(h.y, c.y, s.zz)),
+            fnma(h.x, c.y, s.xy),
+            fnma(h.x, c.z, s.xz),
+            fnma(h.y, c.z, s.yz),
         )
+
+    @m.func
+    def inertia_of(mass: lane, c: Vec3, at_com: Sym3) -> Inertia:
+        """Inertia about the reference point of a body with its centre of mass at c."""
+        r = Inertia()
+        r.m = mass
+        r.h = scale3(c, mass)
+        r.i = sym_shift(at_com, r.h, c)
+        return r
+
+    @m.func
+    def turned_inertia_plus(mass: lane, c: Vec3, at_com: Sym3, r: Mat33, p: Inertia) -> Inertia:
+        """p + the inertia about the reference point of a body with its centre of mass at c, and `at_com` in its axes, r."""
+        h = scale3(c, mass)
+        s = Inertia()
+        s.m = add(mass, p.m)
+        s.h = add3(h, p.h)
+        s.i = sym_shift(sym_rotate_plus(at_com, r, p.i), h, c)
+        return s
+
+    @m.func
+    def zero_inertia() -> Inertia:
+        z = fill(real(0.0))
+        r = Inertia()
+        r.m = z
+        r.h = zero3()
+        r.i = sym(z, z, z, z, z, z)
         return r
 
     @m.func
@@ -289,8 +354,8 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def momentum(i: Inertia, t: Spatial) -> Spatial:
         """Linear and angular momentum about the reference point of a body that moves with twist t."""
         return spatial(
-            sub3(scale3(t.v, i.m), cross(i.h, t.w)),
-            add3(cross(i.h, t.v), sym_apply(i.i, t.w)),
+            fma3(t.v, i.m, cross(t.w, i.h)),
+            sym_apply_plus(i.i, t.w, cross(i.h, t.v)),
         )
 
     # ------------------------------------------------------------------------------------------- memory

@@ -44,11 +44,11 @@ def detect_kernel(width: int, real):
             r = m.quat_to_matrix(q)
             x = m.get3(mem, L.body_q, t)
             w = m.get3(mem, L.body_qd + 3, t)
-            com = m.add3(x, m.apply(r, m.body_com(P, b, k)))
+            com = m.apply_plus(r, m.body_com(P, b, k), x)
             m.put4(mem, L.quat + 4 * k, t, q)
             m.put9(mem, L.rot + 9 * k, t, r)
             m.put3(mem, L.pos + 3 * k, t, x)
-            m.put6(mem, L.twist + 6 * k, t, m.spatial(m.sub3(m.get3(mem, L.body_qd, t), m.cross(w, com)), w))
+            m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, L.body_qd, t)), w))
         for s in range(T.colliders):
             m.detect(b, t, s, m.fill(lookahead), T, P, L, mem)
         for c in range(T.candidates):

@@ -45,12 +45,12 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         o = m.get3(mem, L.origin, t)
         margin = m.collider_param(P, b, COLLIDER * s + MARGIN)
         offset = m.sub(m.dot(n, o), m.plane_param(P, b, PLANE * pl + 9))
-        gap = m.sub(m.sub(m.add(m.dot(n, x), offset), radius), margin)
+        gap = m.sub(m.sub(m.dot_plus(n, x, offset), radius), margin)
         if T.plane_finite[pl] != 0:
             one = m.plane_vec(P, b, PLANE * pl + 3)
             two = m.plane_vec(P, b, PLANE * pl + 6)
-            u = m.sub(m.add(m.dot(one, x), m.dot(one, o)), m.plane_param(P, b, PLANE * pl + 10))
-            v = m.sub(m.add(m.dot(two, x), m.dot(two, o)), m.plane_param(P, b, PLANE * pl + 11))
+            u = m.sub(m.dot_plus(one, o, m.dot(one, x)), m.plane_param(P, b, PLANE * pl + 10))
+            v = m.sub(m.dot_plus(two, o, m.dot(two, x)), m.plane_param(P, b, PLANE * pl + 11))
             far = m.fill(real(FAR))
             gap = m.where_lt(m.plane_param(P, b, PLANE * pl + 12), m.larger(u, m.neg(u)), far, gap)
             gap = m.where_lt(m.plane_param(P, b, PLANE * pl + 13), m.larger(v, m.neg(v)), far, gap)
@@ -95,7 +95,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.param(P.uniform, P.varying, P.colliders_vary, b, at + 1),
             m.param(P.uniform, P.varying, P.colliders_vary, b, at + 2),
         )
-        return m.add3(center, m.apply(r, v))
+        return m.apply_plus(r, v, center)
 
     @m.func
     def choose(better: m.lane, best: m.lane, x: m.Vec3, old: m.Vec3) -> m.Vec3:
@@ -171,9 +171,9 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = COLLIDER * s
         n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
         body = m.get9(mem, L.rot + 9 * k, t)
-        center = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(body, m.collider_vec(P, b, at + 3)))
+        center = m.apply_plus(body, m.collider_vec(P, b, at + 3), m.get3(mem, L.pos + 3 * k, t))
         height = m.sub(
-            m.add(m.dot(n, center), m.dot(n, m.get3(mem, L.origin, t))),
+            m.dot_plus(n, m.get3(mem, L.origin, t), m.dot(n, center)),
             m.plane_param(P, b, PLANE * T.collider_plane[s] + 9),
         )
         radius = m.collider_param(P, b, at + RADIUS)
@@ -213,7 +213,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = COLLIDER * s
         size = m.collider_vec(P, b, at)
         body = m.get9(mem, L.rot + 9 * k, t)
-        center = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(body, m.collider_vec(P, b, at + 3)))
+        center = m.apply_plus(body, m.collider_vec(P, b, at + 3), m.get3(mem, L.pos + 3 * k, t))
         zero = m.fill(real(0.0))
         if kind == SPHERE:
             put_candidate(b, t, c, s, center, size.x, dt, T, P, L, mem)
@@ -258,7 +258,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 lowest = m.vec(
                     m.mul(size.x, m.mul(a.x, scale)), m.mul(size.y, m.mul(a.y, scale)), m.mul(size.z, m.mul(a.z, scale))
                 )
-                put_candidate(b, t, c, s, m.add3(center, m.apply(r, lowest)), zero, dt, T, P, L, mem)
+                put_candidate(b, t, c, s, m.apply_plus(r, lowest, center), zero, dt, T, P, L, mem)
             if kind == HULL:
                 hull_patch(b, t, c, s, center, r, dt, T, P, L, mem)
 

@@ -97,9 +97,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def articulated_apply(p: Articulated, s: m.Spatial) -> m.Spatial:
-        return m.spatial(
-            m.add3(m.sym_apply(p.a, s.v), m.apply(p.h, s.w)), m.add3(m.apply_t(s.v, p.h), m.sym_apply(p.i, s.w))
-        )
+        return m.spatial(m.apply_plus(p.h, s.w, m.sym_apply(p.a, s.v)), m.sym_apply_plus(p.i, s.w, m.apply_t(s.v, p.h)))
 
     @m.func
     def give_way(b: int, t: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -114,7 +112,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(first, first + n):
             s = m.get6(mem, L.subspace + 6 * i, t)
             m.put6(mem, L.lever + 6 * i, t, articulated_apply(total, s))
-            scale = m.add(m.dot(s.v, m.sym_apply(total.a, s.v)), m.dot(s.w, m.sym_apply(total.i, s.w)))
+            scale = m.dot_plus(s.w, m.sym_apply(total.i, s.w), m.dot(s.v, m.sym_apply(total.a, s.v)))
             m.put(mem, L.pivot + i, t, scale)
         for back in range(n):
             i = first + n - 1 - back

@@ -77,7 +77,7 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             a_rate = m.get6(mem, L.subspace_rate + 6 * above, t)
             m.put(mem, L.matrix + above * T.columns + i, t, m.dot6(a, forward))
             if above != i:
-                m.put(mem, L.matrix + i * T.columns + above, t, m.add(m.dot6(a_rate, f), m.dot(a.w, backward)))
+                m.put(mem, L.matrix + i * T.columns + above, t, m.dot_plus(a.w, backward, m.dot6(a_rate, f)))
 
     @m.func
     def add_base_armature(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -87,11 +87,11 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for j in range(6):
             s = m.get6(mem, L.subspace + 6 * j, t)
             rate = m.get6(mem, L.subspace_rate + 6 * j, t)
-            x = m.spatial(m.add3(m.velocity_at(rate, c), m.cross(s.w, moved)), rate.w)
+            x = m.spatial(m.cross_plus(s.w, moved, m.velocity_at(rate, c)), rate.w)
             f = m.base_armature(b, t, x, P, L, mem)
             for i in range(6):
                 at = L.matrix + i * T.columns + j
-                m.put(mem, at, t, m.add(m.get(mem, at, t), m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
+                m.put(mem, at, t, m.dot6_plus(m.get6(mem, L.subspace + 6 * i, t), f, m.get(mem, at, t)))
 
     @m.func
     def eval_coriolis_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):

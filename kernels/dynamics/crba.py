@@ -21,10 +21,12 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def composite_inertia(b: int, t: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
         """The inertia of the subtree of body k, in world axes about the origin."""
-        total = link_inertia(b, t, k, P, L, mem)
+        below = m.zero_inertia()
         for i in range(T.child_at[k], T.child_at[k + 1]):
-            total = m.inertia_add(total, m.get10(mem, L.composite + 10 * T.child[i], t))
-        return total
+            below = m.inertia_add(below, m.get10(mem, L.composite + 10 * T.child[i], t))
+        return m.turned_inertia_plus(
+            m.body_param(P, b, BODY * k), m.get3(mem, L.com + 3 * k, t), m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), below
+        )  # fmt: skip
 
     @m.shared
     def joint_space_inertia(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):

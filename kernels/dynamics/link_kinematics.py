@@ -36,7 +36,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         x = m.get3(mem, L.pos + 3 * k, t)
         # points are seen from the world, which has no offset
         if T.offset_size == 7 or (T.offset_size == 3 and i < T.points):
-            x = m.add3(x, m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.offset + T.offset_size * i, t)))
+            x = m.apply_plus(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.offset + T.offset_size * i, t), x)
         return x
 
     @m.func
@@ -146,10 +146,10 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         du = m.velocity_at(rate, x)
         dw = rate.w
         if kind != INERTIAL:
-            du = m.add3(du, m.cross(s.w, m.velocity_at(v, x)))
+            du = m.cross_plus(s.w, m.velocity_at(v, x), du)
         if kind == BODY_FIXED:
-            du = m.sub3(du, m.cross(v.w, u))
-            dw = m.sub3(dw, m.cross(v.w, s.w))
+            du = m.cross_plus(u, v.w, du)
+            dw = m.cross_plus(s.w, v.w, dw)
         return m.turned_back(kind, m.spatial(du, dw), r)
 
     @m.func

@@ -78,10 +78,10 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         u = loop_vector(t, r, 3, c, L, mem)
         v = m.get6(mem, L.twist + 6 * c, t)
         turn = m.cross(m.get3(mem, L.twist + 6 * p + 3, t), n)
-        w = m.spatial(m.zero3(), m.add3(m.cross(m.cross(v.w, u), n), m.cross(u, turn)))
+        w = m.spatial(m.zero3(), m.cross_plus(u, turn, m.cross(m.cross(v.w, u), n)))
         if T.loop_kind[r] == LINEAR:
             x = loop_anchor(t, r, 1, c, L, mem)
-            w = m.spatial(turn, m.add3(m.cross(m.velocity_at(v, x), n), m.cross(x, turn)))
+            w = m.spatial(turn, m.cross_plus(x, turn, m.cross(m.velocity_at(v, x), n)))
         return w
 
     @m.func
@@ -100,7 +100,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def loop_acceleration(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
         """g'', from the accelerations of the bodies at L.drift"""
         x = m.dot6(loop_wrench_rate(t, r, T, L, mem), across(t, r, L.twist, T, mem))
-        return m.add(m.dot6(loop_wrench(t, r, T, L, mem), across(t, r, L.drift, T, mem)), x)
+        return m.dot6_plus(loop_wrench(t, r, T, L, mem), across(t, r, L.drift, T, mem), x)
 
     @m.func
     def moves_too(k: int, d: int, i: int, T: m.Tree) -> int:

@@ -24,7 +24,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 for j in range(i + 1):
                     at = L.h + T.row[i] + j
                     x = m.get6(mem, L.subspace + 6 * j, t)
-                    m.put(mem, at, t, m.add(m.get(mem, at, t), m.dot6(x, f)))
+                    m.put(mem, at, t, m.dot6_plus(x, f, m.get(mem, at, t)))
 
     @m.func
     def eval_mass_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):

@@ -196,12 +196,12 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         c = centre_of_mass(b, t, T, P, L, mem)
         r = m.get9(mem, L.rot, t)
         m.put3(mem, L.second, t, m.scale3(f.v, inverse_mass(mass)))
-        rate = m.spatial(f.v, m.sub3(f.w, m.cross(c, f.v)))
+        rate = m.spatial(f.v, m.cross_plus(f.v, c, f.w))
         if T.output == BODY_FIXED:
             # components along axes that turn
             h = whole_momentum(b, t, c, T, P, L, mem)
             v = m.get6(mem, L.twist, t)
-            rate = m.spatial(m.sub3(rate.v, m.cross(v.w, h.v)), m.sub3(rate.w, m.cross(v.w, h.w)))
+            rate = m.spatial(m.cross_plus(h.v, v.w, rate.v), m.cross_plus(h.w, v.w, rate.w))
         m.put6(mem, L.vector, t, m.wrench_as(T.output, rate, m.zero3(), r))
 
     @m.func
@@ -280,7 +280,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
                 v = m.velocity_at(s, m.get3(mem, L.com + 3 * k, t))
                 kinetic = m.fma(m.body_param(P, b, BODY * k), m.dot(v, v), kinetic)
-                kinetic = m.add(kinetic, m.dot(s.w, m.sym_apply(at_com, s.w)))
+                kinetic = m.dot_plus(s.w, m.sym_apply(at_com, s.w), kinetic)
             for i in range(T.dofs):
                 speed = m.get(mem, L.v + i, t)
                 kinetic = m.fma(m.mul(m.gain(P, b, i, 0), speed), speed, kinetic)

@@ -56,26 +56,26 @@ def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def twist_from(kind: int, u: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
         """The inverse of twist_as."""
         s = turned_out(kind, u, r)
-        return m.spatial(m.add3(s.v, m.cross(p, s.w)), s.w)
+        return m.spatial(m.cross_plus(p, s.w, s.v), s.w)
 
     @m.func
     def acceleration_as(kind: int, a: m.Spatial, v: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
         """Time derivatives of the components of twist_as, from the spatial acceleration a and the twist v."""
         at = m.spatial(m.velocity_at(a, p), a.w)
         if kind < INERTIAL:
-            at = m.spatial(m.add3(at.v, m.cross(v.w, m.velocity_at(v, p))), at.w)
+            at = m.spatial(m.cross_plus(v.w, m.velocity_at(v, p), at.v), at.w)
         return turned_back(kind, at, r)
 
     @m.func
     def wrench_as(kind: int, f: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
         """Components of a wrench about the reference point: f.v is the force, f.w the torque."""
-        return turned_back(kind, m.spatial(f.v, m.sub3(f.w, m.cross(p, f.v))), r)
+        return turned_back(kind, m.spatial(f.v, m.cross_plus(f.v, p, f.w)), r)
 
     @m.func
     def wrench_from(kind: int, u: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
         """The inverse of wrench_as."""
         s = turned_out(kind, u, r)
-        return m.spatial(s.v, m.add3(s.w, m.cross(p, s.v)))
+        return m.spatial(s.v, m.cross_plus(p, s.v, s.w))
 
     @m.func
     def place_of(t: int, k: int, kind: int, L: m.Layout, mem: m.memory) -> m.Vec3:

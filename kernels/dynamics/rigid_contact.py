@@ -162,7 +162,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         others = m.sub3(others, m.sym_apply(a, old))
         f = old
         for _step in range(STEPS):
-            w = m.fma3(f, soft, m.add3(others, m.sym_apply(a, f)))
+            w = m.fma3(f, soft, m.sym_apply_plus(a, f, others))
             rise = zero
             if T.link & COULOMB:
                 w_t = m.fnma3(n, m.dot(n, w), w)
@@ -196,7 +196,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 at = L.contact + BLOCK * i
                 f = m.get3(mem, L.point_force + 3 * i, t)
                 way = m.sub3(f, m.get3(mem, at + 17, t))
-                back = m.add(back, m.dot(m.sub3(m.get3(mem, at + 14, t), f), way))
+                back = m.dot_plus(m.sub3(m.get3(mem, at + 14, t), f), way, back)
         pace = L.stash + T.dofs
         old = m.where_lt(zero, back, one, m.get(mem, pace, t))
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
@@ -273,7 +273,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             twist = m.get6(mem, L.twist + 6 * k, t)
             v = m.velocity_at(twist, x)
             drift = m.get6(mem, L.drift + 6 * k, t)
-            bias = m.add3(m.velocity_at(drift, x), m.add3(m.cross(twist.w, v), m.gravity(P, b)))
+            bias = m.add3(m.velocity_at(drift, x), m.cross_plus(twist.w, v, m.gravity(P, b)))
             mu = m.get(mem, L.point_law, t)
             stiffness = m.get(mem, L.point_law + 1, t)
             soft = m.fill(real(0.0))

@@ -29,10 +29,10 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         v = m.get6(mem, L.twist + 6 * k, t)
         c = m.get3(mem, L.com + 3 * k, t)
         i = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
-        at_com = m.add3(m.velocity_at(a, c), m.cross(v.w, m.velocity_at(v, c)))
+        at_com = m.cross_plus(v.w, m.velocity_at(v, c), m.velocity_at(a, c))
         f = m.scale3(at_com, m.body_param(P, b, BODY * k))
-        n = m.add3(m.sym_apply(i, a.w), m.cross(v.w, m.sym_apply(i, v.w)))
-        return m.spatial(f, m.add3(n, m.cross(c, f)))
+        n = m.cross_plus(v.w, m.sym_apply(i, v.w), m.sym_apply(i, a.w))
+        return m.spatial(f, m.cross_plus(c, f, n))
 
     @m.func
     def body_load(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:

@@ -33,7 +33,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for d in range(T.depth[leaf] + 1):
             i = T.chain[at + d]
             s = m.get6(mem, L.subspace + 6 * i, t)
-            j = m.add(m.dot(s.v, n), m.dot(s.w, arm))
+            j = m.dot_plus(s.w, arm, m.dot(s.v, n))
             m.put(mem, y + d, t, j)
             speed = m.fma(j, m.get(mem, L.v + i, t), speed)
         m.half_solve(t, leaf, y, T, L, mem)
@@ -217,7 +217,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = L.given + GIVEN * c
         half = m.fill(real(0.5))
         rot = m.get9(mem, L.rot + 9 * k, t)
-        x = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(rot, m.get3(mem, at + 1, t)))
+        x = m.apply_plus(rot, m.get3(mem, at + 1, t), m.get3(mem, L.pos + 3 * k, t))
         other = m.sub3(m.get3(mem, at + 4, t), m.get3(mem, L.origin, t))
         n = m.get3(mem, at + 7, t)
         gap = m.sub(m.dot(n, m.sub3(x, other)), m.add(m.get(mem, at + 10, t), m.get(mem, at + 11, t)))

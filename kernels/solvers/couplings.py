@@ -78,7 +78,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             axis = m.get3(mem, L.subspace + 6 * (dof + i), t)
             d = m.fma3(axis, m.mul(inverse, m.get(mem, L.q + T.q_at[k] + i, t)), d)
         rot = m.get9(mem, L.rot + 9 * k, t)
-        anchor = m.add3(m.get3(mem, L.pos + 3 * k, t), m.apply(rot, m.joint_vec(P, b, JOINT * k + 11)))
+        anchor = m.apply_plus(rot, m.joint_vec(P, b, JOINT * k + 11), m.get3(mem, L.pos + 3 * k, t))
         v = m.zero3()
         for i in range(6):
             s = m.velocity_at(m.get6(mem, L.subspace + 6 * (dof + i), t), anchor)

@@ -85,14 +85,14 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             k = T.bodies - 1 - back
             slot = L.wrench + 6 * T.body_slot[k]
             f = m.get3(mem, slot, t)
-            n = m.add3(m.get3(mem, slot + 3, t), m.cross(m.get3(mem, L.com + 3 * k, t), f))
+            n = m.cross_plus(m.get3(mem, L.com + 3 * k, t), f, m.get3(mem, slot + 3, t))
             total = m.spatial(f, n)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 total = m.add6(total, m.get6(mem, L.load + 6 * T.child[i], t))
             m.put6(mem, L.load + 6 * k, t, total)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 s = m.get6(mem, L.subspace + 6 * i, t)
-                m.put(mem, L.tau + i, t, m.add(m.get(mem, L.tau + i, t), m.dot6(s, total)))
+                m.put(mem, L.tau + i, t, m.dot6_plus(s, total, m.get(mem, L.tau + i, t)))
 
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

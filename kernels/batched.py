@@ -147,36 +147,6 @@ def add_kernel(real):
 
 
 @cache
-def share_inertia(real):
-    """Kernel over bodies: adjoints of mass, centre of mass and inertia (xx yy zz xy xz yz) to the gradients of the arrays that have one."""
-    vec3 = wp.types.vector(3, real)
-    mat33 = wp.types.matrix((3, 3), real)
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def kernel(
-        shares: wp.array2d[real],
-        # out:
-        mass: wp.array[real],
-        com: wp.array[vec3],
-        inertia: wp.array[mat33],
-    ):
-        k = wp.tid()
-        if mass:
-            mass[k] = mass[k] + shares[k, 0]
-        if com:
-            com[k] = com[k] + vec3(shares[k, 1], shares[k, 2], shares[k, 3])
-        if inertia:
-            # each parameter is the mean of the two entries it stands for
-            half = real(0.5)
-            xy = half * shares[k, 7]
-            xz = half * shares[k, 8]
-            yz = half * shares[k, 9]
-            inertia[k] = inertia[k] + mat33(shares[k, 4], xy, xz, xy, shares[k, 5], yz, xz, yz, shares[k, 6])
-
-    return kernel
-
-
-@cache
 def sum_kernel(real):
     """Kernel over columns: adds the sum of a column, from the first row to the last, to a number."""
 

@@ -18,7 +18,7 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
         trace: of the function.
         outputs: for every place that is written, the place of its adjoint.
         inputs: for every place that is read, the place of its adjoint, which is added to.
-        parameters: the same for parameters, by their index.
+        parameters: for every parameter, by its index, places and weights: so much of its adjoint is added there.
         parameter: see :func:`newton_like.trace.tracing_math`.
         real: the working precision.
 
@@ -70,10 +70,13 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
             _RULES[name](m, adjoint[n], values[n], args, value, give)
     for n in sorted(needed):
         name, *args = trace.ops[n]
-        where = {"load": inputs, "param": parameters}.get(name, {})
-        if n in adjoint and args[0] in where:
-            place = where[args[0]]
+        if n in adjoint and name == "load" and args[0] in inputs:
+            place = inputs[args[0]]
             m.put(None, place, None, m.add(m.get(None, place, None), adjoint[n]))
+        elif n in adjoint and name == "param":
+            for place, weight in parameters.get(args[0], ()):
+                share = adjoint[n] if weight == 1.0 else m.mul(m.fill(weight), adjoint[n])
+                m.put(None, place, None, m.add(m.get(None, place, None), share))
     return result
 
 

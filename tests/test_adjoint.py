@@ -83,7 +83,7 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, name):
     trace = batched.trace_program(program.name, work, emitter.parameter)
     rows = {f.row for f in program.outputs}
     once = len(needed(trace, emitter.stores(trace, lambda place: emitter.name(place) in rows)))
-    adjoint = robot.adjoint(model, program, work, emitter, False)
+    adjoint = robot.adjoint(model, program, work, emitter, ())
     assert once > 100
     assert (
         len(needed(adjoint, emitter.stores(adjoint, lambda place: emitter.name(place).startswith("adjoint_"))))

@@ -1,10 +1,13 @@
 """Programs over articulations: the two evaluators agree bit by bit, and follow the numbers of the model."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import warp as wp
 
 from newton_like import emit, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
+from newton_like.dynamics import kinetic_energy
 from newton_like.model import batched
 
 from .support.kinematic_cases import forest, use_width
@@ -141,8 +144,30 @@ def test_packed_results_of_selected_worlds_only(rng):
 def test_least_recently_used_launches_are_forgotten_first(rng, monkeypatch):
     monkeypatch.setattr(batched, "_RECORDED", 2)
     model = forest(rng, worlds=2, robots=1, joints=3).finalize("cpu", dtype=wp.float64)
-    states = [model.state() for _ in range(3)]
+    masks = [wp.array([True, False], dtype=wp.bool, device="cpu") for i in range(3)]
     for i in (0, 1, 0, 2):
-        eval_mass_matrix(model, states[i])
+        eval_mass_matrix(model, model.state(), mask=masks[i])
     recorded = {ptr for key in batched._numbers_of(model).recorded for ptr in key}
-    assert [s.joint_q.ptr in recorded for s in states] == [True, False, True]
+    assert [mask.ptr in recorded for mask in masks] == [True, False, True]
+
+
+def test_recorded_launches_read_what_they_are_given_and_tapes_go_back_to_it(rng):
+    """New arrays in every call, more of them than recordings; gradients of calls in between are those of their own arrays."""
+    model = forest(rng, worlds=2, robots=2, joints=4).finalize("cpu", dtype=wp.float64)
+    states, tapes, results = [], [], []
+    for _ in range(3):
+        q, qd = random_state(model, rng)
+        states.append(SimpleNamespace(**{
+            name: wp.array(x, dtype=wp.float64, device="cpu", requires_grad=True)
+            for name, x in (("joint_q", q), ("joint_qd", qd))
+        }))  # fmt: skip
+        tapes.append(wp.Tape())
+        with tapes[-1]:
+            results.append(kinetic_energy(model, states[-1]))
+    assert len(batched._numbers_of(model).recorded) == 2
+    for state, tape, energy in zip(states, tapes, results, strict=True):
+        np.testing.assert_array_equal(kinetic_energy(model, state).numpy(), energy.numpy())
+        tape.backward(grads={energy: wp.ones_like(energy)})
+        # v.dE/dv = 2 E, to the rounding of sums of some hundred terms
+        along = (state.joint_qd.grad.numpy() * state.joint_qd.numpy()).sum()
+        assert along == pytest.approx(2.0 * energy.numpy().sum(), rel=1e-12)

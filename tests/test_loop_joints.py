@@ -330,8 +330,8 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
         work = robot.work(model, program, 1, 1, True)
         emitter = Emitter(work, robot.held)
         once = operations(batched.trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
-        adjoint = robot.adjoint(model, program, work, emitter, True)
+        adjoint = robot.adjoint(model, program, work, emitter, batched.INERTIA)
         # anchors and axes of the rows have no gradients
-        fields = [f for f in (*program.inputs, batched._INERTIA) if f.row not in ("loop", "weights")]
+        fields = [f for f in (*program.inputs, *batched.INERTIA) if f.row not in ("loop", "weights")]
         assert once > 100
         assert operations(adjoint, emitter, fields, "adjoint_") < 4 * once, program.name

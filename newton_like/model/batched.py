@@ -17,7 +17,7 @@ import warp as wp
 from newton_like.adjoint import adjoint_trace
 from newton_like.emit import FLAGS, Emitter, native_program
 from newton_like.encode import Code, encode
-from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, share_inertia, sum_kernel
+from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, sum_kernel
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
 from newton_like.launch import (
@@ -180,7 +180,7 @@ class _Robot:
         fields = (*program.inputs, *program.outputs)
         sizes.update({f.row: f.width(model, template) for f in fields})
         if adjoint:
-            fields = (*fields, _INERTIA)
+            fields = (*fields, *INERTIA)
             sizes.update({_adjoint(f).row: f.width(model, template) for f in fields})
         layout, at = {}, 0
         for name, size in sizes.items():
@@ -212,16 +212,17 @@ class _Robot:
             return _Kernel(None, 0)
         return _emitted(emitter, trace, [(f, f.width(model, self.batch.template)) for f in program.outputs])
 
-    def adjoint_kernel(self, model, program: Program, work: Workspace, inertia: bool, evaluator: str) -> _Kernel:
-        """The kernel of a program's adjoint, and the workspace made ready for it."""
-        key = (program.key, work.m.width, "adjoint", inertia, evaluator)
+    def adjoint_kernel(
+        self, model, program: Program, work: Workspace, results: list, inertia: tuple, evaluator: str
+    ) -> _Kernel:
+        """The kernel of a program's adjoint, and the workspace made ready for it; `results`: the fields that are asked for."""
+        key = (program.key, work.m.width, "adjoint", *[f.row for f in results], evaluator)
         if key not in self.kernels:
             held, at = self.held.copy(), self.parameters.at
             if inertia:
                 held[at["body"] : at["gain"]] = False
             emitter = Emitter(work, held)
             trace = self.adjoint(model, program, work, emitter, inertia)
-            results = [_adjoint(f) for f in (*program.inputs, _INERTIA)]
             if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
                 self.kernels[key] = _interpreted(emitter, trace, {f.row for f in results})
             else:
@@ -233,17 +234,19 @@ class _Robot:
             _load(work, kernel.code)
         return kernel
 
-    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: bool) -> Trace:
-        """The trace of a program's adjoint."""
+    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: tuple) -> Trace:
+        """The trace of a program's adjoint; `inertia`: those of `INERTIA` that have one."""
         template, places, body = self.batch.template, work.layout, self.parameters.at["body"]
         outputs, inputs, bodies = {}, {}, {}
         for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
             for f in fields:
                 for i in range(f.width(model, template)):
                     into[places[f.row] + i] = places[_adjoint(f).row] + i
-        for k, slot in enumerate(work.arrays["body_slot"] if inertia else ()):
-            for i in range(BODY):
-                bodies[body + BODY * k + i] = places[_adjoint(_INERTIA).row] + BODY * int(slot) + i
+        for f in inertia:
+            for k, slot in enumerate(work.arrays["body_slot"]):
+                at = places[_adjoint(f).row] + f.size * int(slot)
+                for i, shares in PARAMETERS[f.row].items():
+                    bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
         trace = trace_program(program.adjoint or program.name, work, emitter.parameter)
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
@@ -307,8 +310,17 @@ def _changed(kind, struct, **fields):
     return copied
 
 
-_INERTIA = Field("body", "bodies", BODY)
-"""Mass, centre of mass and inertia of the bodies, as they lie among the parameters."""
+INERTIA = (Field("body_mass", "bodies", 1), Field("body_com", "bodies", 3), Field("body_inertia", "bodies", 9))
+"""The arrays of a model that have gradients."""
+
+PARAMETERS = {
+    "body_mass": {0: [(0, 1.0)]},
+    "body_com": {1 + i: [(i, 1.0)] for i in range(3)},
+    # xx yy zz; xy xz yz are the means of the two entries that they stand for
+    "body_inertia": {4: [(0, 1.0)], 5: [(4, 1.0)], 6: [(8, 1.0)]}
+    | {7 + i: [(j, 0.5), (k, 0.5)] for i, (j, k) in enumerate(((1, 3), (2, 6), (5, 7)))},
+}
+"""For the parameters of a body, where their adjoints go in these arrays, and with which weight."""
 
 
 def _adjoint(field: Field) -> Field:
@@ -377,11 +389,27 @@ class _Numbers:
         self.recorded: OrderedDict = OrderedDict()
         # launches of CUDA graphs, which read what they are told from arrays that nobody else may keep
         self.captured: list = []
+        self.fixed = interleaved(model.device)
         self._note(model)
 
     def _note(self, model) -> None:
         self.version = model.version
         self.width, self.threads = lane_width(model.device, model.dtype), worker_count()
+
+    def recording(self, key: tuple, arrays, mask, record) -> _Recording:
+        """The launches of that key: recorded ones, or those that ``record()`` makes."""
+        fixed = [None if mask is None else mask.ptr]
+        # on a CPU all arrays will do, where as many are given
+        fixed += _addresses(arrays) if self.fixed else [a is None for a in arrays]
+        key = (*key, *fixed)
+        found = self.recorded.get(key)
+        if found is None:
+            found = self.recorded[key] = _Recording(record(), arrays)
+            if len(self.recorded) > _RECORDED:
+                self.recorded.popitem(last=False)
+        else:
+            self.recorded.move_to_end(key)
+        return found
 
     def read(self, model) -> None:
         """Gathers the parameters anew."""
@@ -426,13 +454,8 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
     """
     numbers = _numbers_of(model)
     count = len(program.inputs)
-    outputs = [a.ptr for a in arrays[count:]]
-    key = (
-        program.key, model.evaluator, None if mask is None else mask.ptr, *[None if a is None else a.ptr for a in arrays[:count]],
-        *(outputs if interleaved(model.device) else ()),
-    )  # fmt: skip
-    recording = numbers.recorded.get(key)
-    if recording is None:
+
+    def record() -> list:
         check_recorded(model.device, program.name)
         ends, given = (program.inputs, program.outputs), (arrays[:count], arrays[count:])
         launches = []
@@ -440,40 +463,47 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
             work = robot.work(model, program, numbers.width, numbers.threads)
             kernel = robot.kernel(model, program, work, model.evaluator)
             launches.append(_record(model, numbers, robot, work, kernel, ends, given, mask))
-        recording = numbers.recorded[key] = _Recording(launches, outputs)
-        if len(numbers.recorded) > _RECORDED:
-            numbers.recorded.popitem(last=False)
-    else:
-        numbers.recorded.move_to_end(key)
-        if recording.outputs != outputs:
-            recording.redirect(outputs)
+        return launches
+
+    recording = numbers.recording((program.key, model.evaluator), arrays, mask, record)
     if model.device.is_cuda and model.device.is_capturing:
         numbers.captured.append(recording)
-    for together in recording.launches:
-        run_shared(together)
+    recording.run(arrays)
     tape = active_tape()
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):
         _record_adjoint(model, numbers, program, arrays, mask, tape)
 
 
+def _addresses(arrays) -> list[int]:
+    return [0 if a is None else a.ptr or 0 for a in arrays]
+
+
 class _Recording:
-    """Recorded launches of a program on some arrays. On a CPU others can be written without recording anew."""
+    """Recorded launches of a program on some arrays. On a CPU they are told when there are others, and nothing is recorded anew."""
 
-    def __init__(self, launches: list, outputs: list[int]):
-        self.launches, self.outputs = launches, outputs
+    def __init__(self, launches: list, arrays):
+        self.launches, self.addresses = launches, _addresses(arrays)
+        # what is not given stays zero
+        self.given = np.array(self.addresses) != 0
 
-    def redirect(self, outputs: list[int]) -> None:
-        """Writes to arrays at other addresses from now on."""
-        for workers in self.launches:
-            workers[0][0].kept.targets[:] = outputs
-        self.outputs = outputs
+    def run(self, arrays) -> None:
+        """Runs over arrays of the same sizes."""
+        addresses = _addresses(arrays)
+        if addresses != self.addresses:
+            self.addresses, told = addresses, np.array(addresses, dtype=np.uint64)
+            for workers in self.launches:
+                first, second = workers[0][0].kept.targets
+                for target, part in ((first, slice(len(first))), (second, slice(len(first), None))):
+                    target[self.given[part]] = told[part][self.given[part]]
+        for together in self.launches:
+            run_shared(together)
 
 
 def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tape) -> None:
     """Puts the adjoint on the tape. What it reads is kept as it is now: numbers of the model may be edited before the tape runs."""
     count = len(program.inputs)
     masses = (model.body_mass, model.body_com, model.body_inertia)
-    inertia = any(a.requires_grad for a in masses)
+    inertia = tuple(f for f, a in zip(INERTIA, masses, strict=True) if a.requires_grad)
     sources = [a if a is not None and a.requires_grad else None for a in arrays[:count]]
     if not inertia and not any(a is not None for a in sources):
         return
@@ -484,7 +514,6 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     tracked = [a for a in (*arrays, *masses) if a is not None and a.requires_grad]
     if mask is not None:
         mask = wp.clone(mask)
-    shares = wp.zeros((model.body_count, BODY), dtype=model.dtype, device=model.device) if inertia else None
     gradients = [None if a is None else a.grad for a in sources]
     # an array that comes in twice has two gradients, which are added up, and one that all articulations read has one of each
     places, again, shared = set(), [], []
@@ -504,41 +533,40 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     results = [f for f, g in zip(ours, gradients, strict=True) if g is not None]
     brought = [*arrays[:count], *[None if a is None else a.grad for a in arrays[count:]], *gradients]
     taken = [g for g in gradients if g is not None]
-    if inertia:
-        fields.append(_adjoint(_INERTIA))
-        results.append(_adjoint(_INERTIA))
-        brought.append(shares)
-        taken.append(shares)
-    commands = []
-    for robot in numbers.robots:
-        work = robot.work(model, program, numbers.width, numbers.threads, True)
-        kernel = robot.adjoint_kernel(model, program, work, inertia, model.evaluator)
-        ends, given = (fields, results), (brought, taken)
-        commands.append(_record(model, numbers, robot, work, kernel, ends, given, mask))
+    for f, a in zip(INERTIA, masses, strict=True):
+        if a.requires_grad:
+            fields.append(_adjoint(f))
+            results.append(_adjoint(f))
+            brought.append(a.grad)
+            taken.append(a.grad)
+    whole = [*brought, *taken]
+
+    def record() -> list:
+        launches = []
+        for robot in numbers.robots:
+            work = robot.work(model, program, numbers.width, numbers.threads, True)
+            kernel = robot.adjoint_kernel(model, program, work, results, inertia, model.evaluator)
+            launches.append(_record(model, numbers, robot, work, kernel, (fields, results), (brought, taken), mask))
+        return launches
+
+    if mask is None and not numbers.fixed:
+        key = ("adjoint", program.key, model.evaluator, inertia, *(f.kind for f in ours))
+        recording = numbers.recording(key, whole, None, record)
+    else:
+        recording = _Recording(record(), whole)
 
     def backward() -> None:
-        if inertia:
-            shares.zero_()
         for second, _ in (*again, *shared):
             second.zero_()
-        for together in commands:
-            run_shared(together)
+        recording.run(whole)
         for second, first in again:
             values, total = flat(second, model.dtype), flat(first, model.dtype)
             wp.launch(add_kernel(model.dtype), total.size, inputs=[values], outputs=[total], device=model.device)
         for rows, total in shared:
             total = flat(total, model.dtype)
             wp.launch(sum_kernel(model.dtype), total.size, inputs=[rows], outputs=[total], device=model.device)
-        if inertia:
-            _share_inertia(model, shares, masses)
 
     tape.record_func(backward, tracked)
-
-
-def _share_inertia(model, shares: wp.array, masses) -> None:
-    """Adds the adjoints of the parameters of bodies to the gradients of the model's arrays."""
-    given = [a.grad if a.requires_grad else None for a in masses]
-    wp.launch(share_inertia(model.dtype), dim=model.body_count, inputs=[shares], outputs=given, device=model.device)
 
 
 def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> list:
@@ -571,7 +599,8 @@ def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> 
     ]
     # recorded launches know addresses only
     kept = SimpleNamespace(arrays=(before, structs, pieces, work.P.uniform, work.P.varying, work.memory))
-    kept.targets = None if cuda else pieces[1].numpy()["numbers"]["data"]
+    if not cuda:
+        kept.targets = [p.numpy()["numbers"]["data"] for p in pieces]
     for command in commands[0]:
         command.kept = kept
     return commands

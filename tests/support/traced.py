@@ -70,7 +70,7 @@ def run_traced_adjoint(model, program: batched.Program, inputs, seeds, mask=None
         mask: bools of the selected articulations, or None.
     """
     assert model.dtype is wp.float64
-    fields = [*program.inputs, batched._INERTIA]
+    fields = [*program.inputs, *batched.INERTIA]
     given = [*program.inputs, *map(batched._adjoint, program.outputs)]
     gradients = [np.zeros(f.length(model)) for f in fields]
     for robot, work, trace in traces(model, program, adjoint=True):
@@ -79,7 +79,12 @@ def run_traced_adjoint(model, program: batched.Program, inputs, seeds, mask=None
             for row, index in _places(model, robot, work, batched._adjoint(field)):
                 # what all articulations read gets a share of each
                 np.add.at(array, index, _selected(robot, mask) * result.get(row, 0.0))
-    return gradients
+    bodies = np.zeros((model.body_count, batched.BODY))
+    for field, array in zip(batched.INERTIA, gradients[len(program.inputs) :], strict=True):
+        for i, shares in batched.PARAMETERS[field.row].items():
+            # a parameter is in all entries that it stands for
+            bodies[:, i] = array.reshape(-1, field.size)[:, [j for j, _ in shares]].sum(axis=1)
+    return [*gradients[: len(program.inputs)], bodies.ravel()]
 
 
 def differences(model, program: batched.Program, inputs, seeds, ways, mask=None, step: float = 3e-5) -> np.ndarray:
@@ -91,7 +96,7 @@ def differences(model, program: batched.Program, inputs, seeds, ways, mask=None,
         step: of the differences.
     """
     assert model.dtype is wp.float64
-    fields, offsets, weights = [*program.inputs, batched._INERTIA], (-2, -1, 1, 2), (1, -8, 8, -1)
+    fields, offsets, weights = [*program.inputs, None], (-2, -1, 1, 2), (1, -8, 8, -1)
     total = np.zeros((len(fields), len(offsets)))
     for robot, work, trace in traces(model, program):
         memory = {row: x[None] for row, x in _loaded(model, robot, work, program.inputs, inputs).items()}
@@ -131,7 +136,9 @@ def traces(model, program: batched.Program, adjoint: bool = False):
         key = (program.key, program.adjoint, adjoint)
         if key not in known:
             if adjoint:
-                known[key] = robot.adjoint(model, program, work, SimpleNamespace(parameter=lambda i: None), True)
+                known[key] = robot.adjoint(
+                    model, program, work, SimpleNamespace(parameter=lambda i: None), batched.INERTIA
+                )
             else:
                 known[key] = batched.trace_program(program.name, work, lambda i: None)
         yield robot, work, known[key]

@@ -14,7 +14,8 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.model.arguments import check_array
-from newton_like.model.batched import Field, Program, run, selection
+from newton_like.model.batched import run, selection
+from newton_like.model.program import Field, Program
 from newton_like.types import warp_types
 
 _Q, _QD = Field("q", "coords"), Field("v", "dofs")

@@ -8,7 +8,8 @@ from newton_like import kinematics
 from newton_like.adjoint import _RULES, adjoint_trace
 from newton_like.dynamics import common, forces
 from newton_like.emit import Emitter, needed
-from newton_like.model import batched
+from newton_like.model import batched, robots
+from newton_like.model.program import Field, Program
 from newton_like.trace import Trace, tracing_math
 
 from .support.kinematic_cases import forest
@@ -80,7 +81,7 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, name):
     robot = batched._numbers_of(model).robots[0]
     work = robot.work(model, program, 1, 1, True)
     emitter = Emitter(work, robot.held)
-    trace = batched.trace_program(program.name, work, emitter.parameter)
+    trace = robots.trace_program(program.name, work, emitter.parameter)
     rows = {f.row for f in program.outputs}
     once = len(needed(trace, emitter.stores(trace, lambda place: emitter.name(place) in rows)))
     adjoint = robot.adjoint(model, program, work, emitter, ())
@@ -93,9 +94,9 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, name):
 
 def gradient_of_forward_dynamics(model, adjoint: str | None, q, qd, tau, seed) -> list[np.ndarray]:
     """Of seed . accelerations with respect to q, qd and tau, through the articulated bodies or `adjoint`."""
-    fields = (common.Q, common.V, batched.Field("force", "dofs"))
-    vector = (batched.Field("vector", "articulations", common.columns),)
-    program = batched.Program("eval_forward_dynamics", fields, vector, forces._all_rows, adjoint=adjoint)
+    fields = (common.Q, common.V, Field("force", "dofs"))
+    vector = (Field("vector", "articulations", common.columns),)
+    program = Program("eval_forward_dynamics", fields, vector, forces._all_rows, adjoint=adjoint)
     return run_traced_adjoint(model, program, [q, qd, tau], [seed])
 
 

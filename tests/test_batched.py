@@ -8,7 +8,7 @@ import warp as wp
 
 from newton_like import emit, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
 from newton_like.dynamics import kinetic_energy
-from newton_like.model import batched
+from newton_like.model import batched, robots
 
 from .support.kinematic_cases import forest, use_width
 from .support.random_trees import random_state
@@ -86,14 +86,14 @@ def test_long_programs_are_cut(rng, monkeypatch):
 
 
 def test_auto_specialises_large_batches_only(rng, monkeypatch):
-    monkeypatch.setattr(batched, "WORTHWHILE", 20)
+    monkeypatch.setattr(robots, "WORTHWHILE", 20)
     for worlds, special in ((19, False), (20, True)):
         model = forest(rng, worlds=worlds, robots=1, joints=3).finalize("cpu")
         assert model.evaluator == "auto"
         state = model.state()
         eval_fk(model, state.joint_q, state.joint_qd, state)
         assert bool(batched._numbers_of(model).robots[0].kernels) == special
-    monkeypatch.setattr(batched, "BUDGET", 10)
+    monkeypatch.setattr(robots, "BUDGET", 10)
     model = forest(rng, worlds=20, robots=1, joints=3).finalize("cpu")
     state = model.state()
     eval_fk(model, state.joint_q, state.joint_qd, state)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointType, ModelBuilder
@@ -27,8 +26,9 @@ from newton_like.dynamics import (
 )
 from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.integrators import _STAGE
+from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from newton_like.model import batched
-from newton_like.model.batched import Field
+from newton_like.model.program import Field
 from newton_like.types import VelRepr
 
 from .support.kinematic_cases import every_kind, forest, gradient_errors, moving_state, real_array

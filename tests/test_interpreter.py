@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.interpreter import OPERATIONS, STRIDE
 
 from newton_like import dynamics
 from newton_like.encode import encode
-from newton_like.model import batched
+from newton_like.kernels.interpreter import OPERATIONS, STRIDE
+from newton_like.model import batched, robots
 from newton_like.trace import Trace, tracing_math
 
 from .support.kinematic_cases import forest, use_width
@@ -109,7 +109,7 @@ def test_long_adjoints_are_interpreted(rng, monkeypatch):
     model = forest(rng, worlds=18, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
     q, qd = random_state(model, rng)
     seed = rng.normal(size=model.articulation_count * model.max_dofs_per_articulation)
-    monkeypatch.setattr(batched, "BUDGET", 100)
+    monkeypatch.setattr(robots, "BUDGET", 100)
     long = gradients(model, q, qd, seed)
     assert all(k.code is not None for robot in batched._numbers_of(model).robots for k in robot.kernels.values())
     model.evaluator = "general"

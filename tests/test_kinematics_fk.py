@@ -8,7 +8,7 @@ import warp as wp
 
 from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
 from newton_like.launch import run_shared
-from newton_like.model import batched
+from newton_like.model import batched, robots
 
 from .support import reference
 from .support.kinematic_cases import (
@@ -446,6 +446,6 @@ def test_gpus_find_what_cpus_find(rng):
 def test_the_kernel_compiles_for_gpus(tmp_path):
     if not wp.get_cuda_supported_archs():
         pytest.skip("this Warp has no compiler for CUDA")
-    kernel = batched.general_kernel("eval_fk", 1, wp.float32)
+    kernel = robots.general_kernel("eval_fk", 1, wp.float32)
     wp.compile_aot_module(kernel.module, arch=75, module_dir=str(tmp_path), use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == 1

@@ -8,7 +8,7 @@ from newton_like import JointType, MechanismState, ModelBuilder, ModelFlags, dyn
 from newton_like.dynamics import common
 from newton_like.emit import Emitter, needed
 from newton_like.launch import lane_width
-from newton_like.model import batched
+from newton_like.model import batched, robots
 from newton_like.types import VelRepr
 
 from .support import reference
@@ -329,9 +329,9 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
     for program, _ in programs:
         work = robot.work(model, program, 1, 1, True)
         emitter = Emitter(work, robot.held)
-        once = operations(batched.trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
-        adjoint = robot.adjoint(model, program, work, emitter, batched.INERTIA)
+        once = operations(robots.trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
+        adjoint = robot.adjoint(model, program, work, emitter, robots.INERTIA)
         # anchors and axes of the rows have no gradients
-        fields = [f for f in (*program.inputs, *batched.INERTIA) if f.row not in ("loop", "weights")]
+        fields = [f for f in (*program.inputs, *robots.INERTIA) if f.row not in ("loop", "weights")]
         assert once > 100
         assert operations(adjoint, emitter, fields, "adjoint_") < 4 * once, program.name

@@ -11,7 +11,8 @@ import warp as wp
 from newton_like.dynamics.buffers import buffers_of
 from newton_like.launch import active_tape
 from newton_like.model.arguments import as_numbers, check_array, check_finite, check_made_by, check_model
-from newton_like.model.batched import Field, Program, run
+from newton_like.model.batched import run
+from newton_like.model.program import Field, Program
 from newton_like.types import VelRepr, warp_types
 
 Q, V = Field("q", "coords"), Field("v", "dofs")

@@ -10,7 +10,7 @@ from newton_like.dynamics.dense import coord_rows
 from newton_like.dynamics.joint_positions import generator, random_joint_positions
 from newton_like.kernels.configuration import NORMAL, PRINCIPAL, ZERO
 from newton_like.model.arguments import check_array
-from newton_like.model.batched import Field, Program
+from newton_like.model.program import Field, Program
 
 
 def positions(model) -> int:

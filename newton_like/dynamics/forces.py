@@ -22,8 +22,8 @@ from newton_like.dynamics.frames import WORLD, Asked, asked_frames, asked_points
 from newton_like.dynamics.kinematics import frame_program, output_representation
 from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array, check_choice
-from newton_like.model.batched import Field, Program, run, selection
-from newton_like.model.program import cached_program
+from newton_like.model.batched import run, selection
+from newton_like.model.program import Field, Program, cached_program
 from newton_like.types import VelRepr
 
 

@@ -14,7 +14,7 @@ from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
 from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
 from newton_like.launch import active_tape
 from newton_like.model.arguments import as_numbers, check_array
-from newton_like.model.batched import Field, Program
+from newton_like.model.program import Field, Program
 from newton_like.types import ModelFlags, VelRepr
 
 _INERTIAS = Program("eval_inertia", (Q,), (Field("matrix", "articulations", lambda m: 36 * links(m)),))

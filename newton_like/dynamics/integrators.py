@@ -21,7 +21,8 @@ from newton_like.dynamics.contact.soft import SoftContact
 from newton_like.dynamics.system import accelerations, check_options
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array, check_choice, check_made_by, check_model
-from newton_like.model.batched import Field, Program, run
+from newton_like.model.batched import run
+from newton_like.model.program import Field, Program
 from newton_like.types import VelRepr
 
 _WEIGHTS = Field("weights", "all", 4)

@@ -6,7 +6,7 @@ import warp as wp
 
 from newton_like.dynamics.common import Q, V, columns, evaluate, links, state_arrays
 from newton_like.dynamics.kinematics import output_representation
-from newton_like.model.batched import Field, Program
+from newton_like.model.program import Field, Program
 from newton_like.types import VelRepr
 
 _POSES = Field("vector", "articulations", lambda model: 7 * links(model))

@@ -16,7 +16,7 @@ from newton_like.dynamics.forces import forward_dynamics
 from newton_like.dynamics.loops import TIME_CONSTANT, constrained_dynamics, loops_of
 from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from newton_like.model.arguments import check_array
-from newton_like.model.batched import Field, Program
+from newton_like.model.program import Field, Program
 from newton_like.types import VelRepr
 
 FRICTION_SPEED = 1.0e-3

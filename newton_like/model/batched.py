@@ -1,25 +1,16 @@
-"""Running programs over the articulations of a model: cached numbers, evaluators, recorded launches, gradients."""
+"""Running programs over the articulations of a model: recorded launches, threads, gradients on Warp's tape."""
 
 from __future__ import annotations
 
-import copy
-import types
 from collections import OrderedDict
-from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise
+from dataclasses import replace
 from types import SimpleNamespace
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import warp as wp
 
-from newton_like.adjoint import adjoint_trace
-from newton_like.emit import FLAGS, Emitter, native_program
-from newton_like.encode import Code, encode
-from newton_like.kernels.batched import add_kernel, batch_kernel, batch_structs, sum_kernel
-from newton_like.kernels.programs import programs
-from newton_like.kernels.tree import BODY
+from newton_like.kernels.batched import add_kernel, sum_kernel
 from newton_like.launch import (
     BLOCK_DIM,
     Workspace,
@@ -33,356 +24,20 @@ from newton_like.launch import (
     worker_count,
 )
 from newton_like.model import arguments
-from newton_like.model.parameters import gather_parameters
-from newton_like.model.program import Field, Program
+from newton_like.model.program import Program
+from newton_like.model.robots import INERTIA, Kernel, Robot, adjoint_field, changed
 from newton_like.model.templates import find_batches
-from newton_like.trace import Trace, known_parameters, known_tree, traced_programs
-
-BUDGET = 25_000
-"""Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 12 seconds."""
-
-WORTHWHILE = 256
-"""Articulations in a batch from which on a program is specialised unless something else is asked for: compiling takes seconds."""
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
 """Vector operations for which it is worth to wake a thread: some 100 microseconds."""
-_INTERPRETING = 4
-"""Vector operations that carrying out one that is listed is worth."""
-_STAGING = 8
-"""Vector operations that bringing a number into memory, or taking it out, is worth."""
-
-
-def tree_rows(template) -> dict[str, int]:
-    """Sizes of the rows of memory in which the programs keep what they find on the way."""
-    n, dofs = template.bodies, template.dofs
-    return dict(
-        q=template.coords, v=dofs, origin=3, quat=4 * (n + 1), rot=9 * (n + 1), pos=3 * (n + 1), com=3 * (n + 1),
-        subspace=6 * dofs, twist=6 * (n + 1), drift=6 * (n + 1), load=6 * n, composite=10 * n,
-        h=int((template.depth + 1).sum()),
-    )  # fmt: skip
-
-
-@cache
-def _namespace(width: int, real) -> types.SimpleNamespace:
-    return batch_structs(programs(width, real))
-
-
-@cache
-def general_kernel(name: str, width: int, real):
-    """The kernel that runs a program for any robot."""
-    m = _namespace(width, real)
-    return batch_kernel(m, getattr(m, name))
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """How a program, or its adjoint, runs over a batch.
-
-    Attributes:
-        kernel: see :func:`newton_like.kernels.batched.batch_kernel`; None: too long to be specialised.
-        operations: about how many vector operations it does for a block.
-        places: where the numbers of packed rows are, see :meth:`newton_like.emit.Emitter.packed`; None: none is packed.
-        code: what an interpreted kernel does; None: it is compiled.
-    """
-
-    kernel: object
-    operations: int
-    places: dict | None = None
-    code: Code | None = None
-
-
-class _Robot:
-    """A batch of a model with its numbers.
-
-    Attributes:
-        held: which parameters are constants of specialised code. What was edited once is not held any more, so that code is
-            compiled anew at most once for every group of parameters.
-    """
-
-    def __init__(self, model, batch):
-        self.batch = batch
-        self.held = None
-        self.bases: dict = {}
-        self.works: dict = {}
-        self.kernels: dict = {}
-        self.zeros: dict = {}
-        self.read(model)
-
-    def read(self, model) -> None:
-        """Gathers the parameters anew."""
-        self.parameters = parameters = gather_parameters(model, self.batch)
-        real = np.float32 if model.dtype is wp.float32 else np.float64
-        values = parameters.values.astype(real)
-        same, first = (values == values[:1]).all(axis=0), values[0]
-        if self.held is None:
-            self.held = same
-        else:
-            changed = self.held & ~(same & (first == self.constants))
-            if changed.any():
-                edges = sorted({*parameters.at.values(), values.shape[1]})
-                for start, end in pairwise(edges):
-                    if changed[start:end].any():
-                        self.held[start:end] = False
-                self.kernels.clear()
-        self.constants = first
-        for base in self.bases.values():
-            base.set_parameters(parameters)
-
-    def base(self, model, width: int, threads: int) -> Workspace:
-        """Tree and parameters for one lane width."""
-        key = (width, threads)
-        if key not in self.bases:
-            template = self.batch.template
-            dense = template.span == template.bodies
-            tables = SimpleNamespace(
-                numbers={"links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation},
-                # rows of bodies lie in memory as in the arrays, or without gaps
-                arrays={} if dense else {"body_slot": np.arange(template.bodies)},
-            )  # fmt: skip
-            self.bases[key] = Workspace(
-                _namespace(width, model.dtype), template, self.batch.count, self.parameters, tables, {"size": 1},
-                model.device, threads,
-            )  # fmt: skip
-        return self.bases[key]
-
-    def work(self, model, program: Program, width: int, threads: int, adjoint: bool = False) -> Workspace:
-        """The same with memory for a program, or for its adjoint."""
-        key = (program.key, width, threads, adjoint)
-        if key not in self.works:
-            base = self.base(model, width, threads)
-            work = copy.copy(base)
-            work.layout = layout = self._layout(model, program, adjoint)
-            work.code = None
-            work.L = work.m.Layout()
-            for name, at in layout.items():
-                if name in work.m.Layout.vars:
-                    setattr(work.L, name, at)
-            if program.settings or program.tables is not None:
-                tables = {} if program.tables is None else program.tables.of(self.batch)
-                arrays = {name: value for name, value in tables.items() if isinstance(value, np.ndarray)}
-                numbers = {name: value for name, value in tables.items() if name not in arrays}
-                work.numbers = {**base.numbers, **dict(program.settings), **numbers}
-                work.arrays = {**base.arrays, **arrays}
-                own = {name: int(value) for name, value in {**dict(program.settings), **numbers}.items()}
-                own.update({name: work._ints(values) for name, values in arrays.items()})
-                work.T = _changed(work.m.Tree, base.T, **own)
-            shape = (layout["size"], work.rows)
-            work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in range(work.workers)]
-            self.works[key] = work
-        return self.works[key]
-
-    def _layout(self, model, program: Program, adjoint: bool) -> dict[str, int]:
-        template = self.batch.template
-        sizes = tree_rows(template)
-        if program.rows is not None:
-            sizes.update(program.rows(model, template))
-        fields = (*program.inputs, *program.outputs)
-        sizes.update({f.row: f.width(model, template) for f in fields})
-        if adjoint:
-            fields = (*fields, *INERTIA)
-            sizes.update({_adjoint(f).row: f.width(model, template) for f in fields})
-        layout, at = {}, 0
-        for name, size in sizes.items():
-            layout[name] = at
-            at += size
-        layout["size"] = at + 1
-        return layout
-
-    def kernel(self, model, program: Program, work: Workspace, evaluator: str) -> _Kernel:
-        """The kernel of a program."""
-        moved = sum(f.width(model, self.batch.template) for f in (*program.inputs, *program.outputs))
-        general = evaluator == "general" or not self.batch.template.bodies
-        if evaluator == "auto":
-            # the two give the same bits where lanes are wider than one
-            general = work.m.width == 1 or self.batch.count < WORTHWHILE or program.varied
-        if not general:
-            key = (program.key, work.m.width)
-            if key not in self.kernels:
-                self.kernels[key] = self._specialised(model, program, work, evaluator)
-            found = self.kernels[key]
-            if found.kernel is not None:
-                return replace(found, operations=found.operations + _STAGING * moved)
-        return _Kernel(general_kernel(program.name, work.m.width, model.dtype), 4 * _STAGING * moved)
-
-    def _specialised(self, model, program: Program, work: Workspace, evaluator: str) -> _Kernel:
-        emitter = Emitter(work, self.held)
-        trace = trace_program(program.name, work, emitter.parameter)
-        if evaluator == "auto" and len(trace) > BUDGET:
-            return _Kernel(None, 0)
-        return _emitted(emitter, trace, [(f, f.width(model, self.batch.template)) for f in program.outputs])
-
-    def adjoint_kernel(
-        self, model, program: Program, work: Workspace, results: list, inertia: tuple, evaluator: str
-    ) -> _Kernel:
-        """The kernel of a program's adjoint, and the workspace made ready for it; `results`: the fields that are asked for."""
-        key = (program.key, work.m.width, "adjoint", *[f.row for f in results], evaluator)
-        if key not in self.kernels:
-            held, at = self.held.copy(), self.parameters.at
-            if inertia:
-                held[at["body"] : at["gain"]] = False
-            emitter = Emitter(work, held)
-            trace = self.adjoint(model, program, work, emitter, inertia)
-            if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
-                self.kernels[key] = _interpreted(emitter, trace, {f.row for f in results})
-            else:
-                self.kernels[key] = _emitted(
-                    emitter, trace, [(f, f.width(model, self.batch.template)) for f in results]
-                )
-        kernel = self.kernels[key]
-        if kernel.code is not None:
-            _load(work, kernel.code)
-        return kernel
-
-    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: tuple) -> Trace:
-        """The trace of a program's adjoint; `inertia`: those of `INERTIA` that have one."""
-        template, places, body = self.batch.template, work.layout, self.parameters.at["body"]
-        outputs, inputs, bodies = {}, {}, {}
-        for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
-            for f in fields:
-                for i in range(f.width(model, template)):
-                    into[places[f.row] + i] = places[_adjoint(f).row] + i
-        for f in inertia:
-            for k, slot in enumerate(work.arrays["body_slot"]):
-                at = places[_adjoint(f).row] + f.size * int(slot)
-                for i, shares in PARAMETERS[f.row].items():
-                    bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
-        trace = trace_program(program.adjoint or program.name, work, emitter.parameter)
-        real = np.float32 if model.dtype is wp.float32 else np.float64
-        return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
-
-    def pieces(self, model, work: Workspace, fields, arrays, places: dict | None = None) -> list:
-        """The structs that say where the fields lie in their arrays, and where in packed memory: `places` by row."""
-        pieces = []
-        for field, array in zip(fields, arrays, strict=True):
-            piece = self._piece(model, work, field)
-            if array is None:
-                array = self._zeros(model, field.width(model, self.batch.template))
-                piece.start = piece.stride = 0
-                piece.parts, piece.size, piece.part = 1, array.size, self._ints(model, [0])
-            if places is not None:
-                piece.place = self._ints(model, work.m.width * places.get(field.row, np.arange(piece.size)))
-            piece.numbers = row = flat(array, model.dtype)
-            if row is not array:
-                # the view does not own its memory, and a tape may outlive the caller's array
-                row._owner = array
-            pieces.append(piece)
-        return pieces
-
-    def _piece(self, model, work: Workspace, field: Field):
-        batch, template = self.batch, self.batch.template
-        size = field.size(model) if callable(field.size) else field.size
-        piece = work.m.Piece()
-        piece.row, piece.parts, piece.size = work.layout[field.row], 1, field.width(model, template)
-        starts = {
-            "coords": batch.q_start, "dofs": batch.qd_start, "bodies": size * batch.body_start,
-            "articulations": size * batch.articulations, "all": np.zeros(batch.count, dtype=int),
-        }[field.kind]  # fmt: skip
-        piece.start, piece.stride = int(starts[0]), batch.stride(starts)
-        part = [0]
-        if field.kind == "bodies" and template.span != template.bodies:
-            part = size * template.body_slot
-            piece.parts, piece.size = template.bodies, size
-        piece.part = self._ints(model, part)
-        return piece
-
-    def _ints(self, model, values) -> wp.array:
-        return wp.array(np.asarray(values, dtype=np.int32), dtype=wp.int32, device=model.device)
-
-    def _zeros(self, model, size: int) -> wp.array:
-        if size not in self.zeros:
-            self.zeros[size] = wp.zeros(size, dtype=model.dtype, device=model.device)
-        return self.zeros[size]
-
-    def selected(self, work: Workspace, masked: bool):
-        """The batch as a struct."""
-        B = work.m.Batch()
-        B.count, B.masked = self.batch.count, int(masked)
-        B.start, B.stride = int(self.batch.articulations[0]), self.batch.stride(self.batch.articulations)
-        return B
-
-
-def _changed(kind, struct, **fields):
-    """A copy of a struct of Warp's type `kind` with other `fields`."""
-    copied = kind()
-    for name in kind.vars:
-        setattr(copied, name, fields[name] if name in fields else getattr(struct, name))
-    return copied
-
-
-INERTIA = (Field("body_mass", "bodies", 1), Field("body_com", "bodies", 3), Field("body_inertia", "bodies", 9))
-"""The arrays of a model that have gradients."""
-
-PARAMETERS = {
-    "body_mass": {0: [(0, 1.0)]},
-    "body_com": {1 + i: [(i, 1.0)] for i in range(3)},
-    # xx yy zz; xy xz yz are the means of the two entries that they stand for
-    "body_inertia": {4: [(0, 1.0)], 5: [(4, 1.0)], 6: [(8, 1.0)]}
-    | {7 + i: [(j, 0.5), (k, 0.5)] for i, (j, k) in enumerate(((1, 3), (2, 6), (5, 7)))},
-}
-"""For the parameters of a body, where their adjoints go in these arrays, and with which weight."""
-
-
-def _adjoint(field: Field) -> Field:
-    return replace(field, row=f"adjoint_{field.row}")
-
-
-def _emitted(emitter: Emitter, trace: Trace, outputs) -> _Kernel:
-    """The kernel of a trace whose `outputs` are fields and their widths."""
-    rows = {f.row for f, _ in outputs}
-    stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
-    places = {}
-    for field, size in outputs:
-        # bodies may lie in several runs
-        packed = emitter.packed(stores, field.row, size) if field.kind != "bodies" else None
-        if packed is not None:
-            stores, places[field.row] = packed
-    m = emitter.work.m
-    # the lines of bodies between which others lie are not known
-    whole = emitter.work.template.span == emitter.work.template.bodies
-    sizes = [size if whole or field.kind != "bodies" else 0 for field, size in outputs]
-    code = emitter.head() + emitter.statements(trace, stores, sizes)
-    return _Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, bool(places)), len(trace), places or None)
-
-
-def _interpreted(emitter: Emitter, trace: Trace, rows: set[str]) -> _Kernel:
-    """A kernel that carries out a trace whose results are in `rows`, operation by operation."""
-    work = emitter.work
-    stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
-    code = encode(trace, stores, work.layout["size"], emitter.group)
-    return _Kernel(general_kernel("eval_code", work.m.width, work.m.real), _INTERPRETING * len(trace), code=code)
-
-
-def _load(work: Workspace, code: Code) -> None:
-    """Gives the interpreter its code, and memory for the numbers that it needs. What earlier launches use stays as it is."""
-    if work.code is code:
-        return
-    work.T, work.code = _changed(work.m.Tree, work.T, code=work._ints(code.operations)), code
-    first = work.layout["size"]
-    rows = np.zeros(
-        (first + code.rows, work.rows, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64
-    )
-    rows[first : first + len(code.constants)] = code.constants[:, None, None]
-    rows = rows if work.m.width > 1 else rows[..., 0]
-    memory = [wp.zeros(rows.shape[:2], dtype=work.m.lane, device=work.device) for _ in range(work.workers)]
-    for one in memory:
-        one.assign(rows)
-    work.memory = memory
-
-
-def trace_program(name: str, work: Workspace, parameter) -> Trace:
-    """A program traced for the robot of a workspace."""
-    trace = Trace()
-    m = traced_programs(trace, parameter, np.float32 if work.m.real is wp.float32 else np.float64)
-    getattr(m, name)("b", "t", known_tree(work), known_parameters(work), SimpleNamespace(**work.layout), None)
-    return trace
 
 
 class _Numbers:
     """The batches of a model as of one version of it, with what was made from them."""
 
     def __init__(self, model):
-        self.robots = [_Robot(model, batch) for batch in find_batches(model)]
+        self.robots = [Robot(model, batch) for batch in find_batches(model)]
         # one buffer for all masks that are not taken as they are, so that recorded launches are used again
         self.mask = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
@@ -517,7 +172,7 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     gradients = [None if a is None else a.grad for a in sources]
     # an array that comes in twice has two gradients, which are added up, and one that all articulations read has one of each
     places, again, shared = set(), [], []
-    ours = [_adjoint(f) for f in program.inputs]
+    ours = [adjoint_field(f) for f in program.inputs]
     for i, g in enumerate(gradients):
         if g is not None and ours[i].kind == "all":
             gradients[i] = wp.zeros((model.articulation_count, g.size), dtype=model.dtype, device=model.device)
@@ -529,14 +184,14 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         elif g is not None:
             places.add(g.ptr)
     # what has no gradient is brought in as zeros and not taken out
-    fields = [*program.inputs, *[_adjoint(f) for f in program.outputs], *ours]
+    fields = [*program.inputs, *[adjoint_field(f) for f in program.outputs], *ours]
     results = [f for f, g in zip(ours, gradients, strict=True) if g is not None]
     brought = [*arrays[:count], *[None if a is None else a.grad for a in arrays[count:]], *gradients]
     taken = [g for g in gradients if g is not None]
     for f, a in zip(INERTIA, masses, strict=True):
         if a.requires_grad:
-            fields.append(_adjoint(f))
-            results.append(_adjoint(f))
+            fields.append(adjoint_field(f))
+            results.append(adjoint_field(f))
             brought.append(a.grad)
             taken.append(a.grad)
     whole = [*brought, *taken]
@@ -569,10 +224,10 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     tape.record_func(backward, tracked)
 
 
-def _record(model, numbers, robot, work, kernel: _Kernel, ends, given, mask) -> list:
+def _record(model, numbers, robot, work, kernel: Kernel, ends, given, mask) -> list:
     """Recorded launches, for every worker the same."""
     # launches keep what they are given, and the parameters of the batch change with the model
-    parameters = _changed(work.m.Params, work.P)
+    parameters = changed(work.m.Params, work.P)
     chosen = numbers.nothing if mask is None else mask
     before = [robot.selected(work, mask is not None), work.T, parameters, work.L, chosen]
     structs = [

@@ -19,7 +19,7 @@ from pathlib import Path
 import warp as wp
 
 import newton_like
-from newton_like.model import batched
+from newton_like.model import robots
 from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.featherstone import _general
 
@@ -64,7 +64,7 @@ def programs() -> dict[str, Callable]:
         if case.name != "trot":
             made[f"step, specialised, {case.name}"] = lambda case=case: specialised_step(case)
     made.update(
-        {f"{name}, general": lambda name=name: batched.general_kernel(name, 1, wp.float32) for name in PROGRAMS}
+        {f"{name}, general": lambda name=name: robots.general_kernel(name, 1, wp.float32) for name in PROGRAMS}
     )
     return made
 

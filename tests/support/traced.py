@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.model import batched
+from newton_like.model import batched, robots
+from newton_like.model.program import Program
 from newton_like.trace import Trace
 
 _OPS = {
@@ -43,7 +44,7 @@ def evaluate(trace: Trace, memory: dict, parameters: np.ndarray) -> dict:
     return {p: ones * (values[x.node] if x.constant is None else x.constant) for p, x in trace.memory.items()}
 
 
-def run_traced(model, program: batched.Program, inputs, mask=None) -> list[np.ndarray]:
+def run_traced(model, program: Program, inputs, mask=None) -> list[np.ndarray]:
     """The outputs of a program, as flat float64 arrays, for inputs given likewise (None: zeros); zeros where `mask` is false.
 
     The model must be float64 for its parameters to be exact.
@@ -59,7 +60,7 @@ def run_traced(model, program: batched.Program, inputs, mask=None) -> list[np.nd
     return outputs
 
 
-def run_traced_adjoint(model, program: batched.Program, inputs, seeds, mask=None) -> list[np.ndarray]:
+def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> list[np.ndarray]:
     """The gradients of ``sum(seed . output)``, flat: of all inputs, then of masses, centres of mass and inertias (ten a body).
 
     Args:
@@ -70,24 +71,24 @@ def run_traced_adjoint(model, program: batched.Program, inputs, seeds, mask=None
         mask: bools of the selected articulations, or None.
     """
     assert model.dtype is wp.float64
-    fields = [*program.inputs, *batched.INERTIA]
-    given = [*program.inputs, *map(batched._adjoint, program.outputs)]
+    fields = [*program.inputs, *robots.INERTIA]
+    given = [*program.inputs, *map(robots.adjoint_field, program.outputs)]
     gradients = [np.zeros(f.length(model)) for f in fields]
     for robot, work, trace in traces(model, program, adjoint=True):
         result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), robot.parameters.values)
         for field, array in zip(fields, gradients, strict=True):
-            for row, index in _places(model, robot, work, batched._adjoint(field)):
+            for row, index in _places(model, robot, work, robots.adjoint_field(field)):
                 # what all articulations read gets a share of each
                 np.add.at(array, index, _selected(robot, mask) * result.get(row, 0.0))
-    bodies = np.zeros((model.body_count, batched.BODY))
-    for field, array in zip(batched.INERTIA, gradients[len(program.inputs) :], strict=True):
-        for i, shares in batched.PARAMETERS[field.row].items():
+    bodies = np.zeros((model.body_count, robots.BODY))
+    for field, array in zip(robots.INERTIA, gradients[len(program.inputs) :], strict=True):
+        for i, shares in robots.PARAMETERS[field.row].items():
             # a parameter is in all entries that it stands for
             bodies[:, i] = array.reshape(-1, field.size)[:, [j for j, _ in shares]].sum(axis=1)
     return [*gradients[: len(program.inputs)], bodies.ravel()]
 
 
-def differences(model, program: batched.Program, inputs, seeds, ways, mask=None, step: float = 3e-5) -> np.ndarray:
+def differences(model, program: Program, inputs, seeds, ways, mask=None, step: float = 3e-5) -> np.ndarray:
     """What :func:`run_traced_adjoint` gives times `ways`, one number for each, by central differences of fourth order.
 
     Args:
@@ -109,9 +110,9 @@ def differences(model, program: batched.Program, inputs, seeds, ways, mask=None,
                 memory[row] = base.copy()
                 memory[row][mine] += moved * way[index]
         for k, slot in enumerate(work.arrays["body_slot"]):
-            at = robot.parameters.at["body"] + batched.BODY * k
+            at = robot.parameters.at["body"] + robots.BODY * k
             bodies = robot.batch.body_start + slot
-            parameters[mine, :, at : at + batched.BODY] += moved[..., None] * way.reshape(-1, batched.BODY)[bodies]
+            parameters[mine, :, at : at + robots.BODY] += moved[..., None] * way.reshape(-1, robots.BODY)[bodies]
         memory = {row: np.broadcast_to(x, parameters.shape[:2]).ravel() for row, x in memory.items()}
         result = evaluate(trace, memory, parameters.reshape(-1, parameters.shape[2]))
         for field, seed in zip(program.outputs, seeds, strict=True):
@@ -129,7 +130,7 @@ def _selected(robot, mask):
 _traces: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def traces(model, program: batched.Program, adjoint: bool = False):
+def traces(model, program: Program, adjoint: bool = False):
     """The batches of a model, each with its workspace and the trace of a program or of its adjoint."""
     for robot in batched._numbers_of(model).robots:
         work, known = robot.work(model, program, 1, 1, adjoint), _traces.setdefault(robot, {})
@@ -137,10 +138,10 @@ def traces(model, program: batched.Program, adjoint: bool = False):
         if key not in known:
             if adjoint:
                 known[key] = robot.adjoint(
-                    model, program, work, SimpleNamespace(parameter=lambda i: None), batched.INERTIA
+                    model, program, work, SimpleNamespace(parameter=lambda i: None), robots.INERTIA
                 )
             else:
-                known[key] = batched.trace_program(program.name, work, lambda i: None)
+                known[key] = robots.trace_program(program.name, work, lambda i: None)
         yield robot, work, known[key]
 
 
@@ -165,7 +166,7 @@ def _places(model, robot, work, field):
             yield piece.row + p * piece.size + i, piece.start + part[p] + worlds * piece.stride + i
 
 
-def run_by_numpy(model, program: batched.Program, arrays, mask=None) -> None:
+def run_by_numpy(model, program: Program, arrays, mask=None) -> None:
     """In place of :func:`newton_like.model.batched.run`, so that public functions run without a compiler: on Warp arrays of doubles.
 
     ``monkeypatch.setattr(common, "run", run_by_numpy)``

@@ -9,7 +9,7 @@ from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
 from newton_like.dynamics.contact.terrain import FlatTerrain, PlaneTerrain, Terrain
 from newton_like.model.arguments import as_numbers
-from newton_like.model.batched import Field
+from newton_like.model.program import Field
 from newton_like.types import Axis
 
 

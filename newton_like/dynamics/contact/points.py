@@ -12,7 +12,8 @@ from newton_like.dynamics.common import Q, V, columns, evaluate, representation,
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.tree import MIXED
 from newton_like.model.arguments import as_numbers
-from newton_like.model.batched import Field, Program, batches
+from newton_like.model.batched import batches
+from newton_like.model.program import Field, Program
 from newton_like.types import GeoType, ShapeFlags, VelRepr
 
 SPHERE_POINTS = 32

@@ -28,7 +28,7 @@ from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.rigid_contact import BLOCK, COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
 from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array, check_choice
-from newton_like.model.batched import Field, Program
+from newton_like.model.program import Field, Program
 from newton_like.types import VelRepr
 
 SWEEPS = 50

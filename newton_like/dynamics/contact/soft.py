@@ -26,7 +26,7 @@ from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kinematics import eval_fk
-from newton_like.model.batched import Field, Program
+from newton_like.model.program import Field, Program
 from newton_like.types import VelRepr
 
 _OF = " of a soft contact"

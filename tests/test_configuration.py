@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.configuration import configuration_dispatch
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointType, ModelBuilder, dynamics
-from newton_like.kernels.configuration import configuration_dispatch
 from newton_like.model import batched
 from newton_like.trace import Trace, traced_programs
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointType, ModelBuilder
@@ -26,7 +27,6 @@ from newton_like.dynamics import (
 )
 from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.integrators import _STAGE
-from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from newton_like.model import batched
 from newton_like.model.program import Field
 from newton_like.types import VelRepr

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.interpreter import OPERATIONS, STRIDE
 
 from newton_like import dynamics
 from newton_like.encode import encode
-from newton_like.kernels.interpreter import OPERATIONS, STRIDE
 from newton_like.model import batched, robots
 from newton_like.trace import Trace, tracing_math
 

@@ -12,7 +12,7 @@ from newton_like.trace import Index, Trace
 FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
 """How emitted code is compiled on a CPU: it is vector code already, and fuses what the programs say and nothing else."""
 
-CUT = 3000
+CUT = 6000
 """Operations of one C++ function, unless more are asked for. Compilers need much more than twice as long for twice as much
 straight-line code; values that are handed over cost some percent."""
 

@@ -7,11 +7,12 @@ memory is laid out so that neighbouring threads read neighbouring words. Results
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import platform
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -77,6 +78,42 @@ def worker_count(threads: int | None = None) -> int:
     if not str(chosen).isdigit() or int(chosen) < 1:
         raise ValueError(f"number of threads {chosen!r} must be at least 1; see NEWTON_LIKE_THREADS")
     return int(chosen)
+
+
+class Command:
+    """A launch that Warp has recorded (``record_cmd=True``), whose arguments are packed once and not at every launch on a CPU.
+
+    On GPUs and in captures it is Warp that launches.
+    """
+
+    def __init__(self, recorded: wp.Launch):
+        self._recorded, self._ready = recorded, None
+        self._pack()
+
+    def _pack(self) -> None:
+        recorded = self._recorded
+        if recorded.device.is_cpu and not recorded.adjoint and recorded.block_dim <= 1:
+            bounds, *values = recorded.params
+            labels = tuple(argument.label for argument in recorded.kernel.adj.args)
+            arguments = _arguments(labels, tuple(map(type, values)))(*values)
+            self._ready = partial(recorded.hooks.forward, ctypes.byref(bounds), ctypes.byref(arguments))
+
+    def set_param_by_name(self, name: str, value) -> None:
+        """Changes an argument."""
+        self._recorded.set_param_by_name(name, value)
+        self._pack()
+
+    def launch(self) -> None:
+        """Runs the kernel."""
+        if self._ready is None or self._recorded.device.is_capturing:
+            self._recorded.launch()
+        else:
+            self._ready()
+
+
+@cache
+def _arguments(labels: tuple, kinds: tuple) -> type:
+    return type("Arguments", (ctypes.Structure,), {"_fields_": list(zip(labels, kinds, strict=True))})
 
 
 @cache
@@ -267,13 +304,15 @@ class Workspace:
         """Recorded launches for `run_shared`. `inputs` is called with the worker's index and gives what follows (first, workers)."""
         return [
             [
-                wp.launch(
-                    kernel,
-                    dim=n,
-                    inputs=[first, self.rows, *inputs(i)],
-                    device=self.device,
-                    record_cmd=True,
-                    block_dim=BLOCK_DIM if self.device.is_cuda else None,
+                Command(
+                    wp.launch(
+                        kernel,
+                        dim=n,
+                        inputs=[first, self.rows, *inputs(i)],
+                        device=self.device,
+                        record_cmd=True,
+                        block_dim=BLOCK_DIM if self.device.is_cuda else None,
+                    )
                 )
                 for first, n in cut(self.blocks, self.workers)
             ]

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 
 from newton_like import eval_fk
-from newton_like.launch import WIDTHS, cut, flat, lane_width, run_shared, worker_count
+from newton_like.launch import WIDTHS, Command, cut, flat, lane_width, run_shared, worker_count
 
 from .support.kinematic_cases import forest, real_array
 from .support.random_trees import random_state
@@ -109,3 +109,25 @@ def test_memory_laid_out_as_on_a_gpu_gives_the_same_bits(rng, monkeypatch):
         results.append(np.concatenate([state.body_q.numpy().ravel(), state.body_qd.numpy().ravel()]))
     np.testing.assert_array_equal(*results)
     assert np.abs(results[0]).max() > 0.1
+
+
+@wp.kernel
+def multiply(numbers: wp.array[float], factor: float):
+    i = wp.tid()
+    numbers[i] = numbers[i] * factor
+
+
+def test_a_command_takes_new_arguments_and_is_captured():
+    numbers = wp.array([1.0, 2.0, 5.0], dtype=wp.float32, device="cpu")
+    command = Command(wp.launch(multiply, dim=3, inputs=[numbers, 2.0], device="cpu", record_cmd=True))
+    command.launch()
+    command.launch()
+    assert numbers.numpy().tolist() == [4.0, 8.0, 20.0]
+    command.set_param_by_name("factor", -1.0)
+    command.launch()
+    assert numbers.numpy().tolist() == [-4.0, -8.0, -20.0]
+    with wp.ScopedCapture("cpu") as capture:
+        command.launch()
+    assert numbers.numpy().tolist() == [-4.0, -8.0, -20.0]
+    wp.capture_launch(capture.graph)
+    assert numbers.numpy().tolist() == [4.0, 8.0, 20.0]

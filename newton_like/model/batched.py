@@ -13,6 +13,7 @@ import warp as wp
 from newton_like.kernels.batched import add_kernel, sum_kernel
 from newton_like.launch import (
     BLOCK_DIM,
+    Command,
     Workspace,
     active_tape,
     check_recorded,
@@ -240,13 +241,15 @@ def _record(model, numbers, robot, work, kernel: Kernel, ends, given, mask) -> l
     cuda = interleaved(work.device)
     commands = [
         [
-            wp.launch(
-                kernel.kernel,
-                dim=n if cuda else 1,
-                inputs=[first, 1 if cuda else n, work.rows, *before, memory, *after],
-                device=work.device,
-                record_cmd=True,
-                block_dim=BLOCK_DIM if model.device.is_cuda else None,
+            Command(
+                wp.launch(
+                    kernel.kernel,
+                    dim=n if cuda else 1,
+                    inputs=[first, 1 if cuda else n, work.rows, *before, memory, *after],
+                    device=work.device,
+                    record_cmd=True,
+                    block_dim=BLOCK_DIM if model.device.is_cuda else None,
+                )
             )
             for first, n in cut(work.blocks, threads)
         ]

@@ -114,12 +114,13 @@ def _close(actual, expected, tolerance: float) -> None:
 
 def turns(sides: dict, seconds: float) -> dict:
     """Median seconds a call of each side, taking turns."""
-    inner = {}
+    inner = dict.fromkeys(sides, 0)
     for name, call in sides.items():
         call()
         begin = time.perf_counter()
-        call()
-        inner[name] = max(1, round(TURN / (time.perf_counter() - begin)))
+        while time.perf_counter() - begin < TURN:
+            call()
+            inner[name] += 1
     taken: dict = {name: [] for name in sides}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(taken[next(iter(sides))]) < 5:

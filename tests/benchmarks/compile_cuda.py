@@ -63,9 +63,7 @@ def programs() -> dict[str, Callable]:
     for case in CASES:
         if case.name != "trot":
             made[f"step, specialised, {case.name}"] = lambda case=case: specialised_step(case)
-    made.update(
-        {f"{name}, general": lambda name=name: robots.general_kernel(name, 1, wp.float32) for name in PROGRAMS}
-    )
+    made.update({f"{name}, general": lambda name=name: robots.general_kernel(name, 1, wp.float32) for name in PROGRAMS})
     return made
 
 

@@ -193,16 +193,25 @@ def check_adjoint(model, program, inputs, mask, rng) -> None:
     seeds = [rng.normal(size=f.length(model)) for f in program.outputs]
     ways = [rng.normal(size=size) for size in (*(a.size for a in inputs), 10 * model.body_count)]
     gradients = run_traced_adjoint(model, program, inputs, seeds, mask)
-    # where a kink is near, shorter steps stay on this side of it; they lose digits
+    # where a kink is near, shorter steps stay on this side of it; they lose digits, and where loops are close to a singular pose too
+    # many of them: then a long step, whose truncation is far below the tolerance too
     near, far = (differences(model, program, inputs, seeds, ways, mask, step) for step in (2e-6, 3e-5))
     names = [*(f.row for f in program.inputs), "masses, centres of mass and inertias"]
-    for name, gradient, way, *expected in zip(names, gradients, ways, near, far, strict=True):
+    for i, (name, gradient, way, *expected) in enumerate(zip(names, gradients, ways, near, far, strict=True)):
         # bools as numbers do not vary
         if name != "point_on":
             scale = max(np.abs(gradient * way).max(initial=0.0) + np.abs(expected[1]), 1.0)
             # truncation of the step's fourth power, and cancellation of 1e-16 / step times the size of what is differentiated
-            errors = np.abs(gradient @ way - expected) / (scale * np.array([1e-6, 1e-7]))
-            assert errors.min() < 1.0, f"{program.name} by {name}: {gradient @ way}, and not {expected}"
+            tolerances = [1e-6, 1e-7]
+            if not _within(gradient @ way, expected, scale, tolerances):
+                expected.append(differences(model, program, inputs, seeds, ways, mask, 1e-3)[i])
+                tolerances.append(1e-7)
+            close = _within(gradient @ way, expected, scale, tolerances)
+            assert close, f"{program.name} by {name}: {gradient @ way}, and not {expected}"
+
+
+def _within(actual: float, expected, scale: float, tolerances) -> bool:
+    return bool((np.abs(actual - np.array(expected)) < scale * np.array(tolerances)).any())
 
 
 @pytest.mark.parametrize(("name", "options"), differentiable(), ids=str)

@@ -362,6 +362,11 @@ def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
         tally=3,
         body_q=7 * span, body_qd=6 * span,
     )  # fmt: skip
+    return stack(sizes)
+
+
+def stack(sizes: dict[str, int]) -> dict[str, int]:
+    """Where rows of these sizes start that lie one behind the other, and at ``"size"`` how much memory they need."""
     layout, at = {}, 0
     for name, size in sizes.items():
         layout[name] = at

@@ -18,10 +18,7 @@ from newton_like.encode import Code, encode
 from newton_like.kernels.batched import batch_kernel, batch_structs
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
-from newton_like.launch import (
-    Workspace,
-    flat,
-)
+from newton_like.launch import Workspace, flat, stack
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.program import Field, Program
 from newton_like.trace import Trace, known_parameters, known_tree, traced_programs
@@ -167,12 +164,7 @@ class Robot:
         if adjoint:
             fields = (*fields, *INERTIA)
             sizes.update({adjoint_field(f).row: f.width(model, template) for f in fields})
-        layout, at = {}, 0
-        for name, size in sizes.items():
-            layout[name] = at
-            at += size
-        layout["size"] = at + 1
-        return layout
+        return stack(sizes)
 
     def kernel(self, model, program: Program, work: Workspace, evaluator: str) -> Kernel:
         """The kernel of a program."""
@@ -244,9 +236,9 @@ class Robot:
             if array is None:
                 array = self._zeros(model, field.width(model, self.batch.template))
                 piece.start = piece.stride = 0
-                piece.parts, piece.size, piece.part = 1, array.size, self._ints(model, [0])
+                piece.parts, piece.size, piece.part = 1, array.size, work._ints([0])
             if places is not None:
-                piece.place = self._ints(model, work.m.width * places.get(field.row, np.arange(piece.size)))
+                piece.place = work._ints(work.m.width * places.get(field.row, np.arange(piece.size)))
             piece.numbers = row = flat(array, model.dtype)
             if row is not array:
                 # the view does not own its memory, and a tape may outlive the caller's array
@@ -268,11 +260,8 @@ class Robot:
         if field.kind == "bodies" and template.span != template.bodies:
             part = size * template.body_slot
             piece.parts, piece.size = template.bodies, size
-        piece.part = self._ints(model, part)
+        piece.part = work._ints(part)
         return piece
-
-    def _ints(self, model, values) -> wp.array:
-        return wp.array(np.asarray(values, dtype=np.int32), dtype=wp.int32, device=model.device)
 
     def _zeros(self, model, size: int) -> wp.array:
         if size not in self.zeros:
@@ -309,6 +298,7 @@ PARAMETERS = {
 
 
 def adjoint_field(field: Field) -> Field:
+    """The field of the gradient of what a field holds."""
     return replace(field, row=f"adjoint_{field.row}")
 
 

@@ -199,6 +199,7 @@ def _prepare() -> None:
 
 
 def main() -> None:
+    """Answers requests until the standard input ends."""
     with open(os.devnull, "w") as nowhere, os.fdopen(os.dup(1), "w") as answers:
         os.dup2(nowhere.fileno(), 1)  # USD prints too
         _prepare()

@@ -76,12 +76,26 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
             else:
                 m.stage_out_packed(mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
 
-    own = {k: v for k, v in locals().items() if k not in ("m", "real")}
+    @wp.func
+    def add(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
+        """The same, added to what the array holds."""
+        for i in range(piece.parts):
+            at = piece.row + i * piece.size
+            start = piece.start + piece.part[i]
+            if B.masked != 0:
+                m.stage_add_where(
+                    mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride
+                )  # fmt: skip
+            else:
+                m.stage_add(mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
+
+    moves = types.SimpleNamespace(bring=bring, take=take, take_packed=take_packed, add=add)
+    own = dict(Batch=Batch, Piece=Piece, wanted=wanted, moves=moves)
     return types.SimpleNamespace(**{**vars(m), **own})
 
 
 def batch_kernel(
-    m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, packed: bool = False
+    m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, result: str = "take"
 ):
     """The kernel that runs a program over a batch: thread i does the blocks from ``first + i * each`` up to the next one's.
 
@@ -91,10 +105,11 @@ def batch_kernel(
         m: the programs' namespace with `batch_structs`.
         compute: ``compute(b, t, T, P, L, mem)``, a Warp function; `emitted` code is told the pieces that are written, too.
         flags: for the compiler of CPUs.
-        packed: whether the program leaves equal numbers in memory once, and pieces say where each is.
+        result: what is done with the results: ``"take"``; ``"take_packed"``: the program leaves equal numbers in memory once, and
+            pieces say where each is; ``"add"``: the same, and they are added to the arrays.
     """
     options = {"cpu_compiler_flags": flags}
-    take = m.take_packed if packed else m.take
+    bring, take = m.moves.bring, getattr(m.moves, result)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def kernel(
@@ -119,29 +134,13 @@ def batch_kernel(
         for b in range(start, start + each):
             if m.wanted(b, B, mask):
                 for i in range(inputs):
-                    m.bring(b, t, B, pieces_in[i], mem)
+                    bring(b, t, B, pieces_in[i], mem)
                 if emitted:
                     compute(b, t, T, P, L, mem, pieces_out)
                 else:
                     compute(b, t, T, P, L, mem)
                 for i in range(outputs):
                     take(b, t, B, pieces_out[i], mask, mem)
-
-    return kernel
-
-
-@cache
-def add_kernel(real):
-    """Kernel over numbers: adds one array to another."""
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def kernel(
-        values: wp.array[real],
-        # out:
-        total: wp.array[real],
-    ):
-        i = wp.tid()
-        total[i] = total[i] + values[i]
 
     return kernel
 

@@ -16,137 +16,7 @@ from functools import cache
 
 import warp as wp
 
-_C_NAME = {wp.float32: "float", wp.float64: "double"}
-
-# sin and cos on [-pi/4, pi/4]: Cephes sinf.c / sin.c. pi/2 in three parts with trailing zeros.
-_SINCOS = {
-    wp.float32: dict(
-        integer="int",
-        top=31,
-        magic="12582912.0f",
-        parts=("1.5703125f", "4.837512969970703125e-4f", "7.549789948768648e-8f"),
-        sin=("-1.9515295891e-4f", "8.3321608736e-3f", "-1.6666654611e-1f"),
-        cos=("2.443315711809948e-5f", "-1.388731625493765e-3f", "4.166664568298827e-2f"),
-    ),
-    wp.float64: dict(
-        integer="long long",
-        top=63,
-        magic="6755399441055744.0",
-        parts=("1.570796251296997", "7.549789415861596e-8", "5.390302858158119e-15"),
-        sin=(
-            "1.58962301576546568060e-10",
-            "-2.50507477628578072866e-8",
-            "2.75573136213857245213e-6",
-            "-1.98412698295895385996e-4",
-            "8.33333333332211858878e-3",
-            "-1.66666666666666307295e-1",
-        ),
-        cos=(
-            "-1.13585365213876817300e-11",
-            "2.08757008419747316778e-9",
-            "-2.75573141792967388112e-7",
-            "2.48015872888517179954e-5",
-            "-1.38888888888730564116e-3",
-            "4.16666666666665929218e-2",
-        ),
-    ),
-}
-
-
-# atan on [-tan(pi/8), tan(pi/8)] (float32) and [-0.66, 0.66]: u + u z numerator(z) / denominator(z); Cephes atanf.c / atan.c.
-_ATAN = {
-    wp.float32: dict(
-        near="0.4142135623730950f",
-        range=("1e-37f", "1e37f"),
-        quarter=("0.78539818525314331f", "-2.1855694e-8f"),
-        numerator=("8.05374449538e-2f", "-1.38776856032e-1f", "1.99777106478e-1f", "-3.33329491539e-1f"),
-        denominator=(),
-    ),
-    wp.float64: dict(
-        near="0.66",
-        range=("1e-307", "1e307"),
-        quarter=("0.78539816339744828", "3.0616169978683830e-17"),
-        numerator=(
-            "-8.750608600031904122785e-1",
-            "-1.615753718733365076637e1",
-            "-7.500855792314704667340e1",
-            "-1.228866684490136173410e2",
-            "-6.485021904942025371773e1",
-        ),
-        denominator=(
-            "1.0",
-            "2.485846490142306297962e1",
-            "1.650270098316988542046e2",
-            "4.328810604912902668951e2",
-            "4.853903996359136964868e2",
-            "1.945506571482613964425e2",
-        ),
-    ),
-}
-
-
-# products and sums of one expression become one instruction where the processor has it
-FUSE = "\n#pragma clang fp contract(on)\n"
-
-
-def simd_types(width: int, real) -> str:
-    """C++ typedefs ``simd`` and ``simdi`` of one register of `width` numbers and of as many integers."""
-    attribute = f"__attribute__((ext_vector_type({width}), aligned({4 if real is wp.float32 else 8})))"
-    typedefs = f"typedef {_C_NAME[real]} real_t; typedef {_C_NAME[real]} simd {attribute};"
-    return f"{typedefs} typedef {_SINCOS[real]['integer']} simdi {attribute};"
-
-
-def _horner(coefficients) -> str:
-    """C++ expression: a polynomial of the register z."""
-    text = f"simd({coefficients[0]})"
-    for x in coefficients[1:]:
-        text = f"({text} * z + {x})"
-    return text
-
-
-def sincos_code(width: int, real, argument: str, sine: str, cosine: str) -> str:
-    """C++ statements that set the registers `sine` and `cosine` from the register `argument`."""
-    k = _SINCOS[real]
-    p0, p1, p2 = k["parts"]
-    return f"""{{
-{FUSE}const simd x = {argument};
-const simd n = (x * real_t(0.63661977236758134308) + {k["magic"]}) - {k["magic"]};
-const simd r = ((x - n * {p0}) - n * {p1}) - n * {p2};
-const simd z = r * r;
-const simd s = r + r * (z * {_horner(k["sin"])});
-const simd c = real_t(1) + z * (real_t(-0.5) + z * {_horner(k["cos"])});
-const simdi q = __builtin_convertvector(n, simdi);
-const simdi odd = (simdi)((q & 1) != 0);
-simdi si, ci;
-__builtin_memcpy(&si, &s, sizeof(simd)); __builtin_memcpy(&ci, &c, sizeof(simd));
-const simdi so = ((odd & ci) | (~odd & si)) ^ ((q & 2) << {k["top"] - 1});
-const simdi co = ((odd & si) | (~odd & ci)) ^ (((q + 1) & 2) << {k["top"] - 1});
-__builtin_memcpy(&{sine}, &so, sizeof(simd)); __builtin_memcpy(&{cosine}, &co, sizeof(simd));
-if (__builtin_reduce_or((simdi)!(__builtin_elementwise_abs(x) <= real_t(8192)))) for (int i = 0; i < {width}; ++i)
-    if (!((x[i] < 0 ? -x[i] : x[i]) <= real_t(8192))) {{ {sine}[i] = wp::sin(x[i]); {cosine}[i] = wp::cos(x[i]); }}
-}}"""
-
-
-def atan2_code(width: int, real) -> str:
-    """C++ statements that set the register ``out`` from the registers ``y`` and ``x``."""
-    k = _ATAN[real]
-    smallest, largest = k["range"]
-    high, low = k["quarter"]
-    share = _horner(k["numerator"]) + (f" / {_horner(k['denominator'])}" if k["denominator"] else "")
-    return f"""
-const simd ax = __builtin_elementwise_abs(x), ay = __builtin_elementwise_abs(y);
-const simd big = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
-const simd limit = big * {k["near"]};
-const simd u = (small > limit ? small - big : small) / (small > limit ? small + big : big);
-const simd z = u * u;
-simd r = u + u * (z * {share});
-r = small > limit ? (r + {low}) + {high} : r;
-r = ay > ax ? (2 * {high} - r) + 2 * {low} : r;
-r = x < 0 ? (4 * {high} - r) + 4 * {low} : r;
-out = __builtin_elementwise_copysign(r, y);
-if (__builtin_reduce_or((simdi)!(big > {smallest}) | (simdi)!(big < {largest}))) for (int i = 0; i < {width}; ++i)
-    if (!(big[i] > {smallest} && big[i] < {largest})) out[i] = wp::atan2(y[i], x[i]);
-"""
+from newton_like.kernels.simd import C_NAME, FUSE, atan2_code, simd_types, sincos_code, staging_code, valid_code
 
 
 def _native(width: int, real, statements: str, *names: str) -> str:
@@ -154,93 +24,6 @@ def _native(width: int, real, statements: str, *names: str) -> str:
     load = "".join(f"simd {n}; __builtin_memcpy(&{n}, &{n}_, sizeof(simd));" for n in names)
     store = f"decltype({names[0]}_) lane_out; __builtin_memcpy(&lane_out, &out, sizeof(simd)); return lane_out;"
     return f"{FUSE}{simd_types(width, real)}{load} simd out; {statements} {store}"
-
-
-def _transpose(size: int, lane: int) -> tuple[str, list[str]]:
-    """C++ statements that transpose the square matrix with the rows ``r0, r1, ...``, and the names of the rows of the result.
-
-    Registers are made of pieces of 16 bytes, `lane` numbers; first numbers move within them, then whole pieces move.
-    """
-    text: list[str] = []
-
-    def shuffle(a: str, b: str, order: list[int]) -> str:
-        text.append(f"const simd s{len(text)} = __builtin_shufflevector({a}, {b}, {', '.join(map(str, order))});")
-        return f"s{len(text) - 1}"
-
-    def within(rows: list[str], grain: int) -> list[str]:
-        if len(rows) == 1:
-            return rows
-        halves = []
-        for half in (0, lane // 2):
-            order = [
-                source + piece + half + at + i
-                for piece in range(0, size, lane)
-                for at in range(0, lane // 2, grain)
-                for source in (0, size)
-                for i in range(grain)
-            ]
-            halves += within([shuffle(a, b, order) for a, b in zip(rows[::2], rows[1::2], strict=True)], 2 * grain)
-        return halves
-
-    def across(rows: list[str]) -> list[str]:
-        if len(rows) == 1:
-            return rows
-        halves = []
-        for odd in (0, lane):
-            order = [s + at + i for s in (0, size) for at in range(odd, size, 2 * lane) for i in range(lane)]
-            halves.append(across([shuffle(a, b, order) for a, b in zip(rows[::2], rows[1::2], strict=True)]))
-        return [row for pair in zip(*halves, strict=True) for row in pair]
-
-    parts = [within([f"r{k + i}" for i in range(lane)], 1) for k in range(0, size, lane)]
-    columns = [across([part[i] for part in parts]) for i in range(lane)]
-    return "".join(text), [columns[k % lane][k // lane] for k in range(size)]
-
-
-def _staging_code(width: int, real, inward: bool, wanted: str = "true", packed: bool = False) -> str:
-    """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
-
-    Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Worlds
-    that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
-    Where lanes are `packed`, number i is in the lane that starts at number ``place[i]``.
-    """
-    shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
-    steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")
-    worlds = [f"{'far' if k > 7 else 'near'} + {steps[k % 8]}" for k in range(width)]
-    lanes = [f"lane + (size_t)(unsigned)index[{k}]" if packed else f"from + {k * width}" for k in range(width)]
-    loads, stores = (worlds, lanes) if inward else (lanes, worlds)
-    # pointers that the compiler cannot see through: it would keep one for each world, more than there are registers
-    square = 'real_t* near = row + i; real_t* far = near + 8 * step; asm("" : "+r"(near), "+r"(far));'
-    square += "const int* index = place.data + i;" if packed else f"real_t* from = lane + (size_t)i * {width};"
-    square += "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {loads[k]}, sizeof(simd));" for k in range(width))
-    # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
-    square += "".join(f"r{k} = r{k} + real_t(0);" for k in range(width) if not inward) + shuffles
-    square += "".join(f"__builtin_memcpy({stores[k]}, &{result[k]}, sizeof(simd));" for k in range(width))
-    if inward:
-        single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + (size_t)stride * (k < valid ? k : valid - 1);"
-        single += f" for (int i = 0; i < n; ++i) lane[(size_t)i * {width} + k] = one[i]; }}"
-    else:
-        number = "place.data[i]" if packed else f"(size_t)i * {width}"
-        single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
-        single += f" for (int i = 0; i < n; ++i) one[i] = lane[{number} + k] + real_t(0); }}"
-    whole = (
-        "true"
-        if wanted == "true"
-        else f"[&] {{ for (int k = 0; k < {width}; ++k) if (!({wanted})) return false; return true; }}()"
-    )
-    return (
-        f"{simd_types(width, real)} const int valid = {_valid(width)};"
-        f" real_t* row = a.data + start + (size_t)stride * (b * {width}); real_t* lane = (real_t*)(mem.data + at);"
-        f" const size_t step = stride; size_t step3 = 3 * step, step5 = 5 * step, step7 = 7 * step;"
-        f' asm("" : "+r"(step3), "+r"(step5), "+r"(step7));'
-        f" if (n >= {width} && valid == {width} && {whole}) for (int j = 0; j < n; j += {width}) {{"
-        f" const int i = j + {width} <= n ? j : n - {width}; {square} }}"
-        f" else {single}"
-    )
-
-
-def _valid(width: int) -> str:
-    """C++ expression: the number of worlds of block b. The last block may be short."""
-    return f"(count - b * {width} < {width} ? count - b * {width} : {width})"
 
 
 @cache
@@ -346,7 +129,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
 
     @wp.func_native(
         "if (varies) { const char* own = (const char*)varying.data + b * (size_t)varying.strides[0];"
-        f" return *(const {_C_NAME[real]}*)(own + i * (size_t)varying.strides[1]); }} return uniform.data[i];"
+        f" return *(const {C_NAME[real]}*)(own + i * (size_t)varying.strides[1]); }} return uniform.data[i];"
     )
     def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
 
@@ -392,6 +175,23 @@ def _scalar_math(real) -> types.SimpleNamespace:
                 a[start + b * stride + i] = mem[at + place[i], t] + real(0.0)
 
     @wp.func
+    def stage_add(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int,
+    ):  # fmt: skip
+        for i in range(n):
+            a[start + b * stride + i] = a[start + b * stride + i] + mem[at + place[i], t]
+
+    @wp.func
+    def stage_add_where(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
+    ):  # fmt: skip
+        if mask[mask_start + b * mask_stride]:
+            for i in range(n):
+                a[start + b * stride + i] = a[start + b * stride + i] + mem[at + place[i], t]
+
+    @wp.func
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool:
         return mask[start + b * stride]
 
@@ -422,7 +222,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     func, struct = wp.func, wp.struct
     shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
 
-    vector = f"wp::vec_t<{width}, {_C_NAME[real]}>"
+    vector = f"wp::vec_t<{width}, {C_NAME[real]}>"
 
     def code(statements: str, *names: str) -> str:
         return _native(width, real, statements, *names)
@@ -510,37 +310,49 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     )
     def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
 
-    @wp.func_native(_staging_code(width, real, inward=True))
+    @wp.func_native(staging_code(width, real, inward=True))
     def stage_in(
         mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
     ): ...
 
-    @wp.func_native(_staging_code(width, real, inward=False))
+    @wp.func_native(staging_code(width, real, inward=False))
     def stage_out(
         mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
     ): ...
 
     chosen = f"mask.data[mask_start + mask_stride * (b * {width} + k)]"
 
-    @wp.func_native(_staging_code(width, real, inward=False, wanted=chosen))
+    @wp.func_native(staging_code(width, real, inward=False, wanted=chosen))
     def stage_out_where(
         mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int,
         mask: wp.array[bool], mask_start: int, mask_stride: int,
     ): ...  # fmt: skip
 
-    @wp.func_native(_staging_code(width, real, inward=False, packed=True))
+    @wp.func_native(staging_code(width, real, inward=False, packed=True))
     def stage_out_packed(
         mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
         count: int,
     ): ...  # fmt: skip
 
-    @wp.func_native(_staging_code(width, real, inward=False, wanted=chosen, packed=True))
+    @wp.func_native(staging_code(width, real, inward=False, wanted=chosen, packed=True))
     def stage_out_packed_where(
         mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
         count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
     ): ...  # fmt: skip
 
-    last = f"const int valid = {_valid(width)};"
+    @wp.func_native(staging_code(width, real, inward=False, packed=True, added=True))
+    def stage_add(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int,
+    ): ...  # fmt: skip
+
+    @wp.func_native(staging_code(width, real, inward=False, wanted=chosen, packed=True, added=True))
+    def stage_add_where(
+        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
+        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
+    ): ...  # fmt: skip
+
+    last = f"const int valid = {valid_code(width)};"
 
     @wp.func_native(
         f"{last} bool found = false;"
@@ -549,7 +361,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool: ...
 
     @wp.func_native(
-        f"{last} for (int k = 0; k < valid; ++k) {{ const {_C_NAME[real]}* from = a.data + start + (size_t)stride * (b * {width} + k);"
+        f"{last} for (int k = 0; k < valid; ++k) {{ const {C_NAME[real]}* from = a.data + start + (size_t)stride * (b * {width} + k);"
         f" bool found = false; for (int i = 0; i < n; ++i) found |= !(from[i] == 0); if (found) return true; }} return false;"
     )
     def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool: ...

@@ -277,6 +277,11 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )
 
     @m.func
+    def turned_apply(s: Sym3, r: Mat33, v: Vec3) -> Vec3:
+        """r s transpose(r) v"""
+        return apply(r, sym_apply(s, apply_t(v, r)))
+
+    @m.func
     def sym_rotate(s: Sym3, r: Mat33) -> Sym3:
         """r s transpose(r)"""
         x = sym_apply(s, r.x)

@@ -12,14 +12,14 @@ from newton_like.trace import Number, Trace, tracing_math
 
 
 def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, parameter, real=np.float32) -> Trace:
-    """The trace of ``d_in += (d out / d in)^T d_out``.
+    """The trace of ``d_in = (d out / d in)^T d_out``.
 
     Args:
         trace: of the function.
         outputs: for every place that is written, the place of its adjoint.
-        inputs: for every place that is read, the place of its adjoint, which is added to.
-        parameters: for every parameter, by its index, places and weights: so much of its adjoint is added there.
-        parameter: see :func:`newton_like.trace.tracing_math`.
+        inputs: for every place that is read, the place of its adjoint. Places of what nothing follows from are not written.
+        parameters: for every parameter, by its index, places and weights: so much of its adjoint goes there.
+        parameter: see :func:`newton_like.trace.tracing_math`; a constant of the adjoint may be a number of `trace`.
         real: the working precision.
 
     Raises:
@@ -44,19 +44,24 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
         else:
             values[n] = getattr(m, _METHOD.get(name, name))(*map(value, args))
     adjoint: dict[int, Number] = {}
+    # whether it is the negative of that: signs are carried along, and cost nothing
+    negative: dict[int, bool] = {}
+    flipped = False
 
     def give(a, x: Number, y: Number | None = None, minus: bool = False) -> None:
         """Adds x, or x y, to the adjoint of an operand, or subtracts it."""
         if not isinstance(a, int):
             return
-        if a in adjoint:
-            if y is None:
-                adjoint[a] = (m.sub if minus else m.add)(adjoint[a], x)
-            else:
-                adjoint[a] = (m.fnma if minus else m.fma)(x, y, adjoint[a])
+        minus = minus != flipped
+        if a not in adjoint:
+            adjoint[a], negative[a] = x if y is None else m.mul(x, y), minus
+        elif y is None:
+            adjoint[a] = (m.add if minus == negative[a] else m.sub)(adjoint[a], x)
         else:
-            x = x if y is None else m.mul(x, y)
-            adjoint[a] = m.neg(x) if minus else x
+            adjoint[a] = (m.fma if minus == negative[a] else m.fnma)(x, y, adjoint[a])
+
+    def signed(n: int) -> Number:
+        return m.neg(adjoint[n]) if negative[n] else adjoint[n]
 
     for place, d_place in outputs.items():
         x = trace.memory.get(place)
@@ -67,16 +72,16 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
         if n in adjoint and name not in ("load", "param", "uniform", "detach"):
             if name not in _RULES:
                 raise NotImplementedError(f"operation {name} has no derivative")
+            # the rules are linear in the adjoint
+            flipped = negative[n]
             _RULES[name](m, adjoint[n], values[n], args, value, give)
     for n in sorted(needed):
         name, *args = trace.ops[n]
         if n in adjoint and name == "load" and args[0] in inputs:
-            place = inputs[args[0]]
-            m.put(None, place, None, m.add(m.get(None, place, None), adjoint[n]))
+            m.put(None, inputs[args[0]], None, signed(n))
         elif n in adjoint and name == "param":
             for place, weight in parameters.get(args[0], ()):
-                share = adjoint[n] if weight == 1.0 else m.mul(m.fill(weight), adjoint[n])
-                m.put(None, place, None, m.add(m.get(None, place, None), share))
+                m.put(None, place, None, m.mul(m.fill(weight), signed(n)))
     return result
 
 

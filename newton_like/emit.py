@@ -6,15 +6,19 @@ from bisect import bisect_right
 import numpy as np
 import warp as wp
 
-from newton_like.kernels.lanes import FUSE, atan2_code, simd_types, sincos_code
+from newton_like.kernels.simd import FUSE, atan2_code, simd_types, sincos_code
+from newton_like.ordering import LEAVES, needed, operands, ordered, parts
 from newton_like.trace import Index, Trace
 
 FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
 """How emitted code is compiled on a CPU: it is vector code already, and fuses what the programs say and nothing else."""
 
-CUT = 6000
+CUT = 8000
 """Operations of one C++ function, unless more are asked for. Compilers need much more than twice as long for twice as much
 straight-line code; values that are handed over cost some percent."""
+
+LONG = 3000
+"""Operations from which on vector code has an order of its own: shorter code, whose numbers lie near, runs as fast in any order."""
 
 SCALAR_CUT = 2000
 """The same for plain numbers, whatever is asked for: CUDA's compiler needs minutes for a function of ten thousand operations."""
@@ -124,6 +128,8 @@ class Emitter:
         need = needed(trace, stores)
         if self.width == 1:
             return self._cut(trace, stores, need)
+        if len(need) >= LONG:
+            need = ordered(trace, stores)
         self._table, self._turns = {}, {}
         ahead = self._ahead(need, sizes or [])
         turns = self._sines(trace, need)
@@ -188,26 +194,31 @@ class Emitter:
 
         A number is written where it was computed; but places that are read too are written last, when all has been read.
         """
-        parts = [need[i : i + self.cut] for i in range(0, len(need), self.cut)] or [[]]
-        last = len(parts) - 1
-        part_of = {n: i for i, part in enumerate(parts) for n in part}
+        pieces = parts(trace, need, self.cut)
+        last = len(pieces) - 1
+        part_of = {n: i for i, part in enumerate(pieces) for n in part}
         read = set(trace.loads)
-        written: list[list] = [[] for _ in parts]
-        used: list[dict[int, None]] = [{} for _ in parts]
+        written: list[list] = [[] for _ in pieces]
+        used: list[dict[int, None]] = [{} for _ in pieces]
         early, late = _early(trace, stores)
         for place, x in [*early.pop(None, ()), *late]:
             part = last if place in read else part_of.get(x.node, 0)
             written[part].append((place, x))
             if x.node is not None and part_of[x.node] != part:
                 used[part][x.node] = None
-        for i, part in enumerate(parts):
+        for i, part in enumerate(pieces):
             for n in part:
                 used[i].update((a, None) for a in operands(trace.ops[n]) if part_of[a] != i)
-        spilled = {n: i for i, n in enumerate(dict.fromkeys(n for names in used for n in names))}
+        # what lies in memory is fetched again
+        handed = dict.fromkeys(n for names in used for n in names if trace.ops[n][0] not in LEAVES)
+        spilled = {n: i for i, n in enumerate(handed)}
         text = [f"V Z[{max(len(spilled), 1)}] __attribute__((aligned(64)));"]
         write = self._function if self.width == 1 else _closure
-        for i, part in enumerate(parts):
-            body, turned = [f"const V t{a} = Z[{spilled[a]}];" for a in used[i]], set()
+        for i, part in enumerate(pieces):
+            body, turned = [], set()
+            for a in used[i]:
+                number = f"Z[{spilled[a]}]" if a in spilled else self._value(trace.ops[a], body, turned)
+                body.append(f"const V t{a} = {number};")
             for n in part:
                 body.append(f"const V t{n} = {self._value(trace.ops[n], body, turned)};")
                 if n in spilled:
@@ -348,22 +359,6 @@ def _cone(trace: Trace, n: int, most: int = 6) -> list[int] | None:
             found.add(i)
             stack += operands(trace.ops[i])
     return sorted(found)
-
-
-def operands(op: tuple) -> list[int]:
-    """The earlier operations that an operation of a trace uses."""
-    return [] if op[0] in ("load", "param", "uniform") else [a for a in op[1:] if isinstance(a, int)]
-
-
-def needed(trace: Trace, stores: list[tuple]) -> list[int]:
-    """The operations that the `stores` need, in order."""
-    need, stack = set(), [x.node for _, x in stores if x.node is not None]
-    while stack:
-        n = stack.pop()
-        if n not in need:
-            need.add(n)
-            stack += operands(trace.ops[n])
-    return sorted(need)
 
 
 def native_program(code: str, m):

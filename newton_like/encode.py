@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.emit import needed, operands
 from newton_like.kernels.interpreter import GROUPS, OPERATIONS, STRIDE
+from newton_like.ordering import needed, operands
 from newton_like.trace import Index, Trace
 
 _NUMBER = {name: i for i, name in enumerate(OPERATIONS)}

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import kinematics
+from newton_like import dynamics, kinematics
 from newton_like.adjoint import _RULES, adjoint_trace
 from newton_like.dynamics import common, forces
-from newton_like.emit import Emitter, needed
+from newton_like.emit import Emitter
 from newton_like.model import batched, robots
 from newton_like.model.program import Field, Program
+from newton_like.ordering import needed
 from newton_like.trace import Trace, tracing_math
 
 from .support.kinematic_cases import forest
@@ -42,17 +43,34 @@ def test_every_operation_against_central_differences(rng):
     assert used >= set(_RULES)
 
 
-def test_adjoints_add_to_what_is_there(rng):
-    trace = random_trace(rng)
-    adjoint = adjoint_trace(trace, {10: 110, 11: 111}, {i: 100 + i for i in range(5)}, {}, lambda i: None, np.float64)
-    memory = {i: rng.normal(size=7) for i in (*range(5), 110, 111)}
-    before = {100 + i: rng.normal(size=7) for i in range(5)}
-    zero = evaluate(adjoint, memory, np.zeros((7, 0)))
-    added = evaluate(adjoint, {**memory, **before}, np.zeros((7, 0)))
-    for place, x in before.items():
-        if place in zero:
-            # one rounding of a sum
-            np.testing.assert_allclose(added[place], zero[place] + x, rtol=1e-12, atol=1e-12)
+@pytest.mark.parametrize("evaluator", ["specialised", "general"])
+def test_gradients_are_added_to_what_is_there(rng, evaluator):
+    """Of states and masses, in compiled and in interpreted adjoints, with a last block that is short; an array that comes in twice."""
+    scene = forest(rng, worlds=21, robots=1, joints=5)
+    model = scene.finalize("cpu", requires_grad=True)
+    model.evaluator = evaluator
+    state = model.state()
+    for a, x in zip((state.joint_q, state.joint_qd), random_state(model, rng), strict=True):
+        a.assign(x)
+    arrays = [state.joint_q, state.joint_qd, model.body_mass, model.body_com, model.body_inertia]
+    seed = rng.normal(size=model.joint_dof_count)
+
+    def gradients(before) -> list[np.ndarray]:
+        with wp.Tape() as tape:
+            forces = dynamics.inverse_dynamics(model, state, joint_acceleration=state.joint_qd)
+        for a, x in zip(arrays, before, strict=True):
+            a.grad.assign(x)
+        forces.grad.assign(seed)
+        tape.backward()
+        return [a.grad.numpy().copy() for a in arrays]
+
+    none = gradients([np.zeros_like(a.numpy()) for a in arrays])
+    before = [rng.normal(size=a.numpy().shape).astype(np.float32) for a in arrays]
+    for added, gradient, x in zip(gradients(before), none, before, strict=True):
+        assert np.abs(gradient).max() > 0.0
+        # one rounding of a sum, two where an array comes in twice
+        scale = np.abs(gradient) + np.abs(x) + 1e-3 * np.abs(gradient).max()
+        np.testing.assert_array_less(np.abs(added - (gradient + x)), 1e-6 * scale)
 
 
 def test_detached_numbers_are_constants(rng):

@@ -81,8 +81,6 @@ def test_torch_and_warp_share_memory(model, numbers, torch):
     assert seen["in"].ptr == forces.data_ptr() and seen["out"].ptr == result.data_ptr()
 
 
-
-
 @pytest.mark.parametrize("count", [3, 4])
 def test_torch_goes_back_in_any_order_and_again(model, numbers, torch, rng, count):
     """Every call keeps a tape of its own, and inertial parameters (the fourth input) of its own."""

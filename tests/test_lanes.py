@@ -129,6 +129,8 @@ def staging_kernel(m):
         mem: m.memory,
         kept: m.memory,
         target: wp.array[real],
+        place: wp.array[int],
+        total: wp.array[real],
         flags: wp.array2d[int],
     ):
         b = wp.tid()
@@ -145,8 +147,10 @@ def staging_kernel(m):
             flags[1, b] = 1
         if masked != 0:
             m.stage_out_where(mem, at, t, target, to_start, to_stride, n, b, count, mask, first, step)
+            m.stage_add_where(mem, at, place, t, total, to_start, to_stride, n, b, count, mask, first, step)
         else:
             m.stage_out(mem, at, t, target, to_start, to_stride, n, b, count)
+            m.stage_add(mem, at, place, t, total, to_start, to_stride, n, b, count)
 
     return kernel
 
@@ -254,7 +258,8 @@ def test_exponentials_and_logarithms(rng, lanes):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_rows_travel_between_worlds_and_lanes(rng, lanes, masked):
-    """Every length around the sizes of the squares that are transposed, every fill of the last block, any stride."""
+    """Every length around the sizes of the squares that are transposed, every fill of the last block, any stride; written, or
+    added in another order."""
     width = lanes.width
     for n in (0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 40):
         for count in (1, width - 1, width, width + 1, 3 * width + width // 2):
@@ -269,13 +274,17 @@ def test_rows_travel_between_worlds_and_lanes(rng, lanes, masked):
             source[worlds[: width if rng.random() < 0.5 else 0]] = 0.0
             mask = rng.random(first + count * step + 1) < 0.5
             before = rng.normal(size=to_start + count * to_stride + n).astype(lanes.real)
-            target, flags = stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride,
-                                  to_start, to_stride)  # fmt: skip
+            order = rng.integers(0, max(n, 1), n)
+            target, total, flags = stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride,
+                                         to_start, to_stride, order)  # fmt: skip
             chosen = mask[first + step * np.arange(count)] if masked else np.ones(count, bool)
             expected = before.copy()
             rows = to_start + np.arange(count)[:, None] * to_stride + np.arange(n)
             expected[rows[chosen]] = source[worlds[chosen]] + 0.0
             same_bits(target, expected)
+            expected = before.copy()
+            expected[rows[chosen]] += source[worlds[chosen]][:, order]
+            same_bits(total, expected)
             block = np.arange(count) // width
             wanted = mask[first + step * np.arange(count)]
             for b in range(block[-1] + 1):
@@ -283,18 +292,21 @@ def test_rows_travel_between_worlds_and_lanes(rng, lanes, masked):
                 assert flags[1, b] == wanted[block == b].any()
 
 
-def stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride, to_start, to_stride):
-    """The target array after its rows were read, put away, fetched and written; flags of blocks."""
+def stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride, to_start, to_stride, order):
+    """The target array after its rows were read, put away, fetched and written; the same, added in that order; flags of blocks."""
     m, blocks = lanes.m, -(-count // lanes.width)
     rows = blocks if lanes.width == 1 else 1
     mem = wp.zeros((at + n + 1, rows), dtype=m.lane, device="cpu")
     kept = wp.zeros((blocks, n + 2), dtype=m.lane, device="cpu")
-    arrays = [wp.array(x, dtype=lanes.dtype, device="cpu") for x in (source, before)]
+    source, target, total = (wp.array(x, dtype=lanes.dtype, device="cpu") for x in (source, before, before))
+    place = wp.array(lanes.width * np.append(order, [0] * lanes.width), dtype=wp.int32, device="cpu")
     flags = wp.zeros((2, blocks), dtype=wp.int32, device="cpu")
     chosen = wp.array(mask, dtype=wp.bool, device="cpu")
     places = [rows, at, n, count, start, stride, to_start, to_stride, int(masked), first, step]
-    wp.launch(lanes.staging, blocks, [*places, chosen, arrays[0], mem, kept], [arrays[1], flags], device="cpu")
-    return arrays[1].numpy(), flags.numpy()
+    wp.launch(
+        lanes.staging, blocks, [*places, chosen, source, mem, kept], [target, place, total, flags], device="cpu"
+    )
+    return target.numpy(), total.numpy(), flags.numpy()
 
 
 @pytest.mark.parametrize("varies", [0, 1])

@@ -6,9 +6,10 @@ import warp as wp
 
 from newton_like import JointType, MechanismState, ModelBuilder, ModelFlags, dynamics
 from newton_like.dynamics import common
-from newton_like.emit import Emitter, needed
+from newton_like.emit import Emitter
 from newton_like.launch import lane_width
 from newton_like.model import batched, robots
+from newton_like.ordering import needed
 from newton_like.types import VelRepr
 
 from .support import reference

@@ -71,8 +71,11 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """The momentum of all bodies about the point p."""
         h = m.spatial(m.zero3(), m.zero3())
         for k in range(T.bodies):
-            v = seen_from(m.get6(mem, L.twist + 6 * k, t), p)
-            h = m.add6(h, m.momentum(own_inertia(b, t, k, p, P, L, mem), v))
+            v = m.get6(mem, L.twist + 6 * k, t)
+            c = m.get3(mem, L.com + 3 * k, t)
+            f = m.scale3(m.velocity_at(v, c), m.body_param(P, b, BODY * k))
+            n = m.turned_apply(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), v.w)
+            h = m.spatial(m.add3(h.v, f), m.add3(h.w, m.cross_plus(m.sub3(c, p), f, n)))
         return h
 
     @m.func
@@ -191,7 +194,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for k in range(T.bodies):
             a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
             m.put6(mem, L.drift + 6 * k, t, a)
-            f = m.add6(f, m.body_load(b, t, k, P, L, mem))
+            f = m.add6(f, m.own_load(b, t, k, P, L, mem))
             mass = m.add(mass, m.body_param(P, b, BODY * k))
         c = centre_of_mass(b, t, T, P, L, mem)
         r = m.get9(mem, L.rot, t)
@@ -277,10 +280,10 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if T.choice != POTENTIAL:
             for k in range(T.bodies):
                 s = m.get6(mem, L.twist + 6 * k, t)
-                at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
                 v = m.velocity_at(s, m.get3(mem, L.com + 3 * k, t))
                 kinetic = m.fma(m.body_param(P, b, BODY * k), m.dot(v, v), kinetic)
-                kinetic = m.dot_plus(s.w, m.sym_apply(at_com, s.w), kinetic)
+                w = m.apply_t(s.w, m.get9(mem, L.rot + 9 * k, t))
+                kinetic = m.dot_plus(w, m.sym_apply(m.body_inertia(P, b, k), w), kinetic)
             for i in range(T.dofs):
                 speed = m.get(mem, L.v + i, t)
                 kinetic = m.fma(m.mul(m.gain(P, b, i, 0), speed), speed, kinetic)

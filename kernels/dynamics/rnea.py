@@ -24,20 +24,38 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.drift + 6 * k, t, a)
 
     @m.func
-    def inertial_wrench(b: int, t: int, k: int, a: m.Spatial, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
-        """The wrench, about the origin, that gives body k the acceleration a."""
+    def with_force(
+        b: int, t: int, k: int, a: m.Spatial, n: m.Vec3, P: m.Params, L: m.Layout, mem: m.memory
+    ) -> m.Spatial:
+        """The wrench, about the origin, of the force that accelerates body k by a, and of the moment n."""
         v = m.get6(mem, L.twist + 6 * k, t)
         c = m.get3(mem, L.com + 3 * k, t)
-        i = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
         at_com = m.cross_plus(v.w, m.velocity_at(v, c), m.velocity_at(a, c))
         f = m.scale3(at_com, m.body_param(P, b, BODY * k))
-        n = m.cross_plus(v.w, m.sym_apply(i, v.w), m.sym_apply(i, a.w))
         return m.spatial(f, m.cross_plus(c, f, n))
+
+    @m.func
+    def inertial_wrench(b: int, t: int, k: int, a: m.Spatial, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The wrench, about the origin, that gives body k the acceleration a."""
+        w = m.get3(mem, L.twist + 6 * k + 3, t)
+        i = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
+        n = m.cross_plus(w, m.sym_apply(i, w), m.sym_apply(i, a.w))
+        return with_force(b, t, k, a, n, P, L, mem)
 
     @m.func
     def body_load(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
         """The wrench, about the origin, that gives body k its drift."""
         return inertial_wrench(b, t, k, m.get6(mem, L.drift + 6 * k, t), P, L, mem)
+
+    @m.func
+    def own_load(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+        """The same through the axes of the body, in which its inertia is given: less work where nothing else needs that of the world."""
+        a = m.get6(mem, L.drift + 6 * k, t)
+        i = m.body_inertia(P, b, k)
+        r = m.get9(mem, L.rot + 9 * k, t)
+        w = m.apply_t(m.get3(mem, L.twist + 6 * k + 3, t), r)
+        n = m.cross_plus(w, m.sym_apply(i, w), m.sym_apply(i, m.apply_t(a.w, r)))
+        return with_force(b, t, k, a, m.apply(r, n), P, L, mem)
 
     @m.shared
     def bias_forces(b: int, t: int, vel: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -74,7 +92,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.drift + 6 * k, t, a)
         for back in range(T.bodies):
             k = T.bodies - 1 - back
-            f = body_load(b, t, k, P, L, mem)
+            f = own_load(b, t, k, P, L, mem)
             if T.given_as != 0:
                 w = link_wrench(t, k, T, L, mem)
                 f = m.spatial(m.sub3(f.v, w.v), m.sub3(f.w, w.w))
@@ -151,8 +169,8 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put6(mem, L.third + 6 * k, t, m.add6(m.get6(mem, L.third + 6 * k, t), f))
 
     return types.SimpleNamespace(
-        **vars(m), bias_accelerations=bias_accelerations, inertial_wrench=inertial_wrench, body_load=body_load,
-        bias_forces=bias_forces, link_wrench=link_wrench, newton_euler=newton_euler,
+        **vars(m), bias_accelerations=bias_accelerations, with_force=with_force, inertial_wrench=inertial_wrench,
+        body_load=body_load, own_load=own_load, bias_forces=bias_forces, link_wrench=link_wrench, newton_euler=newton_euler,
         eval_inverse_dynamics=eval_inverse_dynamics, eval_bias_forces=eval_bias_forces,
         eval_gravity_forces=eval_gravity_forces, eval_frame_forces=eval_frame_forces,
     )  # fmt: skip

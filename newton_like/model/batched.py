@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.kernels.batched import add_kernel, sum_kernel
+from newton_like.kernels.batched import sum_kernel
 from newton_like.launch import (
     BLOCK_DIM,
     Command,
@@ -171,29 +171,22 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     if mask is not None:
         mask = wp.clone(mask)
     gradients = [None if a is None else a.grad for a in sources]
-    # an array that comes in twice has two gradients, which are added up, and one that all articulations read has one of each
-    places, again, shared = set(), [], []
+    # of an array that all articulations read, each has a gradient, which are added up
+    shared = []
     ours = [adjoint_field(f) for f in program.inputs]
     for i, g in enumerate(gradients):
         if g is not None and ours[i].kind == "all":
             gradients[i] = wp.zeros((model.articulation_count, g.size), dtype=model.dtype, device=model.device)
             ours[i] = replace(ours[i], kind="articulations")
             shared.append((gradients[i], g))
-        elif g is not None and g.ptr in places:
-            gradients[i] = wp.zeros_like(g)
-            again.append((gradients[i], g))
-        elif g is not None:
-            places.add(g.ptr)
-    # what has no gradient is brought in as zeros and not taken out
-    fields = [*program.inputs, *[adjoint_field(f) for f in program.outputs], *ours]
+    # results without gradient are brought in as zeros
+    fields = [*program.inputs, *[adjoint_field(f) for f in program.outputs]]
     results = [f for f, g in zip(ours, gradients, strict=True) if g is not None]
-    brought = [*arrays[:count], *[None if a is None else a.grad for a in arrays[count:]], *gradients]
+    brought = [*arrays[:count], *[None if a is None else a.grad for a in arrays[count:]]]
     taken = [g for g in gradients if g is not None]
     for f, a in zip(INERTIA, masses, strict=True):
         if a.requires_grad:
-            fields.append(adjoint_field(f))
             results.append(adjoint_field(f))
-            brought.append(a.grad)
             taken.append(a.grad)
     whole = [*brought, *taken]
 
@@ -212,12 +205,9 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         recording = _Recording(record(), whole)
 
     def backward() -> None:
-        for second, _ in (*again, *shared):
-            second.zero_()
+        for rows, _ in shared:
+            rows.zero_()
         recording.run(whole)
-        for second, first in again:
-            values, total = flat(second, model.dtype), flat(first, model.dtype)
-            wp.launch(add_kernel(model.dtype), total.size, inputs=[values], outputs=[total], device=model.device)
         for rows, total in shared:
             total = flat(total, model.dtype)
             wp.launch(sum_kernel(model.dtype), total.size, inputs=[rows], outputs=[total], device=model.device)

@@ -21,7 +21,7 @@ from newton_like.kernels.tree import BODY
 from newton_like.launch import Workspace, flat, stack
 from newton_like.model.parameters import gather_parameters
 from newton_like.model.program import Field, Program
-from newton_like.trace import Trace, known_parameters, known_tree, traced_programs
+from newton_like.trace import Number, Trace, known_parameters, known_tree, traced_programs
 
 BUDGET = 25_000
 """Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 12 seconds."""
@@ -51,10 +51,10 @@ def _namespace(width: int, real) -> types.SimpleNamespace:
 
 
 @cache
-def general_kernel(name: str, width: int, real):
-    """The kernel that runs a program for any robot."""
+def general_kernel(name: str, width: int, real, result: str = "take"):
+    """The kernel that runs a program for any robot; `result`: see :func:`newton_like.kernels.batched.batch_kernel`."""
     m = _namespace(width, real)
-    return batch_kernel(m, getattr(m, name))
+    return batch_kernel(m, getattr(m, name), result=result)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Kernel:
     Attributes:
         kernel: see :func:`newton_like.kernels.batched.batch_kernel`; None: too long to be specialised.
         operations: about how many vector operations it does for a block.
-        places: where the numbers of packed rows are, see :meth:`newton_like.emit.Emitter.packed`; None: none is packed.
+        places: where the numbers of packed rows are, see :meth:`newton_like.emit.Emitter.packed`, or nothing where nothing is to be
+            taken out; None: none is packed.
         code: what an interpreted kernel does; None: it is compiled.
     """
 
@@ -187,7 +188,8 @@ class Robot:
         trace = trace_program(program.name, work, emitter.parameter)
         if evaluator == "auto" and len(trace) > BUDGET:
             return Kernel(None, 0)
-        return _emitted(emitter, trace, [(f, f.width(model, self.batch.template)) for f in program.outputs])
+        fields = [(f, f.width(model, self.batch.template)) for f in program.outputs]
+        return _emitted(emitter, trace, fields, _stores(emitter, trace, fields))
 
     def adjoint_kernel(
         self, model, program: Program, work: Workspace, results: list, inertia: tuple, evaluator: str
@@ -195,17 +197,13 @@ class Robot:
         """The kernel of a program's adjoint, and the workspace made ready for it; `results`: the fields that are asked for."""
         key = (program.key, work.m.width, "adjoint", *[f.row for f in results], evaluator)
         if key not in self.kernels:
-            held, at = self.held.copy(), self.parameters.at
-            if inertia:
-                held[at["body"] : at["gain"]] = False
-            emitter = Emitter(work, held)
+            emitter = Emitter(work, self.held)
             trace = self.adjoint(model, program, work, emitter, inertia)
+            fields = [(f, f.width(model, self.batch.template)) for f in results]
             if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
-                self.kernels[key] = _interpreted(emitter, trace, {f.row for f in results})
+                self.kernels[key] = _interpreted(emitter, trace, *_gradients(emitter, trace, fields))
             else:
-                self.kernels[key] = _emitted(
-                    emitter, trace, [(f, f.width(model, self.batch.template)) for f in results]
-                )
+                self.kernels[key] = _emitted(emitter, trace, fields, *_gradients(emitter, trace, fields))
         kernel = self.kernels[key]
         if kernel.code is not None:
             _load(work, kernel.code)
@@ -224,7 +222,9 @@ class Robot:
                 at = places[adjoint_field(f).row] + f.size * int(slot)
                 for i, shares in PARAMETERS[f.row].items():
                     bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
-        trace = trace_program(program.adjoint or program.name, work, emitter.parameter)
+        # what is differentiated stays a number of the trace; its value may be a constant of the adjoint
+        loose = Emitter(work, self.held & ~np.isin(np.arange(len(self.held)), list(bodies)))
+        trace = trace_program(program.adjoint or program.name, work, loose.parameter)
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 
@@ -238,7 +238,11 @@ class Robot:
                 piece.start = piece.stride = 0
                 piece.parts, piece.size, piece.part = 1, array.size, work._ints([0])
             if places is not None:
-                piece.place = work._ints(work.m.width * places.get(field.row, np.arange(piece.size)))
+                place = places.get(field.row, np.arange(piece.size))
+                # squares of numbers are moved, the last one with some that nobody takes
+                piece.place = work._ints(work.m.width * np.append(place, [0] * (work.m.width - 1)))
+                if not len(place):
+                    piece.parts = 0
             piece.numbers = row = flat(array, model.dtype)
             if row is not array:
                 # the view does not own its memory, and a tape may outlive the caller's array
@@ -302,30 +306,52 @@ def adjoint_field(field: Field) -> Field:
     return replace(field, row=f"adjoint_{field.row}")
 
 
-def _emitted(emitter: Emitter, trace: Trace, outputs) -> Kernel:
-    """The kernel of a trace whose `outputs` are fields and their widths."""
+def _stores(emitter: Emitter, trace: Trace, outputs) -> list:
+    """What a trace leaves in memory of `outputs`, fields and their widths."""
     rows = {f.row for f, _ in outputs}
-    stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
-    places = {}
+    return emitter.stores(trace, lambda place: emitter.name(place) in rows)
+
+
+def _gradients(emitter: Emitter, trace: Trace, outputs) -> tuple[list, dict]:
+    """The stores of an adjoint, and the places of fields that it has nothing to add to."""
+    stores, idle = _stores(emitter, trace, outputs), {}
     for field, size in outputs:
-        # bodies may lie in several runs
-        packed = emitter.packed(stores, field.row, size) if field.kind != "bodies" else None
+        start = emitter.work.layout[field.row]
+        places = range(start, start + size)
+        some = {place for place, x in stores if place in places and x.constant != 0.0}
+        stores = [(place, x) for place, x in stores if place not in places or place in some]
+        if some:
+            stores += [(place, Number(constant=0.0)) for place in places if place not in some]
+        else:
+            idle[field.row] = np.arange(0)
+    return stores, idle
+
+
+def _emitted(emitter: Emitter, trace: Trace, outputs, stores: list, gradients: dict | None = None) -> Kernel:
+    """The kernel of a trace with its `outputs`, see :func:`_stores`; `gradients`: they are some, see :func:`_gradients`."""
+    places = dict(gradients or {})
+    # bodies may lie in several runs, between which others lie
+    whole = emitter.work.template.span == emitter.work.template.bodies
+    sizes = []
+    for field, size in outputs:
+        known = field.row not in places and (whole or field.kind != "bodies")
+        packed = emitter.packed(stores, field.row, size) if known else None
         if packed is not None:
             stores, places[field.row] = packed
+        sizes.append(size if known else 0)
     m = emitter.work.m
-    # the lines of bodies between which others lie are not known
-    whole = emitter.work.template.span == emitter.work.template.bodies
-    sizes = [size if whole or field.kind != "bodies" else 0 for field, size in outputs]
     code = emitter.head() + emitter.statements(trace, stores, sizes)
-    return Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, bool(places)), len(trace), places or None)
+    result = "add" if gradients is not None else "take_packed" if places else "take"
+    packed = places if result != "take" else None
+    return Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, result), len(trace), packed)
 
 
-def _interpreted(emitter: Emitter, trace: Trace, rows: set[str]) -> Kernel:
-    """A kernel that carries out a trace whose results are in `rows`, operation by operation."""
+def _interpreted(emitter: Emitter, trace: Trace, stores: list, idle: dict) -> Kernel:
+    """A kernel that carries out an adjoint operation by operation, see :func:`_gradients`."""
     work = emitter.work
-    stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
     code = encode(trace, stores, work.layout["size"], emitter.group)
-    return Kernel(general_kernel("eval_code", work.m.width, work.m.real), _INTERPRETING * len(trace), code=code)
+    kernel = general_kernel("eval_code", work.m.width, work.m.real, "add")
+    return Kernel(kernel, _INTERPRETING * len(trace), idle, code)
 
 
 def _load(work: Workspace, code: Code) -> None:

@@ -7,6 +7,9 @@ gives the joint's twist S qd; its apparent derivative gives the bias acceleratio
 * axes fixed in the parent (revolute, prismatic, ball, each link of a compound chain): v_parent x S qd
 * FREE, whose linear coordinates are the velocity u of the centre of mass: v_parent x S qd + (u x w, 0), because the
   point the angular columns turn about moves with u
+
+Where a trace is to be differentiated (``m.varied``), orientations are constants and vary by rotation vectors, three numbers in
+world axes: what turns a body turns all that it carries by the same vector, and none of this goes back through quaternions.
 """
 
 import types
@@ -16,8 +19,43 @@ from newton_like.kernels.tree import BALL, BODY_FIXED, COMPOUND, DOF, FIXED, FRE
 
 def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with the functions that place a body and move it."""
-    real = m.real
+    real, varied = m.real, m.varied
     Vec3, Quat, Mat33, Spatial, Tree, Params, Layout = m.Vec3, m.Quat, m.Mat33, m.Spatial, m.Tree, m.Params, m.Layout
+
+    @m.func
+    def vary_with_parent(t: int, k: int, p: int, L: Layout, mem: m.memory):
+        m.put3(mem, L.turn + 3 * k, t, m.get3(mem, L.turn + 3 * p, t))
+
+    @m.func
+    def vary_about(t: int, k: int, axis: Vec3, qi: int, L: Layout, mem: m.memory):
+        """Body k also varies with the angle at qi."""
+        turn = m.get3(mem, L.turn + 3 * k, t)
+        m.put3(mem, L.turn + 3 * k, t, m.fma3(axis, m.variation(m.get(mem, qi, t)), turn))
+
+    @m.func
+    def vary_with(t: int, k: int, q: Quat, L: Layout, mem: m.memory):
+        """Body k also varies with the orientation q."""
+        d = m.quat(m.variation(q.x), m.variation(q.y), m.variation(q.z), m.variation(q.w))
+        d = m.quat_multiply(d, m.quat_conjugate(m.quat_detach(q)))
+        turn = m.get3(mem, L.turn + 3 * k, t)
+        m.put3(mem, L.turn + 3 * k, t, m.fma3(m.vec(d.x, d.y, d.z), m.fill(real(2.0)), turn))
+
+    @m.func
+    def varied_axes(t: int, k: int, r: Mat33, L: Layout, mem: m.memory) -> Mat33:
+        """The axes r, carried by body k."""
+        a = m.get3(mem, L.turn + 3 * k, t)
+        return m.rows(
+            m.fma3(r.z, a.y, m.fnma3(r.y, a.z, r.x)),
+            m.fma3(r.x, a.z, m.fnma3(r.z, a.x, r.y)),
+            m.fma3(r.y, a.x, m.fnma3(r.x, a.y, r.z)),
+        )
+
+    @m.func
+    def varied_quat(t: int, k: int, q: Quat, L: Layout, mem: m.memory) -> Quat:
+        """The orientation q, carried by body k."""
+        a = m.scale3(m.get3(mem, L.turn + 3 * k, t), m.fill(real(0.5)))
+        d = m.quat_multiply(m.quat(a.x, a.y, a.z, m.fill(real(0.0))), q)
+        return m.quat(m.add(q.x, d.x), m.add(q.y, d.y), m.add(q.z, d.z), m.add(q.w, d.w))
 
     @m.func
     def set_origin(b: int, t: int, T: Tree, P: Params, L: Layout, mem: m.memory):
@@ -34,11 +72,18 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put9(mem, L.rot + 9 * w, t, m.rows(m.vec(one, z, z), m.vec(z, one, z), m.vec(z, z, one)))
         m.put3(mem, L.pos + 3 * w, t, m.neg3(o))
         m.put6(mem, L.twist + 6 * w, t, m.spatial(zero, zero))
+        if varied:
+            m.put3(mem, L.turn + 3 * w, t, zero)
 
     @m.func
     def put_pose(b: int, t: int, k: int, q: Quat, anchor: Vec3, P: Params, L: Layout, mem: m.memory):
         """Stores the pose of body k from its rotation and the place of its anchor."""
+        if varied:
+            q = m.quat_detach(q)
         r = m.quat_to_matrix(q)
+        if varied:
+            r = varied_axes(t, k, r, L, mem)
+            q = varied_quat(t, k, q, L, mem)
         x = m.sub3(anchor, m.apply(r, m.joint_vec(P, b, JOINT * k + 11)))
         m.put4(mem, L.quat + 4 * k, t, q)
         m.put9(mem, L.rot + 9 * k, t, r)
@@ -66,11 +111,17 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def turn_about(
-        b: int, t: int, dof: int, qi: int, frame: Quat, pivot: Vec3, P: Params, L: Layout, mem: m.memory
+        b: int, t: int, k: int, dof: int, qi: int, frame: Quat, pivot: Vec3, P: Params, L: Layout, mem: m.memory
     ) -> Quat:
         """The orientation `frame` after the turn of one angular dof of a compound joint, whose subspace is stored."""
         local = m.dof_vec(P, b, DOF * dof)
-        axis = m.apply(m.quat_to_matrix(frame), local)
+        axes = m.quat_to_matrix(frame)
+        if varied:
+            frame = m.quat_detach(frame)
+            axes = varied_axes(t, k, m.quat_to_matrix(frame), L, mem)
+        axis = m.apply(axes, local)
+        if varied:
+            vary_about(t, k, axis, qi, L, mem)
         m.put6(mem, L.subspace + 6 * dof, t, m.spatial(m.cross(pivot, axis), axis))
         return m.quat_multiply(frame, m.quat_about(local, m.mul(m.fill(real(0.5)), m.get(mem, qi, t))))
 
@@ -85,6 +136,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         parent_quat = m.get4(mem, L.quat + 4 * p, t)
         parent_rot = m.get9(mem, L.rot + 9 * p, t)
         anchor = m.apply_plus(parent_rot, m.joint_vec(P, b, j + 4), m.get3(mem, L.pos + 3 * p, t))
+        if varied:
+            parent_quat = m.quat_detach(parent_quat)
+            vary_with_parent(t, k, p, L, mem)
         if kind == FIXED:
             put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, j + 14)), anchor, P, L, mem)
         if kind == REVOLUTE:
@@ -106,6 +160,8 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             )
             axis = m.apply(parent_rot, m.dof_vec(P, b, DOF * dof + 3))
             m.put6(mem, L.subspace + 6 * dof, t, m.spatial(m.cross(anchor, axis), axis))
+            if varied:
+                vary_about(t, k, axis, qi, L, mem)
             put_pose(b, t, k, m.quat_multiply(parent_quat, turned), anchor, P, L, mem)
         if kind == PRISMATIC:
             axis = m.apply(parent_rot, m.dof_vec(P, b, DOF * dof + 3))
@@ -114,23 +170,34 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, j + 14)), anchor, P, L, mem)
         if kind == BALL:
             frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
-            put_columns(b, t, dof, 3, m.quat_to_matrix(frame), anchor, 1, L, mem)
+            axes = m.quat_to_matrix(frame)
+            if varied:
+                axes = varied_axes(t, k, axes, L, mem)
+            put_columns(b, t, dof, 3, axes, anchor, 1, L, mem)
             turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi, t)))
+            if varied:
+                vary_with(t, k, turned, L, mem)
             put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
         if kind == FREE:
             frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
             axes = m.quat_to_matrix(frame)
+            if varied:
+                axes = varied_axes(t, k, axes, L, mem)
             anchor = m.apply_plus(axes, m.get3(mem, qi, t), anchor)
             if k == 0 and T.free_root != 0:
                 # the origin travels with this very anchor: exactly zero, without the rounding of a difference
                 anchor = m.zero3()
             turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi + 3, t)))
+            if varied:
+                vary_with(t, k, turned, L, mem)
             put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
             put_columns(b, t, dof, 3, axes, anchor, 0, L, mem)
             put_columns(b, t, dof + 3, 3, axes, m.get3(mem, L.com + 3 * k, t), 1, L, mem)
         if kind == COMPOUND:
             turned = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
             axes = m.quat_to_matrix(turned)
+            if varied:
+                axes = varied_axes(t, k, axes, L, mem)
             # written out: there are three at most of each, and compilers keep the frame in registers between them
             if T.linear[k] > 0:
                 anchor = slide(b, t, dof, qi, axes, anchor, P, L, mem)
@@ -140,11 +207,11 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 anchor = slide(b, t, dof + 2, qi + 2, axes, anchor, P, L, mem)
             at = T.linear[k]
             if T.angular[k] > 0:
-                turned = turn_about(b, t, dof + at, qi + at, turned, anchor, P, L, mem)
+                turned = turn_about(b, t, k, dof + at, qi + at, turned, anchor, P, L, mem)
             if T.angular[k] > 1:
-                turned = turn_about(b, t, dof + at + 1, qi + at + 1, turned, anchor, P, L, mem)
+                turned = turn_about(b, t, k, dof + at + 1, qi + at + 1, turned, anchor, P, L, mem)
             if T.angular[k] > 2:
-                turned = turn_about(b, t, dof + at + 2, qi + at + 2, turned, anchor, P, L, mem)
+                turned = turn_about(b, t, k, dof + at + 2, qi + at + 2, turned, anchor, P, L, mem)
             put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
         v = m.get6(mem, L.twist + 6 * p, t)
         for i in range(T.linear[k] + T.angular[k]):
@@ -399,7 +466,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.linear[k] + T.angular[k]):
                 m.put(mem, to + i, t, m.get(mem, dof + i, t))
 
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in ("m", "real")}})
+    return types.SimpleNamespace(
+        **{**vars(m), **{k: v for k, v in locals().items() if k not in ("m", "real", "varied")}}
+    )
 
 
 def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:

@@ -36,7 +36,7 @@ def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
 
 def _scalar_math(real) -> types.SimpleNamespace:
     lane, memory = real, wp.array2d[real]
-    func, struct, width = wp.func, wp.struct, 1
+    func, struct, width, varied = wp.func, wp.struct, 1, False
     shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
 
     @wp.func
@@ -219,7 +219,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
 def _simd_math(width: int, real) -> types.SimpleNamespace:
     lane = wp.types.vector(width, real)
     memory = wp.array2d[lane]
-    func, struct = wp.func, wp.struct
+    func, struct, varied = wp.func, wp.struct, False
     shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
 
     vector = f"wp::vec_t<{width}, {C_NAME[real]}>"

@@ -157,6 +157,11 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return r
 
     @m.func
+    def quat_detach(q: Quat) -> Quat:
+        """`q`, which reverse mode takes for a constant."""
+        return quat(m.detach(q.x), m.detach(q.y), m.detach(q.z), m.detach(q.w))
+
+    @m.func
     def quat_multiply(a: Quat, b: Quat) -> Quat:
         return quat(
             fma(a.w, b.x, fma(a.x, b.w, fnma(a.z, b.y, mul(a.y, b.z)))),

@@ -41,6 +41,10 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
             values[n] = m.param(None, None, 0, None, args[0])
         elif name == "uniform":
             values[n] = m.fill(args[0])
+        elif name == "variation":
+            values[n] = m.fill(0.0)
+        elif name == "detach":
+            values[n] = value(args[0])
         else:
             values[n] = getattr(m, _METHOD.get(name, name))(*map(value, args))
     adjoint: dict[int, Number] = {}
@@ -190,7 +194,11 @@ def _log(m, d, out, args, value, give):
     give(args[0], m.div(d, value(args[0])))
 
 
+def _variation(m, d, out, args, value, give):
+    give(args[0], d)
+
+
 _RULES = {
     "add": _add, "sub": _sub, "mul": _mul, "div": _div, "neg": _neg, "rcp": _rcp, "sqrt": _sqrt, "fma": _fma, "fnma": _fnma,
-    "min": _smaller, "max": _larger, "where_lt": _where_lt, "sin": _sin, "cos": _cos, "atan2": _atan2, "exp": _exp, "log": _log,
+    "min": _smaller, "max": _larger, "where_lt": _where_lt, "sin": _sin, "cos": _cos, "atan2": _atan2, "exp": _exp, "log": _log, "variation": _variation,
 }  # fmt: skip

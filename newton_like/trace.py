@@ -31,6 +31,7 @@ _FOLD = {
     "exp": math.exp,
     "log": math.log,
     "detach": lambda a: a,
+    "variation": lambda a: 0.0,
 }
 """What each operation does to constants."""
 
@@ -120,7 +121,7 @@ def _exact_fma(a: float, b: float, c: float, real) -> float:
     return x
 
 
-def tracing_math(trace: Trace, parameter, real=np.float32) -> types.SimpleNamespace:
+def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False) -> types.SimpleNamespace:
     """The namespace ``m`` of symbolic numbers that write themselves into `trace`.
 
     Constants are folded in the working precision, operation by operation, and a fused multiply-add stays one operation: a
@@ -129,6 +130,8 @@ def tracing_math(trace: Trace, parameter, real=np.float32) -> types.SimpleNamesp
     Args:
         parameter: called with the place of a parameter (int or Index); a float where it is known, else None.
         real: the working precision, ``np.float32`` or ``np.float64``.
+        varied: whether the trace is to be differentiated, and not to be run: then there is ``variation(a)``, which is zero and
+            varies as a does.
     """
 
     def constant(x) -> Number:
@@ -229,15 +232,15 @@ def tracing_math(trace: Trace, parameter, real=np.float32) -> types.SimpleNamesp
     shared = func
     rcp, sqrt, sin, cos, div = (plain[name] for name in ("rcp", "sqrt", "sin", "cos", "div"))
     atan2, exp, log, smaller, larger = (plain[name] for name in ("atan2", "exp", "log", "min", "max"))
-    detach = plain["detach"]
+    detach, variation = plain["detach"], plain["variation"]
     lane, memory = Number, None
     own = ("trace", "parameter", "operation", "plain", "fused")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
 
-def traced_programs(trace: Trace, parameter, real=np.float32) -> types.SimpleNamespace:
-    """All programs over symbolic numbers."""
-    return assemble(tracing_math(trace, parameter, real))
+def traced_programs(trace: Trace, parameter, real=np.float32, varied: bool = False) -> types.SimpleNamespace:
+    """All programs over symbolic numbers, see :func:`tracing_math`."""
+    return assemble(tracing_math(trace, parameter, real, varied))
 
 
 def known_tree(workspace) -> types.SimpleNamespace:

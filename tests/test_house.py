@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 
 FLOORS = {
-    0: "types coercion geometry launch trace emit encode adjoint "
-    "kernels.lanes kernels.spatial kernels.tree kernels.batched kernels.interpreter",
+    0: "types coercion geometry launch trace emit encode adjoint ordering "
+    "kernels.simd kernels.lanes kernels.spatial kernels.tree kernels.batched kernels.interpreter",
     1: "model kinematics kernels.joints kernels.configuration kernels.kinematics",
     2: "importers exporters urdf usd.author usd.host usd.joints usd.shapes usd.filters usd.export",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",

@@ -303,9 +303,7 @@ def stage(lanes, source, before, mask, masked, n, count, at, first, step, start,
     flags = wp.zeros((2, blocks), dtype=wp.int32, device="cpu")
     chosen = wp.array(mask, dtype=wp.bool, device="cpu")
     places = [rows, at, n, count, start, stride, to_start, to_stride, int(masked), first, step]
-    wp.launch(
-        lanes.staging, blocks, [*places, chosen, source, mem, kept], [target, place, total, flags], device="cpu"
-    )
+    wp.launch(lanes.staging, blocks, [*places, chosen, source, mem, kept], [target, place, total, flags], device="cpu")
     return target.numpy(), total.numpy(), flags.numpy()
 
 

@@ -164,6 +164,7 @@ class Robot:
         sizes.update({f.row: f.width(model, template) for f in fields})
         if adjoint:
             fields = (*fields, *INERTIA)
+            sizes["turn"] = 3 * (template.bodies + 1)
             sizes.update({adjoint_field(f).row: f.width(model, template) for f in fields})
         return stack(sizes)
 
@@ -224,7 +225,7 @@ class Robot:
                     bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
         # what is differentiated stays a number of the trace; its value may be a constant of the adjoint
         loose = Emitter(work, self.held & ~np.isin(np.arange(len(self.held)), list(bodies)))
-        trace = trace_program(program.adjoint or program.name, work, loose.parameter)
+        trace = trace_program(program.adjoint or program.name, work, loose.parameter, varied=True)
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 
@@ -371,9 +372,9 @@ def _load(work: Workspace, code: Code) -> None:
     work.memory = memory
 
 
-def trace_program(name: str, work: Workspace, parameter) -> Trace:
-    """A program traced for the robot of a workspace."""
+def trace_program(name: str, work: Workspace, parameter, varied: bool = False) -> Trace:
+    """A program traced for the robot of a workspace; `varied`: to be differentiated, see :func:`newton_like.trace.tracing_math`."""
     trace = Trace()
-    m = traced_programs(trace, parameter, np.float32 if work.m.real is wp.float32 else np.float64)
+    m = traced_programs(trace, parameter, np.float32 if work.m.real is wp.float32 else np.float64, varied)
     getattr(m, name)("b", "t", known_tree(work), known_parameters(work), SimpleNamespace(**work.layout), None)
     return trace

@@ -17,7 +17,8 @@ def random_trace(rng: np.random.Generator, length: int = 40, inputs: int = 5) ->
     trace = Trace()
     m = tracing_math(trace, lambda i: None, np.float64)
     pool = [m.get(None, i, None) for i in range(inputs)]
-    names = list(_RULES)
+    # variations are no functions: zero, with a derivative
+    names = [name for name in _RULES if name != "variation"]
     for i in range(length):
         name = names[i % len(names)]
         args = [pool[j] for j in rng.integers(len(pool), size=ARITY.get(name, 1))]

@@ -15,7 +15,6 @@ import types
 from functools import cache
 
 import warp as wp
-
 from newton_like.kernels.simd import C_NAME, FUSE, atan2_code, simd_types, sincos_code, staging_code, valid_code
 
 

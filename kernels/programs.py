@@ -24,7 +24,8 @@ from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.dynamics.soft_contact import soft_contact_program
 from newton_like.kernels.dynamics.system import system_program
 from newton_like.kernels.interpreter import interpreter_program
-from newton_like.kernels.joints import inverse_joint_dispatch, joint_dispatch
+from newton_like.kernels.joints import joint_dispatch
+from newton_like.kernels.joints_inverse import inverse_joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.solvers.balance import balance_program
@@ -35,11 +36,13 @@ from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.integrate import integrate_program
 from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
+from newton_like.kernels.variation import variation_rules
 
 LAYERS = (
     spatial_algebra,
     tree_structs,
     interpreter_program,
+    variation_rules,
     joint_dispatch,
     inverse_joint_dispatch,
     configuration_dispatch,

@@ -200,5 +200,6 @@ def _variation(m, d, out, args, value, give):
 
 _RULES = {
     "add": _add, "sub": _sub, "mul": _mul, "div": _div, "neg": _neg, "rcp": _rcp, "sqrt": _sqrt, "fma": _fma, "fnma": _fnma,
-    "min": _smaller, "max": _larger, "where_lt": _where_lt, "sin": _sin, "cos": _cos, "atan2": _atan2, "exp": _exp, "log": _log, "variation": _variation,
+    "min": _smaller, "max": _larger, "where_lt": _where_lt, "sin": _sin, "cos": _cos, "atan2": _atan2, "exp": _exp, "log": _log,
+    "variation": _variation,
 }  # fmt: skip

@@ -14,7 +14,7 @@ MAX_LINES = 600
 FLOORS = {
     0: "types coercion geometry launch trace emit encode adjoint ordering "
     "kernels.simd kernels.lanes kernels.spatial kernels.tree kernels.batched kernels.interpreter",
-    1: "model kinematics kernels.joints kernels.configuration kernels.kinematics",
+    1: "model kinematics kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics",
     2: "importers exporters urdf usd.author usd.host usd.joints usd.shapes usd.filters usd.export",
     3: "dynamics mechanism collision kernels.dynamics kernels.collision",
     4: "solvers specialise kernels.solvers",

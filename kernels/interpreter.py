@@ -1,24 +1,23 @@
 """A program that does what a list of operations says: long programs of one robot without a compiler.
 
 A list is read at the same pace by all lanes, and every operation is the one that emitted code and general kernels use, so that
-the bits are the same. It costs some nanoseconds an operation, several times what compiled code needs.
+the bits are the same. Equal operations come in runs, each with its number and its length: processors guess what is next more often.
 """
 
 import types
 
+import warp as wp
+
 OPERATIONS = (
-    "move", "add", "sub", "mul", "div", "neg", "rcp", "sqrt", "fma", "fnma", "min", "max", "where_lt", "sin", "cos", "atan2", "exp",
-    "log", "param",
+    "move", "fma", "fnma", "div", "rcp", "sqrt", "min", "max", "where_lt", "sin", "cos", "atan2", "exp", "log", "param",
 )  # fmt: skip
-"""Operations in the order of their numbers."""
+"""Operations in the order of their numbers. Sums and products are fused ones, with a one or a zero among their operands."""
 
-(
-    MOVE, ADD, SUB, MUL, DIV, NEG, RCP, SQRT, FMA, FNMA, MIN, MAX, WHERE_LT, SIN, COS, ATAN2, EXP, LOG, PARAM,
-) = range(len(OPERATIONS))  # fmt: skip
+MOVE, FMA, FNMA, DIV, RCP, SQRT, MIN, MAX, WHERE_LT, SIN, COS, ATAN2, EXP, LOG, PARAM = range(len(OPERATIONS))
 
-STRIDE = 6
-"""Integers of an operation: its number, the row of memory that it writes, and up to four rows that it reads; of a parameter its
-place and its group."""
+READS = {"fma": 3, "fnma": 3, "div": 2, "min": 2, "max": 2, "where_lt": 4, "atan2": 2, "param": 2}
+"""Integers that an operation is told besides the row of memory that it writes, where it is not one: rows that it reads; of a parameter
+its place and its group."""
 
 GROUPS = ("joint", "dof", "body", "gain", "gravity")
 """Groups of parameters in the order of their numbers."""
@@ -40,53 +39,91 @@ def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             varies = P.gravity_vary
         return varies
 
+    @wp.func_native("return code.data[i];")
+    def told(code: wp.array[int], i: int) -> int: ...
+
+    @m.func
+    def row(t: int, i: int, T: m.Tree, mem: m.memory) -> m.lane:
+        """The number in the row that integer i of the code names."""
+        return m.get(mem, told(T.code, i), t)
+
     @m.func
     def eval_code(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        for n in range(T.code.shape[0] // STRIDE):
-            i = n * STRIDE
-            name = T.code[i]
-            to = T.code[i + 1]
-            x = T.code[i + 2]
-            y = T.code[i + 3]
-            z = T.code[i + 4]
-            if name == PARAM:
-                m.put(mem, to, t, m.param(P.uniform, P.varying, group_varies(y, P), b, x))
-            elif name == MOVE:
-                m.put(mem, to, t, m.get(mem, x, t))
-            elif name == ADD:
-                m.put(mem, to, t, m.add(m.get(mem, x, t), m.get(mem, y, t)))
-            elif name == SUB:
-                m.put(mem, to, t, m.sub(m.get(mem, x, t), m.get(mem, y, t)))
-            elif name == MUL:
-                m.put(mem, to, t, m.mul(m.get(mem, x, t), m.get(mem, y, t)))
-            elif name == FMA:
-                m.put(mem, to, t, m.fma(m.get(mem, x, t), m.get(mem, y, t), m.get(mem, z, t)))
+        at = int(0)
+        while at < T.code.shape[0]:
+            name = told(T.code, at)
+            count = told(T.code, at + 1)
+            first = at + 2
+            reads = int(1)
+            if name == FMA:
+                reads = 3
+                m.fma_run(mem, t, T.code, first, count)
             elif name == FNMA:
-                m.put(mem, to, t, m.fnma(m.get(mem, x, t), m.get(mem, y, t), m.get(mem, z, t)))
-            elif name == NEG:
-                m.put(mem, to, t, m.neg(m.get(mem, x, t)))
-            elif name == DIV:
-                m.put(mem, to, t, m.div(m.get(mem, x, t), m.get(mem, y, t)))
-            elif name == RCP:
-                m.put(mem, to, t, m.rcp(m.get(mem, x, t)))
-            elif name == SQRT:
-                m.put(mem, to, t, m.sqrt(m.get(mem, x, t)))
-            elif name == MIN:
-                m.put(mem, to, t, m.smaller(m.get(mem, x, t), m.get(mem, y, t)))
-            elif name == MAX:
-                m.put(mem, to, t, m.larger(m.get(mem, x, t), m.get(mem, y, t)))
+                reads = 3
+                m.fnma_run(mem, t, T.code, first, count)
             elif name == WHERE_LT:
-                last = m.get(mem, T.code[i + 5], t)
-                m.put(mem, to, t, m.where_lt(m.get(mem, x, t), m.get(mem, y, t), m.get(mem, z, t), last))
-            elif name == SIN:
-                m.put(mem, to, t, m.sin(m.get(mem, x, t)))
-            elif name == COS:
-                m.put(mem, to, t, m.cos(m.get(mem, x, t)))
+                reads = 4
+                for k in range(count):
+                    i = first + 5 * k
+                    x = m.where_lt(
+                        row(t, i + 1, T, mem), row(t, i + 2, T, mem), row(t, i + 3, T, mem), row(t, i + 4, T, mem)
+                    )
+                    m.put(mem, told(T.code, i), t, x)
+            elif name == PARAM:
+                reads = 2
+                for k in range(count):
+                    i = first + 3 * k
+                    varies = group_varies(told(T.code, i + 2), P)
+                    x = m.param(P.uniform, P.varying, varies, b, told(T.code, i + 1))
+                    m.put(mem, told(T.code, i), t, x)
+            elif name == DIV:
+                reads = 2
+                for k in range(count):
+                    i = first + 3 * k
+                    m.put(mem, told(T.code, i), t, m.div(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
+            elif name == MIN:
+                reads = 2
+                for k in range(count):
+                    i = first + 3 * k
+                    m.put(mem, told(T.code, i), t, m.smaller(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
+            elif name == MAX:
+                reads = 2
+                for k in range(count):
+                    i = first + 3 * k
+                    m.put(mem, told(T.code, i), t, m.larger(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
             elif name == ATAN2:
-                m.put(mem, to, t, m.atan2(m.get(mem, x, t), m.get(mem, y, t)))
+                reads = 2
+                for k in range(count):
+                    i = first + 3 * k
+                    m.put(mem, told(T.code, i), t, m.atan2(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
+            elif name == MOVE:
+                for k in range(count):
+                    i = first + 2 * k
+                    m.put(mem, told(T.code, i), t, row(t, i + 1, T, mem))
+            elif name == RCP:
+                for k in range(count):
+                    i = first + 2 * k
+                    m.put(mem, told(T.code, i), t, m.rcp(row(t, i + 1, T, mem)))
+            elif name == SQRT:
+                for k in range(count):
+                    i = first + 2 * k
+                    m.put(mem, told(T.code, i), t, m.sqrt(row(t, i + 1, T, mem)))
+            elif name == SIN:
+                for k in range(count):
+                    i = first + 2 * k
+                    m.put(mem, told(T.code, i), t, m.sin(row(t, i + 1, T, mem)))
+            elif name == COS:
+                for k in range(count):
+                    i = first + 2 * k
+                    m.put(mem, told(T.code, i), t, m.cos(row(t, i + 1, T, mem)))
             elif name == EXP:
-                m.put(mem, to, t, m.exp(m.get(mem, x, t)))
+                for k in range(count):
+                    i = first + 2 * k
+                    m.put(mem, told(T.code, i), t, m.exp(row(t, i + 1, T, mem)))
             elif name == LOG:
-                m.put(mem, to, t, m.log(m.get(mem, x, t)))
+                for k in range(count):
+                    i = first + 2 * k
+                    m.put(mem, told(T.code, i), t, m.log(row(t, i + 1, T, mem)))
+            at = first + (1 + reads) * count
 
     return types.SimpleNamespace(**{**vars(m), "eval_code": eval_code, "group_varies": group_varies})

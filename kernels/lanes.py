@@ -203,6 +203,18 @@ def _scalar_math(real) -> types.SimpleNamespace:
         return found
 
     @wp.func
+    def fma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int):
+        for k in range(n):
+            i = at + 4 * k
+            mem[code[i], t] = mem[code[i + 1], t] * mem[code[i + 2], t] + mem[code[i + 3], t]
+
+    @wp.func
+    def fnma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int):
+        for k in range(n):
+            i = at + 4 * k
+            mem[code[i], t] = mem[code[i + 3], t] - mem[code[i + 1], t] * mem[code[i + 2], t]
+
+    @wp.func
     def recall(mem: wp.array2d[lane], at: int, first: int, t: int, kept: wp.array2d[lane], b: int, n: int):
         for i in range(n):
             mem[at + i, t] = kept[b, first + i]
@@ -364,6 +376,16 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
         f" bool found = false; for (int i = 0; i < n; ++i) found |= !(from[i] == 0); if (found) return true; }} return false;"
     )
     def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool: ...
+
+    # n times: the integers of `code` from `at` on name a result and the three numbers that it follows from
+    run = f"{FUSE}{simd_types(width, real)} simd* M = (simd*)mem.data; const int* c = code.data + at;"
+    run += " for (int k = 0; k < n; ++k, c += 4) M[c[0]] ="
+
+    @wp.func_native(f"{run} M[c[1]] * M[c[2]] + M[c[3]];")
+    def fma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int): ...
+
+    @wp.func_native(f"{run} M[c[3]] - M[c[1]] * M[c[2]];")
+    def fnma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int): ...
 
     @wp.func_native(
         "__builtin_memcpy(mem.data + at, kept.data + (size_t)b * kept.shape[1] + first, n * sizeof(*mem.data));"

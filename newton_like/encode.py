@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import groupby
 
 import numpy as np
 
-from newton_like.kernels.interpreter import GROUPS, OPERATIONS, STRIDE
-from newton_like.ordering import needed, operands
+from newton_like.kernels.interpreter import GROUPS, OPERATIONS, READS
+from newton_like.ordering import operands, ordered
 from newton_like.trace import Index, Trace
 
 _NUMBER = {name: i for i, name in enumerate(OPERATIONS)}
+
+_FUSED = {
+    "mul": ("fma", 0, 1, 0.0),
+    "add": ("fma", 0, 1.0, 1),
+    "sub": ("fnma", 1, 1.0, 0),
+    "neg": ("fnma", 0, 1.0, 0.0),
+}
+"""Operations as products and sums: integers stand for operands. Only the sign of a zero may differ, and runs are twice as long."""
+
+WINDOW = 256
+"""Operations among which equal ones are gathered: more would need more memory for their results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +32,8 @@ class Code:
     """A trace as data.
 
     Attributes:
-        operations: ``[6 n]`` integers.
+        operations: integers: of every run of equal operations their number and how many they are; then for each the row that it writes,
+            and what it is told, see :data:`newton_like.kernels.interpreter.READS`.
         constants: numbers of the first rows of memory that the code needs of its own.
         rows: how many these are in all: behind the constants, numbers found on the way.
     """
@@ -43,12 +57,9 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
     Raises:
         NotImplementedError: an operation that only steps have.
     """
-    need = needed(trace, stores)
+    need = in_runs(trace, ordered(trace, stores))
     written = {place for place, _ in stores}
-    last: dict[int, int] = {}
-    for n in need:
-        for a in operands(trace.ops[n]):
-            last[a] = n
+    last = {a: n for n in need for a in operands(trace.ops[n])}
     end = len(trace)
     for _, x in stores:
         if x.node is not None:
@@ -82,6 +93,9 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
             given = [args[0], GROUPS.index(group(args[0]))]
         elif name == "detach":
             name, given = "move", [row(args[0])]
+        elif name in _FUSED:
+            name, *places = _FUSED[name]
+            given = [row(args[i] if isinstance(i, int) else i) for i in places]
         elif name in _NUMBER:
             given = [row(a) for a in args]
         else:
@@ -100,7 +114,51 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
         code.append([_NUMBER["move"], place, row(x.node if x.constant is None else x.constant)])
 
     first = {"constant": start, "register": start + len(constants)}
-    table = np.zeros((len(code), STRIDE), dtype=np.int32)
-    for line, numbers in zip(table, code, strict=True):
-        line[: len(numbers)] = [first[i[0]] + i[1] if isinstance(i, tuple) else i for i in numbers]
-    return Code(table.reshape(-1), np.array([a for a, _ in constants], dtype=np.float64), len(constants) + count)
+    table: list[int] = []
+    for number, run in groupby(code, key=lambda line: line[0]):
+        run = list(run)
+        table += [number, len(run)]
+        for _, *told in run:
+            assert len(told) == 1 + READS.get(OPERATIONS[number], 1)
+            table += [first[i[0]] + i[1] if isinstance(i, tuple) else i for i in told]
+    values = np.array([a for a, _ in constants], dtype=np.float64)
+    return Code(np.array(table, dtype=np.int32), values, len(constants) + count)
+
+
+def in_runs(trace: Trace, order: list[int]) -> list[int]:
+    """The operations of an order that goes ahead and back a little, so that equal ones follow each other."""
+    place = {n: i for i, n in enumerate(order)}
+    users: dict[int, list[int]] = {n: [] for n in order}
+    waiting = {}
+    for n in order:
+        uses = set(operands(trace.ops[n]))
+        waiting[n] = len(uses)
+        for a in uses:
+            users[a].append(n)
+
+    def kind(n: int) -> str:
+        name = trace.ops[n][0]
+        return _FUSED[name][0] if name in _FUSED else name
+
+    # by kind, the places of those that can be done, the first one on top; and of those that are too far ahead
+    ready: dict[str, list[int]] = {}
+    ahead = [i for i, n in enumerate(order) if not waiting[n]]
+    done, runs, first = [False] * len(order), [], 0
+    while len(runs) < len(order):
+        while done[first]:
+            first += 1
+        while ahead and ahead[0] < first + WINDOW:
+            i = heappop(ahead)
+            heappush(ready.setdefault(kind(order[i]), []), i)
+        name = max(ready, key=lambda name: len(ready[name]))
+        run = ready.pop(name)
+        while run:
+            i = heappop(run)
+            done[i] = True
+            runs.append(order[i])
+            for u in users[order[i]]:
+                waiting[u] -= 1
+                if not waiting[u]:
+                    same = kind(u) == name and place[u] < first + WINDOW
+                    heappush(run if same else ahead, place[u])
+    return runs

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.interpreter import OPERATIONS, STRIDE
+from newton_like.kernels.interpreter import OPERATIONS, READS
 
 from newton_like import dynamics
 from newton_like.encode import encode
@@ -15,19 +15,6 @@ from .support.random_traces import random_trace
 from .support.random_trees import random_state
 from .support.traced import evaluate
 
-COUNT = {
-    "move": 1,
-    "neg": 1,
-    "rcp": 1,
-    "sqrt": 1,
-    "sin": 1,
-    "cos": 1,
-    "exp": 1,
-    "log": 1,
-    "fma": 3,
-    "fnma": 3,
-    "where_lt": 4,
-}
 PLACES = 12
 """Rows of memory that a trace knows by itself."""
 
@@ -38,10 +25,13 @@ def interpret(code, memory: np.ndarray) -> np.ndarray:
     trace = Trace()
     m = tracing_math(trace, lambda i: None, np.float64)
     methods = {"min": "smaller", "max": "larger"}
-    for number, to, *given in code.operations.reshape(-1, STRIDE):
+    told = iter(code.operations)
+    for number in told:
         name = OPERATIONS[number]
-        values = [m.fill(memory[i]) for i in given[: COUNT.get(name, 2)]]
-        memory[to] = values[0].constant if name == "move" else getattr(m, methods.get(name, name))(*values).constant
+        for _ in range(next(told)):
+            to = next(told)
+            values = [m.fill(memory[next(told)]) for _ in range(READS.get(name, 1))]
+            memory[to] = values[0].constant if name == "move" else getattr(m, methods.get(name, name))(*values).constant
     return memory[:PLACES]
 
 

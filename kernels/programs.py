@@ -9,6 +9,7 @@ from newton_like.kernels.configuration import configuration_dispatch
 from newton_like.kernels.dynamics.aba import aba_program
 from newton_like.kernels.dynamics.armature import armature_program
 from newton_like.kernels.dynamics.configuration import configuration_program
+from newton_like.kernels.dynamics.contact_search import contact_search_program
 from newton_like.kernels.dynamics.coriolis import coriolis_program
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
@@ -67,6 +68,7 @@ LAYERS = (
     dof_row_program,
     contact_row_program,
     rigid_contact_program,
+    contact_search_program,
     loop_program,
     coupling_program,
     integrate_program,

@@ -227,6 +227,9 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         point_law: int
         point_force: int
         point_depth: int
+        search: int
+        found: int
+        next_contact: int
         offset: int
         loop: int
         loop_row: int

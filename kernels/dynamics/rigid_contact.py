@@ -213,18 +213,27 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.stash + i, t)), z))
             m.put(mem, L.stash + i, t, z)
 
-    @m.shared
-    def find_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """point_force <- the solution, from zero; z <- with what it adds."""
+    @m.func
+    def begin_search(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """Forces from zero."""
         m.clear(t, L.point_force, 3 * T.points, mem)
         m.put(mem, L.stash + T.dofs, t, m.fill(real(1.0)))
         for i in range(T.dofs):
             m.put(mem, L.stash + i, t, m.get(mem, L.z + i, t))
+
+    @m.func
+    def sweep_points(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        go_further(t, T, L, mem)
+        for i in range(T.points):
+            if can_push(i, T):
+                visit(t, i, T.point_body[i], T, L, mem)
+
+    @m.shared
+    def find_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """point_force <- the solution, from zero; z <- with what it adds."""
+        begin_search(t, T, L, mem)
         for _sweep in range(T.sweeps):
-            go_further(t, T, L, mem)
-            for i in range(T.points):
-                if can_push(i, T):
-                    visit(t, i, T.point_body[i], T, L, mem)
+            sweep_points(t, T, L, mem)
 
     @m.func
     def factorize_with_roots(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -288,9 +297,8 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             put_block(t, i, n, a, c, soft, on, T, L, mem)
 
     @m.func
-    def eval_rigid_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.given_as``: the given ones and those
-        of the ground; vector <- accelerations in the representation ``T.output``, in which the forces of a floating base are too."""
+    def contact_blocks(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The rows and blocks of all points; z <- the whitened accelerations without the ground; point_depth <- the points' depths."""
         m.accelerating_forces(b, t, L.z, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
         m.whiten_row(t, L.z, T, L, mem)
@@ -299,7 +307,10 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             k = T.point_body[i]
             if k >= 0:
                 acceleration_block(b, t, i, k, T, P, L, mem)
-        find_forces(t, T, L, mem)
+
+    @m.func
+    def contact_results(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """vector, second <- accelerations and wrenches, from z and point_force."""
         m.unwhiten(t, T, L, mem)
         for i in range(T.dofs):
             m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
@@ -317,6 +328,14 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             place = m.place_of(t, k, T.given_as, L, mem)
             w = m.wrench_as(T.given_as, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
             m.put6(mem, L.second + 6 * k, t, w)
+
+    @m.func
+    def eval_rigid_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.given_as``: the given ones and those
+        of the ground; vector <- accelerations in the representation ``T.output``, in which the forces of a floating base are too."""
+        contact_blocks(b, t, T, P, L, mem)
+        find_forces(t, T, L, mem)
+        contact_results(t, T, L, mem)
 
     @m.func
     def bounded(t: int, most: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
@@ -337,10 +356,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.z + i, t, m.mul(scale, m.get(mem, L.z + i, t)))
 
     @m.func
-    def eval_impact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """next_v <- velocities after the impact of the points that touch; point_force <- impulses on them."""
+    def impact_blocks(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """The rows and blocks of all points; z <- zero."""
         zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
         m.forward_kinematics(b, t, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
         m.clear(t, L.z, T.dofs, mem)
@@ -354,24 +372,30 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
                 a = whitened_rows(t, i, k, x, T, L, mem)
                 put_block(t, i, n, a, v, zero, on, T, L, mem)
-        find_forces(t, T, L, mem)
-        if T.link & RESTITUTION:
-            bounded(t, m.add(one, m.get(mem, L.point_law + 8, t)), T, L, mem)
-            # what still enters the ground after that is stopped
-            for i in range(3 * T.points):
-                m.put(mem, L.impulse + i, t, m.get(mem, L.point_force + i, t))
-            for i in range(T.points):
-                if can_push(i, T):
-                    at = L.contact + BLOCK * i
-                    v = row_velocity(t, i, T.point_body[i], T, L, mem)
-                    m.put3(mem, at + 9, t, m.add3(m.get3(mem, at + 9, t), v))
-                    m.put3(mem, at + 14, t, m.zero3())
-                    m.put3(mem, at + 17, t, m.zero3())
-            for i in range(T.dofs):
-                m.put(mem, L.acceleration + i, t, m.get(mem, L.z + i, t))
-                m.put(mem, L.z + i, t, zero)
-            find_forces(t, T, L, mem)
-        bounded(t, one, T, L, mem)
+
+    @m.func
+    def bounce(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """What was found, as much larger as the restitution says, to impulse and acceleration; what still enters the ground after that is
+        to be stopped: z <- zero."""
+        one = m.fill(real(1.0))
+        bounded(t, m.add(one, m.get(mem, L.point_law + 8, t)), T, L, mem)
+        for i in range(3 * T.points):
+            m.put(mem, L.impulse + i, t, m.get(mem, L.point_force + i, t))
+        for i in range(T.points):
+            if can_push(i, T):
+                at = L.contact + BLOCK * i
+                v = row_velocity(t, i, T.point_body[i], T, L, mem)
+                m.put3(mem, at + 9, t, m.add3(m.get3(mem, at + 9, t), v))
+                m.put3(mem, at + 14, t, m.zero3())
+                m.put3(mem, at + 17, t, m.zero3())
+        for i in range(T.dofs):
+            m.put(mem, L.acceleration + i, t, m.get(mem, L.z + i, t))
+            m.put(mem, L.z + i, t, m.fill(real(0.0)))
+
+    @m.func
+    def impact_results(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+        """next_v, point_force <- what came of it."""
+        bounded(t, m.fill(real(1.0)), T, L, mem)
         if T.link & RESTITUTION:
             for i in range(3 * T.points):
                 m.put(mem, L.point_force + i, t, m.add(m.get(mem, L.point_force + i, t), m.get(mem, L.impulse + i, t)))
@@ -381,9 +405,26 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.dofs):
             m.put(mem, L.next_v + i, t, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
 
+    @m.func
+    def eval_impact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+        """next_v <- velocities after the impact of the points that touch; point_force <- impulses on them."""
+        impact_blocks(b, t, T, P, L, mem)
+        find_forces(t, T, L, mem)
+        if T.link & RESTITUTION:
+            bounce(t, T, L, mem)
+            find_forces(t, T, L, mem)
+        impact_results(t, T, L, mem)
+
     return types.SimpleNamespace(
         **vars(m),
         factorize_with_roots=factorize_with_roots,
+        begin_search=begin_search,
+        sweep_points=sweep_points,
+        contact_blocks=contact_blocks,
+        contact_results=contact_results,
+        impact_blocks=impact_blocks,
+        bounce=bounce,
+        impact_results=impact_results,
         eval_rigid_contact=eval_rigid_contact,
         eval_impact=eval_impact,
     )

@@ -173,6 +173,29 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
     return flat, input_array(model, array, name, model.dtype, (model.body_count, 6))
 
 
+def has_gradients(model, inputs) -> bool:
+    """Whether a tape is active, and what follows from `inputs` and from the masses, centres of mass and inertias has gradients."""
+    sources = [a for a in (*inputs, model.body_mass, model.body_com, model.body_inertia) if a is not None]
+    return active_tape() is not None and any(a.requires_grad for a in sources)
+
+
+def new_outputs(model, inputs, shapes, out=None, name: str = "out") -> list[wp.array]:
+    """Arrays for the outputs of a program whose results follow from `inputs`, see :func:`evaluate`."""
+    given = [None] * len(shapes) if out is None else list(out)
+    if len(given) != len(shapes):
+        raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
+    grad = has_gradients(model, inputs)
+    results = []
+    for shape, array in zip(shapes, given, strict=True):
+        whole = (model.articulation_count, *shape)
+        if array is None:
+            array = wp.zeros(whole, dtype=model.dtype, device=model.device, requires_grad=grad)
+        else:
+            check_array(model, array, name, model.dtype, whole)
+        results.append(array)
+    return results
+
+
 def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out", mask=None):
     """Runs a program and gives its outputs.
 
@@ -192,20 +215,7 @@ def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out
         TypeError, ValueError: `out` has the wrong scalar type, shape or device.
     """
     single = len(shapes) == 1
-    given = [out] if single else list(out) if out is not None else [None] * len(shapes)
-    if len(given) != len(shapes):
-        raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
-    # gradients flow to inputs, and to masses, centres of mass and inertias
-    sources = [a for a in (*inputs, model.body_mass, model.body_com, model.body_inertia) if a is not None]
-    grad = active_tape() is not None and any(a.requires_grad for a in sources)
-    results = []
-    for shape, array in zip(shapes, given, strict=True):
-        whole = (model.articulation_count, *shape)
-        if array is None:
-            array = wp.zeros(whole, dtype=model.dtype, device=model.device, requires_grad=grad)
-        else:
-            check_array(model, array, name, model.dtype, whole)
-        results.append(array)
+    results = new_outputs(model, inputs, shapes, [out] if single else out, name)
     if model.articulation_count and any(a.size for a in results):
         run(model, program, [*inputs, *results], mask)
     return results[0] if single else tuple(results)

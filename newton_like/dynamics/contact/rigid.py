@@ -15,18 +15,19 @@ from newton_like.dynamics.common import (
     V,
     columns,
     dof_vector,
-    evaluate,
+    has_gradients,
     link_vectors,
     links,
+    new_outputs,
     representation,
     state_arrays,
 )
 from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
 from newton_like.dynamics.contact.points import ContactPoints, check_part
+from newton_like.dynamics.contact.search import Rows, Search
 from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.kinematics import output_representation
-from newton_like.kernels.dynamics.rigid_contact import BLOCK, COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
-from newton_like.launch import active_tape
+from newton_like.kernels.dynamics.rigid_contact import COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
 from newton_like.model.arguments import check_array, check_choice
 from newton_like.model.program import Field, Program
 from newton_like.types import VelRepr
@@ -35,7 +36,7 @@ SWEEPS = 50
 """Visits to every contact point, unless told otherwise."""
 
 TRACED_VISITS = 400
-"""Most visits (contact points times sweeps) of code without loops: specialised programs, and gradients."""
+"""Most visits (contact points times sweeps) of specialised programs without loops; of more, each sweep is a program of its own."""
 
 FRICTION = {"coulomb": COULOMB, "convex": 0}
 
@@ -231,39 +232,26 @@ class Impact(NamedTuple):
     points: wp.array
 
 
-def _program(name: str, contact: RigidContact, inputs, outputs, arrays, asked: int, sweeps: int, **settings) -> Program:
-    """A program over the contact points, refused where it must be unrolled and is too long for that."""
-    n, model = contact.points.count, contact.model
-    sources = [a for a in (*arrays, model.body_mass, model.body_com, model.body_inertia) if a is not None]
-    grad = active_tape() is not None and any(a.requires_grad for a in sources)
-    if n * sweeps > TRACED_VISITS and (grad or model.evaluator == "specialised"):
-        what = "gradients" if grad else "specialised programs"
-        raise ValueError(
-            f"{what} of rigid contact have no loops and visit points at most {TRACED_VISITS} times, not {n} points {sweeps} "
-            "times; use fewer points or sweeps" + ("" if grad else ", or model.evaluator = 'general'")
-        )
-    asked |= ONE_PLANE * contact.one_plane
-    fields = (
+def _in_stages(contact: RigidContact, arrays, sweeps: int) -> bool:
+    """Whether sweeps are programs of their own: where there are gradients, and where code without loops would be long."""
+    model = contact.model
+    long = contact.points.count * sweeps > TRACED_VISITS and model.evaluator == "specialised"
+    return long or has_gradients(model, arrays)
+
+
+def _fields(contact: RigidContact) -> tuple[Field, ...]:
+    """What all programs of rigid contact read."""
+    n = contact.points.count
+    return (
         Q, V, contact.points.offset_field, Field("point_on", "articulations", n), Field("point_law", "articulations", RIGID_LAW),
-        contact.ground_field, *inputs,
+        contact.ground_field,
     )  # fmt: skip
-    program = Program(name, fields, outputs, _Rows(n), tables=contact.points.table, varied=True)
-    return program.ask(link=asked, offset_size=3, sweeps=contact.sweeps, **settings)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows of memory for so many points."""
-
-    points: int
-
-    def __call__(self, model, template) -> dict[str, int]:
-        n, dofs = self.points, template.dofs
-        reach = int(template.depth.max(initial=0)) + 1
-        return dict(
-            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, stash=dofs + 1, contact=BLOCK * n, contact_y=3 * reach * n,
-            impulse=3 * n,
-        )  # fmt: skip
+def _program(name: str, contact: RigidContact, inputs, outputs, **settings) -> Program:
+    fields = (*_fields(contact), *inputs)
+    program = Program(name, fields, outputs, Rows(contact.points.count), tables=contact.points.table, varied=True)
+    return program.ask(offset_size=3, sweeps=contact.sweeps, **settings)
 
 
 def rigid_contact_forces(
@@ -313,8 +301,7 @@ def rigid_contact_forces(
         those of :func:`forward_dynamics` with them. Points on links that cannot move get no force.
 
     Raises:
-        ValueError: an array of the wrong shape or device; the contact of another model; an unknown representation; a gradient, or
-            specialised code, of more than 400 visits (points times sweeps).
+        ValueError: an array of the wrong shape or device; the contact of another model; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
     n = check_part(model, contact, RigidContact, "contact").points.count
@@ -331,13 +318,28 @@ def rigid_contact_forces(
         Field("second", "articulations", lambda m: 6 * links(m)),
         Field("vector", "articulations", columns),
     )
-    program = _program(
-        "eval_rigid_contact", contact, (field, given), outputs, arrays,
-        RELAXED * contact.parameters.relaxed | FRICTION[contact.friction], contact.sweeps,
+    settings = dict(
+        link=RELAXED * contact.parameters.relaxed | FRICTION[contact.friction] | ONE_PLANE * contact.one_plane,
         output=base, given_as=kind, other=int(given.kind == "articulations"),
     )  # fmt: skip
-    shapes = [(n, 3), (n,), (links(model), 6), (columns(model),)]
-    return RigidContactForces(*evaluate(model, program, arrays, shapes, out))
+    results = new_outputs(model, arrays, [(n, 3), (n,), (links(model), 6), (columns(model),)], out)
+    if not model.articulation_count or not any(a.size for a in results):
+        return RigidContactForces(*results)
+    if not _in_stages(contact, arrays, contact.sweeps):
+        program = _program("eval_rigid_contact", contact, (field, given), outputs, **settings)
+        common.run(model, program, [*arrays, *results])
+        return RigidContactForces(*results)
+    search = Search(contact, arrays, **settings)
+    made = dict.fromkeys(("contact", "contact_y", "h", "root", "found"))
+    inputs = dict(zip((*_fields(contact), field, given), arrays, strict=True))
+    blocks, rows, h, root, found, _ = search.run("eval_contact_blocks", inputs, {**made, outputs[1]: results[1]})
+    found = search.sweep(blocks, rows, found)
+    search.run(
+        "eval_contact_results",
+        {"q": arrays[0], "v": arrays[1], "offset": arrays[2], given: arrays[-1], "h": h, "root": root, "search": found},
+        dict(zip((outputs[0], *outputs[2:]), (results[0], *results[2:]), strict=True)),
+    )
+    return RigidContactForces(*results)
 
 
 def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
@@ -358,8 +360,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
             gradients.
 
     Raises:
-        ValueError: an array of the wrong shape or device; the contact of another model; a gradient, or specialised code, of more than
-            400 visits (points times sweeps, twice that with restitution).
+        ValueError: an array of the wrong shape or device; the contact of another model.
         TypeError: an array of the wrong scalar type.
     """
     n = check_part(model, contact, RigidContact, "contact").points.count
@@ -372,20 +373,35 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
         contact.ground(state),
     ]
     outputs = (Field("next_v", "dofs"), Field("point_force", "articulations", 3 * n))
-    sweeps = (1 + bounces) * contact.sweeps
-    program = _program("eval_impact", contact, (), outputs, arrays, COULOMB | RESTITUTION * bounces, sweeps)
     shapes = ((model.joint_dof_count,), contact.shape)
     given = (None, None) if out is None else tuple(out)
     if len(given) != 2:
         raise ValueError(f"out must hold 2 arrays, not {len(given)}")
-    sources = [*arrays, model.body_mass, model.body_com, model.body_inertia]
-    grad = active_tape() is not None and any(a.requires_grad for a in sources)
+    grad = has_gradients(model, arrays)
     results = [
         wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
         if array is None
         else check_array(model, array, "out", model.dtype, shape)
         for array, shape in zip(given, shapes, strict=True)
     ]
-    if model.articulation_count:
-        common.run(model, program, [*arrays, *results])
+    settings = dict(link=COULOMB | RESTITUTION * bounces | ONE_PLANE * contact.one_plane)
+    if not model.articulation_count:
+        return Impact(*results)
+    if not _in_stages(contact, arrays, (1 + bounces) * contact.sweeps):
+        common.run(model, _program("eval_impact", contact, (), outputs, **settings), [*arrays, *results])
+        return Impact(*results)
+    search = Search(contact, arrays, **settings)
+    made = dict.fromkeys(("contact", "contact_y", "h", "root", "found"))
+    inputs = dict(zip(_fields(contact), arrays, strict=True))
+    blocks, rows, h, root, found = search.run("eval_impact_blocks", inputs, made)
+    found = search.sweep(blocks, rows, found)
+    kept = {}
+    if bounces:
+        law = {"contact": blocks, "contact_y": rows, "point_law": contact.law, "search": found}
+        made = dict.fromkeys(("next_contact", "found", "impulse", "acceleration"))
+        blocks, found, impulse, z = search.run("eval_impact_bounce", law, made)
+        found = search.sweep(blocks, rows, found)
+        kept = {"impulse": impulse, "acceleration": z}
+    ends = {"v": arrays[1], "contact": blocks, "h": h, "root": root, "search": found, **kept}
+    search.run("eval_impact_results", ends, dict(zip(outputs, results, strict=True)))
     return Impact(*results)

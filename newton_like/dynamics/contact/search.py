@@ -1,0 +1,94 @@
+"""Rigid contact a sweep at a time: what its programs do in one go, by programs that hand each other arrays.
+
+Code for gradients has no loops. Every sweep is a program of its own on the tape, the same each time: it is compiled once, however many
+sweeps there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import warp as wp
+
+from newton_like.dynamics import common
+from newton_like.dynamics.common import Q, V, columns, has_gradients
+from newton_like.kernels.dynamics.rigid_contact import BLOCK, RIGID_LAW
+from newton_like.model.batched import batches
+from newton_like.model.program import Field, Program
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of memory of the programs of rigid contact, for so many points."""
+
+    points: int
+
+    def __call__(self, model, template) -> dict[str, int]:
+        n, dofs = self.points, template.dofs
+        reach = int(template.depth.max(initial=0)) + 1
+        return dict(
+            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, stash=dofs + 1, contact=BLOCK * n, contact_y=3 * reach * n,
+            impulse=3 * n, point_force=3 * n, point_depth=n, vector=columns(model),
+        )  # fmt: skip
+
+
+class Search:
+    """The stages of one call.
+
+    Args:
+        contact: the :class:`RigidContact`.
+        arrays: what the call is given: coordinates, velocities, offsets of points, which are on, the law, the ground, and more.
+        settings: of all stages.
+    """
+
+    def __init__(self, contact, arrays, **settings: int):
+        self.contact, self.model, self.n = contact, contact.model, contact.points.count
+        self.arrays, self.settings = arrays, settings
+        self.grad = has_gradients(self.model, arrays)
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """What the stages hand each other, by row; of the largest articulation."""
+        n, dofs = self.n, columns(self.model)
+        depths = [batch.template.depth for batch in batches(self.model)]
+        reach = max((int(d.max(initial=0)) + 1 for d in depths), default=1)
+        sizes = dict(
+            contact=BLOCK * n, next_contact=BLOCK * n, contact_y=3 * reach * n, impulse=3 * n, point_law=RIGID_LAW,
+            h=max((int((d + 1).sum()) for d in depths), default=0),
+        )  # fmt: skip
+        sizes["search"] = sizes["found"] = 2 * dofs + 1 + 9 * n
+        fields = {row: Field(row, "articulations", size) for row, size in sizes.items()}
+        return {**fields, "root": Field("root", "dofs"), "acceleration": Field("acceleration", "dofs"), "q": Q, "v": V,
+                "offset": self.contact.points.offset_field}  # fmt: skip
+
+    def run(self, name: str, inputs: dict, outputs: dict) -> list[wp.array]:
+        """Runs a stage.
+
+        Args:
+            name: of its program.
+            inputs: arrays by row, or by field where `fields` does not know it.
+            outputs: the same; None: a new array.
+
+        Returns:
+            The output arrays.
+        """
+        fields = [[self.fields[f] if isinstance(f, str) else f for f in ends] for ends in (inputs, outputs)]
+        found = [
+            wp.zeros(f.length(self.model), dtype=self.model.dtype, device=self.model.device, requires_grad=self.grad)
+            if a is None
+            else a
+            for f, a in zip(fields[1], outputs.values(), strict=True)
+        ]
+        table = self.contact.points.table
+        program = Program(name, *map(tuple, fields), Rows(self.n), tables=table, varied=True)
+        common.run(self.model, program.ask(offset_size=3, **self.settings), [*inputs.values(), *found])
+        return found
+
+    def sweep(self, contact: wp.array, contact_y: wp.array, search: wp.array) -> wp.array:
+        """Where the search is after all sweeps."""
+        law = self.contact.law
+        for _ in range(self.contact.sweeps):
+            given = {"contact": contact, "contact_y": contact_y, "point_law": law, "search": search}
+            (search,) = self.run("eval_contact_sweep", given, {"found": None})
+        return search

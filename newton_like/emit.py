@@ -17,7 +17,7 @@ CUT = 8000
 """Operations of one C++ function, unless more are asked for. Compilers need much more than twice as long for twice as much
 straight-line code; values that are handed over cost some percent."""
 
-LONG = 3000
+LONG = 4000
 """Operations from which on vector code has an order of its own: shorter code, whose numbers lie near, runs as fast in any order."""
 
 SCALAR_CUT = 2000

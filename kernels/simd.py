@@ -182,7 +182,8 @@ def staging_code(
 
     Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Worlds
     that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
-    Where lanes are `packed`, number i is in the lane that starts at number ``place[i]``. Numbers may be `added` to those of the array.
+    Where lanes are `packed`, number i is in the lane that starts at number ``place[i]``. Numbers may be `added` to those of the array,
+    without overlap.
     """
     shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
     steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from newton_like.trace import Trace
 
+MOST = 30_000
+"""Operations up to which `ordered` has an order of its own: it keeps for every one a bit of every other."""
+
 LEAVES = ("load", "param", "uniform")
 """Operations that fetch a number, at any time."""
 
@@ -30,8 +33,11 @@ def needed(trace: Trace, stores: list[tuple]) -> list[int]:
 
 def ordered(trace: Trace, stores: list[tuple]) -> list[int]:
     """The same in an order of their own: next comes the store that needs the fewest operations that are not done yet, of an
-    operation's operands the one that needs most, and whatever makes a result superfluous as soon as it can be done."""
+    operation's operands the one that needs most, and whatever makes a result superfluous as soon as it can be done. Beyond
+    `MOST` operations in the order of the trace."""
     need = needed(trace, stores)
+    if len(need) > MOST:
+        return need
     uses = {n: list(dict.fromkeys(operands(trace.ops[n]))) for n in need}
     users: dict[int, list[int]] = {n: [] for n in need}
     # what an operation follows from, itself included, as bits of an integer

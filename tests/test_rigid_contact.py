@@ -473,28 +473,36 @@ def test_gradients(rng):
 
 
 def test_sweeps_on_a_tape_do_what_one_program_does(rng):
-    """Bit by bit, for trees of different sizes, however many sweeps there are; and so do specialised ones."""
-    scene = forest(rng, worlds=3, robots=2, joints=4, floating=True)
+    """Bit by bit, for trees of different sizes, however many sweeps there are."""
+    scene = forest(rng, worlds=3, robots=2, joints=3, floating=True)
     model = scene.finalize("cpu", dtype=wp.float64, requires_grad=True)
     points = some_points(rng, model, 1)
     state, _, _ = moving_state(model, rng)
     height = contact_point_positions(model, state, points).numpy()[points.link >= 0][:, 2]
     law = RigidContactParameters(0.6, 0.02, restitution=0.4)
-    contact = RigidContact(model, points, FlatTerrain(np.median(height)), law, sweeps=130)
-    assert points.count * contact.sweeps > TRACED_VISITS
+    contact = RigidContact(model, points, FlatTerrain(np.median(height)), law, sweeps=TRACED_VISITS + 1)
 
     def results() -> list[np.ndarray]:
         return [a.numpy() for a in (*rigid_contact_forces(model, state, contact), *impact(model, state, contact))]
 
     expected = results()
-    assert all((a != 0.0).any() for a in expected)
+    assert (expected[0] != 0.0).any()
     with wp.Tape():
         taped = results()
     for a, b in zip(expected, taped, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_specialised_sweeps_do_what_general_ones_do():
+    """Bit by bit, with more visits than are unrolled."""
+    model = general(box_on_four_points(), wp.float32)
+    state = place(model.state(), [0, 0, 0.1, 0.1, 0, 0, 1], [0.3, -0.2, -1.0, 0.1, 0.2, 0.3])
+    contact = RigidContact(model, sweeps=TRACED_VISITS)
+    expected = rigid_contact_forces(model, state, contact)
+    assert (expected.points.numpy() != 0.0).any()
     model.evaluator = "specialised"
-    for a, b in zip(expected, rigid_contact_forces(model, state, contact), strict=False):
-        np.testing.assert_array_equal(a, b.numpy())
+    for a, b in zip(expected, rigid_contact_forces(model, state, contact), strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
 def test_gradients_of_an_impact(rng):
@@ -503,11 +511,12 @@ def test_gradients_of_an_impact(rng):
     law = RigidContactParameters(0.5, 0.02, restitution=0.5)
     contact = RigidContact(model, parameters=law, sweeps=200)
     start = np.concatenate([0.3 * rng.normal(size=2), [-1.0], 0.3 * rng.normal(size=3), model.body_mass.numpy()])
-    weights = rng.normal(size=6)
+    weights, tilt = rng.normal(size=6), Rotation.from_rotvec(0.2 * rng.normal(size=3)).as_quat()
 
     def run(x):
-        state = place(model.state(), [0, 0, 0.49, 0, 0, 0, 1], x[:6])
+        state = place(model.state(), [0, 0, 0.1, *tilt], x[:6])
         model.body_mass.assign(x[6:])
+        model.notify_changed()
         with wp.Tape() as tape:
             after = impact(model, state, contact).joint_qd
         return state, tape, after
@@ -518,7 +527,8 @@ def test_gradients_of_an_impact(rng):
     found = np.concatenate([state.joint_qd.grad.numpy(), model.body_mass.grad.numpy()])
     steps = 1e-6 * np.eye(7)
     expected = [(run(start + h)[2].numpy() - run(start - h)[2].numpy()) @ weights / 2e-6 for h in steps]
-    assert np.abs(expected).max() > 0.1
+    # it changes, and how depends on the velocities
+    assert np.abs(expected[:6] - weights).max() > 0.1
     # rounding of velocities of one, by steps of 1e-6
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 

@@ -505,6 +505,7 @@ def test_kernels_say_what_traces_say(rng, monkeypatch, dtype, tolerance):
     expected = every_function(exact, state(wp.float64), np.random.default_rng(seed))
     # FREE joints of links turn about centres of mass and so on: columns of any size, which a factorisation does not mind
     scaled = [m / np.sqrt(np.outer(np.diag(m), np.diag(m))) for m in matrices_of(exact, state(wp.float64))]
+    # five units of rounding times a condition of 300 are the 1e-4 of single precision
     conditions = [max(1.0, np.linalg.cond(m) / 3e2) for m in scaled]
     for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
         assert a.dtype is dtype

@@ -117,7 +117,7 @@ class Case:
             if np.abs(height[points.link >= 0]).min() > 0.02:
                 break
         if rigid:
-            # code for gradients has no loops: a few sweeps
+            # every sweep is differentiated alike: a few will do
             parameters = dynamics.RelaxedRigidContactParameters(time_constant=0.5, width=2.0)
             return dynamics.RigidContact(self.model, points, slope, parameters, sweeps=4)
         return dynamics.SoftContact(self.model, points, slope, law)

@@ -24,7 +24,7 @@ from newton_like.model.program import Field, Program
 from newton_like.trace import Number, Trace, known_parameters, known_tree, traced_programs
 
 BUDGET = 25_000
-"""Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 12 seconds."""
+"""Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 9 seconds."""
 
 WORTHWHILE = 256
 """Articulations in a batch from which on a program is specialised unless something else is asked for: compiling takes seconds."""
@@ -224,8 +224,9 @@ class Robot:
                 for i, shares in PARAMETERS[f.row].items():
                     bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
         # what is differentiated stays a number of the trace; its value may be a constant of the adjoint
-        loose = Emitter(work, self.held & ~np.isin(np.arange(len(self.held)), list(bodies)))
-        trace = trace_program(program.adjoint or program.name, work, loose.parameter, varied=True)
+        loose = self.held.copy()
+        loose[list(bodies)] = False
+        trace = trace_program(program.adjoint or program.name, work, Emitter(work, loose).parameter, varied=True)
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 

@@ -38,14 +38,14 @@ class Search:
 
     Args:
         contact: the :class:`RigidContact`.
-        arrays: what the call is given: coordinates, velocities, offsets of points, which are on, the law, the ground, and more.
+        arrays: what the call is given.
         settings: of all stages.
     """
 
     def __init__(self, contact, arrays, **settings: int):
         self.contact, self.model, self.n = contact, contact.model, contact.points.count
-        self.arrays, self.settings = arrays, settings
-        self.grad = has_gradients(self.model, arrays)
+        self.settings, self.grad = settings, has_gradients(self.model, arrays)
+        self._programs: dict[tuple, Program] = {}
 
     @cached_property
     def fields(self) -> dict[str, Field]:
@@ -80,9 +80,11 @@ class Search:
             else a
             for f, a in zip(fields[1], outputs.values(), strict=True)
         ]
-        table = self.contact.points.table
-        program = Program(name, *map(tuple, fields), Rows(self.n), tables=table, varied=True)
-        common.run(self.model, program.ask(offset_size=3, **self.settings), [*inputs.values(), *found])
+        key = (name, *map(tuple, fields))
+        if key not in self._programs:
+            program = Program(*key, Rows(self.n), tables=self.contact.points.table, varied=True)
+            self._programs[key] = program.ask(offset_size=3, **self.settings)
+        common.run(self.model, self._programs[key], [*inputs.values(), *found])
         return found
 
     def sweep(self, contact: wp.array, contact_y: wp.array, search: wp.array) -> wp.array:

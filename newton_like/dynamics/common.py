@@ -145,7 +145,8 @@ def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | Non
     return dense, input_array(model, array, name, model.dtype, (model.articulation_count, columns(model)))
 
 
-def _wrenches(model) -> int:
+def six_by_link(model) -> int:
+    """Numbers of an articulation where every link has a twist or a wrench."""
     return 6 * links(model)
 
 
@@ -157,7 +158,7 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
-    flat, dense = Field(row, "bodies", 6), Field(row, "articulations", _wrenches)
+    flat, dense = Field(row, "bodies", 6), Field(row, "articulations", six_by_link)
     if value is None:
         return flat, None
     array = to_device(model, value, name)

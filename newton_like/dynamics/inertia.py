@@ -6,13 +6,12 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list
-from newton_like.dynamics.common import Q, evaluate, input_array, links, state_arrays, to_device
+from newton_like.dynamics.common import Q, evaluate, has_gradients, input_array, links, state_arrays, to_device
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry import inertia as inertia_math
 from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
 from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
-from newton_like.launch import active_tape
 from newton_like.model.arguments import as_numbers, check_array
 from newton_like.model.program import Field, Program
 from newton_like.types import ModelFlags, VelRepr
@@ -75,7 +74,7 @@ def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = N
     """
     shape, sources = (model.body_count, 10), (model.body_mass, model.body_com, model.body_inertia)
     if out is None:
-        grad = active_tape() is not None and any(a.requires_grad for a in sources)
+        grad = has_gradients(model, ())
         out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
     else:
         check_array(model, out, "out", model.dtype, shape)

@@ -20,6 +20,7 @@ from newton_like.dynamics.common import (
     links,
     new_outputs,
     representation,
+    six_by_link,
     state_arrays,
 )
 from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
@@ -315,7 +316,7 @@ def rigid_contact_forces(
     outputs = (
         Field("point_force", "articulations", 3 * n),
         Field("point_depth", "articulations", n),
-        Field("second", "articulations", lambda m: 6 * links(m)),
+        Field("second", "articulations", six_by_link),
         Field("vector", "articulations", columns),
     )
     settings = dict(

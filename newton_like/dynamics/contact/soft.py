@@ -17,6 +17,7 @@ from newton_like.dynamics.common import (
     link_vectors,
     links,
     representation,
+    six_by_link,
     state_arrays,
     to_device,
 )
@@ -189,7 +190,7 @@ def soft_contact_forces(
         Field("point_force", "articulations", 3 * n),
         Field("point_slip_rate", "articulations", 3 * n),
         Field("point_depth", "articulations", n),
-        Field("second", "articulations", lambda m: 6 * links(m)),
+        Field("second", "articulations", six_by_link),
     )
     program = Program("eval_soft_contact", inputs, outputs, tables=contact.points.table).ask(
         link=asked, output=_wrench_representation(repr, "repr"), given_as=_wrench_representation(link_forces_repr, "link_forces_repr"),

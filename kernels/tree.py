@@ -2,7 +2,7 @@
 
 `Tree` is the same for every world of a template. `Params` holds the numbers of all worlds: one copy where all worlds agree, one
 lane a world where they differ, and a program does not notice which. `Layout` names the rows of the worker's memory. The sizes
-below are the strides of the parameter blocks; `newton_like.model.templates` fills them.
+below are the strides of the parameter blocks; `newton_like.programs.template` fills them.
 
 Bodies are numbered along the tree, parents first; body ``k`` is moved by joint ``k``, and index ``T.bodies`` stands for the world.
 Degrees of freedom are numbered along the bodies. The *chain* of a degree of freedom lists it and all its ancestors from the root

@@ -5,7 +5,7 @@ programs of `newton_like.kernels`. Numbers that come from the model (anchors, ax
 are read once and kept: after editing model arrays call :meth:`Model.notify_changed`.
 
 All functions can be differentiated by Warp's tape: where an array that goes out requires gradients, the reverse mode of the
-program's trace (:mod:`newton_like.adjoint`) is put on it. Gradients reach joint coordinates, velocities, poses and twists, and
+program's trace (:mod:`newton_like.compiler.adjoint`) is put on it. Gradients reach joint coordinates, velocities, poses and twists, and
 ``body_mass``, ``body_com`` and ``body_inertia`` where they require them.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.model.arguments import check_array
-from newton_like.model.batched import run, selection
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
+from newton_like.programs.run import run, selection
 from newton_like.types import warp_types
 
 _Q, _QD = Field("q", "coords"), Field("v", "dofs")

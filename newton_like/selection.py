@@ -9,9 +9,9 @@ import numpy as np
 import warp as wp
 
 from newton_like import kinematics
+from newton_like.arrays import flat
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.selection import mark, scatter_kernel
-from newton_like.launch import flat
 from newton_like.model.arguments import check_array
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType, warp_types

@@ -25,7 +25,7 @@ def rng(request) -> np.random.Generator:
 @pytest.fixture
 def by_numpy(monkeypatch):
     """Functions of the dynamics library are run by NumPy, in double precision and without a compiler."""
-    from newton_like.dynamics import common
+    from newton_like.dynamics.internal import common
 
     from .support.traced import run_by_numpy
 

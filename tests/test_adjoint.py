@@ -5,13 +5,15 @@ import pytest
 import warp as wp
 
 from newton_like import dynamics, kinematics
-from newton_like.adjoint import _RULES, adjoint_trace
-from newton_like.dynamics import common, forces
-from newton_like.emit import Emitter
-from newton_like.model import batched, robots
-from newton_like.model.program import Field, Program
-from newton_like.ordering import needed
-from newton_like.trace import Trace, tracing_math
+from newton_like.compiler.adjoint import _RULES, adjoint_trace
+from newton_like.compiler.order import needed
+from newton_like.compiler.trace import Trace, tracing_math
+from newton_like.dynamics import forces
+from newton_like.dynamics.internal import common
+from newton_like.programs import robot as robots
+from newton_like.programs import run as batched
+from newton_like.programs.program import Field, Program
+from newton_like.programs.tracing import trace_program
 
 from .support.kinematic_cases import forest
 from .support.random_traces import random_trace
@@ -117,8 +119,8 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, name):
     model = forest(rng, worlds=1, robots=1, joints=12).finalize("cpu", dtype=wp.float32)
     robot = batched._numbers_of(model).robots[0]
     work = robot.work(model, program, 1, 1, True)
-    emitter = Emitter(work, robot.held)
-    trace = robots.trace_program(program.name, work, emitter.parameter)
+    emitter = work.emitter(robot.held)
+    trace = trace_program(program.name, work, emitter.parameter)
     rows = {f.row for f in program.outputs}
     once = len(needed(trace, emitter.stores(trace, lambda place: emitter.name(place) in rows)))
     assert once > 100

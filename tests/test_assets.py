@@ -13,7 +13,7 @@ from newton_like.dynamics import mechanical_energy
 from newton_like.geometry import inertia
 from newton_like.geometry.shapes import mass_properties
 from newton_like.geometry.transforms import quat_from_axis_angle, transform
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.types import GeoType
 
 from .support.reference import Tree, body_poses, pose_matrix

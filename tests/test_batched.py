@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import emit, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
+from newton_like import eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
+from newton_like.compiler import cpp
 from newton_like.dynamics import kinetic_energy
-from newton_like.model import batched, robots
+from newton_like.programs import robot as robots
+from newton_like.programs import run as batched
 
 from .support.kinematic_cases import forest, use_width
 from .support.random_trees import random_state
@@ -76,11 +78,11 @@ def test_specialised_code_follows_the_model(rng):
 
 def test_long_programs_are_cut(rng, monkeypatch):
     """A long program becomes several functions, with the same bits."""
-    monkeypatch.setattr(emit, "CUT", 150)
+    monkeypatch.setattr(cpp, "CUT", 150)
     model = forest(rng, worlds=16, robots=1, joints=7).finalize("cpu")
     general, specialised = by_both(model, *random_state(model, rng))
     robot = batched._numbers_of(model).robots[0]
-    assert min(k.operations for k in robot.kernels.values()) > 2 * emit.CUT
+    assert min(k.operations for k in robot.kernels.values()) > 2 * cpp.CUT
     for a, b in zip(general, specialised, strict=True):
         np.testing.assert_array_equal(a, b)
 

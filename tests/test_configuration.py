@@ -10,8 +10,9 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointType, ModelBuilder, dynamics
-from newton_like.model import batched
-from newton_like.trace import Trace, traced_programs
+from newton_like.compiler.trace import Trace
+from newton_like.programs import run as batched
+from newton_like.programs.tracing import traced_programs
 
 from .support import reference
 from .support.kinematic_cases import QUATERNION, every_kind, forest, gradient_errors, real_array, same_sign
@@ -334,7 +335,7 @@ def test_kernels_do_what_the_programs_say(rng, monkeypatch, dtype):
     model.evaluator = "general"
     actual = results(model)
     with monkeypatch.context() as patch:
-        patch.setattr("newton_like.dynamics.common.run", run_by_numpy)
+        patch.setattr("newton_like.dynamics.internal.common.run", run_by_numpy)
         expected = results(exact)
     for a, b in zip(actual, expected, strict=True):
         # float32: a rotation near pi loses what its angle is short of it, in the derivative

@@ -46,7 +46,7 @@ class Gpu:
     def __enter__(self):
         if not self.real:
             self._patch.setenv("NEWTON_LIKE_WIDTH", "1")
-            for module in ("launch", "model.batched"):
+            for module in ("programs.workspace", "programs.run"):
                 self._patch.setattr(f"newton_like.{module}.interleaved", lambda device: True)
         return self
 

@@ -498,7 +498,7 @@ def test_kernels_say_what_traces_say(rng, monkeypatch, dtype, tolerance):
 
     seed = int(rng.integers(2**31))
     actual = every_function(model, state(dtype), np.random.default_rng(seed))
-    from newton_like.dynamics import common
+    from newton_like.dynamics.internal import common
 
     monkeypatch.setattr(common, "run", run_by_numpy)
     monkeypatch.setattr(forces, "run", run_by_numpy)

@@ -10,7 +10,7 @@ import warp as wp
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointType, ModelBuilder, dynamics, eval_mass_matrix
-from newton_like.dynamics import common
+from newton_like.dynamics.internal import common
 from newton_like.types import VelRepr
 
 from .support import reference

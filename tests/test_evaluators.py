@@ -6,7 +6,7 @@ import warp as wp
 
 from newton_like import JointDofConfig, JointTargetMode, ModelBuilder
 from newton_like.solvers import SolverFeatherstone
-from newton_like.specialise import BUDGET
+from newton_like.solvers.featherstone.specialise import BUDGET
 
 from .support.mechanisms import mechanism, quadruped, random_commands, random_start, same_robot, vary, worlds_of
 from .support.random_trees import random_inertia, random_transform, random_unit

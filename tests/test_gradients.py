@@ -14,7 +14,7 @@ import warp as wp
 
 import newton_like.dynamics as dynamics
 from newton_like import JointType, ModelBuilder
-from newton_like.model import batched
+from newton_like.programs import run as batched
 from newton_like.types import VelRepr
 
 from .conftest import SEED

@@ -12,14 +12,14 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 
 FLOORS = {
-    0: "types coercion geometry launch trace emit encode adjoint ordering "
-    "kernels.simd kernels.lanes kernels.spatial kernels.tree kernels.batched kernels.interpreter",
-    1: "model kinematics kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics",
-    2: "importers exporters urdf usd.author usd.host usd.joints usd.shapes usd.filters usd.export",
-    3: "dynamics mechanism collision kernels.dynamics kernels.collision",
-    4: "solvers specialise kernels.solvers",
-    5: "articulation multirotor robot ik selection sensors actuators interop usd kernels.selection",
-    6: "viewer envs cli __main__",
+    0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.spatial kernels.tree kernels.interpreter",
+    1: "model kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics",
+    2: "programs kinematics kernels.batched",
+    3: "importers exporters urdf usd.export",
+    4: "dynamics mechanism collision kernels.dynamics kernels.collision",
+    5: "solvers kernels.solvers",
+    6: "articulation robot sensors interop usd selection kernels.selection",
+    7: "viewer envs cli __main__",
 }
 
 # The sanctioned looks upward: methods of the model and its builder that import when they are called.

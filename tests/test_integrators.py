@@ -27,8 +27,8 @@ from newton_like.dynamics import (
 )
 from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.integrators import _STAGE
-from newton_like.model import batched
-from newton_like.model.program import Field
+from newton_like.programs import run as batched
+from newton_like.programs.program import Field
 from newton_like.types import VelRepr
 
 from .support.kinematic_cases import every_kind, forest, gradient_errors, moving_state, real_array

@@ -6,9 +6,10 @@ import warp as wp
 from newton_like.kernels.interpreter import OPERATIONS, READS
 
 from newton_like import dynamics
-from newton_like.encode import encode
-from newton_like.model import batched, robots
-from newton_like.trace import Trace, tracing_math
+from newton_like.compiler.listing import encode
+from newton_like.compiler.trace import Trace, tracing_math
+from newton_like.programs import robot as robots
+from newton_like.programs import run as batched
 
 from .support.kinematic_cases import forest, use_width
 from .support.random_traces import random_trace

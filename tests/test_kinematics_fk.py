@@ -7,8 +7,9 @@ import pytest
 import warp as wp
 
 from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
-from newton_like.launch import run_shared
-from newton_like.model import batched, robots
+from newton_like.programs import robot as robots
+from newton_like.programs import run as batched
+from newton_like.programs.threads import run_shared
 
 from .support import reference
 from .support.kinematic_cases import (

@@ -5,7 +5,9 @@ import pytest
 import warp as wp
 
 from newton_like import eval_fk
-from newton_like.launch import WIDTHS, Command, cut, flat, lane_width, run_shared, worker_count
+from newton_like.arrays import flat
+from newton_like.programs.device import WIDTHS, lane_width, worker_count
+from newton_like.programs.threads import Command, cut, run_shared
 
 from .support.kinematic_cases import forest, real_array
 from .support.random_trees import random_state
@@ -99,8 +101,8 @@ def test_memory_laid_out_as_on_a_gpu_gives_the_same_bits(rng, monkeypatch):
     (q, qd), com = random_state(model, rng), rng.normal(size=(model.body_count, 3))
     monkeypatch.setenv("NEWTON_LIKE_WIDTH", "1")
     for side_by_side in (False, True):
-        monkeypatch.setattr("newton_like.launch.interleaved", lambda device, answer=side_by_side: answer)
-        monkeypatch.setattr("newton_like.model.batched.interleaved", lambda device, answer=side_by_side: answer)
+        monkeypatch.setattr("newton_like.programs.workspace.interleaved", lambda device, answer=side_by_side: answer)
+        monkeypatch.setattr("newton_like.programs.run.interleaved", lambda device, answer=side_by_side: answer)
         model = scene.finalize("cpu", dtype=wp.float64)
         model.body_com.assign(com)
         model.notify_changed()

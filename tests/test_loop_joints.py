@@ -5,11 +5,12 @@ import pytest
 import warp as wp
 
 from newton_like import JointType, MechanismState, ModelBuilder, ModelFlags, dynamics
-from newton_like.dynamics import common
-from newton_like.emit import Emitter
-from newton_like.launch import lane_width
-from newton_like.model import batched, robots
-from newton_like.ordering import needed
+from newton_like.compiler.order import needed
+from newton_like.dynamics.internal import common
+from newton_like.programs import robot as robots
+from newton_like.programs import run as batched
+from newton_like.programs.device import lane_width
+from newton_like.programs.tracing import trace_program
 from newton_like.types import VelRepr
 
 from .support import reference
@@ -329,8 +330,8 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
 
     for program, _ in programs:
         work = robot.work(model, program, 1, 1, True)
-        emitter = Emitter(work, robot.held)
-        once = operations(robots.trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
+        emitter = work.emitter(robot.held)
+        once = operations(trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
         adjoint = robot.adjoint(model, program, work, emitter, robots.INERTIA)
         # anchors and axes of the rows have no gradients
         fields = [f for f in (*program.inputs, *robots.INERTIA) if f.row not in ("loop", "weights")]

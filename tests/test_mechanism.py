@@ -431,7 +431,7 @@ def test_kernels_of_joint_motion_do_what_the_programs_say(rng, monkeypatch, dtyp
 
     model.evaluator = "general"
     actual = results(model)
-    monkeypatch.setattr("newton_like.dynamics.common.run", run_by_numpy)
+    monkeypatch.setattr("newton_like.dynamics.internal.common.run", run_by_numpy)
     for a, b in zip(actual, results(exact), strict=True):
         # accelerations of some 10 m/s^2, relative to the largest one
         tolerance = 1e-13 if dtype is wp.float64 else 1e-5

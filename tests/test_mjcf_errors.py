@@ -8,7 +8,7 @@ import pytest
 
 from newton_like.importers.mjcf import MjcfWarning
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 

@@ -11,7 +11,7 @@ import mujoco
 
 from newton_like.geometry.transforms import quat_to_matrix, transform_multiply
 from newton_like.importers.mjcf import MjcfWarning
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import JointDofConfig
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import MAXVAL, JointTargetMode, JointType

@@ -15,7 +15,7 @@ import mujoco
 from newton_like.collision.ground import may_collide
 from newton_like.geometry.transforms import transform_multiply
 from newton_like.importers.mjcf import MjcfWarning
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import GeoType, JointType, ShapeFlags
 

@@ -8,7 +8,7 @@ import pytest
 import warp as wp
 
 from newton_like.importers.urdf import UrdfWarning
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.types import MAXVAL, GeoType, JointType
 
 from .support.reference import Tree, body_poses, pose_matrix

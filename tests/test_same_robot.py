@@ -14,7 +14,7 @@ import pytest
 import warp as wp
 
 from newton_like import assets, eval_fk, eval_mass_matrix, usd
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "example-robot-data" / "robots"
 PATHS = [Path(assets.path("quadruped.urdf")), Path(assets.path("arm.urdf")), *sorted(DATA.rglob("*.urdf"))]

@@ -8,7 +8,7 @@ import warp as wp
 from newton_like.kernels.tree import BALL, COMPOUND, FIXED, FREE, PRISMATIC, REVOLUTE
 
 from newton_like import JointDofConfig, JointType, ModelBuilder
-from newton_like.model.templates import find_batches
+from newton_like.programs.template import find_batches
 
 from .support import reference
 from .support.kinematic_cases import add_joint, every_kind, forest

@@ -12,11 +12,11 @@ import warp as wp
 from newton_like.kernels.programs import programs
 
 from newton_like.collision.ground import find_colliders, shape_kinds
-from newton_like.launch import Workspace, make_layout
-from newton_like.model.parameters import gather_parameters
-from newton_like.model.templates import find_batches
-from newton_like.specialise import Specialiser
-from newton_like.trace import Index, Number, Trace, tracing_math
+from newton_like.compiler.trace import Index, Number, Trace, tracing_math
+from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.template import find_batches
+from newton_like.programs.workspace import Workspace, make_layout
+from newton_like.solvers.featherstone.specialise import Specialiser
 
 from .support.mechanisms import mechanism, quadruped, same_robot, vary, worlds_of
 

@@ -13,7 +13,7 @@ import warp as wp
 from newton_like.geometry import inertia
 from newton_like.geometry.transforms import quat_from_rpy, transform, transform_multiply
 from newton_like.importers.urdf import UrdfWarning
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import JointDofConfig
 from newton_like.types import MAXVAL, GeoType, JointTargetMode, JointType, ShapeFlags
 

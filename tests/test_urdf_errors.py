@@ -11,7 +11,7 @@ import trimesh
 
 from newton_like.importers.urdf import UrdfWarning
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 

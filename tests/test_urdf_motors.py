@@ -8,7 +8,7 @@ import pytest
 
 from newton_like.importers.urdf import UrdfWarning
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 
 ROBOTS = Path(__file__).resolve().parents[2] / "shared" / "example-robot-data" / "robots"
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'

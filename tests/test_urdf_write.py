@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import assets, eval_fk, eval_mass_matrix, urdf
+from newton_like import assets, eval_fk, eval_mass_matrix
+from newton_like.exporters import urdf
 from newton_like.geometry.transforms import quat_from_rpy, quat_to_matrix
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import JointDofConfig
 from newton_like.types import JointType
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pxr")
 
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 
 from .support import usd_corpus
 from .support.usd_stages import text

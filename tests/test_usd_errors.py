@@ -10,7 +10,7 @@ from pxr import Usd
 
 from newton_like.importers.usd import UsdWarning
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 from newton_like.types import JointType
 

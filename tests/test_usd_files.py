@@ -8,7 +8,7 @@ pytest.importorskip("pxr")
 from pxr import Sdf, Usd, UsdUtils
 
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.usd import Simulation
 
 from .support.usd_stages import text

@@ -15,7 +15,7 @@ from pxr import Sdf, Usd, UsdUtils
 
 from newton_like.importers.usd import guard
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.usd import Simulation
 
 from .support.usd_damage import FEATURES, POINTING, binary, misdirected

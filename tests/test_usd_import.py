@@ -22,7 +22,7 @@ from newton_like.geometry.transforms import (
     transform_to_matrix,
 )
 from newton_like.importers.usd import UsdWarning
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.types import BodyFlags, JointType
 
 from .support.reference import body_poses, mass_matrix, pose_matrix

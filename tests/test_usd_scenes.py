@@ -14,7 +14,7 @@ from newton_like.geometry.transforms import (
     IDENTITY,
 )
 from newton_like.importers.usd import UsdWarning
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.types import JointType
 
 from .support.simulate import Simulation

@@ -14,7 +14,7 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.importers.usd import UsdWarning
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import ShapeConfig
 from newton_like.types import GeoType, ShapeFlags
 

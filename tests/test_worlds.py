@@ -7,7 +7,7 @@ import pytest
 import warp as wp
 
 from newton_like.model import ModelBuilder, ShapeConfig
-from newton_like.model.builder_worlds import grid_offsets
+from newton_like.model.builder.worlds import grid_offsets
 from newton_like.model.columns import BY_NAME
 from newton_like.types import BodyFlags, JointType, ModelFlags
 from tests.support import reference

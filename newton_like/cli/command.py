@@ -218,10 +218,10 @@ def _convert(args) -> None:
     _keep_input(args)
     kind = args.output.suffix.lower()
     if kind == ".urdf":
-        from newton_like.urdf import write
+        from newton_like.exporters.urdf import write
     else:
+        from newton_like.exporters.usd.author import SUFFIXES
         from newton_like.usd import write
-        from newton_like.usd.author import SUFFIXES
 
         if kind not in SUFFIXES:
             known = ", ".join((".urdf", *SUFFIXES))

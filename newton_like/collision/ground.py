@@ -9,7 +9,7 @@ import numpy as np
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
 from newton_like.kernels.tree import COLLIDER, PLANE
-from newton_like.model.templates import Batch
+from newton_like.programs.template import Batch
 from newton_like.types import GeoType, JointType, ShapeFlags
 
 _KIND = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import as_numbers, flat
 from newton_like.collision.ground import ContactTables, couplings_of, find_colliders, moving_shapes, shape_kinds
 from newton_like.kernels.collision.collect import (
     FOUND,
@@ -14,9 +15,11 @@ from newton_like.kernels.collision.collect import (
 )
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import GIVEN
-from newton_like.launch import Workspace, as_numbers, flat, lane_width, make_layout, run_shared
-from newton_like.model.parameters import gather_parameters
-from newton_like.model.templates import find_batches
+from newton_like.programs.device import lane_width
+from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.template import find_batches
+from newton_like.programs.threads import run_shared
+from newton_like.programs.workspace import Workspace, make_layout
 
 LOOKAHEAD = 1.0 / 120.0
 """Contacts are found where shapes come within their gap of each other in twice this time [s]."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.dynamics.momentum import centre_rows
 from newton_like.kernels.dynamics.momentum import CENTRE
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 
 _POSITION = Program("eval_momentum", (Q,), (Field("second", "articulations", 3),), centre_rows)
 _VELOCITY = Program("eval_momentum", (Q, V), (Field("third", "articulations", 3),), centre_rows)

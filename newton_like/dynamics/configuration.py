@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, dof_vector, evaluate, input_array, state_arrays, to_device
-from newton_like.dynamics.dense import coord_rows
+from newton_like.dynamics.internal.common import (
+    Q,
+    V,
+    columns,
+    dof_vector,
+    evaluate,
+    input_array,
+    state_arrays,
+    to_device,
+)
+from newton_like.dynamics.internal.dense import coord_rows
 from newton_like.dynamics.joint_positions import generator, random_joint_positions
 from newton_like.kernels.configuration import NORMAL, PRINCIPAL, ZERO
 from newton_like.model.arguments import check_array
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 
 
 def positions(model) -> int:

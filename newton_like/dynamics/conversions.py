@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.dynamics.common import velocity_representation
+from newton_like.dynamics.internal.common import velocity_representation
 from newton_like.geometry.transforms import quat_inverse, quat_normalize, quat_rotate
 from newton_like.model.arguments import as_numbers
 from newton_like.types import VelRepr

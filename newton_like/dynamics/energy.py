@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, evaluate, state_arrays
+from newton_like.dynamics.internal.common import Q, V, evaluate, state_arrays
 from newton_like.kernels.dynamics.momentum import KINETIC, MECHANICAL, POTENTIAL
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 
 _ENERGY = Field("vector", "articulations", 1)
 _MOVING = Program("eval_energy", (Q, V), (_ENERGY,))

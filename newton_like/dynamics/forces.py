@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.dynamics.common import (
+from newton_like.arrays import active_tape
+from newton_like.dynamics.internal.common import (
     Q,
     V,
     columns,
@@ -18,12 +19,11 @@ from newton_like.dynamics.common import (
     state_arrays,
     to_device,
 )
-from newton_like.dynamics.frames import WORLD, Asked, asked_frames, asked_points
+from newton_like.dynamics.internal.frames import WORLD, Asked, asked_frames, asked_points
 from newton_like.dynamics.kinematics import frame_program, output_representation
-from newton_like.launch import active_tape
 from newton_like.model.arguments import check_array, check_choice
-from newton_like.model.batched import run, selection
-from newton_like.model.program import Field, Program, cached_program
+from newton_like.programs.program import Field, Program, cached_program
+from newton_like.programs.run import run, selection
 from newton_like.types import VelRepr
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list
-from newton_like.dynamics.common import Q, evaluate, has_gradients, input_array, links, state_arrays, to_device
+from newton_like.dynamics.internal.common import Q, evaluate, has_gradients, input_array, links, state_arrays, to_device
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry import inertia as inertia_math
 from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
 from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
 from newton_like.model.arguments import as_numbers, check_array
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 from newton_like.types import ModelFlags, VelRepr
 
 _INERTIAS = Program("eval_inertia", (Q,), (Field("matrix", "articulations", lambda m: 36 * links(m)),))

@@ -13,16 +13,16 @@ from types import SimpleNamespace
 import warp as wp
 
 from newton_like.coercion import as_number
-from newton_like.dynamics.buffers import buffers_of
-from newton_like.dynamics.common import Q, V, check_state, columns, constants
 from newton_like.dynamics.contact.points import check_part
 from newton_like.dynamics.contact.rigid import RigidContact, impact
 from newton_like.dynamics.contact.soft import SoftContact
+from newton_like.dynamics.internal.buffers import buffers_of
+from newton_like.dynamics.internal.common import Q, V, check_state, columns, constants
 from newton_like.dynamics.system import accelerations, check_options
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array, check_choice, check_made_by, check_model
-from newton_like.model.batched import run
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
+from newton_like.programs.run import run
 from newton_like.types import VelRepr
 
 _WEIGHTS = Field("weights", "all", 4)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, representation, state_arrays
-from newton_like.dynamics.frames import Asked, asked_frames, asked_link, asked_points, every_link
+from newton_like.dynamics.internal.common import Q, V, columns, representation, state_arrays
+from newton_like.dynamics.internal.frames import Asked, asked_frames, asked_link, asked_points, every_link
 from newton_like.dynamics.kinematics import MIXED, for_frames, output_representation
 
 _VALUE, _DERIVATIVE = "eval_frame_jacobians", "eval_frame_jacobian_derivatives"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, evaluate, links, state_arrays
+from newton_like.dynamics.internal.common import Q, V, columns, evaluate, links, state_arrays
 from newton_like.dynamics.kinematics import output_representation
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 _POSES = Field("vector", "articulations", lambda model: 7 * links(model))

@@ -17,9 +17,9 @@ import math
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, dof_vector, evaluate, representation, state_arrays
-from newton_like.dynamics.frames import Asked, Frames, asked_frames, asked_link, asked_points, every_link
-from newton_like.model.program import Field, Program
+from newton_like.dynamics.internal.common import Q, V, dof_vector, evaluate, representation, state_arrays
+from newton_like.dynamics.internal.frames import Asked, Frames, asked_frames, asked_link, asked_points, every_link
+from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 MIXED = VelRepr.MIXED

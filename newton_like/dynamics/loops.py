@@ -9,14 +9,23 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index, as_number
-from newton_like.dynamics.common import Q, V, columns, constants, dof_vector, evaluate, representation, state_arrays
 from newton_like.dynamics.forces import forward_dynamics, link_wrenches
-from newton_like.dynamics.frames import NONE, WORLD
+from newton_like.dynamics.internal.common import (
+    Q,
+    V,
+    columns,
+    constants,
+    dof_vector,
+    evaluate,
+    representation,
+    state_arrays,
+)
+from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
 from newton_like.model.arguments import check_array
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 from newton_like.types import MAXVAL, VelRepr
 
 TIME_CONSTANT = 0.1
@@ -31,7 +40,7 @@ class LoopRows:
     links: tuple[int, ...]
 
     def of(self, batch) -> dict:
-        """What programs need to know; see :class:`newton_like.model.program.Program`."""
+        """What programs need to know; see :class:`newton_like.programs.program.Program`."""
         arrays = {"loop_kind": np.array(self.kinds), "point_body": np.array(self.links)}
         return {"points": len(self.kinds), "sweeps": PROXIMAL_STEPS, **arrays}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.kinematics import eval_matrix
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 
 
 def _size(model) -> int:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.momentum import AVERAGE, CENTROIDAL, MOMENTUM, WHOLE, WHOLE_CENTROIDAL
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 

@@ -17,8 +17,8 @@ from newton_like.geometry.transforms import (
     transform,
     transform_multiply,
 )
-from newton_like.model.builder import ModelBuilder
-from newton_like.model.checks import Report, check_values, read_columns
+from newton_like.model.builder.builder import ModelBuilder
+from newton_like.model.builder.checks import Report, check_values, read_columns
 from newton_like.model.columns import COLUMNS
 from newton_like.model.pairs import PairSet
 from newton_like.types import JointType

@@ -7,16 +7,16 @@ from typing import NamedTuple
 import warp as wp
 
 from newton_like.coercion import as_number
-from newton_like.dynamics.buffers import buffers_of
-from newton_like.dynamics.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays
 from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
 from newton_like.dynamics.forces import forward_dynamics
+from newton_like.dynamics.internal.buffers import buffers_of
+from newton_like.dynamics.internal.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays
 from newton_like.dynamics.loops import TIME_CONSTANT, constrained_dynamics, loops_of
 from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from newton_like.model.arguments import check_array
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 FRICTION_SPEED = 1.0e-3

@@ -6,8 +6,8 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count, as_index
-from newton_like.dynamics.common import finite_numbers, state_arrays
-from newton_like.dynamics.dense import coord_rows, dof_rows
+from newton_like.dynamics.internal.common import finite_numbers, state_arrays
+from newton_like.dynamics.internal.dense import coord_rows, dof_rows
 from newton_like.dynamics.names import check_name, index_of, joint_coords, joint_dofs, link_index, names_of
 from newton_like.model.arguments import as_numbers, check_array, check_model
 

@@ -1,6 +1,6 @@
 """The scene: its builder, its constants, its state."""
 
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.configs import JointDofConfig, ShapeConfig
 from newton_like.model.contacts import Contacts
 from newton_like.model.model import Model

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.launch import flat
+from newton_like.arrays import flat
 
 SEARCHED = 8192
 """Entries up to which arrays are searched unless something else is asked for: for half a microsecond, by one product. More would cost a

@@ -4,7 +4,7 @@
 model as an animation. :class:`Simulation` opens a stage, steps it, and writes the motion over its prims.
 """
 
-from newton_like.usd.export import UsdExport, write
+from newton_like.exporters.usd import UsdExport, write
 from newton_like.usd.recorder import Recorder
 from newton_like.usd.simulation import Simulation
 

@@ -6,13 +6,13 @@ import numpy as np
 from pxr import Gf, Sdf
 
 from newton_like.coercion import as_flag, as_number
+from newton_like.exporters.usd.author import Author, Names, as_target, save
+from newton_like.exporters.usd.host import Host
+from newton_like.exporters.usd.shapes import MeshLibrary, write_geometry, write_look
+from newton_like.exporters.usd.stage import set_stage_metadata
 from newton_like.model.arguments import check_sizes
 from newton_like.model.model import Model
 from newton_like.types import Axis, GeoType, ShapeFlags
-from newton_like.usd.author import Author, Names, as_target, save
-from newton_like.usd.export import set_stage_metadata
-from newton_like.usd.host import Host
-from newton_like.usd.shapes import MeshLibrary, write_geometry, write_look
 
 
 class Recorder:

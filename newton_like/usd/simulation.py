@@ -11,16 +11,16 @@ import warp as wp
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdUtils, Vt
 
 from newton_like.coercion import as_count, as_flag, as_number
+from newton_like.exporters.usd.author import Author, as_target, save
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
 from newton_like.importers.shared import folders
 from newton_like.importers.usd import UsdWarning, add_usd
 from newton_like.importers.usd.files import open_stage
 from newton_like.importers.usd.units import placement
 from newton_like.kinematics import eval_fk
-from newton_like.model.builder import ModelBuilder
-from newton_like.solvers.featherstone import SolverFeatherstone
+from newton_like.model.builder.builder import ModelBuilder
+from newton_like.solvers.featherstone.solver import SolverFeatherstone
 from newton_like.types import Axis
-from newton_like.usd.author import Author, as_target, save
 
 LONGEST_STEP = 1.0 / 240.0
 """Longest step of the solver [s] where the user names no number of substeps."""

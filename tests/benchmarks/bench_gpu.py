@@ -16,7 +16,7 @@ import warp as wp
 
 import newton_like
 from newton_like.solvers import SolverFeatherstone
-from newton_like.specialise import Specialiser
+from newton_like.solvers.featherstone.specialise import Specialiser
 
 from .cases import CASES
 from .first_step import array_bytes

@@ -19,9 +19,9 @@ from pathlib import Path
 import warp as wp
 
 import newton_like
-from newton_like.model import robots
+from newton_like.programs import robot as robots
 from newton_like.solvers import SolverFeatherstone
-from newton_like.solvers.featherstone import _general
+from newton_like.solvers.featherstone.solver import _general
 
 from .cases import CASES
 

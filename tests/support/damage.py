@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 
 NONSENSE = (
     "",

@@ -7,8 +7,8 @@ import warp as wp
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk
-from newton_like.launch import flat
-from newton_like.model import batched
+from newton_like.arrays import flat
+from newton_like.programs import run as batched
 
 from .random_trees import random_inertia, random_state, random_transform, random_tree, random_unit
 

@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import dynamics
 from newton_like.kinematics import eval_fk
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 
 _FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
 

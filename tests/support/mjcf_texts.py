@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from newton_like.importers.mjcf import MjcfWarning
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 
 from .random_mjcf import text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from newton_like.adjoint import _RULES
-from newton_like.trace import Trace, tracing_math
+from newton_like.compiler.adjoint import _RULES
+from newton_like.compiler.trace import Trace, tracing_math
 
 METHODS = {"min": "smaller", "max": "larger"}
 ARITY = {"fma": 3, "fnma": 3, "where_lt": 4, "add": 2, "sub": 2, "mul": 2, "div": 2, "min": 2, "max": 2, "atan2": 2}

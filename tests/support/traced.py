@@ -12,9 +12,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.model import batched, robots
-from newton_like.model.program import Program
-from newton_like.trace import Trace
+from newton_like.compiler.trace import Trace
+from newton_like.programs import robot as robots
+from newton_like.programs import run as batched
+from newton_like.programs.program import Program
+from newton_like.programs.tracing import trace_program
 
 _OPS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "rcp": np.reciprocal,
@@ -141,7 +143,7 @@ def traces(model, program: Program, adjoint: bool = False):
                     model, program, work, SimpleNamespace(parameter=lambda i: None), robots.INERTIA
                 )
             else:
-                known[key] = robots.trace_program(program.name, work, lambda i: None)
+                known[key] = trace_program(program.name, work, lambda i: None)
         yield robot, work, known[key]
 
 
@@ -167,7 +169,7 @@ def _places(model, robot, work, field):
 
 
 def run_by_numpy(model, program: Program, arrays, mask=None) -> None:
-    """In place of :func:`newton_like.model.batched.run`, so that public functions run without a compiler: on Warp arrays of doubles.
+    """In place of :func:`newton_like.programs.run.run`, so that public functions run without a compiler: on Warp arrays of doubles.
 
     ``monkeypatch.setattr(common, "run", run_by_numpy)``
     """

@@ -20,7 +20,7 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 
 from .usd_damage import damaged, sources

@@ -17,7 +17,7 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
-from newton_like.model.builder import ModelBuilder
+from newton_like.model.builder.builder import ModelBuilder
 
 from .reference import Tree, body_poses, pose_matrix
 

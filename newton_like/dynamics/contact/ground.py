@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from newton_like.dynamics.buffers import buffers_of
 from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
 from newton_like.dynamics.contact.terrain import FlatTerrain, PlaneTerrain, Terrain
+from newton_like.dynamics.internal.buffers import buffers_of
 from newton_like.model.arguments import as_numbers
-from newton_like.model.program import Field
+from newton_like.programs.program import Field
 from newton_like.types import Axis
 
 

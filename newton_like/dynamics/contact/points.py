@@ -8,12 +8,12 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count, as_index
-from newton_like.dynamics.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.tree import MIXED
 from newton_like.model.arguments import as_numbers
-from newton_like.model.batched import batches
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
+from newton_like.programs.run import batches
 from newton_like.types import GeoType, ShapeFlags, VelRepr
 
 SPHERE_POINTS = 32

@@ -9,8 +9,12 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count
-from newton_like.dynamics import common
-from newton_like.dynamics.common import (
+from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
+from newton_like.dynamics.contact.points import ContactPoints, check_part
+from newton_like.dynamics.contact.search import Rows, Search
+from newton_like.dynamics.contact.terrain import Terrain
+from newton_like.dynamics.internal import common
+from newton_like.dynamics.internal.common import (
     Q,
     V,
     columns,
@@ -23,14 +27,10 @@ from newton_like.dynamics.common import (
     six_by_link,
     state_arrays,
 )
-from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
-from newton_like.dynamics.contact.points import ContactPoints, check_part
-from newton_like.dynamics.contact.search import Rows, Search
-from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.rigid_contact import COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
 from newton_like.model.arguments import check_array, check_choice
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 SWEEPS = 50

@@ -11,11 +11,11 @@ from functools import cached_property
 
 import warp as wp
 
-from newton_like.dynamics import common
-from newton_like.dynamics.common import Q, V, columns, has_gradients
+from newton_like.dynamics.internal import common
+from newton_like.dynamics.internal.common import Q, V, columns, has_gradients
 from newton_like.kernels.dynamics.rigid_contact import BLOCK, RIGID_LAW
-from newton_like.model.batched import batches
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
+from newton_like.programs.run import batches
 
 
 @dataclass(frozen=True)

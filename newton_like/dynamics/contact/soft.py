@@ -9,7 +9,10 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count, as_number
-from newton_like.dynamics.common import (
+from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
+from newton_like.dynamics.contact.points import ContactPoints, check_part, check_points, contact_point_positions
+from newton_like.dynamics.contact.terrain import Terrain
+from newton_like.dynamics.internal.common import (
     Q,
     V,
     evaluate,
@@ -21,13 +24,10 @@ from newton_like.dynamics.common import (
     state_arrays,
     to_device,
 )
-from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
-from newton_like.dynamics.contact.points import ContactPoints, check_part, check_points, contact_point_positions
-from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kinematics import eval_fk
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 _OF = " of a soft contact"

@@ -1,4 +1,4 @@
-"""MJCF models (MuJoCo's XML) into a :class:`newton_like.model.builder.ModelBuilder`."""
+"""MJCF models (MuJoCo's XML) into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def add_mjcf(
     nothing to a simulation. Global coordinates are refused, as in MuJoCo since 2.3.4.
 
     Args:
-        builder: a :class:`newton_like.model.builder.ModelBuilder`. An error leaves it as it was.
+        builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: path, ``file:`` or ``package:`` URI, or the XML text. Includes, meshes and height fields are read from
             its folder and below, and from ``package_dirs``; from nowhere else.
         xform: pose of the file's world in the world, or in ``parent_body``.

@@ -1,4 +1,4 @@
-"""URDF robots into a :class:`newton_like.model.builder.ModelBuilder`."""
+"""URDF robots into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def add_urdf(
     not added at all, and the indices are returned.
 
     Args:
-        builder: a :class:`newton_like.model.builder.ModelBuilder`. An error leaves it as it was.
+        builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: path, ``file:`` or ``package:`` URI, or the XML text.
         xform: pose of the root link in the world, or in ``parent_body``.
         floating: true frees the root link (FREE joint, whose coordinates are the pose of the root link in the world);

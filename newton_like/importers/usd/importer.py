@@ -1,4 +1,4 @@
-"""USD stages into a :class:`newton_like.model.builder.ModelBuilder`."""
+"""USD stages into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def add_usd(
     one, meshes that are no hulls collide as hulls, and units are converted.
 
     Args:
-        builder: a :class:`newton_like.model.builder.ModelBuilder`. An error leaves it as it was.
+        builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file. Layers that a file names are read from its
             folder and below, and from ``package_dirs``; others, and URLs, are refused before they are opened. A stage
             that you opened yourself is taken as it is.

@@ -1,7 +1,7 @@
 """A tracer: runs a program in plain Python on symbolic numbers, with one robot's tree and constants known.
 
 What is left is straight-line code for that robot: loops unroll, branches on the tree vanish, and every zero, one and repeated
-subexpression is gone. `newton_like.specialise` turns it into native code.
+subexpression is gone. `newton_like.solvers.featherstone.specialise` turns it into native code.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import types
 from fractions import Fraction
 
 import numpy as np
-
-from newton_like.kernels.programs import assemble
 
 _FOLD = {
     "add": lambda a, b: a + b,
@@ -236,22 +234,3 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
     lane, memory = Number, None
     own = ("trace", "parameter", "operation", "plain", "fused")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
-
-
-def traced_programs(trace: Trace, parameter, real=np.float32, varied: bool = False) -> types.SimpleNamespace:
-    """All programs over symbolic numbers, see :func:`tracing_math`."""
-    return assemble(tracing_math(trace, parameter, real, varied))
-
-
-def known_tree(workspace) -> types.SimpleNamespace:
-    """The ``Tree`` of a workspace as a program that is traced sees it."""
-    return types.SimpleNamespace(**workspace.numbers, **{k: [int(x) for x in v] for k, v in workspace.arrays.items()})
-
-
-def known_parameters(workspace) -> types.SimpleNamespace:
-    """The ``Params`` of a workspace as a program that is traced sees them: places, whose numbers `tracing_math` is asked for."""
-    at = workspace.parameters.at
-    groups = ("joints", "bodies", "gains", "colliders", "planes", "gravity")
-    return types.SimpleNamespace(
-        uniform=None, varying=None, **{f"{k}_at": i for k, i in at.items()}, **{f"{k}_vary": 0 for k in groups}
-    )

@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 import warp as wp
 
-from newton_like.dynamics.buffers import buffers_of
-from newton_like.launch import active_tape
+from newton_like.arrays import active_tape
+from newton_like.dynamics.internal.buffers import buffers_of
 from newton_like.model.arguments import as_numbers, check_array, check_finite, check_made_by, check_model
-from newton_like.model.batched import run
-from newton_like.model.program import Field, Program
+from newton_like.programs.program import Field, Program
+from newton_like.programs.run import run
 from newton_like.types import VelRepr, warp_types
 
 Q, V = Field("q", "coords"), Field("v", "dofs")

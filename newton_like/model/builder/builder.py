@@ -10,13 +10,13 @@ import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list, as_matrix33, as_number, as_vector
 from newton_like.geometry.transforms import as_transform
-from newton_like.model.builder_joints import JointMethods
-from newton_like.model.builder_shapes import ShapeMethods
-from newton_like.model.builder_worlds import WorldMethods
-from newton_like.model.collapse import collapse_fixed_joints
+from newton_like.model.builder.collapse import collapse_fixed_joints
+from newton_like.model.builder.finalize import finalize
+from newton_like.model.builder.joints import JointMethods
+from newton_like.model.builder.shapes import ShapeMethods
+from newton_like.model.builder.worlds import WorldMethods
 from newton_like.model.columns import BY_NAME, COLUMNS
 from newton_like.model.configs import JointDofConfig, ShapeConfig
-from newton_like.model.finalize import finalize
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
 from newton_like.model.tendons import Tendon
@@ -353,7 +353,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         return len(self.tendons) - 1
 
     def collapse_fixed_joints(self, verbose: bool = False, joints_to_keep=None) -> dict:
-        """Merges welded bodies; see :func:`newton_like.model.collapse.collapse_fixed_joints`."""
+        """Merges welded bodies; see :func:`newton_like.model.builder.collapse.collapse_fixed_joints`."""
         return collapse_fixed_joints(self, verbose=as_flag(verbose, "verbose"), joints_to_keep=joints_to_keep)
 
     def add_urdf(self, source, **options):

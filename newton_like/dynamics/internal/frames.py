@@ -9,14 +9,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import active_tape, flat
 from newton_like.coercion import as_list
-from newton_like.dynamics.common import finite_numbers, input_array, links
+from newton_like.dynamics.internal.common import finite_numbers, input_array, links
 from newton_like.dynamics.names import as_link_index, check_name, names_of, unknown
 from newton_like.geometry.transforms import IDENTITY, as_transform
 from newton_like.kernels.dynamics.offsets import offset_kernel
-from newton_like.launch import active_tape, flat
 from newton_like.model.arguments import as_numbers
-from newton_like.model.program import Field
+from newton_like.programs.program import Field
 
 WORLD, NONE = -1, -2
 """In place of a link: the world, and nothing in this articulation."""
@@ -30,7 +30,7 @@ class Frames:
     Attributes:
         links: ``[frames + 1]``, with `WORLD` and `NONE`; what an articulation lacks is none. The last is what they are seen from.
         size: numbers that an offset has: 0, 3 or 7.
-        varied: whether other ones will be asked for at other times, see :class:`newton_like.model.program.Program`.
+        varied: whether other ones will be asked for at other times, see :class:`newton_like.programs.program.Program`.
         programs: what was made of them.
     """
 
@@ -38,7 +38,7 @@ class Frames:
         self.links, self.size, self.varied, self.programs = links, size, varied, {}
 
     def of(self, batch) -> dict:
-        """What programs need to know; see :class:`newton_like.model.program.Program`."""
+        """What programs need to know; see :class:`newton_like.programs.program.Program`."""
         return {"points": len(self.links) - 1, "point_body": self.links, "offset_size": self.size}
 
 

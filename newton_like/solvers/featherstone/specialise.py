@@ -1,6 +1,6 @@
 """Specialised evaluation: the stages of a step as straight-line native code for one robot.
 
-Each stage of `kernels.solvers.step` is traced once (`newton_like.trace`) and emitted as C++: SIMD registers on a CPU, plain numbers
+Each stage of `kernels.solvers.step` is traced once (`compiler.trace`) and emitted as C++: SIMD registers on a CPU, plain numbers
 on a GPU thread. Stages hand values over through the worker's memory; what no other stage reads is not written. Rows of contacts
 and of limits are traced once for each body or degree of freedom they can act on, and chosen by a switch.
 """
@@ -10,10 +10,10 @@ import types
 import numpy as np
 import warp as wp
 
-from newton_like.emit import Emitter
+from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.solvers.step import general_stages
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
-from newton_like.trace import Index, Trace, known_parameters, known_tree, traced_programs
+from newton_like.programs.tracing import known_parameters, known_tree, traced_programs
 
 BUDGET = 60_000
 """Operations of all stages of a robot beyond which it is not specialised."""
@@ -32,7 +32,7 @@ class Specialiser:
     def __init__(self, workspace, options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed")):
         self.work = workspace
         self.m = workspace.m
-        self.emitter = Emitter(workspace, cut=BUDGET)
+        self.emitter = workspace.emitter(cut=BUDGET)
         self._name = self.emitter.name
         self.T, self.P = known_tree(workspace), known_parameters(workspace)
         self.L = types.SimpleNamespace(**workspace.layout)

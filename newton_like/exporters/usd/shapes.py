@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from pxr import Sdf
 
+from newton_like.exporters.usd.author import Author, Names
+from newton_like.exporters.usd.host import Host
 from newton_like.geometry.mesh import Mesh
 from newton_like.geometry.transforms import transform_inverse, transform_multiply
 from newton_like.importers.usd.own import USED_SIZES
 from newton_like.types import GeoType, ShapeFlags
-from newton_like.usd.author import Author, Names
-from newton_like.usd.host import Host
 
 PRIM_TYPES = {
     GeoType.NONE: "Xform",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from newton_like.trace import Number, Trace, tracing_math
+from newton_like.compiler.trace import Number, Trace, tracing_math
 
 
 def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, parameter, real=np.float32) -> Trace:
@@ -19,7 +19,7 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
         outputs: for every place that is written, the place of its adjoint.
         inputs: for every place that is read, the place of its adjoint. Places of what nothing follows from are not written.
         parameters: for every parameter, by its index, places and weights: so much of its adjoint goes there.
-        parameter: see :func:`newton_like.trace.tracing_math`; a constant of the adjoint may be a number of `trace`.
+        parameter: see :func:`newton_like.compiler.trace.tracing_math`; a constant of the adjoint may be a number of `trace`.
         real: the working precision.
 
     Raises:

@@ -9,20 +9,23 @@ from functools import cache
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import as_numbers, check_recorded, flat
 from newton_like.collision.ground import find_colliders, shape_kinds, unsupported_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
-from newton_like.emit import FLAGS
+from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.programs import programs
 from newton_like.kernels.solvers.health import forget_kernel, health_kernels
 from newton_like.kernels.solvers.step import batch_struct, general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.kinematics import eval_fk
-from newton_like.launch import Workspace, as_numbers, check_recorded, flat, lane_width, make_layout, run_shared
 from newton_like.model.model import EVALUATORS
-from newton_like.model.parameters import gather_parameters
-from newton_like.model.templates import find_batches
-from newton_like.specialise import BUDGET, Specialiser
+from newton_like.programs.device import lane_width
+from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.template import find_batches
+from newton_like.programs.threads import run_shared
+from newton_like.programs.workspace import Workspace, make_layout
+from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
 from newton_like.types import BodyFlags, ModelFlags, warp_types
 
 log = logging.getLogger("newton_like")
@@ -76,13 +79,13 @@ class SolverFeatherstone:
         iterations: sweeps over all constraint rows in a step.
         evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the
             model, two to three times as fast, compiled for some seconds when first used and cached on disk; ``"auto"``:
-            specialised where a robot's program stays within ``newton_like.specialise.BUDGET`` operations. The two give the
-            same bits on a CPU at widths above 1.
+            specialised where a robot's program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. The two
+            give the same bits on a CPU at widths above 1.
         restitution_speed: impacts slower than this do not bounce [m/s].
         max_depenetration_speed: shapes that overlap are pushed apart no faster than this [m/s].
         unsupported_contacts: ``"error"`` or ``"ignore"``.
-        width: worlds per kernel thread, see :func:`newton_like.launch.lane_width`.
-        threads: CPU threads, see :func:`newton_like.launch.worker_count`.
+        width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
+        threads: CPU threads, see :func:`newton_like.programs.device.worker_count`.
 
     Raises:
         ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled

@@ -10,24 +10,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.kernels.batched import sum_kernel
-from newton_like.launch import (
-    BLOCK_DIM,
-    Command,
-    Workspace,
-    active_tape,
-    check_recorded,
-    cut,
-    flat,
-    interleaved,
-    lane_width,
-    run_shared,
-    worker_count,
-)
 from newton_like.model import arguments
-from newton_like.model.program import Program
-from newton_like.model.robots import INERTIA, Kernel, Robot, adjoint_field, changed
-from newton_like.model.templates import find_batches
+from newton_like.programs.device import BLOCK_DIM, interleaved, lane_width, worker_count
+from newton_like.programs.program import Program
+from newton_like.programs.robot import INERTIA, Kernel, Robot, adjoint_field, changed
+from newton_like.programs.template import find_batches
+from newton_like.programs.threads import Command, cut, run_shared
+from newton_like.programs.workspace import Workspace
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
@@ -88,7 +79,7 @@ def _numbers_of(model) -> _Numbers:
 
 
 def batches(model) -> list:
-    """The batches that programs run over, see :func:`newton_like.model.templates.find_batches`."""
+    """The batches that programs run over, see :func:`newton_like.programs.template.find_batches`."""
     return [robot.batch for robot in _numbers_of(model).robots]
 
 

@@ -12,9 +12,9 @@ from collections import defaultdict
 import numpy as np
 from pxr import Sdf
 
+from newton_like.exporters.usd.author import Author
+from newton_like.exporters.usd.host import Host, Scope
 from newton_like.types import JointType, ShapeFlags
-from newton_like.usd.author import Author
-from newton_like.usd.host import Host, Scope
 
 
 class Filters:

@@ -6,7 +6,7 @@ cache. What belongs to one limb of a robot is done together, then the next one, 
 
 from __future__ import annotations
 
-from newton_like.trace import Trace
+from newton_like.compiler.trace import Trace
 
 MOST = 30_000
 """Operations up to which `ordered` has an order of its own: it keeps for every one a bit of every other."""

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.launch import active_tape
+from newton_like.arrays import active_tape
 
 
 class Buffers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.coercion import as_list
-from newton_like.model.checks import Report
+from newton_like.model.builder.checks import Report
 from newton_like.model.columns import KINDS
 from newton_like.types import BodyFlags, JointType
 

@@ -22,7 +22,7 @@ from newton_like.kernels.tree import (
     POSITION,
     VELOCITY,
 )
-from newton_like.model.templates import Batch
+from newton_like.programs.template import Batch
 from newton_like.types import MAXVAL, JointTargetMode
 
 LIMIT_TIME_CONSTANT, LIMIT_DAMPING_RATIO = 0.001, 100.0

@@ -2,13 +2,14 @@
 
 import re
 from bisect import bisect_right
+from dataclasses import dataclass
 
 import numpy as np
 import warp as wp
 
+from newton_like.compiler.order import LEAVES, needed, operands, ordered, parts
+from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.simd import FUSE, atan2_code, simd_types, sincos_code
-from newton_like.ordering import LEAVES, needed, operands, ordered, parts
-from newton_like.trace import Index, Trace
 
 FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
 """How emitted code is compiled on a CPU: it is vector code already, and fuses what the programs say and nothing else."""
@@ -42,32 +43,56 @@ _GROUP_FLAGS = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The parameters of a batch as emitted code sees them.
+
+    Attributes:
+        at: where each group starts.
+        values: of the first articulation ``[size]``.
+        same: whether all articulations have that value ``[size]``.
+    """
+
+    at: dict[str, int]
+    values: np.ndarray
+    same: np.ndarray
+
+
 class Emitter:
-    """Writes traces that read the memory and the parameters of one workspace.
+    """Writes traces that read the memory and the parameters of a batch.
 
     Args:
-        workspace: whose layout and parameters the traces know.
+        m: the programs' namespace, of which there are the width and the scalar type.
+        layout: where the rows of memory start that traces know.
+        parameters: of the batch.
         held: which parameters are constants of the code; those that all articulations share, by default. The others are
             looked up when the code runs, in the copy that all articulations share or in their own.
         cut: operations of one C++ function; ``CUT`` by default.
     """
 
-    def __init__(self, workspace, held: np.ndarray | None = None, cut: int | None = None):
-        self.work, self.width, self.real = workspace, workspace.m.width, workspace.m.real
+    def __init__(
+        self,
+        m,
+        layout: dict[str, int],
+        parameters: Parameters,
+        held: np.ndarray | None = None,
+        cut: int | None = None,
+    ):
+        self.width, self.real, self.layout, self.parameters = m.width, m.real, layout, parameters
         self.cut = SCALAR_CUT if self.width == 1 else CUT if cut is None else cut
-        self.held = workspace.same if held is None else held
+        self.held = parameters.same if held is None else held
         self._loose = held is not None
-        self._names = sorted(workspace.layout, key=workspace.layout.get)
-        self._starts = [workspace.layout[name] for name in self._names]
-        groups = workspace.parameters.at
+        self._names = sorted(layout, key=layout.get)
+        self._starts = [layout[name] for name in self._names]
+        groups = parameters.at
         self._groups = sorted(groups, key=groups.get)
         self._group_starts = [groups[name] for name in self._groups]
 
     def parameter(self, i):
-        """A parameter's value where it is a constant, else None; see :func:`newton_like.trace.tracing_math`."""
+        """A parameter's value where it is a constant, else None; see :func:`newton_like.compiler.trace.tracing_math`."""
         if isinstance(i, Index):
             return None
-        return float(self.work.uniform_values[i]) if self.held[i] else None
+        return float(self.parameters.values[i]) if self.held[i] else None
 
     def group(self, i: int) -> str:
         """The group that a parameter belongs to."""
@@ -103,7 +128,7 @@ class Emitter:
     def packed(self, stores: list[tuple], row: str, size: int) -> tuple[list[tuple], np.ndarray] | None:
         """The same stores with every number that is among the first `size` places of a row once, from the row's start on; and
         where each is. None where some are not written, or where it does not pay."""
-        start = self.work.layout[row]
+        start = self.layout[row]
         of = {place: x for place, x in stores if not isinstance(place, Index)}
         if any(start + i not in of for i in range(size)):
             return None
@@ -322,8 +347,8 @@ class Emitter:
             own = f"(char*)P.varying.data + b * (size_t)P.varying.strides[0] + ({i}) * (size_t)P.varying.strides[1]"
         shared, own = f"V({shared}[{i}])", f"*(V*)({own})"
         if isinstance(i, Index):
-            start, end = (self.work.parameters.at[name] for name in ("collider", "hull"))
-            return shared if self.work.same[start:end].all() else own
+            start, end = (self.parameters.at[name] for name in ("collider", "hull"))
+            return shared if self.parameters.same[start:end].all() else own
         if not self._loose:
             return own
         return f"{flag}{_GROUP_FLAGS[self.group(i)]} ? {own} : {shared}"

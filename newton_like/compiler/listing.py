@@ -9,9 +9,9 @@ from itertools import groupby
 
 import numpy as np
 
+from newton_like.compiler.order import operands, ordered
+from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.interpreter import GROUPS, OPERATIONS, READS
-from newton_like.ordering import operands, ordered
-from newton_like.trace import Index, Trace
 
 _NUMBER = {name: i for i, name in enumerate(OPERATIONS)}
 
@@ -50,7 +50,7 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
 
     Args:
         trace: of a program without places that are known only when it runs.
-        stores: places and numbers, see :meth:`newton_like.emit.Emitter.stores`.
+        stores: places and numbers, see :meth:`newton_like.compiler.cpp.Emitter.stores`.
         start: first row of memory that the code may use.
         group: gives the name of a parameter's group by its place.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from newton_like.geometry import inertia as inertia_math
 from newton_like.geometry.transforms import quat_rotate, quat_to_matrix, transform_inverse, transform_multiply
-from newton_like.model.checks import Report
+from newton_like.model.builder.checks import Report
 from newton_like.types import BodyFlags, JointType
 
 SINGULAR = 1.0e-9

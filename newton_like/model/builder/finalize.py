@@ -7,9 +7,9 @@ import warp as wp
 
 from newton_like.coercion import as_flag, as_vector
 from newton_like.geometry.shapes import bounding_radius
-from newton_like.model.checks import Report, check_values, read_columns
-from newton_like.model.checks_mass import check_masses
-from newton_like.model.checks_tree import check_mimics, check_trees, check_worlds
+from newton_like.model.builder.checks import Report, check_values, read_columns
+from newton_like.model.builder.checks_mass import check_masses
+from newton_like.model.builder.checks_tree import check_mimics, check_trees, check_worlds
 from newton_like.model.columns import COLUMNS
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from newton_like.exporters.usd.author import Author
+from newton_like.exporters.usd.host import FREE_DOF, Host
 from newton_like.geometry.transforms import (
     IDENTITY,
     quat_between,
@@ -19,8 +21,6 @@ from newton_like.geometry.transforms import (
 from newton_like.importers.usd.joints import ANGULAR, LINEAR
 from newton_like.importers.usd.own import COORD_ARRAYS, DOF_ARRAYS
 from newton_like.types import MAXVAL, JointTargetMode, JointType
-from newton_like.usd.author import Author
-from newton_like.usd.host import FREE_DOF, Host
 
 PRIM_TYPES = {
     JointType.PRISMATIC: "PhysicsPrismaticJoint",

@@ -12,16 +12,18 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.adjoint import adjoint_trace
-from newton_like.emit import FLAGS, Emitter, native_program
-from newton_like.encode import Code, encode
+from newton_like.arrays import flat
+from newton_like.compiler.adjoint import adjoint_trace
+from newton_like.compiler.cpp import FLAGS, Emitter, native_program
+from newton_like.compiler.listing import Code, encode
+from newton_like.compiler.trace import Number, Trace
 from newton_like.kernels.batched import batch_kernel, batch_structs
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
-from newton_like.launch import Workspace, flat, stack
-from newton_like.model.parameters import gather_parameters
-from newton_like.model.program import Field, Program
-from newton_like.trace import Number, Trace, known_parameters, known_tree, traced_programs
+from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.program import Field, Program
+from newton_like.programs.tracing import trace_program
+from newton_like.programs.workspace import Workspace, stack
 
 BUDGET = 25_000
 """Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 9 seconds."""
@@ -64,7 +66,7 @@ class Kernel:
     Attributes:
         kernel: see :func:`newton_like.kernels.batched.batch_kernel`; None: too long to be specialised.
         operations: about how many vector operations it does for a block.
-        places: where the numbers of packed rows are, see :meth:`newton_like.emit.Emitter.packed`, or nothing where nothing is to be
+        places: where the numbers of packed rows are, see :meth:`newton_like.compiler.cpp.Emitter.packed`, or nothing where nothing is to be
             taken out; None: none is packed.
         code: what an interpreted kernel does; None: it is compiled.
     """
@@ -185,12 +187,12 @@ class Robot:
         return Kernel(general_kernel(program.name, work.m.width, model.dtype), 4 * _STAGING * moved)
 
     def _specialised(self, model, program: Program, work: Workspace, evaluator: str) -> Kernel:
-        emitter = Emitter(work, self.held)
+        emitter = work.emitter(self.held)
         trace = trace_program(program.name, work, emitter.parameter)
         if evaluator == "auto" and len(trace) > BUDGET:
             return Kernel(None, 0)
         fields = [(f, f.width(model, self.batch.template)) for f in program.outputs]
-        return _emitted(emitter, trace, fields, _stores(emitter, trace, fields))
+        return _emitted(work, emitter, trace, fields, _stores(emitter, trace, fields))
 
     def adjoint_kernel(
         self, model, program: Program, work: Workspace, results: list, inertia: tuple, evaluator: str
@@ -198,13 +200,13 @@ class Robot:
         """The kernel of a program's adjoint, and the workspace made ready for it; `results`: the fields that are asked for."""
         key = (program.key, work.m.width, "adjoint", *[f.row for f in results], evaluator)
         if key not in self.kernels:
-            emitter = Emitter(work, self.held)
+            emitter = work.emitter(self.held)
             trace = self.adjoint(model, program, work, emitter, inertia)
             fields = [(f, f.width(model, self.batch.template)) for f in results]
             if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
-                self.kernels[key] = _interpreted(emitter, trace, *_gradients(emitter, trace, fields))
+                self.kernels[key] = _interpreted(work, emitter, trace, *_gradients(emitter, trace, fields))
             else:
-                self.kernels[key] = _emitted(emitter, trace, fields, *_gradients(emitter, trace, fields))
+                self.kernels[key] = _emitted(work, emitter, trace, fields, *_gradients(emitter, trace, fields))
         kernel = self.kernels[key]
         if kernel.code is not None:
             _load(work, kernel.code)
@@ -226,7 +228,7 @@ class Robot:
         # what is differentiated stays a number of the trace; its value may be a constant of the adjoint
         loose = self.held.copy()
         loose[list(bodies)] = False
-        trace = trace_program(program.adjoint or program.name, work, Emitter(work, loose).parameter, varied=True)
+        trace = trace_program(program.adjoint or program.name, work, work.emitter(loose).parameter, varied=True)
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 
@@ -318,7 +320,7 @@ def _gradients(emitter: Emitter, trace: Trace, outputs) -> tuple[list, dict]:
     """The stores of an adjoint, and the places of fields that it has nothing to add to."""
     stores, idle = _stores(emitter, trace, outputs), {}
     for field, size in outputs:
-        start = emitter.work.layout[field.row]
+        start = emitter.layout[field.row]
         places = range(start, start + size)
         some = {place for place, x in stores if place in places and x.constant != 0.0}
         stores = [(place, x) for place, x in stores if place not in places or place in some]
@@ -329,11 +331,13 @@ def _gradients(emitter: Emitter, trace: Trace, outputs) -> tuple[list, dict]:
     return stores, idle
 
 
-def _emitted(emitter: Emitter, trace: Trace, outputs, stores: list, gradients: dict | None = None) -> Kernel:
+def _emitted(
+    work: Workspace, emitter: Emitter, trace: Trace, outputs, stores: list, gradients: dict | None = None
+) -> Kernel:
     """The kernel of a trace with its `outputs`, see :func:`_stores`; `gradients`: they are some, see :func:`_gradients`."""
     places = dict(gradients or {})
     # bodies may lie in several runs, between which others lie
-    whole = emitter.work.template.span == emitter.work.template.bodies
+    whole = work.template.span == work.template.bodies
     sizes = []
     for field, size in outputs:
         known = field.row not in places and (whole or field.kind != "bodies")
@@ -341,16 +345,15 @@ def _emitted(emitter: Emitter, trace: Trace, outputs, stores: list, gradients: d
         if packed is not None:
             stores, places[field.row] = packed
         sizes.append(size if known else 0)
-    m = emitter.work.m
+    m = work.m
     code = emitter.head() + emitter.statements(trace, stores, sizes)
     result = "add" if gradients is not None else "take_packed" if places else "take"
     packed = places if result != "take" else None
     return Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, result), len(trace), packed)
 
 
-def _interpreted(emitter: Emitter, trace: Trace, stores: list, idle: dict) -> Kernel:
+def _interpreted(work: Workspace, emitter: Emitter, trace: Trace, stores: list, idle: dict) -> Kernel:
     """A kernel that carries out an adjoint operation by operation, see :func:`_gradients`."""
-    work = emitter.work
     code = encode(trace, stores, work.layout["size"], emitter.group)
     kernel = general_kernel("eval_code", work.m.width, work.m.real, "add")
     return Kernel(kernel, _INTERPRETING * len(trace), idle, code)
@@ -371,11 +374,3 @@ def _load(work: Workspace, code: Code) -> None:
     for one in memory:
         one.assign(rows)
     work.memory = memory
-
-
-def trace_program(name: str, work: Workspace, parameter, varied: bool = False) -> Trace:
-    """A program traced for the robot of a workspace; `varied`: to be differentiated, see :func:`newton_like.trace.tracing_math`."""
-    trace = Trace()
-    m = traced_programs(trace, parameter, np.float32 if work.m.real is wp.float32 else np.float64, varied)
-    getattr(m, name)("b", "t", known_tree(work), known_parameters(work), SimpleNamespace(**work.layout), None)
-    return trace

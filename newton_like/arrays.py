@@ -1,0 +1,52 @@
+"""Arrays as programs take them: numbers in a row, and whether something records what is done with them."""
+
+from __future__ import annotations
+
+import warp as wp
+
+
+def active_tape() -> wp.Tape | None:
+    """The tape that records now. Warp has no public name for it."""
+    from warp._src.context import runtime
+
+    return runtime.tape if runtime is not None else None
+
+
+def flat(array: wp.array, dtype) -> wp.array:
+    """The numbers of an array of scalars, vectors or transforms as one row, in place.
+
+    Raises:
+        ValueError: the array is not contiguous.
+    """
+    if array.dtype is dtype and array.ndim == 1 and array.is_contiguous:
+        return array
+    if not array.is_contiguous:
+        raise ValueError("arrays must be contiguous; pass array.contiguous()")
+    size = array.size * wp.types.type_size_in_bytes(array.dtype) // wp.types.type_size_in_bytes(dtype)
+    gradient = None
+    if array.requires_grad and array.grad is not None:
+        gradient = wp.array(ptr=array.grad.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False)
+    return wp.array(ptr=array.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False, grad=gradient)
+
+
+def check_recorded(device, what: str) -> None:
+    """Called before what a CUDA graph cannot record is done: the first call with some arrays compiles and copies from the host.
+
+    Raises:
+        RuntimeError: a CUDA graph is being captured.
+    """
+    if device.is_cuda and device.is_capturing:
+        raise RuntimeError(f"{what}: call it once with the same arrays before a CUDA graph is captured")
+
+
+def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
+    """An array ``[blocks, n]`` of lanes as numbers ``[blocks, n, width]``, in place."""
+    size = wp.types.type_size_in_bytes(dtype)
+    return wp.array(
+        ptr=lanes.ptr,
+        dtype=dtype,
+        shape=(*lanes.shape, width),
+        strides=(*lanes.strides, size),
+        device=lanes.device,
+        copy=False,
+    )

@@ -1,0 +1,1 @@
+"""Models and mechanisms as files."""

@@ -1,0 +1,349 @@
+"""Models as UsdPhysics stages."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from pxr import Sdf
+
+from newton_like.coercion import as_flag
+from newton_like.exporters.usd.author import Author, Names, as_target, save
+from newton_like.exporters.usd.filters import Filters, write_groups
+from newton_like.exporters.usd.host import Host, Scope, scopes
+from newton_like.exporters.usd.joints import JointWriter
+from newton_like.exporters.usd.shapes import MeshLibrary, ShapeWriter
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    quat_from_matrix,
+    quat_inverse,
+    quat_rotate,
+    transform_inverse,
+    transform_multiply,
+)
+from newton_like.importers.usd import UsdWarning
+from newton_like.model.model import Model
+from newton_like.types import Axis, BodyFlags
+
+CREATOR = "newton_like"
+NO_TENDONS = "tendons are not written"
+
+THIN = 1.0e-7
+"""Part of the largest moment of inertia that is written for one of 0; float32 has no more digits."""
+
+
+@dataclass(frozen=True)
+class UsdExport:
+    """What :func:`write` made of a model.
+
+    Attributes:
+        root: path of the default prim.
+        bodies, joints, shapes, articulations: path of the prim of each, by index; empty for what needs no prim: free joints
+            and the articulations of single free bodies.
+        worlds: path of each world's prim; empty where the model has no worlds.
+        copies: number of worlds that only refer to an equal one.
+        remarks: what only this engine will read in the file, or what is not in it, and the labels that it holds for.
+    """
+
+    root: str
+    bodies: list[str]
+    joints: list[str]
+    shapes: list[str]
+    articulations: list[str]
+    worlds: list[str]
+    copies: int
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+
+
+def write(
+    model: Model, path, *, state=None, root: str | None = None, share_worlds: bool = True, instance_worlds: bool = False
+) -> UsdExport:
+    """Saves a model as a UsdPhysics stage, in metres and kilograms.
+
+    ``ModelBuilder.add_usd`` makes the same model of it. What UsdPhysics and the ``newton:`` attributes of newton 1.8 have no
+    words for is in ``newtonLike:`` attributes, which other tools pass over. Bodies stand where the coordinates of the joints
+    put them. Each articulation is one prim with its bodies side by side and its joints in a scope below; a base that is free
+    has no joint prim. Numbers of the schemas are float32. Tendons, which nothing acts on yet, are left out with a warning.
+
+    Meshes are written once and referred to. So is a world that equals an earlier one but for its place.
+
+    Args:
+        model: the model.
+        path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). What is there is replaced.
+        state: positions and velocities to write; by default those that the model starts with.
+        root: name of the default prim; by default that of the file.
+        share_worlds: refer to equal worlds instead of writing each in full.
+        instance_worlds: make these references instances, which USD composes only once. What is inside of them cannot be
+            overridden, one by one, in stronger layers.
+
+    Returns:
+        The paths of all prims.
+
+    Raises:
+        TypeError: ``model`` is no :class:`Model`, ``state`` no state, or ``path`` no path.
+        ValueError: the file has another suffix, ``root`` is no name of a prim, the model's up axis is X, or the state is of
+            another size or not finite.
+        FileNotFoundError: the folder of the file does not exist.
+        OSError: the file cannot be written.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+    path = as_target(path)
+    if model.up_axis == Axis.X:
+        raise ValueError("USD stages have Y or Z up, this model X; build it with up_axis 'Z' or 'Y'")
+    if root is None:
+        root = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+        root = root if Sdf.Path.IsValidIdentifier(root) else f"_{root}"
+    elif not isinstance(root, str) or not Sdf.Path.IsValidIdentifier(root):
+        raise ValueError(f"root {root!r} is no name of a prim; use letters, digits and _, no digit first")
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    with Sdf.ChangeBlock():
+        made = StageWriter(layer, Host(model, state), root, as_flag(share_worlds, "share_worlds"))
+        made.write(as_flag(instance_worlds, "instance_worlds"))
+    save(layer, path)
+    if model.tendons:
+        labels = [tendon.label for tendon in model.tendons]
+        made.remark(NO_TENDONS, *labels)
+        more = f", and {len(labels) - 5} more" if len(labels) > 5 else ""
+        warnings.warn(UsdWarning(f"{path.name}: {NO_TENDONS}: {', '.join(labels[:5])}{more}"), stacklevel=2)
+    return made.report()
+
+
+def set_stage_metadata(layer: Sdf.Layer, up_axis, root: str) -> None:
+    """Units, up axis and default prim of a layer of ours."""
+    pseudo = layer.pseudoRoot
+    pseudo.SetInfo("metersPerUnit", 1.0)
+    pseudo.SetInfo("kilogramsPerUnit", 1.0)
+    pseudo.SetInfo("upAxis", Axis.from_any(up_axis).name)
+    pseudo.SetInfo("customLayerData", {"creator": CREATOR})
+    layer.defaultPrim = root
+
+
+class StageWriter:
+    """Writes one model into one layer.
+
+    Args:
+        layer: an empty layer.
+        host: arrays of the model.
+        root: name of the default prim.
+        share: let worlds refer to equal ones.
+    """
+
+    def __init__(self, layer: Sdf.Layer, host: Host, root: str, share: bool):
+        self._layer, self._host, self._root = layer, host, f"/{root}"
+        self._author, self._names = Author(layer), Names()
+        self._remarks: dict[str, list[str]] = {}
+        self._scopes = scopes(host, share)
+        self._filters = Filters(host)
+        self._meshes = MeshLibrary(self._author, self._names, self._root)
+        self._joints = JointWriter(self._author, host, self.remark)
+        self._shapes = ShapeWriter(self._author, host, self._names, self._meshes)
+        model = host.model
+        self._bodies = [""] * model.body_count
+        self._joint_paths = [""] * model.joint_count
+        self._shape_paths = [""] * model.shape_count
+        self._articulations = [""] * model.articulation_count
+
+    def remark(self, statement: str, *labels: str) -> None:
+        """Notes a statement about what has these labels."""
+        self._remarks.setdefault(statement, []).extend(labels)
+
+    def report(self) -> UsdExport:
+        """What was written."""
+        return UsdExport(
+            root=self._root,
+            bodies=self._bodies,
+            joints=self._joint_paths,
+            shapes=self._shape_paths,
+            articulations=self._articulations,
+            worlds=[scope.root for scope in self._scopes[1:]],
+            copies=sum(scope.copy_of is not None for scope in self._scopes),
+            remarks=self._remarks,
+        )
+
+    def write(self, instance: bool) -> None:
+        """Writes everything."""
+        host = self._host
+        set_stage_metadata(self._layer, host.model.up_axis, self._root[1:])
+        self._author.prim(self._root, "Xform")
+        self._layer.GetPrimAtPath(self._root).SetInfo("kind", "assembly" if len(self._scopes) > 1 else "component")
+        shared = self._scopes[0]
+        shared.root = self._root
+        self._scene(shared, host.gravity[0])
+        for scope in self._scopes[1:]:
+            scope.root = self._names.path(self._root, host.model.world_label[scope.world])
+        for scope in self._scopes:
+            if scope.copy_of is None:
+                self._write_scope(scope)
+            else:
+                self._copy_scope(scope, instance)
+        self._filters.write(self._author, self._bodies, self._shape_paths, self._scopes)
+        write_groups(self._author, host, self._shape_paths, self._scopes)
+
+    def _scene(self, scope: Scope, gravity: np.ndarray) -> None:
+        author = self._author
+        prim = author.prim(self._names.path(scope.root, "physicsScene"), "PhysicsScene")
+        gravity = quat_rotate(quat_inverse(scope.frame[3:]), gravity) if scope.world >= 0 else gravity
+        size = float(np.linalg.norm(gravity))
+        down = -np.array(self._host.model.up_vector) if size == 0.0 else gravity / size
+        author.set(prim, "physics:gravityDirection", "vector3f", down)
+        author.set(prim, "physics:gravityMagnitude", "float", size)
+
+    def _world_prim(self, scope: Scope):
+        author = self._author
+        prim = author.prim(scope.root, "Xform")
+        author.set(prim, "newtonLike:world", "int", scope.world, uniform=True)
+        author.set(prim, "newtonLike:label", "string", self._host.model.world_label[scope.world])
+        if scope.prefix:
+            author.set(prim, "newtonLike:labelPrefix", "string", scope.prefix)
+        return prim
+
+    def _copy_scope(self, scope: Scope, instance: bool) -> None:
+        original = scope.copy_of
+        prim = self._world_prim(scope)
+        prim.referenceList.prependedItems = [Sdf.Reference("", Sdf.Path(original.root))]
+        if instance:
+            prim.instanceable = True
+        if not np.array_equal(scope.frame, IDENTITY):
+            self._author.place(prim, scope.frame)
+        for paths, mine, theirs in (
+            (self._bodies, scope.bodies, original.bodies),
+            (self._joint_paths, scope.joints, original.joints),
+            (self._shape_paths, scope.shapes, original.shapes),
+            (self._articulations, scope.articulations, original.articulations),
+        ):
+            for a, b in zip(mine.tolist(), theirs.tolist(), strict=True):
+                paths[a] = paths[b].replace(original.root, scope.root, 1)
+
+    def _write_scope(self, scope: Scope) -> None:
+        host = self._host
+        if scope.world >= 0:
+            self._world_prim(scope)
+            if not np.array_equal(host.gravity[scope.world], host.gravity[0]):
+                self._scene(scope, host.gravity[scope.world])
+        self._names.path(scope.root, "materials")
+        self._names.path(scope.root, "collisionGroups")
+        order = {int(body): i for i, body in enumerate(scope.bodies)}
+        position = {int(joint): i for i, joint in enumerate(scope.joints)}
+        for number, articulation in enumerate(scope.articulations.tolist()):
+            self._write_articulation(articulation, number, scope, order)
+        for body in scope.bodies.tolist():
+            if not self._bodies[body]:
+                self._write_body(body, order[body], scope.root, scope)
+        loops = None
+        for joint in scope.joints.tolist():
+            articulation = int(host.joint_articulation[joint])
+            if articulation < 0:
+                loops = loops or self._folder(scope.root, "loopJoints")
+                self._write_joint(joint, position[joint], loops, scope)
+            elif not host.plain_free[joint]:
+                self._write_joint(joint, position[joint], f"{self._articulations[articulation]}/joints", scope)
+        for joint in scope.joints.tolist():
+            leader = int(host.joint_mimic_joint[joint])
+            if leader >= 0:
+                self._joints.mimic(self._joint_paths[joint], joint, self._joint_paths[leader])
+        for number, shape in enumerate(scope.shapes.tolist()):
+            body = int(host.shape_body[shape])
+            label = scope.strip(host.shape_label[shape])
+            path = self._names.path(self._bodies[body] if body >= 0 else scope.root, label)
+            self._shape_paths[shape] = path
+            self._shapes.write(path, shape, number, scope)
+
+    def _folder(self, parent: str, name: str) -> str:
+        path = self._names.path(parent, name)
+        self._author.prim(path, "Scope")
+        return path
+
+    def _write_articulation(self, articulation: int, number: int, scope: Scope, order: dict[int, int]) -> None:
+        host, author = self._host, self._author
+        joints = range(int(host.articulation_start[articulation]), int(host.articulation_end[articulation]))
+        label = scope.strip(host.articulation_label[articulation])
+        first = joints[0]
+        if len(joints) == 1 and host.plain_free[first]:
+            # A free body needs no articulation around it; other tools simulate it faster without.
+            path = self._write_body(
+                int(host.joint_child[first]), order[int(host.joint_child[first])], scope.root, scope
+            )
+            prim = author.layer.GetPrimAtPath(path)
+            author.set(prim, "newtonLike:articulationLabel", "string", label)
+        else:
+            # Readers call the articulation of a body without one "<path>_articulation"; no prim has such a name.
+            path = self._names.path(scope.root, label.removesuffix("_articulation") or label)
+            self._articulations[articulation] = path
+            prim = author.prim(path, "Xform", apis=["PhysicsArticulationRootAPI", "NewtonArticulationRootAPI"])
+            self._names.path(path, "joints")
+            author.set(prim, "newtonLike:label", "string", label)
+            author.set(prim, "newtonLike:index", "int", number)
+            touching = self._filters.self_colliding[articulation]
+            author.set(prim, "newton:selfCollisionEnabled", "bool", touching)
+            children = sorted(int(host.joint_child[joint]) for joint in joints)
+            for body in children:
+                self._write_body(body, order[body], path, scope)
+            if any(not host.plain_free[joint] for joint in joints):
+                author.prim(f"{path}/joints", "Scope")
+        if host.plain_free[first]:
+            prim = author.layer.GetPrimAtPath(self._bodies[int(host.joint_child[first])])
+            author.set(prim, "newtonLike:baseJointLabel", "string", scope.strip(host.joint_label[first]))
+            author.set(prim, "newtonLike:baseJointIndex", "int", int(np.searchsorted(scope.joints, first)))
+
+    def _write_body(self, body: int, index: int, parent: str, scope: Scope) -> str:
+        host, author = self._host, self._author
+        label = scope.strip(host.body_label[body])
+        path = self._names.path(parent, label)
+        self._bodies[body] = path
+        prim = author.prim(path, "Xform", apis=["PhysicsRigidBodyAPI", "PhysicsMassAPI", "NewtonMassAPI"])
+        author.set(prim, "newtonLike:label", "string", label)
+        author.set(prim, "newtonLike:index", "int", index)
+        pose = transform_multiply(transform_inverse(scope.frame), host.pose[body])
+        author.place(prim, pose)
+        self._write_mass(prim, body)
+        if host.body_flags[body] & BodyFlags.KINEMATIC:
+            author.set(prim, "physics:kinematicEnabled", "bool", True)
+        twist = quat_rotate(quat_inverse(host.pose[body, 3:]), host.twist[body].reshape(2, 3))
+        if twist.any():
+            author.set(prim, "physics:velocity", "vector3f", twist[0])
+            author.set(prim, "physics:angularVelocity", "vector3f", np.degrees(twist[1]))
+        return path
+
+    def _write_mass(self, prim, body: int) -> None:
+        host, author = self._host, self._author
+        mass, inertia = float(host.body_mass[body]), host.body_inertia[body]
+        author.set(prim, "physics:centerOfMass", "point3f", host.body_com[body])
+        if mass == 0.0:
+            # UsdPhysics reads 0 as "not given".
+            author.set(prim, "newtonLike:massless", "bool", True)
+            self.remark("bodies without mass get one from their colliders in other tools", host.body_label[body])
+            return
+        author.set(prim, "physics:mass", "float", mass)
+        moments, axes = principal(inertia)
+        moments = moments.astype(np.float32)
+        if moments.any():
+            # To UsdPhysics a moment of 0 is none: a rod without thickness gets a little.
+            moments[moments == 0.0] = THIN * moments.max()
+            author.set(prim, "physics:diagonalInertia", "float3", moments)
+            author.set(prim, "physics:principalAxes", "quatf", axes)
+        else:
+            self.remark("bodies without inertia get one from their colliders in other tools", host.body_label[body])
+        xx, yy, zz = np.diagonal(inertia)
+        author.set(prim, "newton:inertia", "double[]", (xx, yy, zz, inertia[0, 1], inertia[0, 2], inertia[1, 2]))
+
+    def _write_joint(self, joint: int, index: int, folder: str, scope: Scope) -> None:
+        host = self._host
+        parent, child = int(host.joint_parent[joint]), int(host.joint_child[joint])
+        path = self._names.path(folder, scope.strip(host.joint_label[joint]))
+        self._joint_paths[joint] = path
+        ends = (self._bodies[parent] if parent >= 0 else scope.root, self._bodies[child])
+        self._joints.write(path, joint, index, ends, scope, self._filters.colliding_joint[joint])
+
+
+def principal(inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Principal moments ``[3]`` and the turn ``[4]`` from the principal axes to those of a matrix ``[3, 3]``."""
+    off = np.abs(inertia - np.diag(np.diagonal(inertia))).max()
+    if off <= 1.0e-9 * np.abs(inertia).max():
+        return np.diagonal(inertia).copy(), np.array([0.0, 0.0, 0.0, 1.0])
+    moments, axes = np.linalg.eigh(0.5 * (inertia + inertia.T))
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 2] = -axes[:, 2]
+    return np.maximum(moments, 0.0), quat_from_matrix(axes)

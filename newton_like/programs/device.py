@@ -1,0 +1,69 @@
+"""What a device is like for kernels: lane widths, threads, and how neighbouring threads read memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+
+import warp as wp
+
+WIDTHS = (1, 8, 16)
+
+BLOCK_DIM = 32
+"""GPU threads of a block: a few thousand worlds shall reach all multiprocessors of a GPU."""
+
+
+@cache
+def _cpu_has_avx512() -> bool:
+    try:
+        with open("/proc/cpuinfo") as info:
+            return "avx512f" in info.read()
+    except OSError:
+        return False
+
+
+def lane_width(device=None, dtype=wp.float32, width: int | None = None) -> int:
+    """The number of worlds a kernel advances at once.
+
+    Args:
+        device: 1 on CUDA devices.
+        dtype: ``wp.float32`` or ``wp.float64``.
+        width: 1, 8 or 16 to choose it; otherwise the environment variable ``NEWTON_LIKE_WIDTH``, otherwise what fills one or two
+            vector registers of this processor.
+
+    Raises:
+        ValueError: any other width, or a width other than 1 on a CUDA device.
+    """
+    cuda = wp.get_device(device).is_cuda
+    chosen = width if width is not None else os.environ.get("NEWTON_LIKE_WIDTH")
+    if chosen is None:
+        if cuda or platform.machine().lower() not in ("x86_64", "amd64"):
+            return 1 if cuda else 8
+        return 16 if dtype is wp.float32 and _cpu_has_avx512() else 8
+    if str(chosen) not in map(str, WIDTHS):
+        raise ValueError(f"lane width {chosen!r} must be one of {WIDTHS}; see NEWTON_LIKE_WIDTH")
+    if cuda:
+        if width not in (None, 1):
+            raise ValueError(f"lane width {width} on {device}: CUDA kernels advance one world a thread; use 1")
+        return 1
+    return int(chosen)
+
+
+def worker_count(threads: int | None = None) -> int:
+    """How many CPU threads share a launch: `threads`, else the environment variable ``NEWTON_LIKE_THREADS``, else all cores.
+
+    Raises:
+        ValueError: fewer than one.
+    """
+    chosen = threads if threads is not None else os.environ.get("NEWTON_LIKE_THREADS")
+    if chosen is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not str(chosen).isdigit() or int(chosen) < 1:
+        raise ValueError(f"number of threads {chosen!r} must be at least 1; see NEWTON_LIKE_THREADS")
+    return int(chosen)
+
+
+def interleaved(device) -> bool:
+    """Whether there is one articulation a thread, and neighbouring threads read neighbouring words: on CUDA devices."""
+    return device.is_cuda

@@ -1,0 +1,90 @@
+"""Sharing the blocks of a launch out to a few threads, as Warp releases Python's lock inside a launch. Results do not depend on
+their number."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from itertools import pairwise
+
+import numpy as np
+import warp as wp
+
+PIECES_PER_THREAD = 4
+"""More pieces than threads, so that a thread which is held up does not hold up the others."""
+
+
+class Command:
+    """A launch that Warp has recorded (``record_cmd=True``), whose arguments are packed once and not at every launch on a CPU.
+
+    On GPUs and in captures it is Warp that launches.
+    """
+
+    def __init__(self, recorded: wp.Launch):
+        self._recorded, self._ready = recorded, None
+        self._pack()
+
+    def _pack(self) -> None:
+        recorded = self._recorded
+        if recorded.device.is_cpu and not recorded.adjoint and recorded.block_dim <= 1:
+            bounds, *values = recorded.params
+            labels = tuple(argument.label for argument in recorded.kernel.adj.args)
+            arguments = _arguments(labels, tuple(map(type, values)))(*values)
+            self._ready = partial(recorded.hooks.forward, ctypes.byref(bounds), ctypes.byref(arguments))
+
+    def set_param_by_name(self, name: str, value) -> None:
+        """Changes an argument."""
+        self._recorded.set_param_by_name(name, value)
+        self._pack()
+
+    def launch(self) -> None:
+        """Runs the kernel."""
+        if self._ready is None or self._recorded.device.is_capturing:
+            self._recorded.launch()
+        else:
+            self._ready()
+
+
+@cache
+def _arguments(labels: tuple, kinds: tuple) -> type:
+    return type("Arguments", (ctypes.Structure,), {"_fields_": list(zip(labels, kinds, strict=True))})
+
+
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="newton_like")
+
+
+def run_shared(workers: list[list]) -> None:
+    """Launches pieces of work on several threads, each piece once: whoever is free takes the next one.
+
+    A thread that the operating system is late to start is not waited for: others do its share.
+
+    Args:
+        workers: for every worker the same pieces, recorded on its own memory.
+    """
+    if len(workers) == 1:
+        for command in workers[0]:
+            command.launch()
+        return
+    pieces, left = len(workers[0]), itertools.count()
+
+    def work(commands):
+        while (i := next(left)) < pieces:
+            commands[i].launch()
+
+    futures = [_pool(len(workers) - 1).submit(work, commands) for commands in workers[1:]]
+    work(workers[0])
+    for future in futures:
+        if not future.cancel():
+            future.result()
+
+
+def cut(blocks: int, threads: int) -> list[tuple[int, int]]:
+    """First block and number of blocks of pieces of work for some threads: a few more than threads."""
+    if threads == 1:
+        return [(0, blocks)] if blocks else []
+    ends = np.linspace(0, blocks, min(PIECES_PER_THREAD * threads, blocks) + 1).astype(int)
+    return [(int(a), int(b - a)) for a, b in pairwise(ends)]

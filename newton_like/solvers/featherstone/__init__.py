@@ -1,0 +1,5 @@
+"""The flagship solver, in generalized coordinates."""
+
+from newton_like.solvers.featherstone.solver import SolverFeatherstone
+
+__all__ = ["SolverFeatherstone"]

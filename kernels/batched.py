@@ -51,17 +51,23 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.stage_in(mem, at, t, piece.numbers, piece.start + piece.part[i], piece.stride, piece.size, b, B.count)
 
     @wp.func
-    def take(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
-        """Of the selected articulations only."""
+    def take_all(b: int, t: int, B: Batch, piece: Piece, mem: m.memory):
         for i in range(piece.parts):
             at = piece.row + i * piece.size
-            start = piece.start + piece.part[i]
-            if B.masked != 0:
+            m.stage_out(mem, at, t, piece.numbers, piece.start + piece.part[i], piece.stride, piece.size, b, B.count)
+
+    @wp.func
+    def take(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
+        """Of the selected articulations only."""
+        if B.masked == 0:
+            take_all(b, t, B, piece, mem)
+        else:
+            for i in range(piece.parts):
+                at = piece.row + i * piece.size
+                start = piece.start + piece.part[i]
                 m.stage_out_where(
                     mem, at, t, piece.numbers, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride
                 )
-            else:
-                m.stage_out(mem, at, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
 
     @wp.func
     def take_packed(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
@@ -89,7 +95,7 @@ def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
             else:
                 m.stage_add(mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
 
-    moves = types.SimpleNamespace(bring=bring, take=take, take_packed=take_packed, add=add)
+    moves = types.SimpleNamespace(bring=bring, take_all=take_all, take=take, take_packed=take_packed, add=add)
     own = dict(Batch=Batch, Piece=Piece, wanted=wanted, moves=moves)
     return types.SimpleNamespace(**{**vars(m), **own})
 

@@ -29,6 +29,7 @@ from newton_like.kernels.joints import joint_dispatch
 from newton_like.kernels.joints_inverse import inverse_joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
+from newton_like.kernels.layout import layout_struct
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
 from newton_like.kernels.solvers.couplings import coupling_program
@@ -41,6 +42,7 @@ from newton_like.kernels.variation import variation_rules
 
 LAYERS = (
     spatial_algebra,
+    layout_struct,
     tree_structs,
     interpreter_program,
     variation_rules,

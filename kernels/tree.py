@@ -1,7 +1,7 @@
 """What a program knows of a robot: the shape of its tree (integers), its parameters (numbers) and where things lie in memory.
 
 `Tree` is the same for every world of a template. `Params` holds the numbers of all worlds: one copy where all worlds agree, one
-lane a world where they differ, and a program does not notice which. `Layout` names the rows of the worker's memory. The sizes
+lane a world where they differ, and a program does not notice which. The sizes
 below are the strides of the parameter blocks; `newton_like.programs.template` fills them.
 
 Bodies are numbered along the tree, parents first; body ``k`` is moved by joint ``k``, and index ``T.bodies`` stands for the world.
@@ -88,6 +88,8 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         coupling_other: wp.array[int]
         # rows of a contact point: 3, or 6 with torsional and rolling friction
         contact_rows: int
+        # forces of limits and friction that outlive a step: three a dof, or none
+        limit_rows: int
         # stride of a constraint row: the longest chain
         reach: int
         # sizes of a dense matrix: joints and dofs of the largest articulation of the model
@@ -136,108 +138,6 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         plane_at: int
         gravity_at: int
         hull_at: int
-
-    @m.struct
-    class Layout:
-        size: int
-        # inputs
-        q: int
-        v: int
-        force: int
-        target_q: int
-        target_v: int
-        act: int
-        wrench: int
-        # kinematics
-        origin: int
-        quat: int
-        rot: int
-        pos: int
-        com: int
-        subspace: int
-        twist: int
-        drift: int
-        load: int
-        composite: int
-        # generalized inertia and velocity
-        h: int
-        error: int
-        strain: int
-        root: int
-        drag: int
-        push: int
-        saturated: int
-        excess: int
-        over: int
-        bias: int
-        middle: int
-        tau: int
-        u: int
-        z: int
-        # constraints
-        gap: int
-        near: int
-        clear: int
-        point: int
-        impulse: int
-        contact: int
-        contact_y: int
-        material: int
-        given: int
-        dof_need: int
-        dof_fresh: int
-        dof_impulse: int
-        dof_row: int
-        dof_y: int
-        coupling_impulse: int
-        coupling_row: int
-        coupling_y: int
-        work: int
-        stash: int
-        tally: int
-        # outputs
-        body_q: int
-        body_qd: int
-        matrix: int
-        vector: int
-        # programs of the dynamics library
-        acceleration: int
-        articulated: int
-        lever: int
-        pivot: int
-        subspace_rate: int
-        wrenches: int
-        second: int
-        third: int
-        limit_stiffness: int
-        limit_damping: int
-        weights: int
-        rate: int
-        rate_total: int
-        acceleration_total: int
-        next_q: int
-        next_v: int
-        next_rate: int
-        next_rate_total: int
-        next_acceleration_total: int
-        point_on: int
-        point_slip: int
-        point_slip_rate: int
-        point_ground: int
-        point_law: int
-        point_force: int
-        point_depth: int
-        search: int
-        found: int
-        next_contact: int
-        offset: int
-        loop: int
-        loop_row: int
-        loop_gram: int
-        loop_want: int
-        loop_step: int
-        loop_force: int
-        loop_given: int
 
     @m.struct
     class Options:

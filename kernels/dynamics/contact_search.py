@@ -19,8 +19,8 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = L.search
         for i in range(T.dofs):
             m.put(mem, L.z + i, t, m.get(mem, at + i, t))
-            m.put(mem, L.stash + i, t, m.get(mem, at + T.columns + i, t))
-        m.put(mem, L.stash + T.dofs, t, m.get(mem, at + 2 * T.columns, t))
+            m.put(mem, L.previous_z + i, t, m.get(mem, at + T.columns + i, t))
+        m.put(mem, L.momentum, t, m.get(mem, at + 2 * T.columns, t))
         at = at + 2 * T.columns + 1
         for i in range(T.points):
             m.put3(mem, L.contact + BLOCK * i + 14, t, m.get3(mem, at + 9 * i, t))
@@ -34,8 +34,8 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.clear(t, at, 2 * T.columns, mem)
         for i in range(T.dofs):
             m.put(mem, at + i, t, m.get(mem, L.z + i, t))
-            m.put(mem, at + T.columns + i, t, m.get(mem, L.stash + i, t))
-        m.put(mem, at + 2 * T.columns, t, m.get(mem, L.stash + T.dofs, t))
+            m.put(mem, at + T.columns + i, t, m.get(mem, L.previous_z + i, t))
+        m.put(mem, at + 2 * T.columns, t, m.get(mem, L.momentum, t))
         at = at + 2 * T.columns + 1
         for i in range(T.points):
             m.put3(mem, at + 9 * i, t, m.get3(mem, L.contact + BLOCK * i + 14, t))

@@ -197,7 +197,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 f = m.get3(mem, L.point_force + 3 * i, t)
                 way = m.sub3(f, m.get3(mem, at + 17, t))
                 back = m.dot_plus(m.sub3(m.get3(mem, at + 14, t), f), way, back)
-        pace = L.stash + T.dofs
+        pace = L.momentum
         old = m.where_lt(zero, back, one, m.get(mem, pace, t))
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
         m.put(mem, pace, t, new)
@@ -210,16 +210,16 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put3(mem, at + 17, t, f)
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
-            m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.stash + i, t)), z))
-            m.put(mem, L.stash + i, t, z)
+            m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.previous_z + i, t)), z))
+            m.put(mem, L.previous_z + i, t, z)
 
     @m.func
     def begin_search(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """Forces from zero."""
         m.clear(t, L.point_force, 3 * T.points, mem)
-        m.put(mem, L.stash + T.dofs, t, m.fill(real(1.0)))
+        m.put(mem, L.momentum, t, m.fill(real(1.0)))
         for i in range(T.dofs):
-            m.put(mem, L.stash + i, t, m.get(mem, L.z + i, t))
+            m.put(mem, L.previous_z + i, t, m.get(mem, L.z + i, t))
 
     @m.func
     def sweep_points(t: int, T: m.Tree, L: m.Layout, mem: m.memory):

@@ -59,8 +59,8 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.shared
     def balance(b: int, t: int, dt: m.lane, fast: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """u <- less what the step added by its own error, in worlds with tally > fast; behind it the account of that, and 1 where it is
-        owed."""
+        """u <- less what the step added by its own error, in worlds with fastness > fast; account <- what is left of that,
+        owed <- 1 where it cannot wait."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-30))
@@ -79,8 +79,8 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
         energy = energy_after(b, t, half, T, P, L, mem)
         gain = m.add(gain, energy)
-        account = m.larger(m.add(m.get(mem, L.tally + 1, t), gain), m.mul(m.fill(real(-CREDIT)), late))
-        fresh = m.sub(m.get(mem, L.tally, t), fast)
+        account = m.larger(m.add(m.get(mem, L.account, t), gain), m.mul(m.fill(real(-CREDIT)), late))
+        fresh = m.sub(m.get(mem, L.fastness, t), fast)
         # a damping of each joint by its own inertia
         linear = zero
         for i in range(T.dofs):
@@ -144,7 +144,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.v + i, t, new)
         account = m.add(account, m.sub(energy_after(b, t, half, T, P, L, mem), less))
         owed = m.where_lt(m.mul(m.fill(real(OWED)), late), account, one, zero)
-        m.put(mem, L.tally + 1, t, m.where_lt(zero, fresh, account, m.get(mem, L.tally + 1, t)))
-        m.put(mem, L.tally + 2, t, m.where_lt(zero, fresh, owed, m.get(mem, L.tally + 2, t)))
+        m.put(mem, L.account, t, m.where_lt(zero, fresh, account, m.get(mem, L.account, t)))
+        m.put(mem, L.owed, t, m.where_lt(zero, fresh, owed, m.get(mem, L.owed, t)))
 
     return types.SimpleNamespace(**vars(m), balance=balance)

@@ -120,7 +120,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, at + 11, t, m.get(mem, material + 5, t))
         p = L.impulse + T.contact_rows * c
         work = m.mul(m.mul(on, m.mul(dt, m.get(mem, p, t))), m.get(mem, at + 2, t))
-        m.put(mem, L.work, t, m.add(m.get(mem, L.work, t), work))
+        m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
         for j in range(T.contact_rows):
             warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
             m.put(mem, p + j, t, warm)

@@ -111,7 +111,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, p + 2, t, warm)
                 total = m.add(total, warm)
                 work = m.fma(m.mul(side, warm), m.get(mem, at + 6, t), work)
-            m.put(mem, L.work, t, m.add(m.get(mem, L.work, t), work))
+            m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
         m.chain_add(t, i, y, total, T, L, mem)
 
     @m.func

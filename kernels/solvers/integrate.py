@@ -34,13 +34,12 @@ def integrate_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.shared
     def centre_bias(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """bias <- the bias forces at the middle of the velocities v and u, where ``centre`` is positive; ``centre + 1`` is the share of
-        their sum that counts as the middle. ``centre`` <- by how much that changes the new velocity, squared, over its square, in the
-        norm of the kinetic energy (coupled terms left out)."""
+        """bias <- the bias forces at the middle of the velocities v and u, where ``bias_change`` is positive; ``bias_share`` of their
+        sum counts as the middle. ``bias_change`` <- by how much that changes the new velocity, squared, over its square, in the norm of
+        the kinetic energy (coupled terms left out)."""
         zero = m.fill(m.real(0.0))
-        centre = L.stash
-        on = m.get(mem, centre, t)
-        share = m.get(mem, centre + 1, t)
+        on = m.get(mem, L.bias_change, t)
+        share = m.get(mem, L.bias_share, t)
         size = zero
         for i in range(T.dofs):
             middle = m.mul(share, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
@@ -49,14 +48,14 @@ def integrate_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             size = m.fma(z, z, size)
         for k in range(T.bodies):
             m.move_body(t, k, L.middle, T, L, mem)
-        m.bias_forces(b, t, L.middle, L.middle + T.dofs, T, P, L, mem)
+        m.bias_forces(b, t, L.middle, L.trial, T, P, L, mem)
         change = zero
         for i in range(T.dofs):
-            new = m.get(mem, L.middle + T.dofs + i, t)
+            new = m.get(mem, L.trial + i, t)
             x = m.mul(m.get(mem, L.root + i, t), m.sub(new, m.get(mem, L.bias + i, t)))
             change = m.fma(x, x, change)
             m.put(mem, L.bias + i, t, new)
         ratio = m.div(m.mul(m.mul(dt, dt), change), m.larger(size, m.fill(m.real(1.0e-30))))
-        m.put(mem, centre, t, ratio)
+        m.put(mem, L.bias_change, t, ratio)
 
     return types.SimpleNamespace(**vars(m), integrate=integrate, centre_bias=centre_bias)

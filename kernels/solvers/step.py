@@ -37,10 +37,9 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def free_velocity(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         """The velocity without constraints, and which limits it asks rows for."""
-        total = L.middle + T.dofs
         for i in range(T.dofs):
-            m.put(mem, total + i, t, m.add(m.get(mem, L.tau + i, t), m.get(mem, L.bias + i, t)))
-        m.whiten(t, dt, total, T, L, mem)
+            m.put(mem, L.trial + i, t, m.add(m.get(mem, L.tau + i, t), m.get(mem, L.bias + i, t)))
+        m.whiten(t, dt, L.trial, T, L, mem)
         m.unwhiten(t, T, L, mem)
         find_excess(b, t, dt, T, P, L, mem)
         for i in range(T.dofs):
@@ -149,38 +148,9 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
 
-def batch_struct(m: types.SimpleNamespace):
-    """Where the worlds of a batch lie in the flat public arrays: first number of the first world, and stride from world to world."""
-
-    @wp.struct
-    class Batch:
-        count: int
-        q_start: int
-        q_stride: int
-        qs: int
-        qd_start: int
-        qd_stride: int
-        qds: int
-        body_start: int
-        body_stride: int
-        bodies: int
-        dense: int
-        # how many forces of limits outlive a step
-        kept_limits: int
-        # which inputs there are
-        has_force: int
-        has_target_q: int
-        has_target_qd: int
-        has_act: int
-        has_wrench: int
-
-    return Batch
-
-
 def step_kernel(
     m: types.SimpleNamespace,
     stages: types.SimpleNamespace,
-    Batch,
     flags: str = GENERAL_FLAGS,
     given: bool = False,
     level: int | None = None,
@@ -193,6 +163,7 @@ def step_kernel(
     options = {"cpu_compiler_flags": flags}
     if level is not None:
         options["optimization_level"] = level
+    bring, take = m.moves.bring, m.moves.take_all
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
@@ -200,30 +171,22 @@ def step_kernel(
     dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
 
     @wp.func
-    def load(
-        mem: m.memory,
-        at: int,
-        t: int,
-        a: wp.array[real],
-        present: int,
-        start: int,
-        stride: int,
-        n: int,
-        b: int,
-        count: int,
-    ):
-        if present != 0:
-            m.stage_in(mem, at, t, a, start, stride, n, b, count)
-        else:
-            for i in range(n):
-                m.put(mem, at + i, t, m.fill(real(0.0)))
+    def bring_wrenches(b: int, t: int, B: m.Batch, piece: m.Piece, mem: m.memory) -> bool:
+        """Brings external wrenches into memory, if there are any."""
+        found = bool(False)
+        for i in range(piece.parts):
+            if m.any_nonzero(piece.numbers, piece.start + piece.part[i], piece.stride, piece.size, b, B.count):
+                found = True
+        if found:
+            bring(b, t, B, piece, mem)
+        return found
 
     @wp.func
     def plan_iterations(done: int, t: int, L: m.Layout, mem: m.memory) -> int:
         """How many iterations for centred bias forces there shall have been, and in which worlds; `done` where that is enough."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        change = m.get(mem, L.stash, t)
+        change = m.get(mem, L.bias_change, t)
         enough = m.fill(real(ENOUGH))
         hopeless = one
         planned = int(3)
@@ -236,8 +199,8 @@ def step_kernel(
             planned = 8
         if done == 8 or not m.any_lt(enough, change):
             return done
-        m.put(mem, L.stash, t, m.where_lt(enough, change, one, zero))
-        m.put(mem, L.stash + 1, t, m.where_lt(hopeless, change, zero, m.get(mem, L.stash + 1, t)))
+        m.put(mem, L.bias_change, t, m.where_lt(enough, change, one, zero))
+        m.put(mem, L.bias_share, t, m.where_lt(hopeless, change, zero, m.get(mem, L.bias_share, t)))
         return planned
 
     @wp.func
@@ -323,15 +286,15 @@ def step_kernel(
         """Drops the remembered impulses in worlds where they are worse than none: where |z|^2 / 2 - impulse . target is larger with them
         (Todorov 2014 chooses the warm start in this way)."""
         zero = m.fill(real(0.0))
-        change = m.mul(m.fill(real(-2.0)), m.get(mem, L.work, t))
+        change = m.mul(m.fill(real(-2.0)), m.get(mem, L.warm_work, t))
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
-            old = m.get(mem, L.work + 1 + i, t)
+            old = m.get(mem, L.free_z + i, t)
             change = m.fma(m.sub(z, old), m.add(z, old), change)
         if m.any_lt(zero, change):
             for i in range(T.dofs):
                 z = m.get(mem, L.z + i, t)
-                m.put(mem, L.z + i, t, m.where_lt(zero, change, m.get(mem, L.work + 1 + i, t), z))
+                m.put(mem, L.z + i, t, m.where_lt(zero, change, m.get(mem, L.free_z + i, t), z))
             for i in range(T.couplings):
                 p = L.coupling_impulse + i
                 m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
@@ -375,7 +338,7 @@ def step_kernel(
             square = tiny
             along = zero
             for i in range(T.dofs):
-                z = m.get(mem, L.work + 1 + i, t)
+                z = m.get(mem, L.free_z + i, t)
                 d = m.sub(m.get(mem, L.z + i, t), z)
                 square = m.fma(d, d, square)
                 along = m.fma(z, d, along)
@@ -383,7 +346,7 @@ def step_kernel(
             s = m.smaller(one, m.larger(m.fill(real(0.5)), m.div(m.mul(m.fill(real(-2.0)), along), square)))
             s = m.where_lt(softness, tiny, s, one)
             for i in range(T.dofs):
-                z = m.get(mem, L.work + 1 + i, t)
+                z = m.get(mem, L.free_z + i, t)
                 scaled = m.fma(s, m.sub(m.get(mem, L.z + i, t), z), z)
                 m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
@@ -392,9 +355,9 @@ def step_kernel(
     def constrain(b: int, t: int, contacts: int, limits: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
                   active: wp.array2d[int]):  # fmt: skip
         """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
-        m.put(mem, L.work, t, m.fill(real(0.0)))
+        m.put(mem, L.warm_work, t, m.fill(real(0.0)))
         for i in range(T.dofs):
-            m.put(mem, L.work + 1 + i, t, m.get(mem, L.z + i, t))
+            m.put(mem, L.free_z + i, t, m.get(mem, L.z + i, t))
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
         for n in range(limits):
@@ -439,12 +402,12 @@ def step_kernel(
               active: wp.array2d[int]) -> int:  # fmt: skip
         """Solves once more with the limits that turned out to be broken. Worlds without a broken one keep what they had."""
         zero = m.fill(real(0.0))
-        m.put(mem, L.stash, t, m.get(mem, L.over, t))
+        m.put(mem, L.first_over, t, m.get(mem, L.over, t))
         for i in range(T.dofs):
-            m.put(mem, L.stash + 1 + i, t, m.get(mem, L.u + i, t))
+            m.put(mem, L.first_u + i, t, m.get(mem, L.u + i, t))
             m.put(mem, L.dof_fresh + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
         for i in range(kept):
-            m.put(mem, L.stash + 1 + T.dofs + i, t, m.get(mem, L.impulse + i, t))
+            m.put(mem, L.first_impulse + i, t, m.get(mem, L.impulse + i, t))
         as_forces(t, L.impulse, kept, o, mem)
         saturate(b, t, o, T, P, L, mem)
         for i in range(T.dofs):
@@ -452,12 +415,12 @@ def step_kernel(
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
-        over = m.get(mem, L.stash, t)
+        over = m.get(mem, L.first_over, t)
         for i in range(T.dofs):
-            old = m.get(mem, L.stash + 1 + i, t)
+            old = m.get(mem, L.first_u + i, t)
             m.put(mem, L.u + i, t, m.where_lt(zero, over, m.get(mem, L.u + i, t), old))
         for i in range(kept):
-            old = m.get(mem, L.stash + 1 + T.dofs + i, t)
+            old = m.get(mem, L.first_impulse + i, t)
             m.put(mem, L.impulse + i, t, m.where_lt(zero, over, m.get(mem, L.impulse + i, t), old))
         return limits
 
@@ -465,74 +428,46 @@ def step_kernel(
     def step(
         first: int,
         workers: int,
-        B: Batch,
+        B: m.Batch,
         T: m.Tree,
         P: m.Params,
         L: m.Layout,
         o: m.Options,
-        # State in:
-        joint_q: wp.array[real],
-        joint_qd: wp.array[real],
-        body_f: wp.array[real],
-        # Control:
-        joint_f: wp.array[real],
-        target_q: wp.array[real],
-        target_qd: wp.array[real],
-        act: wp.array[real],
-        # Solver:
         mem: m.memory,
+        # what outlives a step
         active: wp.array2d[int],
         kept: m.memory,
         kept_active: wp.array2d[int],
         contacts_in: m.memory,
-        # State out:
-        joint_q_out: wp.array[real],
-        joint_qd_out: wp.array[real],
-        body_q: wp.array[real],
-        body_qd: wp.array[real],
+        # in, wrenches last:
+        inputs: int,
+        pieces_in: wp.array[m.Piece],
+        # out:
+        outputs: int,
+        pieces_out: wp.array[m.Piece],
     ):
         b = wp.tid() + first
         t = wp.tid() % workers
         zero = m.fill(real(0.0))
         rows = T.contact_rows
-        load(mem, L.q, t, joint_q, 1, B.q_start, B.q_stride, B.qs, b, B.count)
-        load(mem, L.v, t, joint_qd, 1, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        load(mem, L.force, t, joint_f, B.has_force, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        load(mem, L.target_q, t, target_q, B.has_target_q, B.q_start, B.q_stride, B.qs, b, B.count)
-        load(mem, L.target_v, t, target_qd, B.has_target_qd, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        load(mem, L.act, t, act, B.has_act, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        account = rows * T.candidates + T.couplings + B.kept_limits
-        m.recall(mem, L.tally + 1, account, t, kept, b, 2)
+        for i in range(inputs - 1):
+            bring(b, t, B, pieces_in[i], mem)
+        m.recall(mem, L.account, L.kept_account, t, kept, b, 1)
+        m.recall(mem, L.owed, L.kept_owed, t, kept, b, 1)
         remembered = kept_active[b, 0]
         for n in range(remembered):
-            m.recall(mem, L.impulse + rows * kept_active[b, 1 + n], rows * n, t, kept, b, rows)
-        m.recall(mem, L.coupling_impulse, rows * T.candidates, t, kept, b, T.couplings)
-        for i in range(B.kept_limits):
+            m.recall(mem, L.impulse + rows * kept_active[b, 1 + n], L.kept_impulse + rows * n, t, kept, b, rows)
+        m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings)
+        for i in range(T.limit_rows):
             m.put(mem, L.dof_impulse + i, t, zero)
         if kept_active[b, T.candidates + 1] != 0:
-            m.recall(mem, L.dof_impulse, rows * T.candidates + T.couplings, t, kept, b, B.kept_limits)
+            m.recall(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
 
         smooth(b, t, o, T, P, L, mem)
-        if B.has_wrench != 0:
-            any_wrench = bool(False)
-            if B.dense != 0:
-                any_wrench = m.any_nonzero(body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
-            else:
-                for k in range(B.bodies):
-                    if m.any_nonzero(body_f, 6 * (B.body_start + T.body_slot[k]), 6 * B.body_stride, 6, b, B.count):
-                        any_wrench = True
-            if any_wrench:
-                if B.dense != 0:
-                    m.stage_in(mem, L.wrench, t, body_f, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
-                else:
-                    for k in range(B.bodies):
-                        i = T.body_slot[k]
-                        m.stage_in(
-                            mem, L.wrench + 6 * i, t, body_f, 6 * (B.body_start + i), 6 * B.body_stride, 6, b, B.count
-                        )
-                wrenches(b, t, o, T, P, L, mem)
-        m.put(mem, L.stash, t, m.fill(real(1.0)))
-        m.put(mem, L.stash + 1, t, m.fill(real(0.5)))
+        if bring_wrenches(b, t, B, pieces_in[inputs - 1], mem):
+            wrenches(b, t, o, T, P, L, mem)
+        m.put(mem, L.bias_change, t, m.fill(real(1.0)))
+        m.put(mem, L.bias_share, t, m.fill(real(0.5)))
         done = int(0)
         planned = int(1)
         while done < planned:
@@ -540,8 +475,8 @@ def step_kernel(
             done = done + 1
             if done == 1:
                 # what could not be taken back yet is asked for again
-                change = m.get(mem, L.stash, t)
-                m.put(mem, L.tally, t, m.larger(change, m.get(mem, L.tally + 2, t)))
+                change = m.get(mem, L.bias_change, t)
+                m.put(mem, L.fastness, t, m.larger(change, m.get(mem, L.owed, t)))
             if done == planned:
                 planned = plan_iterations(done, t, L, mem)
         for _ in range(o.drive_passes):
@@ -552,13 +487,13 @@ def step_kernel(
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
         if m.any_lt(zero, m.get(mem, L.over, t)):
-            limits = again(b, t, contacts, rows * T.candidates + T.couplings + B.kept_limits, o, T, P, L, mem, active)
+            limits = again(b, t, contacts, rows * T.candidates + T.couplings + T.limit_rows, o, T, P, L, mem, active)
 
         # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
         for n in range(contacts):
             c = active[n, t]
             as_forces(t, L.impulse + rows * c, rows, o, mem)
-            m.keep(mem, L.impulse + rows * c, rows * n, t, kept, b, rows)
+            m.keep(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
             forget(t, c, T, L, mem)
         for n in range(remembered):
             forget(t, kept_active[b, 1 + n], T, L, mem)
@@ -566,28 +501,18 @@ def step_kernel(
             kept_active[b, 1 + n] = active[n, t]
         kept_active[b, 0] = contacts
         as_forces(t, L.coupling_impulse, T.couplings, o, mem)
-        m.keep(mem, L.coupling_impulse, rows * T.candidates, t, kept, b, T.couplings)
+        m.keep(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings)
         if limits > 0:
-            as_forces(t, L.dof_impulse, B.kept_limits, o, mem)
-            m.keep(mem, L.dof_impulse, rows * T.candidates + T.couplings, t, kept, b, B.kept_limits)
+            as_forces(t, L.dof_impulse, T.limit_rows, o, mem)
+            m.keep(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
         kept_active[b, T.candidates + 1] = limits
         fast = m.fill(real(FAST))
-        if m.any_lt(fast, m.get(mem, L.tally, t)):
+        if m.any_lt(fast, m.get(mem, L.fastness, t)):
             m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
-            m.keep(mem, L.tally + 1, account, t, kept, b, 2)
+            m.keep(mem, L.account, L.kept_account, t, kept, b, 1)
+            m.keep(mem, L.owed, L.kept_owed, t, kept, b, 1)
         finish(b, t, o, T, P, L, mem)
-        m.stage_out(mem, L.q, t, joint_q_out, B.q_start, B.q_stride, B.qs, b, B.count)
-        m.stage_out(mem, L.v, t, joint_qd_out, B.qd_start, B.qd_stride, B.qds, b, B.count)
-        if B.dense != 0:
-            m.stage_out(mem, L.body_q, t, body_q, 7 * B.body_start, 7 * B.body_stride, 7 * B.bodies, b, B.count)
-            m.stage_out(mem, L.body_qd, t, body_qd, 6 * B.body_start, 6 * B.body_stride, 6 * B.bodies, b, B.count)
-        else:
-            # bodies of other articulations lie between
-            for k in range(B.bodies):
-                i = T.body_slot[k]
-                m.stage_out(mem, L.body_q + 7 * i, t, body_q, 7 * (B.body_start + i), 7 * B.body_stride, 7, b, B.count)
-                m.stage_out(
-                    mem, L.body_qd + 6 * i, t, body_qd, 6 * (B.body_start + i), 6 * B.body_stride, 6, b, B.count
-                )
+        for i in range(outputs):
+            take(b, t, B, pieces_out[i], mem)
 
     return step

@@ -13,13 +13,14 @@ from newton_like.kernels.collision.collect import (
     detect_kernel,
     hand_over_kernels,
 )
+from newton_like.kernels.layout import KINEMATICS, ROWS
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import GIVEN
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import gather_parameters
 from newton_like.programs.template import find_batches
 from newton_like.programs.threads import run_shared
-from newton_like.programs.workspace import Workspace, make_layout
+from newton_like.programs.workspace import Workspace, row_sizes
 
 LOOKAHEAD = 1.0 / 120.0
 """Contacts are found where shapes come within their gap of each other in twice this time [s]."""
@@ -40,16 +41,12 @@ class _Finder:
             if not tables.numbers["candidates"]:
                 continue
             parameters = gather_parameters(model, batch, tables.parameters)
-            layout = make_layout(batch.template, tables.numbers)
-            work = Workspace(
-                programs(self.width, model.dtype),
-                batch.template,
-                batch.count,
-                parameters,
-                tables,
-                layout,
-                model.device,
-            )
+            rows = (*KINEMATICS, *(ROWS[name] for name in ("near", "gap", "point", "body_q", "body_qd")))
+            sizes = row_sizes(batch.template, rows, candidates=tables.numbers["candidates"])
+            # where bodies lie in the arrays, gaps included
+            fields = {**tables.numbers, **tables.arrays, "body_slot": batch.template.body_slot}
+            work = Workspace(programs(self.width, model.dtype), batch, parameters, model.device)
+            work = work.with_memory(sizes, fields)
             found = work.kept(FOUND * tables.numbers["candidates"])
             index = [
                 wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device)

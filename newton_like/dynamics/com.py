@@ -5,13 +5,13 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
-from newton_like.dynamics.momentum import centre_rows
+from newton_like.dynamics.momentum import RESULTS
 from newton_like.kernels.dynamics.momentum import CENTRE
 from newton_like.programs.program import Field, Program
 
-_POSITION = Program("eval_momentum", (Q,), (Field("second", "articulations", 3),), centre_rows)
-_VELOCITY = Program("eval_momentum", (Q, V), (Field("third", "articulations", 3),), centre_rows)
-_BIAS = Program("eval_momentum_bias", (Q, V), (Field("second", "articulations", 3),), centre_rows)
+_POSITION = Program("eval_momentum", (Q,), (Field("second", "articulations", 3),), RESULTS)
+_VELOCITY = Program("eval_momentum", (Q, V), (Field("third", "articulations", 3),), RESULTS)
+_BIAS = Program("eval_momentum_bias", (Q, V), (Field("second", "articulations", 3),), RESULTS)
 _JACOBIAN = Program(
     "eval_momentum_matrix", (Q,), (Field("matrix", "articulations", lambda m: 3 * columns(m)),)
 ).ask(choice=CENTRE)  # fmt: skip

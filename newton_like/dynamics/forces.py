@@ -26,33 +26,16 @@ from newton_like.programs.program import Field, Program, cached_program
 from newton_like.programs.run import run, selection
 from newton_like.types import VelRepr
 
-
-def _inverse_rows(model, template) -> dict[str, int]:
-    return {"acceleration": template.dofs}
-
-
-def _forward_rows(model, template) -> dict[str, int]:
-    n = template.dofs
-    return {"tau": n, "lever": 6 * n, "pivot": n, "articulated": 21 * template.bodies}
-
-
-def _solve_rows(model, template) -> dict[str, int]:
-    return {"tau": template.dofs, "pivot": template.dofs, "acceleration": template.dofs}
-
-
-def _all_rows(model, template) -> dict[str, int]:
-    return {**_forward_rows(model, template), **_solve_rows(model, template)}
-
-
+_SOLVING = ("tau", "pivot", "acceleration")
 _VECTOR = (Field("vector", "articulations", columns),)
-_BIAS = Program("eval_bias_forces", (Q, V), _VECTOR, _inverse_rows)
+_BIAS = Program("eval_bias_forces", (Q, V), _VECTOR, ("acceleration",))
 _GRAVITY = Program("eval_gravity_forces", (Q,), _VECTOR)
 _PUBLIC = Program("eval_inverse_dynamics", (Q, V, Field("acceleration", "dofs")), (Field("vector", "dofs"),))
 _PUBLIC = _PUBLIC.ask(world_wrench=1)
 _WRENCHES, _APPLIED = (Field(row, "articulations", lambda model: 6 * links(model)) for row in ("wrenches", "third"))
 _FORWARD = {
-    "aba": ("eval_forward_dynamics", _all_rows),
-    "crb": ("eval_forward_dynamics_crb", _solve_rows),
+    "aba": ("eval_forward_dynamics", (*_SOLVING, "lever", "articulated")),
+    "crb": ("eval_forward_dynamics_crb", _SOLVING),
 }
 
 

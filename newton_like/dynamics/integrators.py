@@ -36,7 +36,7 @@ _STAGE = Program(
         Field("next_q", "coords"), Field("next_v", "dofs"), Field("next_rate", "dofs"), Field("next_rate_total", "dofs"),
         Field("next_acceleration_total", "dofs"),
     ),
-    lambda model, template: {"u": template.dofs},
+    ("u",),
 )  # fmt: skip
 
 

@@ -15,14 +15,10 @@ _TWISTS = Field("vector", "articulations", lambda model: 6 * links(model))
 _DRIFTS = Field("second", "articulations", lambda model: 6 * links(model))
 
 
-def _rows(model, template) -> dict[str, int]:
-    return {"vector": 6 * links(model), "second": 6 * links(model)}
-
-
 _TRANSFORMS = Program("eval_joint_transforms", (Q,), (_POSES,))
 _SUBSPACES = Program("eval_motion_subspaces", (Q,), (_COLUMNS,))
-_VELOCITIES = Program("eval_joint_motion", (Q, V), (_TWISTS,), _rows)
-_BIASES = Program("eval_joint_motion", (Q, V), (_DRIFTS,), _rows)
+_VELOCITIES = Program("eval_joint_motion", (Q, V), (_TWISTS,), (_TWISTS, _DRIFTS))
+_BIASES = Program("eval_joint_motion", (Q, V), (_DRIFTS,), (_TWISTS, _DRIFTS))
 
 
 def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:

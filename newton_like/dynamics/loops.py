@@ -344,7 +344,7 @@ def constrained_dynamics(
     weights = constants((frequency,), model.dtype, str(model.device))
     outputs = Field("vector", "articulations", columns), Field("loop_force", "articulations", count)
     program = Program(
-        "eval_constrained_dynamics", (Q, V, field, _WEIGHTS, *fields), outputs, _Rows(count),
+        "eval_constrained_dynamics", (Q, V, field, _WEIGHTS, *fields), outputs, _rows(count),
         adjoint="eval_constrained_dynamics_implicit",
     )  # fmt: skip
     program = program.ask(output=representation(repr), **settings)
@@ -355,15 +355,8 @@ def constrained_dynamics(
 _WEIGHTS = Field("weights", "all", 1)
 
 
-@dataclass(frozen=True)
-class _Rows:
+def _rows(n: int) -> tuple:
     """Rows of memory for so many rows of loop joints."""
-
-    count: int
-
-    def __call__(self, model, template) -> dict[str, int]:
-        n, dofs = self.count, template.dofs
-        return dict(
-            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, loop_row=n * dofs, loop_gram=n * (n + 1) // 2,
-            loop_want=n, loop_step=n, loop_given=n,
-        )  # fmt: skip
+    sizes = dict(loop_gram=n * (n + 1) // 2, loop_want=n, loop_step=n, loop_given=n)
+    own = (Field(name, "articulations", size) for name, size in sizes.items())
+    return ("tau", "acceleration", "pivot", "root", "z", "u", Field("loop_row", "dofs", n), *own)

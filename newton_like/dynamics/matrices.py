@@ -13,18 +13,10 @@ def _size(model) -> int:
     return model.max_dofs_per_articulation**2
 
 
-def _inverse_rows(model, template) -> dict[str, int]:
-    return {"pivot": template.dofs}
-
-
-def _coriolis_rows(model, template) -> dict[str, int]:
-    return {"subspace_rate": 6 * template.dofs, "articulated": 12 * template.bodies}
-
-
 _MATRIX = (Field("matrix", "articulations", _size),)
 _MASS_MATRIX = Program("eval_mass_matrix", (Q,), _MATRIX)
-_INVERSE = Program("eval_mass_matrix_inverse", (Q,), _MATRIX, _inverse_rows)
-_CORIOLIS = Program("eval_coriolis_matrix", (Q, V), _MATRIX, _coriolis_rows)
+_INVERSE = Program("eval_mass_matrix_inverse", (Q,), _MATRIX, ("pivot",))
+_CORIOLIS = Program("eval_coriolis_matrix", (Q, V), _MATRIX, ("subspace_rate", "articulated"))
 
 
 def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.array | None:

@@ -19,15 +19,13 @@ from newton_like.kernels.dynamics.momentum import AVERAGE, CENTROIDAL, MOMENTUM,
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
-
-def centre_rows(model, template) -> dict[str, int]:
-    """Memory for all results of the programs of momentum, of which each function takes one."""
-    return dict(vector=6, second=3, third=3)
+RESULTS = (Field("vector", "articulations", 6), Field("second", "articulations", 3), Field("third", "articulations", 3))
+"""All results of the programs of momentum, of which each function takes one."""
 
 
-_MOMENTUM = Program("eval_momentum", (Q, V), (Field("vector", "articulations", 6),), centre_rows)
+_MOMENTUM = Program("eval_momentum", (Q, V), (Field("vector", "articulations", 6),), RESULTS)
 _MATRIX = Program("eval_momentum_matrix", (Q,), (Field("matrix", "articulations", lambda m: 6 * columns(m)),))
-_BIAS = Program("eval_momentum_bias", (Q, V), (Field("vector", "articulations", 6),), centre_rows)
+_BIAS = Program("eval_momentum_bias", (Q, V), (Field("vector", "articulations", 6),), RESULTS)
 _INERTIA = Program("eval_inertia", (Q,), (Field("matrix", "articulations", 36),))
 
 

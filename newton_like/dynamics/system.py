@@ -25,16 +25,14 @@ FRICTION_SPEED = 1.0e-3
 _PASSIVE = {"friction": STATIC_FRICTION | VISCOUS_FRICTION, "limits": LIMITS, "springs": SPRINGS}
 
 
-def _spring_rows(model, template) -> dict[str, int]:
-    return {"target_q": template.coords, "error": template.dofs, "strain": template.dofs}
-
-
 _ONE = Field("weights", "all", 1)
 
 
 def _joint_program(force: Field) -> Program:
     fields = (Q, V, force, Field("limit_stiffness", "dofs"), Field("limit_damping", "dofs"), _ONE)
-    return Program("eval_joint_forces", fields, (Field("vector", "articulations", columns),), _spring_rows)
+    return Program(
+        "eval_joint_forces", fields, (Field("vector", "articulations", columns),), ("target_q", "error", "strain")
+    )
 
 
 _RATE = Program("eval_position_rate", (Q, V, _ONE), (Field("vector", "articulations", positions),))

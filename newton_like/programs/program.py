@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
+from newton_like.kernels.layout import KINEMATICS, ROWS
+from newton_like.programs.workspace import row_sizes
+
 
 @dataclass(frozen=True)
 class Field:
@@ -14,7 +17,8 @@ class Field:
     Attributes:
         row: where it lies in a worker's memory, a name of ``Layout``.
         kind: ``"coords"`` and ``"dofs"``: one number for each; ``"bodies"``: `size` numbers a body; ``"articulations"``: `size`
-            numbers an articulation, the same number for all templates; ``"all"``: `size` numbers that all articulations read.
+            numbers an articulation, the same number for all templates; ``"all"``: `size` numbers that all articulations read;
+            ``"reach"``: `size` numbers for every dof of the longest chain, which no array has.
         size: see above: a number, or a function of the model that gives it.
     """
 
@@ -22,20 +26,22 @@ class Field:
     kind: str
     size: int | Callable = 1
 
+    def numbers(self, model) -> int:
+        """Its size."""
+        return self.size(model) if callable(self.size) else self.size
+
     def length(self, model) -> int:
         """Numbers in the whole array."""
-        size = self.size(model) if callable(self.size) else self.size
         counts = {
             "coords": model.joint_coord_count, "dofs": model.joint_dof_count, "bodies": model.body_count,
             "articulations": model.articulation_count, "all": 1,
         }  # fmt: skip
-        return counts[self.kind] * size
+        return counts[self.kind] * self.numbers(model)
 
     def width(self, model, template) -> int:
         """Numbers of one articulation."""
-        size = self.size(model) if callable(self.size) else self.size
-        counts = {"coords": template.coords, "dofs": template.dofs, "bodies": template.bodies}
-        return counts.get(self.kind, 1) * size
+        counts = {"coords": template.coords, "dofs": template.dofs, "bodies": template.bodies, "reach": template.reach}
+        return counts.get(self.kind, 1) * self.numbers(model)
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Program:
         name: the function of the programs' namespace, ``(b, t, T, P, L, mem)``.
         inputs: arrays that it reads.
         outputs: arrays that it writes.
-        rows: ``rows(model, template)`` gives the sizes of further rows of memory.
+        rows: names of further rows of memory, of those of which the table says the size, and fields for the others.
         settings: integers of ``Tree`` that say what is asked for, as pairs of names and values.
         adjoint: the function that is differentiated in its place: one of the same value, cheaper to go through backward.
         tables: ``tables.of(batch)`` gives further integers of ``Tree``, and arrays of them, that a batch needs.
@@ -57,7 +63,7 @@ class Program:
     name: str
     inputs: tuple[Field, ...]
     outputs: tuple[Field, ...]
-    rows: Callable | None = None
+    rows: tuple[str | Field, ...] = ()
     settings: tuple[tuple[str, int], ...] = ()
     adjoint: str | None = None
     tables: object = None
@@ -71,6 +77,13 @@ class Program:
             known = replace(self, settings=tuple(sorted({**dict(self.settings), **settings}.items())))
             self._asked[wanted] = known
         return known
+
+    def sizes(self, model, template) -> dict[str, int]:
+        """Sizes of all rows of memory that the program needs."""
+        named = [ROWS[row] for row in self.rows if isinstance(row, str)]
+        fields = [row for row in self.rows if isinstance(row, Field)]
+        sizes = row_sizes(template, (*KINEMATICS, *named))
+        return {**sizes, **{f.row: f.width(model, template) for f in (*fields, *self.inputs, *self.outputs)}}
 
     @cached_property
     def _asked(self) -> dict:

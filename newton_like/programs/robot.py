@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import types
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import flat
 from newton_like.compiler.adjoint import adjoint_trace
 from newton_like.compiler.cpp import FLAGS, Emitter, native_program
 from newton_like.compiler.listing import Code, encode
 from newton_like.compiler.trace import Number, Trace
 from newton_like.kernels.batched import batch_kernel, batch_structs
+from newton_like.kernels.layout import ROWS
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
 from newton_like.programs.parameters import gather_parameters
 from newton_like.programs.program import Field, Program
 from newton_like.programs.tracing import trace_program
-from newton_like.programs.workspace import Workspace, stack
+from newton_like.programs.workspace import Workspace, changed, row_sizes
 
 BUDGET = 25_000
 """Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 9 seconds."""
@@ -37,25 +35,16 @@ _STAGING = 8
 """Vector operations that bringing a number into memory, or taking it out, is worth."""
 
 
-def tree_rows(template) -> dict[str, int]:
-    """Sizes of the rows of memory in which the programs keep what they find on the way."""
-    n, dofs = template.bodies, template.dofs
-    return dict(
-        q=template.coords, v=dofs, origin=3, quat=4 * (n + 1), rot=9 * (n + 1), pos=3 * (n + 1), com=3 * (n + 1),
-        subspace=6 * dofs, twist=6 * (n + 1), drift=6 * (n + 1), load=6 * n, composite=10 * n,
-        h=int((template.depth + 1).sum()),
-    )  # fmt: skip
-
-
 @cache
-def _namespace(width: int, real) -> types.SimpleNamespace:
+def namespace(width: int, real) -> types.SimpleNamespace:
+    """The programs and the structs of batches, for one lane width and scalar type."""
     return batch_structs(programs(width, real))
 
 
 @cache
 def general_kernel(name: str, width: int, real, result: str = "take"):
     """The kernel that runs a program for any robot; `result`: see :func:`newton_like.kernels.batched.batch_kernel`."""
-    m = _namespace(width, real)
+    m = namespace(width, real)
     return batch_kernel(m, getattr(m, name), result=result)
 
 
@@ -91,7 +80,6 @@ class Robot:
         self.bases: dict = {}
         self.works: dict = {}
         self.kernels: dict = {}
-        self.zeros: dict = {}
         self.read(model)
 
     def read(self, model) -> None:
@@ -118,57 +106,25 @@ class Robot:
         """Tree and parameters for one lane width."""
         key = (width, threads)
         if key not in self.bases:
-            template = self.batch.template
-            dense = template.span == template.bodies
-            tables = SimpleNamespace(
-                numbers={"links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation},
-                # rows of bodies lie in memory as in the arrays, or without gaps
-                arrays={} if dense else {"body_slot": np.arange(template.bodies)},
-            )  # fmt: skip
-            self.bases[key] = Workspace(
-                _namespace(width, model.dtype), template, self.batch.count, self.parameters, tables, {"size": 1},
-                model.device, threads,
-            )  # fmt: skip
+            fields = {"links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation}
+            m = namespace(width, model.dtype)
+            self.bases[key] = Workspace(m, self.batch, self.parameters, model.device, threads, fields)
         return self.bases[key]
 
     def work(self, model, program: Program, width: int, threads: int, adjoint: bool = False) -> Workspace:
         """The same with memory for a program, or for its adjoint."""
         key = (program.key, width, threads, adjoint)
         if key not in self.works:
-            base = self.base(model, width, threads)
-            work = copy.copy(base)
-            work.layout = layout = self._layout(model, program, adjoint)
+            tables = {} if program.tables is None else program.tables.of(self.batch)
+            sizes = program.sizes(model, self.batch.template)
+            if adjoint:
+                fields = (*program.inputs, *program.outputs, *INERTIA)
+                sizes.update(row_sizes(self.batch.template, [ROWS["turn"]]))
+                sizes.update({adjoint_field(f).row: f.width(model, self.batch.template) for f in fields})
+            work = self.base(model, width, threads).with_memory(sizes, {**dict(program.settings), **tables})
             work.code = None
-            work.L = work.m.Layout()
-            for name, at in layout.items():
-                if name in work.m.Layout.vars:
-                    setattr(work.L, name, at)
-            if program.settings or program.tables is not None:
-                tables = {} if program.tables is None else program.tables.of(self.batch)
-                arrays = {name: value for name, value in tables.items() if isinstance(value, np.ndarray)}
-                numbers = {name: value for name, value in tables.items() if name not in arrays}
-                work.numbers = {**base.numbers, **dict(program.settings), **numbers}
-                work.arrays = {**base.arrays, **arrays}
-                own = {name: int(value) for name, value in {**dict(program.settings), **numbers}.items()}
-                own.update({name: work._ints(values) for name, values in arrays.items()})
-                work.T = changed(work.m.Tree, base.T, **own)
-            shape = (layout["size"], work.rows)
-            work.memory = [wp.zeros(shape, dtype=work.m.lane, device=model.device) for _ in range(work.workers)]
             self.works[key] = work
         return self.works[key]
-
-    def _layout(self, model, program: Program, adjoint: bool) -> dict[str, int]:
-        template = self.batch.template
-        sizes = tree_rows(template)
-        if program.rows is not None:
-            sizes.update(program.rows(model, template))
-        fields = (*program.inputs, *program.outputs)
-        sizes.update({f.row: f.width(model, template) for f in fields})
-        if adjoint:
-            fields = (*fields, *INERTIA)
-            sizes["turn"] = 3 * (template.bodies + 1)
-            sizes.update({adjoint_field(f).row: f.width(model, template) for f in fields})
-        return stack(sizes)
 
     def kernel(self, model, program: Program, work: Workspace, evaluator: str) -> Kernel:
         """The kernel of a program."""
@@ -232,65 +188,6 @@ class Robot:
         real = np.float32 if model.dtype is wp.float32 else np.float64
         return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
 
-    def pieces(self, model, work: Workspace, fields, arrays, places: dict | None = None) -> list:
-        """The structs that say where the fields lie in their arrays, and where in packed memory: `places` by row."""
-        pieces = []
-        for field, array in zip(fields, arrays, strict=True):
-            piece = self._piece(model, work, field)
-            if array is None:
-                array = self._zeros(model, field.width(model, self.batch.template))
-                piece.start = piece.stride = 0
-                piece.parts, piece.size, piece.part = 1, array.size, work._ints([0])
-            if places is not None:
-                place = places.get(field.row, np.arange(piece.size))
-                # squares of numbers are moved, the last one with some that nobody takes
-                piece.place = work._ints(work.m.width * np.append(place, [0] * (work.m.width - 1)))
-                if not len(place):
-                    piece.parts = 0
-            piece.numbers = row = flat(array, model.dtype)
-            if row is not array:
-                # the view does not own its memory, and a tape may outlive the caller's array
-                row._owner = array
-            pieces.append(piece)
-        return pieces
-
-    def _piece(self, model, work: Workspace, field: Field):
-        batch, template = self.batch, self.batch.template
-        size = field.size(model) if callable(field.size) else field.size
-        piece = work.m.Piece()
-        piece.row, piece.parts, piece.size = work.layout[field.row], 1, field.width(model, template)
-        starts = {
-            "coords": batch.q_start, "dofs": batch.qd_start, "bodies": size * batch.body_start,
-            "articulations": size * batch.articulations, "all": np.zeros(batch.count, dtype=int),
-        }[field.kind]  # fmt: skip
-        piece.start, piece.stride = int(starts[0]), batch.stride(starts)
-        part = [0]
-        if field.kind == "bodies" and template.span != template.bodies:
-            part = size * template.body_slot
-            piece.parts, piece.size = template.bodies, size
-        piece.part = work._ints(part)
-        return piece
-
-    def _zeros(self, model, size: int) -> wp.array:
-        if size not in self.zeros:
-            self.zeros[size] = wp.zeros(size, dtype=model.dtype, device=model.device)
-        return self.zeros[size]
-
-    def selected(self, work: Workspace, masked: bool):
-        """The batch as a struct."""
-        B = work.m.Batch()
-        B.count, B.masked = self.batch.count, int(masked)
-        B.start, B.stride = int(self.batch.articulations[0]), self.batch.stride(self.batch.articulations)
-        return B
-
-
-def changed(kind, struct, **fields):
-    """A copy of a struct of Warp's type `kind` with other `fields`."""
-    copied = kind()
-    for name in kind.vars:
-        setattr(copied, name, fields[name] if name in fields else getattr(struct, name))
-    return copied
-
 
 INERTIA = (Field("body_mass", "bodies", 1), Field("body_com", "bodies", 3), Field("body_inertia", "bodies", 9))
 """The arrays of a model that have gradients."""
@@ -337,7 +234,7 @@ def _emitted(
     """The kernel of a trace with its `outputs`, see :func:`_stores`; `gradients`: they are some, see :func:`_gradients`."""
     places = dict(gradients or {})
     # bodies may lie in several runs, between which others lie
-    whole = work.template.span == work.template.bodies
+    whole = work.batch.template.dense
     sizes = []
     for field, size in outputs:
         known = field.row not in places and (whole or field.kind != "bodies")
@@ -363,7 +260,7 @@ def _load(work: Workspace, code: Code) -> None:
     """Gives the interpreter its code, and memory for the numbers that it needs. What earlier launches use stays as it is."""
     if work.code is code:
         return
-    work.T, work.code = changed(work.m.Tree, work.T, code=work._ints(code.operations)), code
+    work.T, work.code = changed(work.m.Tree, work.T, code=work.ints(code.operations)), code
     first = work.layout["size"]
     rows = np.zeros(
         (first + code.rows, work.rows, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64

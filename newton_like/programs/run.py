@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
-from types import SimpleNamespace
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import warp as wp
 
 from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.kernels.batched import sum_kernel
 from newton_like.model import arguments
-from newton_like.programs.device import BLOCK_DIM, interleaved, lane_width, worker_count
+from newton_like.programs.device import interleaved, lane_width, worker_count
+from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
-from newton_like.programs.robot import INERTIA, Kernel, Robot, adjoint_field, changed
+from newton_like.programs.recording import Recording, Recordings, addresses
+from newton_like.programs.robot import INERTIA, Robot, adjoint_field
 from newton_like.programs.template import find_batches
-from newton_like.programs.threads import Command, cut, run_shared
-from newton_like.programs.workspace import Workspace
+from newton_like.programs.workspace import Workspace, changed
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
@@ -33,7 +31,7 @@ class _Numbers:
         # one buffer for all masks that are not taken as they are, so that recorded launches are used again
         self.mask = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
-        self.recorded: OrderedDict = OrderedDict()
+        self.recorded = Recordings(_RECORDED)
         # launches of CUDA graphs, which read what they are told from arrays that nobody else may keep
         self.captured: list = []
         self.fixed = interleaved(model.device)
@@ -43,20 +41,13 @@ class _Numbers:
         self.version = model.version
         self.width, self.threads = lane_width(model.device, model.dtype), worker_count()
 
-    def recording(self, key: tuple, arrays, mask, record) -> _Recording:
+    def recording(self, key: tuple, arrays, mask, record) -> Recording:
         """The launches of that key: recorded ones, or those that ``record()`` makes."""
         fixed = [None if mask is None else mask.ptr]
         # on a CPU all arrays will do, where as many are given
-        fixed += _addresses(arrays) if self.fixed else [a is None for a in arrays]
+        fixed += addresses(arrays) if self.fixed else [a is None for a in arrays]
         key = (*key, *fixed)
-        found = self.recorded.get(key)
-        if found is None:
-            found = self.recorded[key] = _Recording(record(), arrays)
-            if len(self.recorded) > _RECORDED:
-                self.recorded.popitem(last=False)
-        else:
-            self.recorded.move_to_end(key)
-        return found
+        return self.recorded.find(key, record)
 
     def read(self, model) -> None:
         """Gathers the parameters anew."""
@@ -102,48 +93,23 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
     numbers = _numbers_of(model)
     count = len(program.inputs)
 
-    def record() -> list:
+    def record() -> Recording:
         check_recorded(model.device, program.name)
-        ends, given = (program.inputs, program.outputs), (arrays[:count], arrays[count:])
-        launches = []
+        batches = []
         for robot in numbers.robots:
             work = robot.work(model, program, numbers.width, numbers.threads)
-            kernel = robot.kernel(model, program, work, model.evaluator)
-            launches.append(_record(model, numbers, robot, work, kernel, ends, given, mask))
-        return launches
+            batches.append((work, robot.kernel(model, program, work, model.evaluator)))
+        return _record(
+            model, numbers, batches, (program.inputs, program.outputs), (arrays[:count], arrays[count:]), mask
+        )
 
     recording = numbers.recording((program.key, model.evaluator), arrays, mask, record)
     if model.device.is_cuda and model.device.is_capturing:
         numbers.captured.append(recording)
-    recording.run(arrays)
+    recording.run_on(arrays)
     tape = active_tape()
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):
         _record_adjoint(model, numbers, program, arrays, mask, tape)
-
-
-def _addresses(arrays) -> list[int]:
-    return [0 if a is None else a.ptr or 0 for a in arrays]
-
-
-class _Recording:
-    """Recorded launches of a program on some arrays. On a CPU they are told when there are others, and nothing is recorded anew."""
-
-    def __init__(self, launches: list, arrays):
-        self.launches, self.addresses = launches, _addresses(arrays)
-        # what is not given stays zero
-        self.given = np.array(self.addresses) != 0
-
-    def run(self, arrays) -> None:
-        """Runs over arrays of the same sizes."""
-        addresses = _addresses(arrays)
-        if addresses != self.addresses:
-            self.addresses, told = addresses, np.array(addresses, dtype=np.uint64)
-            for workers in self.launches:
-                first, second = workers[0][0].kept.targets
-                for target, part in ((first, slice(len(first))), (second, slice(len(first), None))):
-                    target[self.given[part]] = told[part][self.given[part]]
-        for together in self.launches:
-            run_shared(together)
 
 
 def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tape) -> None:
@@ -181,24 +147,23 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
             taken.append(a.grad)
     whole = [*brought, *taken]
 
-    def record() -> list:
-        launches = []
+    def record() -> Recording:
+        batches = []
         for robot in numbers.robots:
             work = robot.work(model, program, numbers.width, numbers.threads, True)
-            kernel = robot.adjoint_kernel(model, program, work, results, inertia, model.evaluator)
-            launches.append(_record(model, numbers, robot, work, kernel, (fields, results), (brought, taken), mask))
-        return launches
+            batches.append((work, robot.adjoint_kernel(model, program, work, results, inertia, model.evaluator)))
+        return _record(model, numbers, batches, (fields, results), (brought, taken), mask)
 
     if mask is None and not numbers.fixed:
         key = ("adjoint", program.key, model.evaluator, inertia, *(f.kind for f in ours))
         recording = numbers.recording(key, whole, None, record)
     else:
-        recording = _Recording(record(), whole)
+        recording = record()
 
     def backward() -> None:
         for rows, _ in shared:
             rows.zero_()
-        recording.run(whole)
+        recording.run_on(whole)
         for rows, total in shared:
             total = flat(total, model.dtype)
             wp.launch(sum_kernel(model.dtype), total.size, inputs=[rows], outputs=[total], device=model.device)
@@ -206,43 +171,28 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     tape.record_func(backward, tracked)
 
 
-def _record(model, numbers, robot, work, kernel: Kernel, ends, given, mask) -> list:
-    """Recorded launches, for every worker the same."""
-    # launches keep what they are given, and the parameters of the batch change with the model
-    parameters = changed(work.m.Params, work.P)
+def _record(model, numbers, batches, ends, given, mask) -> Recording:
+    """Launches of every batch, a workspace and a kernel; `ends`: fields of inputs and of outputs, `given`: their arrays."""
+    launches, targets = [], []
     chosen = numbers.nothing if mask is None else mask
-    before = [robot.selected(work, mask is not None), work.T, parameters, work.L, chosen]
-    structs = [
-        robot.pieces(model, work, fields, arrays, places)
-        for fields, arrays, places in zip(ends, given, (None, kernel.places), strict=True)
-    ]
-    pieces = [wp.array(x, dtype=work.m.Piece, device=model.device) for x in structs]
-    after = [len(structs[0]), pieces[0], len(structs[1]), pieces[1]]
-    threads = _threads(work, kernel.operations)
-    cuda = interleaved(work.device)
-    commands = [
-        [
-            Command(
-                wp.launch(
-                    kernel.kernel,
-                    dim=n if cuda else 1,
-                    inputs=[first, 1 if cuda else n, work.rows, *before, memory, *after],
-                    device=work.device,
-                    record_cmd=True,
-                    block_dim=BLOCK_DIM if model.device.is_cuda else None,
-                )
-            )
-            for first, n in cut(work.blocks, threads)
-        ]
-        for memory in work.memory[:threads]
-    ]
-    # recorded launches know addresses only
-    kept = SimpleNamespace(arrays=(before, structs, pieces, work.P.uniform, work.P.varying, work.memory))
-    if not cuda:
-        kept.targets = [p.numpy()["numbers"]["data"] for p in pieces]
-    for command in commands[0]:
-        command.kept = kept
-    return commands
+    for work, kernel in batches:
+        told = [pieces(model, work, f, a, p) for f, a, p in zip(ends, given, (None, kernel.places), strict=True)]
+        # launches keep what they are given, and the parameters of the batch change with the model
+        parameters = changed(work.m.Params, work.P)
+        before = [batch_struct(work, mask is not None), work.T, parameters, work.L, chosen]
+        after = [len(ends[0]), told[0], len(ends[1]), told[1]]
+        commands = work.record(
+            kernel.kernel,
+            lambda i, memory=work.memory, before=before, after=after: [*before, memory[i], *after],
+            _threads(work, kernel.operations),
+            loops=True,
+        )
+        # recorded launches know addresses only
+        commands[0][0].kept = (before, told, work.P.uniform, work.P.varying, work.memory)
+        launches.append(commands)
+        targets.append([piece.numpy()["numbers"]["data"] for piece in told] if not numbers.fixed else None)
+    arrays = [a for some in given for a in some]
+    return Recording(launches, arrays, None if numbers.fixed else targets)
 
 
 def _threads(work: Workspace, operations: int) -> int:

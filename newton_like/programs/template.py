@@ -99,9 +99,24 @@ class Template:
         return int(self.body_slot.max(initial=-1)) + 1
 
     @property
+    def dense(self) -> bool:
+        """Whether no other articulation's bodies lie between."""
+        return self.span == self.bodies
+
+    @property
     def dofs(self) -> int:
         """Number of degrees of freedom."""
         return int(self.dof_at[-1])
+
+    @property
+    def reach(self) -> int:
+        """Length of the longest chain, and at least one."""
+        return int(self.depth.max(initial=0)) + 1
+
+    @property
+    def entries(self) -> int:
+        """Entries of a packed triangular matrix of which row i has one for every member of the chain of dof i."""
+        return int((self.depth + 1).sum())
 
     @property
     def coords(self) -> int:

@@ -7,10 +7,14 @@ threads read neighbouring words.
 
 from __future__ import annotations
 
+import copy
+from types import SimpleNamespace
+
 import numpy as np
 import warp as wp
 
 from newton_like.compiler.cpp import Emitter, Parameters
+from newton_like.kernels.layout import sizes, stack
 from newton_like.programs.device import BLOCK_DIM, interleaved, worker_count
 from newton_like.programs.threads import Command, cut
 
@@ -23,47 +27,80 @@ class Workspace:
 
     Attributes:
         m: the programs' namespace.
+        batch: the articulations, `blocks` blocks of lanes.
+        numbers, arrays: the fields of the tree on the host.
         T, P, L: the structs ``Tree``, ``Params`` and ``Layout``.
+        layout: where rows of memory start.
         memory: one array of lanes a worker (CPU), or one for all threads (CUDA).
-        blocks: number of blocks.
+
+    Args:
+        m: the programs' namespace.
+        batch: a :class:`newton_like.programs.template.Batch`.
+        parameters: its :class:`newton_like.programs.parameters.Parameters`.
+        device: where it runs.
+        threads: see :func:`newton_like.programs.device.worker_count`.
+        fields: of the tree beside those that the template has: integers and arrays of integers.
     """
 
-    def __init__(
-        self, m, template, count: int, parameters, contacts, layout: dict[str, int], device, threads: int | None = None
-    ):
-        self.m, self.template, self.count, self.device = m, template, count, wp.get_device(device)
-        self.blocks = -(-count // m.width)
-        self.contacts = contacts
-        self.layout = layout
-        self.T = self._tree(parameters)
-        self.L = m.Layout()
-        for name, at in layout.items():
-            setattr(self.L, name, at)
+    def __init__(self, m, batch, parameters, device, threads: int | None = None, fields: dict | None = None):
+        self.m, self.batch, self.device = m, batch, wp.get_device(device)
+        self.blocks = -(-batch.count // m.width)
+        self.T, self.numbers, self.arrays = m.Tree(), {}, {}
+        self._set_tree(tree_fields(m, batch.template, parameters))
+        self._set_tree(fields or {})
         self.P = m.Params()
         self.set_parameters(parameters)
+        self._zeros: dict[int, wp.array] = {}
+        self.workers, self.rows = 1, 1
         if interleaved(self.device):
-            self.workers = 1
-            rows = self.blocks
+            self.rows = self.blocks
         else:
             # waking a thread costs about as much as stepping a few blocks
             most = self.blocks if threads is not None else self.blocks // BLOCKS_PER_THREAD
             self.workers = min(worker_count(threads), max(most, 1))
-            rows = 1
-        self.rows = rows
-        self.memory = [wp.zeros((layout["size"], rows), dtype=m.lane, device=self.device) for _ in range(self.workers)]
 
-    def _ints(self, values) -> wp.array:
+    def with_memory(self, sizes: dict[str, int], fields: dict | None = None) -> Workspace:
+        """The same batch with memory of its own.
+
+        Args:
+            sizes: of the rows of memory.
+            fields: of the tree that are others.
+        """
+        work = copy.copy(self)
+        work.layout = layout = stack(sizes)
+        work.L = self.m.Layout()
+        for name, at in layout.items():
+            if name in self.m.Layout.vars:
+                setattr(work.L, name, at)
+        if not self.batch.template.dense:
+            # rows of bodies have no gaps, whatever lies between in the arrays
+            fields = {"body_slot": np.arange(self.batch.template.bodies), **(fields or {})}
+        if fields:
+            work.T, work.numbers, work.arrays = changed(self.m.Tree, self.T), dict(self.numbers), dict(self.arrays)
+            work._set_tree(fields)
+        shape = (layout["size"], self.rows)
+        work.memory = [wp.zeros(shape, dtype=self.m.lane, device=self.device) for _ in range(self.workers)]
+        return work
+
+    def ints(self, values) -> wp.array:
+        """Integers on the device; at least one, so that there is an address."""
         values = np.asarray(values, dtype=np.int32).ravel()
         return wp.array(values if values.size else np.zeros(1, np.int32), dtype=wp.int32, device=self.device)
 
-    def _tree(self, parameters):
-        numbers, arrays = self.numbers, self.arrays = tree_numbers(self.template, parameters, self.contacts)
-        T = self.m.Tree()
-        for name, value in numbers.items():
-            setattr(T, name, int(value))
-        for name, values in arrays.items():
-            setattr(T, name, self._ints(values))
-        return T
+    def zeros(self, size: int) -> wp.array:
+        """So many zeros, for arrays that are not given."""
+        if size not in self._zeros:
+            self._zeros[size] = wp.zeros(size, dtype=self.m.real, device=self.device)
+        return self._zeros[size]
+
+    def _set_tree(self, fields: dict) -> None:
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                self.arrays[name] = value
+                setattr(self.T, name, self.ints(value))
+            else:
+                self.numbers[name] = int(value)
+                setattr(self.T, name, int(value))
 
     def set_parameters(self, parameters) -> None:
         """Puts new numbers in place of the old ones."""
@@ -117,76 +154,51 @@ class Workspace:
             return wp.zeros((n, self.blocks), dtype=dtype, device=self.device).transpose((1, 0))
         return wp.zeros((self.blocks, n), dtype=dtype, device=self.device)
 
-    def record(self, kernel, inputs) -> list[list]:
-        """Recorded launches for `run_shared`. `inputs` is called with the worker's index and gives what follows (first, workers)."""
-        return [
-            [
-                Command(
-                    wp.launch(
-                        kernel,
-                        dim=n,
-                        inputs=[first, self.rows, *inputs(i)],
-                        device=self.device,
-                        record_cmd=True,
-                        block_dim=BLOCK_DIM if self.device.is_cuda else None,
-                    )
-                )
-                for first, n in cut(self.blocks, self.workers)
-            ]
-            for i in range(self.workers)
-        ]
+    def record(self, kernel, inputs, threads: int | None = None, loops: bool = False) -> list[list]:
+        """Recorded launches for `run_shared`.
+
+        Args:
+            kernel: its first arguments are ``first, workers``, or ``first, each, workers`` where it `loops`.
+            inputs: called with the memory's index, gives the arguments that follow.
+            threads: that share the blocks; by default all workers.
+            loops: whether a CPU thread of the kernel does several blocks.
+        """
+        threads, cuda = self.workers if threads is None else threads, interleaved(self.device)
+
+        def command(first: int, n: int, i: int) -> Command:
+            lead = [first, 1 if cuda else n, self.rows] if loops else [first, self.rows]
+            launch = wp.launch(
+                kernel,
+                dim=1 if loops and not cuda else n,
+                inputs=[*lead, *inputs(i)],
+                device=self.device,
+                record_cmd=True,
+                block_dim=BLOCK_DIM if self.device.is_cuda else None,
+            )
+            return Command(launch)
+
+        return [[command(first, n, i) for first, n in cut(self.blocks, threads)] for i in range(threads)]
 
 
-def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[str, np.ndarray]]:
-    """The fields of a ``Tree``: numbers, and arrays of integers."""
-    numbers = dict(
-        bodies=template.bodies,
-        dofs=template.dofs,
-        free_root=template.free_root,
-        reach=int(template.depth.max(initial=0)) + 1,
-    )
-    settings = ("base", "output", "link", "other", "choice", "given_as", "world_wrench", "points", "links", "columns")
-    numbers.update(dict.fromkeys((*settings, "offset_size", "components", "sweeps"), 0))
-    numbers.update({name: n for name, n in contacts.numbers.items() if name != "given"})
-    arrays = {
-        name: getattr(template, name)
-        for name in (
-            "parent", "kind", "q_at", "dof_at", "linear", "angular", "child_at", "child", "leaf", "depth", "row", "chain_at",
-            "chain", "dof_q", "body_slot",
-        )
-    }  # fmt: skip
-    arrays["dof_limits"] = parameters.dof_limits
-    arrays.update(contacts.arrays)
-    return numbers, arrays
+def changed(kind, struct, **fields):
+    """A copy of a struct of Warp's type `kind` with other `fields`."""
+    copied = kind()
+    for name in kind.vars:
+        setattr(copied, name, fields[name] if name in fields else getattr(struct, name))
+    return copied
 
 
-def make_layout(template, numbers: dict[str, int]) -> dict[str, int]:
-    """Where things lie in a worker's memory, in lanes."""
-    n, bodies, span = template.dofs, template.bodies, template.span
-    reach = int(template.depth.max(initial=0)) + 1
-    candidates, rows, couplings = numbers["candidates"], numbers["contact_rows"], numbers["couplings"]
-    sizes = dict(
-        q=template.coords, v=n, force=n, target_q=template.coords, target_v=n, act=n, wrench=6 * span,
-        origin=3, quat=4 * (bodies + 1), rot=9 * (bodies + 1), pos=3 * (bodies + 1), com=3 * bodies, subspace=6 * n,
-        twist=6 * (bodies + 1), drift=6 * (bodies + 1), load=6 * bodies, composite=10 * bodies,
-        error=n, strain=n, h=int((template.depth + 1).sum()), root=n, drag=n, push=n, saturated=n, excess=n, over=1,
-        bias=n, middle=2 * n, tau=n, u=n, z=n,
-        gap=candidates, near=candidates, clear=numbers["colliders"], point=3 * candidates,
-        impulse=rows * candidates, coupling_impulse=couplings, dof_impulse=3 * n,
-        contact=12 * candidates, contact_y=reach * rows * candidates, material=6, given=numbers.get("given", 0),
-        dof_need=n, dof_fresh=n, dof_row=7 * n, dof_y=reach * n,
-        coupling_row=4 * couplings, coupling_y=n * couplings, work=1 + n, stash=1 + 4 * n + rows * candidates + couplings,
-        tally=3,
-        body_q=7 * span, body_qd=6 * span,
-    )  # fmt: skip
-    return stack(sizes)
+def tree_fields(m, template, parameters) -> dict:
+    """The fields of a ``Tree``, zero and empty where a template does not say them."""
+    fields = {name: 0 if field.type is wp.int32 else np.zeros(0, int) for name, field in m.Tree.vars.items()}
+    for name in fields:
+        if hasattr(template, name):
+            fields[name] = getattr(template, name)
+    fields.update(reach=template.reach, dof_limits=parameters.dof_limits)
+    return fields
 
 
-def stack(sizes: dict[str, int]) -> dict[str, int]:
-    """Where rows of these sizes start that lie one behind the other, and at ``"size"`` how much memory they need."""
-    layout, at = {}, 0
-    for name, size in sizes.items():
-        layout[name] = at
-        at += size
-    layout["size"] = at + 1
-    return layout
+def row_sizes(template, rows, **counts: int) -> dict[str, int]:
+    """Sizes of rows of memory for a template; see :func:`newton_like.kernels.layout.sizes` for further `counts`."""
+    own = {name: getattr(template, name) for name in ("coords", "dofs", "bodies", "entries", "reach")}
+    return sizes(rows, SimpleNamespace(**own, **counts))

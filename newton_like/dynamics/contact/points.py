@@ -231,11 +231,7 @@ def _on_sphere(n: int) -> np.ndarray:
     return np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1)
 
 
-def _rate_rows(model, template) -> dict[str, int]:
-    return {"subspace_rate": 6 * template.dofs}
-
-
-def _frames(points: ContactPoints, name: str, inputs, size, components: int, row: str = "vector", rows=None, **asked):
+def _frames(points: ContactPoints, name: str, inputs, size, components: int, row: str = "vector", rows=(), **asked):
     """A program over the points as frames of their links, with the axes of these."""
     fields = (*inputs, points.offset_field)
     program = Program(name, fields, (Field(row, "articulations", size),), rows, tables=points.table)
@@ -320,7 +316,7 @@ def contact_point_jacobian_derivatives(
     n = check_points(model, points).count
     asked = {"base": representation(repr), "output": _frame_representation(out_repr)}
     size = 6 * n * columns(model)
-    program = _frames(points, "eval_frame_jacobian_derivatives", (Q, V), size, 6, "matrix", _rate_rows, **asked)
+    program = _frames(points, "eval_frame_jacobian_derivatives", (Q, V), size, 6, "matrix", ("subspace_rate",), **asked)
     inputs = [*state_arrays(model, state), points.offsets]
     return evaluate(model, program, inputs, [(n, 6, columns(model))], out)
 

@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.coercion import as_count
 from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
 from newton_like.dynamics.contact.points import ContactPoints, check_part
-from newton_like.dynamics.contact.search import Rows, Search
+from newton_like.dynamics.contact.search import Search, rows
 from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.internal import common
 from newton_like.dynamics.internal.common import (
@@ -251,7 +251,7 @@ def _fields(contact: RigidContact) -> tuple[Field, ...]:
 
 def _program(name: str, contact: RigidContact, inputs, outputs, **settings) -> Program:
     fields = (*_fields(contact), *inputs)
-    program = Program(name, fields, outputs, Rows(contact.points.count), tables=contact.points.table, varied=True)
+    program = Program(name, fields, outputs, rows(contact.points.count), tables=contact.points.table, varied=True)
     return program.ask(offset_size=3, sweeps=contact.sweeps, **settings)
 
 

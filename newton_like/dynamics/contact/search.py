@@ -6,7 +6,6 @@ sweeps there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import warp as wp
@@ -18,19 +17,12 @@ from newton_like.programs.program import Field, Program
 from newton_like.programs.run import batches
 
 
-@dataclass(frozen=True)
-class Rows:
+def rows(n: int) -> tuple:
     """Rows of memory of the programs of rigid contact, for so many points."""
-
-    points: int
-
-    def __call__(self, model, template) -> dict[str, int]:
-        n, dofs = self.points, template.dofs
-        reach = int(template.depth.max(initial=0)) + 1
-        return dict(
-            tau=dofs, acceleration=dofs, pivot=dofs, root=dofs, z=dofs, u=dofs, stash=dofs + 1, contact=BLOCK * n, contact_y=3 * reach * n,
-            impulse=3 * n, point_force=3 * n, point_depth=n, vector=columns(model),
-        )  # fmt: skip
+    sizes = dict(contact=BLOCK * n, impulse=3 * n, point_force=3 * n, point_depth=n, vector=columns)
+    own = (Field(name, "articulations", size) for name, size in sizes.items())
+    named = ("tau", "acceleration", "pivot", "root", "z", "u", "previous_z", "momentum")
+    return (*named, Field("contact_y", "reach", 3 * n), *own)
 
 
 class Search:
@@ -51,11 +43,11 @@ class Search:
     def fields(self) -> dict[str, Field]:
         """What the stages hand each other, by row; of the largest articulation."""
         n, dofs = self.n, columns(self.model)
-        depths = [batch.template.depth for batch in batches(self.model)]
-        reach = max((int(d.max(initial=0)) + 1 for d in depths), default=1)
+        templates = [batch.template for batch in batches(self.model)]
+        reach = max((template.reach for template in templates), default=1)
         sizes = dict(
             contact=BLOCK * n, next_contact=BLOCK * n, contact_y=3 * reach * n, impulse=3 * n, point_law=RIGID_LAW,
-            h=max((int((d + 1).sum()) for d in depths), default=0),
+            h=max((template.entries for template in templates), default=0),
         )  # fmt: skip
         sizes["search"] = sizes["found"] = 2 * dofs + 1 + 9 * n
         fields = {row: Field(row, "articulations", size) for row, size in sizes.items()}
@@ -82,7 +74,7 @@ class Search:
         ]
         key = (name, *map(tuple, fields))
         if key not in self._programs:
-            program = Program(*key, Rows(self.n), tables=self.contact.points.table, varied=True)
+            program = Program(*key, rows(self.n), tables=self.contact.points.table, varied=True)
             self._programs[key] = program.ask(offset_size=3, **self.settings)
         common.run(self.model, self._programs[key], [*inputs.values(), *found])
         return found

@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
-import logging
-from collections import OrderedDict
-from functools import cache
-
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, check_recorded, flat
-from newton_like.collision.ground import find_colliders, shape_kinds, unsupported_pairs
-from newton_like.collision.pipeline import HandOver, given_tables
-from newton_like.compiler.cpp import FLAGS
-from newton_like.kernels.collision.collect import force_kernel
-from newton_like.kernels.programs import programs
-from newton_like.kernels.solvers.health import forget_kernel, health_kernels
-from newton_like.kernels.solvers.step import batch_struct, general_stages, step_kernel
-from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
-from newton_like.kinematics import eval_fk
+from newton_like.arrays import check_recorded
+from newton_like.collision.ground import shape_kinds, unsupported_pairs
 from newton_like.model.model import EVALUATORS
 from newton_like.programs.device import lane_width
-from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.recording import Recording, Recordings, addresses
+from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
-from newton_like.programs.threads import run_shared
-from newton_like.programs.workspace import Workspace, make_layout
-from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
-from newton_like.types import BodyFlags, ModelFlags, warp_types
-
-log = logging.getLogger("newton_like")
+from newton_like.solvers.base import SolverBase
+from newton_like.solvers.featherstone.arrays import arrays_of, check_arrays
+from newton_like.solvers.featherstone.stepper import Stepper
+from newton_like.types import warp_types
 
 _RECORDED = 16
 DRIVE_PASSES = 4
 """Passes of the search for saturated drives; most steps need none."""
 
 
-@cache
-def _structs(width: int, real):
-    """The programs and the batch struct of one width and scalar type."""
-    m = programs(width, real)
-    return m, batch_struct(m)
-
-
-@cache
-def _general(width: int, real, given: bool = False):
-    """The programs, the batch struct and the general kernel of one width and scalar type; for contacts that are handed over, if `given`."""
-    m, batch = _structs(width, real)
-    return m, batch, step_kernel(m, general_stages(m), batch, given=given)
-
-
-class SolverFeatherstone:
+class SolverFeatherstone(SolverBase):
     """Steps articulated bodies in generalized coordinates.
 
     A step, for every world: half a step of drift with the old velocity; kinematics; bias forces (recursive Newton-Euler) at the
@@ -116,7 +89,7 @@ class SolverFeatherstone:
         ):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
-        self.model = model
+        super().__init__(model)
         self.iterations = int(iterations)
         self.evaluator = evaluator
         self.restitution_speed = float(restitution_speed)
@@ -124,78 +97,37 @@ class SolverFeatherstone:
         self.unsupported_contacts = unsupported_contacts
         self.width = lane_width(model.device, model.dtype, width)
         self.threads = threads
-        self._check_model()
-        self.m, self._batch_struct, self._general_kernel = _general(self.width, model.dtype)
-        self._recorded: OrderedDict = OrderedDict()
-        self._vec3 = warp_types(model.dtype).vec3
-        self._handed = self._chosen = None
-        self._make_steppers()
-
-    # ------------------------------------------------------------------------------------------------ set-up
-
-    def _check_model(self) -> None:
-        model = self.model
-        loops = np.flatnonzero(model.joint_articulation.numpy() < 0)
-        if len(loops):
-            j = int(loops[0])
-            raise ValueError(
-                f"joint '{model.joint_label[j]}' (index {j}) is in no articulation and closes a loop; SolverFeatherstone does not "
-                "solve loop joints: remove it, or add it to an articulation"
-            )
-        disabled = np.flatnonzero(~model.joint_enabled.numpy().astype(bool))
-        if len(disabled):
-            j = int(disabled[0])
-            raise ValueError(
-                f"joint '{model.joint_label[j]}' (index {j}) is disabled; SolverFeatherstone keeps all tree joints: remove it"
-            )
-        kinematic = np.flatnonzero(model.body_flags.numpy() & BodyFlags.KINEMATIC)
-        if len(kinematic):
-            b = int(kinematic[0])
-            raise ValueError(
-                f"body '{model.body_label[b]}' (index {b}) is kinematic, which SolverFeatherstone does not do: fix it"
-            )
-        if model.tendons:
-            raise ValueError(
-                f"tendon '{model.tendons[0].label}' (index 0): SolverFeatherstone does not act on tendons; clear model.tendons to"
-                " simulate without them"
-            )
-        if self.unsupported_contacts == "error":
-            pairs = unsupported_pairs(model)
-            if len(pairs):
-                a, b = (int(s) for s in pairs[0])
-                raise ValueError(
-                    f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
-                    f" ({len(pairs)} such pairs), but SolverFeatherstone resolves contacts of moving shapes with planes only; filter"
-                    " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
-                )
-
-    def _make_steppers(self) -> None:
-        self._steppers = [_Stepper(self, batch) for batch in find_batches(self.model, shape_kinds(self.model))]
-        self._given = None
+        if unsupported_contacts == "error":
+            self._refuse_contacts()
+        self.m = namespace(self.width, model.dtype)
+        self._recorded = Recordings(_RECORDED)
+        self._handed = None
+        self._steppers, self._given = self._make_steppers(), None
         self._last = self._steppers
-        self._recorded.clear()
-        self._version = self.model.version
 
-    def notify_model_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
-        """Takes over edited model arrays. Contact forces are remembered.
+    def _refuse_contacts(self) -> None:
+        model, pairs = self.model, unsupported_pairs(self.model)
+        if len(pairs):
+            a, b = (int(s) for s in pairs[0])
+            raise ValueError(
+                f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
+                f" ({len(pairs)} such pairs), but SolverFeatherstone resolves contacts of moving shapes with planes only; filter"
+                " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
+            )
 
-        Specialised robots are compiled again where a number that all worlds shared has changed; numbers that differ between worlds
-        may change freely.
-
-        Args:
-            flags: which groups of arrays were edited.
-        """
-        self.model.notify_changed(flags)
-        self._refresh()
+    def _make_steppers(self, given: bool = False) -> list[Stepper]:
+        return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
 
     def _refresh(self) -> None:
+        # robots are compiled again where a number that all worlds shared has changed
         for stepper in self._steppers:
             stepper.refresh()
         self._given = None
         self._recorded.clear()
-        self._version = self.model.version
 
-    # ------------------------------------------------------------------------------------------------ stepping
+    def _forget(self, mask: wp.array) -> None:
+        for stepper in (*self._steppers, *(self._given or ())):
+            stepper.forget(mask)
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
         """Advances all worlds by one step.
@@ -212,42 +144,26 @@ class SolverFeatherstone:
         Raises:
             ValueError: ``dt`` is not positive, or an array belongs to another model.
         """
-        if self._version != self.model.version:
-            self._refresh()
-        if control is None:
-            control = self._default_control()
-        arrays = (
-            state_in.joint_q, state_in.joint_qd, state_in.body_f,
-            control.joint_f, control.joint_target_q, control.joint_target_qd, control.joint_act,
-            state_out.joint_q, state_out.joint_qd, state_out.body_q, state_out.body_qd,
-        )  # fmt: skip
-        key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
-        entry = self._recorded.get(key)
-        if entry is None:
-            check_recorded(self.model.device, "SolverFeatherstone.step")
-            entry = self._record(self._choose_steppers(contacts), arrays, float(dt))
-            self._recorded[key] = entry
-            if len(self._recorded) > _RECORDED:
-                self._recorded.popitem(last=False)
-        if entry.dt != dt:
-            entry.set_options(self._options(dt), float(dt))
+        self._check_version()
+        arrays = arrays_of(state_in, state_out, self._default_control() if control is None else control)
+        if contacts is not None and self._given is None:
+            self._given = self._make_steppers(given=True)
+        steppers = self._steppers if contacts is None else self._given
+        key = (contacts is None, *addresses(arrays))
+        recording = self._recorded.find(key, lambda: self._record(steppers, arrays, dt))
+        if recording.dt != dt:
+            recording.set_param_by_name("o", self._options(dt))
+            recording.dt = dt
         if contacts is not None:
             self._hand_over(contacts)
-        self._last = self._steppers if contacts is None else self._given
-        for commands in entry.commands:
-            run_shared(commands)
-
-    def _choose_steppers(self, contacts):
-        if contacts is None:
-            return self._steppers
-        if self._given is None:
-            self._given = [
-                _Stepper(self, batch, given=True) for batch in find_batches(self.model, shape_kinds(self.model))
-            ]
-        return self._given
+        self._last = steppers
+        recording.run()
 
     def _hand_over(self, contacts) -> None:
-        if contacts.rigid_contact_normal.dtype is not self._vec3 or contacts.device != self.model.device:
+        if (
+            contacts.rigid_contact_normal.dtype is not warp_types(self.model.dtype).vec3
+            or contacts.device != self.model.device
+        ):
             raise ValueError(
                 "contacts belong to another model (device or scalar type); they come from model.contacts()"
             )
@@ -277,15 +193,10 @@ class SolverFeatherstone:
         """
         if self._last is self._given and self._given is not None:
             raise ValueError("contact_forces: the last step was handed its contacts; call step with contacts=None")
-        force = wp.zeros(self.model.shape_count, dtype=self._vec3, device=self.model.device)
+        force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
         for stepper in self._steppers:
             stepper.add_forces(force)
         return force
-
-    def _default_control(self):
-        if getattr(self, "_control", None) is None:
-            self._control = self.model.control()
-        return self._control
 
     def _options(self, dt: float):
         if not (np.isfinite(dt) and dt > 0):
@@ -299,249 +210,10 @@ class SolverFeatherstone:
         o.push_speed = self.max_depenetration_speed
         return o
 
-    def _record(self, steppers, arrays, dt: float):
-        model = self.model
-        real = model.dtype
-        coords, dofs, bodies = model.joint_coord_count, model.joint_dof_count, model.body_count
-        sizes = (coords, dofs, 6 * bodies, dofs, coords, dofs, dofs, coords, dofs, 7 * bodies, 6 * bodies)
-        names = ("state_in.joint_q", "state_in.joint_qd", "state_in.body_f", "control.joint_f", "control.joint_target_q",
-                 "control.joint_target_qd", "control.joint_act", "state_out.joint_q", "state_out.joint_qd", "state_out.body_q",
-                 "state_out.body_qd")  # fmt: skip
-        rows = []
-        for name, size, array in zip(names, sizes, arrays, strict=True):
-            if array is None:
-                if name.startswith("state") and name != "state_in.body_f":
-                    raise ValueError(f"{name} is None; states come from model.state()")
-                rows.append(wp.empty(0, dtype=real, device=model.device))
-                continue
-            row = flat(array, real)
-            if row.size != size or array.device != model.device:
-                raise ValueError(
-                    f"{name} has {row.size} numbers on {array.device}, the model needs {size} on {model.device}; "
-                    "states and controls come from model.state() and model.control()"
-                )
-            rows.append(row)
+    def _record(self, steppers, arrays, dt: float) -> Recording:
+        check_recorded(self.model.device, "SolverFeatherstone.step")
         options = self._options(dt)
-        return _Recording(
-            [s.record(rows, [a is not None for a in arrays], options) for s in steppers], dt, (rows, arrays)
-        )
-
-    # ------------------------------------------------------------------------------------------------ health
-
-    def check(self, state, highest_speed: float = 1.0e4) -> np.ndarray:
-        """Which worlds are healthy: all joint coordinates finite, all joint velocities below a bound.
-
-        Args:
-            state: the state to look at.
-            highest_speed: the bound [m/s or rad/s].
-
-        Returns:
-            ``[world_count]`` bool.
-        """
-        model = self.model
-        healthy = wp.full(model.world_count, True, dtype=wp.bool, device=model.device)
-        examine, _, _ = health_kernels(model.dtype)
-        wp.launch(
-            examine,
-            dim=model.articulation_count,
-            inputs=[
-                model.articulation_start,
-                model.articulation_world,
-                model.joint_q_start,
-                model.joint_qd_start,
-                model.dtype(highest_speed),
-                state.joint_q,
-                state.joint_qd,
-            ],
-            outputs=[healthy],
-            device=model.device,
-        )
-        return healthy.numpy()
-
-    def reset(self, state, world_mask=None) -> None:
-        """Puts worlds back to the model's initial state, and forgets their contact forces and accounts of energy. Other worlds keep
-        every bit.
-
-        Args:
-            state: the state to change.
-            world_mask: ``[world_count]`` bool, which worlds; None: all.
-
-        Raises:
-            ValueError: the mask has another length.
-        """
-        model = self.model
-        mask = self._world_mask(world_mask)
-        if self._chosen is None:
-            self._chosen = wp.zeros(model.articulation_count, dtype=wp.bool, device=model.device)
-        _, restore, release = health_kernels(model.dtype)
-        wp.launch(
-            restore,
-            dim=model.articulation_count,
-            inputs=[
-                mask,
-                model.articulation_start,
-                model.articulation_world,
-                model.joint_q_start,
-                model.joint_qd_start,
-                model.joint_q,
-                model.joint_qd,
-            ],
-            outputs=[state.joint_q, state.joint_qd, self._chosen],
-            device=model.device,
-        )
-        for stepper in (*self._steppers, *(self._given or ())):
-            stepper.forget(mask)
-        if state.body_f is not None:
-            inputs, forces = [mask, model.body_world], flat(state.body_f, model.dtype)
-            wp.launch(release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
-        if model.articulation_count:
-            eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
-
-    def _world_mask(self, mask) -> wp.array:
-        """Bools on the model's device. Those that are there already are taken as they are."""
-        model = self.model
-        if mask is None:
-            mask = np.ones(model.world_count, bool)
-        size = mask.size if isinstance(mask, wp.array) else np.size(mask)
-        if size != model.world_count:
-            raise ValueError(f"world_mask has {size} entries, the model has {model.world_count} worlds")
-        if isinstance(mask, wp.array):
-            if mask.dtype is wp.bool and mask.ndim == 1 and mask.device == model.device:
-                return mask
-            mask = mask.numpy()
-        check_recorded(model.device, "SolverFeatherstone.reset with a mask from the host")
-        return wp.array(np.asarray(mask).astype(bool).ravel(), dtype=wp.bool, device=model.device)
-
-
-class _Recording:
-    """Launches recorded for one set of arrays, which it keeps alive."""
-
-    def __init__(self, commands, dt: float, arrays):
-        self.commands, self.dt, self.arrays = commands, dt, arrays
-
-    def set_options(self, options, dt: float) -> None:
-        for commands in self.commands:
-            for command in (c for worker in commands for c in worker):
-                command.set_param_by_name("o", options)
-        self.dt = dt
-
-
-class _Stepper:
-    """One batch of the model, with its kernel and what it remembers from step to step."""
-
-    def __init__(self, solver: SolverFeatherstone, batch, given: bool = False):
-        self.solver, self.batch, self.given = solver, batch, given
-        self.world = None
-        model = solver.model
-        self.tables = tables = given_tables(model, batch) if given else find_colliders(model, batch)
-        parameters = gather_parameters(model, batch, tables.parameters)
-        layout = make_layout(batch.template, tables.numbers)
-        self.work = work = Workspace(
-            solver.m, batch.template, batch.count, parameters, tables, layout, model.device, solver.threads
-        )
-        self.kernel = self._choose_kernel()
-        numbers, dofs = tables.numbers, batch.template.dofs
-        self.kept_limits = 3 * dofs if (parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any() else 0
-        self.kept = work.kept(
-            numbers["contact_rows"] * numbers["candidates"] + numbers["couplings"] + self.kept_limits + 2
-        )
-        # per block: how many contacts are remembered, which, and whether limits are
-        self.kept_active = work.kept(numbers["candidates"] + 2, wp.int32)
-        self.hand_over = HandOver(model, tables, work) if given else None
-        self.contacts_in = self.hand_over.lanes if given else work.kept(0)
-        length = max(numbers["candidates"] + dofs, 1)
-        self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in range(work.workers)]
-
-    def _choose_kernel(self):
-        solver = self.solver
-        if self.given:
-            return _general(solver.width, solver.model.dtype, given=True)[2]
-        if solver.evaluator == "general" or not self.batch.template.dofs:
-            return solver._general_kernel
-        special = Specialiser(self.work)
-        self.operations = special.operations
-        if solver.evaluator == "auto" and special.operations > BUDGET:
-            log.info("a robot of %d operations is not specialised", special.operations)
-            return solver._general_kernel
-        log.info(
-            "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
-        )
-        level = special.level if solver.width == 1 else None
-        return step_kernel(solver.m, special.stages(), solver._batch_struct, FLAGS, level=level)
-
-    def refresh(self) -> None:
-        """New numbers from the model."""
-        model = self.solver.model
-        self.tables = tables = find_colliders(model, self.batch)
-        parameters = gather_parameters(model, self.batch, tables.parameters)
-        before = self.work.signature()
-        same = all(np.array_equal(x, self.work.contacts.arrays[name]) for name, x in tables.arrays.items())
-        if (
-            tables.numbers != self.work.contacts.numbers
-            or not same
-            or (parameters.dof_limits != self.work.parameters.dof_limits).any()
-        ):
-            # the tables themselves changed: start anew
-            self.__init__(self.solver, self.batch)
-            return
-        self.work.set_parameters(parameters)
-        if self.work.signature() != before:
-            self.kernel = self._choose_kernel()
-
-    def record(self, rows, present, options) -> list:
-        batch, work, template = self.batch, self.work, self.batch.template
-        B = self.solver._batch_struct()
-        B.count = batch.count
-        B.q_start, B.q_stride, B.qs = int(batch.q_start[0]), batch.stride(batch.q_start), template.coords
-        B.qd_start, B.qd_stride, B.qds = int(batch.qd_start[0]), batch.stride(batch.qd_start), template.dofs
-        B.body_start, B.body_stride, B.bodies = (
-            int(batch.body_start[0]),
-            batch.stride(batch.body_start),
-            template.bodies,
-        )
-        B.dense = int(template.span == template.bodies)
-        B.kept_limits = self.kept_limits
-        B.has_wrench, B.has_force, B.has_target_q, B.has_target_qd, B.has_act = (int(p) for p in present[2:7])
-        return work.record(
-            self.kernel,
-            lambda i: [
-                B, work.T, work.P, work.L, options, *rows[:7], work.memory[i], self.active[i], self.kept,
-                self.kept_active, self.contacts_in,
-                *rows[7:],
-            ],
-        )  # fmt: skip
-
-    def forget(self, mask: wp.array) -> None:
-        """Forgets the forces of the chosen worlds."""
-        if not self.kept.size:
-            return
-        model, width = self.solver.model, self.solver.width
-        if self.world is None:
-            self.world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
-        lanes = as_numbers(self.kept, model.dtype, width)
-        wp.launch(
-            forget_kernel(model.dtype),
-            dim=self.batch.count,
-            inputs=[mask, self.world, width, lanes],
-            device=model.device,
-        )
-
-    def add_forces(self, force: wp.array) -> None:
-        """Adds the contact forces of the last step to those of the shapes they act on."""
-        model, work = self.solver.model, self.work
-        if not work.numbers["candidates"]:
-            return
-        index = [
-            wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device)
-            for x in (self.tables.shapes, self.tables.planes)
-        ]
-        wp.launch(
-            force_kernel(model.dtype),
-            dim=self.batch.count,
-            inputs=[
-                work.numbers["contact_rows"], work.T.candidate_collider, *index, model.shape_transform, self.kept_active,
-                as_numbers(self.kept, model.dtype, self.solver.width),
-            ],
-            outputs=[force],
-            device=model.device,
-        )  # fmt: skip
+        inputs, outputs = check_arrays(self.model, arrays)
+        recording = Recording([s.record(inputs, outputs, options) for s in steppers], (*arrays, *inputs, *outputs))
+        recording.dt = float(dt)
+        return recording

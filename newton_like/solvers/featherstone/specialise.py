@@ -11,6 +11,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.compiler.trace import Index, Trace
+from newton_like.kernels.layout import KINEMATICS, STEP
 from newton_like.kernels.solvers.step import general_stages
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
 from newton_like.programs.tracing import known_parameters, known_tree, traced_programs
@@ -74,12 +75,10 @@ class Specialiser:
     def _live(self) -> tuple[set, set]:
         """Memory that some stage or the kernel reads: single places, and whole arrays by name."""
         T = self.T
-        arrays = {"q", "v", "u", "near", "clear", "over", "impulse", "dof_impulse", "coupling_impulse", "dof_need", "dof_fresh", "body_q",
-                  "body_qd"}  # fmt: skip
-        if T.first_hull < T.colliders:
-            arrays |= {"origin", "quat", "rot", "pos", "twist", "gap", "point"}
-        if T.couplings:
-            arrays |= {"subspace", "rot", "pos", "h", "root", "z"}
+        readers = {"kernel"}
+        readers |= {"hulls"} if T.first_hull < T.colliders else set()
+        readers |= {"couplings"} if T.couplings else set()
+        arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()
         for cases in self._traces.values():
             for trace in cases.values():

@@ -1,0 +1,204 @@
+"""The memory of a worker: one table of the rows in which programs keep numbers.
+
+A row is a run of lanes under a name. ``L.name`` is where it starts; the struct ``Layout``, the sizes, what outlives a step and what
+specialised code has to write follow from the table below. A new row is a new line of it.
+
+Every program has the rows of `KINEMATICS`; the step of `SolverFeatherstone` has those of `STEP` as well; programs of the dynamics library
+name the further rows that they need.
+"""
+
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run of lanes.
+
+    Attributes:
+        name: its field of ``Layout``.
+        meaning: of its numbers.
+        size: of the namespace of counts (see :func:`sizes`), how many lanes; None: the program that has the row says.
+        read_by: which code reads it without being traced: ``"kernel"``, the kernel that strings the stages of a step together;
+            ``"hulls"`` and ``"couplings"``, general functions that specialised steps call too. A trace shows all other readers.
+        kept: of the namespace of counts, how many of its lanes, from the first one on, outlive a step; None: none.
+    """
+
+    name: str
+    meaning: str
+    size: Callable | None = None
+    read_by: str = ""
+    kept: Callable | None = None
+
+
+def _dofs(n) -> int:
+    return n.dofs
+
+
+def _one(n) -> int:
+    return 1
+
+
+KINEMATICS = (
+    Row("q", "joint coordinates", lambda n: n.coords, "kernel"),
+    Row("v", "joint velocities", _dofs, "kernel"),
+    Row("origin", "reference point in the world", lambda n: 3, "hulls"),
+    Row("quat", "orientations of bodies and, last, of the world", lambda n: 4 * (n.bodies + 1), "hulls"),
+    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + 1), "hulls couplings"),
+    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + 1), "hulls couplings"),
+    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + 1), "couplings"),
+    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings"),
+    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + 1), "hulls"),
+    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + 1)),
+    Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
+    Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies),
+    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings kernel"),
+)
+"""Rows of every program."""
+
+STEP = (
+    # what comes in
+    Row("force", "joint forces", _dofs),
+    Row("target_q", "position targets", lambda n: n.coords, "kernel"),
+    Row("target_v", "velocity targets", _dofs),
+    Row("act", "forces of drives", _dofs),
+    Row("wrench", "external wrenches on bodies", lambda n: 6 * n.bodies),
+    # forces without constraints, and the velocity that they give
+    Row("error", "from coordinates to their targets, by dof", _dofs),
+    Row("strain", "from rest values to coordinates, by dof", _dofs),
+    Row("root", "inverse roots of the factor's diagonal", _dofs, "couplings kernel"),
+    Row("drag", "armature and implicit passive terms of the diagonal", _dofs),
+    Row("push", "forces of drives at no velocity", _dofs),
+    Row("saturated", "-1, 0 or 1: which limit a drive gives", _dofs),
+    Row("excess", "by how much that has to change", _dofs),
+    Row("over", "positive where a limit was broken that no row enforced", _one, "kernel"),
+    Row("bias", "bias forces", _dofs, "kernel"),
+    Row("bias_change", "change of the velocity by the last iteration for the bias, squared, over its square; positive: once more", _one,
+        "kernel"),
+    Row("bias_share", "share of the sum of old and new velocity that counts as the middle", _one, "kernel"),
+    Row("middle", "velocities at the middle of the step", _dofs),
+    Row("trial", "forces at these velocities, or without constraints", _dofs),
+    Row("tau", "forces without the bias", _dofs),
+    Row("u", "new velocities", _dofs, "kernel"),
+    Row("z", "new velocities, whitened", _dofs, "couplings kernel"),
+    # contacts: candidates have places and forces, active contacts have rows
+    Row("gap", "distances of candidates", lambda n: n.candidates, "hulls"),
+    Row("near", "negative where a candidate acts", lambda n: n.candidates, "kernel"),
+    Row("clear", "negative where a collider may touch", lambda n: n.colliders, "kernel"),
+    Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls"),
+    # impulses follow each other: they are scaled, set aside and forgotten as one
+    Row("impulse", "impulses of candidates, between steps forces", lambda n: n.contact_rows * n.candidates, "kernel",
+        lambda n: n.contact_rows * n.candidates),
+    Row("coupling_impulse", "the same of couplings", lambda n: n.couplings, "couplings kernel", lambda n: n.couplings),
+    Row("dof_impulse", "the same of friction, velocity limit and position limit of dofs", lambda n: 3 * n.dofs, "kernel",
+        lambda n: n.limit_rows),
+    Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel"),
+    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates),
+    Row("material", "material of a contact", lambda n: 6),
+    Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
+    # limits and friction of dofs, couplings
+    Row("dof_need", "negative where a dof needs its hard limits", _dofs, "kernel"),
+    Row("dof_fresh", "negative where it turned out to", _dofs, "kernel"),
+    Row("dof_row", "coefficients of rows of dofs", lambda n: n.dof_numbers * n.dofs),
+    Row("dof_y", "whitened rows of dofs", lambda n: n.reach * n.dofs),
+    Row("coupling_row", "coefficients of couplings", lambda n: n.coupling_numbers * n.couplings, "couplings"),
+    Row("coupling_y", "whitened rows of couplings, over all dofs", lambda n: n.dofs * n.couplings, "couplings"),
+    # the search for impulses
+    Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
+    Row("free_z", "z without impulses", _dofs, "kernel"),
+    Row("first_over", "what `over` was after the first solution", _one, "kernel"),
+    Row("first_u", "its velocities", _dofs, "kernel"),
+    Row("first_impulse", "its impulses", lambda n: n.contact_rows * n.candidates + n.couplings + n.limit_rows, "kernel"),
+    # energy that the discretisation adds
+    Row("fastness", "how much the motion turns in a step, as `bias_change`", _one, "kernel"),
+    Row("account", "energy that was added and not taken back", _one, "kernel", _one),
+    Row("owed", "one where that cannot wait until the motion is fast again", _one, "kernel", _one),
+    # what goes out
+    Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel"),
+    Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel"),
+)  # fmt: skip
+"""Further rows of a step."""
+
+LIBRARY = (
+    # results of several kinds
+    Row("matrix", "a matrix that is a result"),
+    Row("vector", "a vector that is a result"),
+    Row("second", "a second one"),
+    Row("third", "a third one"),
+    # forces and accelerations
+    Row("acceleration", "joint accelerations", _dofs),
+    Row("articulated", "articulated inertias, or inertias and their rates, of bodies", lambda n: 21 * n.bodies),
+    Row("lever", "articulated inertias times motion subspaces", lambda n: 6 * n.dofs),
+    Row("pivot", "inverse pivots", _dofs),
+    Row("subspace_rate", "rates of motion subspaces", lambda n: 6 * n.dofs),
+    Row("wrenches", "wrenches on links or frames"),
+    Row("limit_stiffness", "stiffness of joint limits"),
+    Row("limit_damping", "damping of joint limits"),
+    Row("weights", "numbers that all articulations share"),
+    # integration
+    Row("rate", "rates of coordinates"),
+    Row("rate_total", "their weighted sum so far"),
+    Row("acceleration_total", "the same of accelerations"),
+    Row("next_q", "coordinates of the next stage"),
+    Row("next_v", "velocities of the next stage"),
+    Row("next_rate", "rates of the next stage"),
+    Row("next_rate_total", "their weighted sum with this stage"),
+    Row("next_acceleration_total", "the same of accelerations"),
+    # contact points of links
+    Row("offset", "places of frames on their links"),
+    Row("point_on", "which points are looked at"),
+    Row("point_slip", "tangential deflections of points"),
+    Row("point_slip_rate", "their rates"),
+    Row("point_ground", "height and normal of the ground at points"),
+    Row("point_law", "parameters of the contact law"),
+    Row("point_force", "forces on points"),
+    Row("point_depth", "depths of points"),
+    Row("search", "an iterative search so far"),
+    Row("found", "the same after one more visit"),
+    Row("next_contact", "coefficients of contacts with their masses"),
+    Row("previous_z", "z before the last sweep", _dofs),
+    Row("momentum", "how far sweeps go on along their last change", _one),
+    # loop joints
+    Row("loop", "anchors and directions of the rows of loop joints"),
+    Row("loop_row", "rows of loop joints"),
+    Row("loop_gram", "their products, a packed triangle"),
+    Row("loop_want", "what they ask for"),
+    Row("loop_step", "a correction of their forces"),
+    Row("loop_force", "their forces"),
+    Row("loop_given", "which of them are independent"),
+    # orientations that are differentiated
+    Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + 1)),
+)
+"""Further rows of programs of the dynamics library; these may name rows of `STEP`, too."""
+
+ROWS = {row.name: row for row in (*KINEMATICS, *STEP, *LIBRARY)}
+KEPT = tuple(row for row in STEP if row.kept is not None)
+
+
+def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
+    """How many lanes rows have whose table gives a size.
+
+    Args:
+        rows: of the table.
+        counts: coords, dofs, bodies; entries of `h`; reach, the longest chain; for a step candidates, colliders,
+            contact_rows, couplings, limit_rows and given, and numbers of a record: contact_numbers, dof_numbers, coupling_numbers.
+    """
+    return {row.name: row.size(counts) for row in rows}
+
+
+def stack(sizes: dict[str, int]) -> dict[str, int]:
+    """Where rows of these sizes start that lie one behind the other, and at ``"size"`` how much memory they need."""
+    layout, at = {}, 0
+    for name, size in sizes.items():
+        layout[name] = at
+        at += size
+    layout["size"] = at + 1
+    return layout
+
+
+def layout_struct(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with the struct ``Layout``: where rows start, and ``kept_name``, where they start in what outlives a step."""
+    fields = ["size", *ROWS, *(f"kept_{row.name}" for row in KEPT)]
+    Layout = m.struct(type("Layout", (), {"__annotations__": dict.fromkeys(fields, int), "__module__": __name__}))
+    return types.SimpleNamespace(**vars(m), Layout=Layout)

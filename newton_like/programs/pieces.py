@@ -1,0 +1,68 @@
+"""Where the numbers of articulations lie in the flat arrays that programs read and write, as the structs that kernels are told."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from newton_like.arrays import flat
+from newton_like.programs.program import Field
+
+
+def pieces(model, work, fields, arrays, places: dict | None = None) -> wp.array:
+    """The structs ``Piece`` that say where fields lie in their arrays.
+
+    Args:
+        model: the model.
+        work: the :class:`newton_like.programs.workspace.Workspace` of a batch.
+        fields, arrays: what there is; None: zeros.
+        places: of rows in packed memory, see :meth:`newton_like.compiler.cpp.Emitter.packed`.
+    """
+    kept = []
+    for field, array in zip(fields, arrays, strict=True):
+        piece = _piece(model, work, field)
+        if array is None:
+            array = work.zeros(field.width(model, work.batch.template))
+            piece.start = piece.stride = 0
+            piece.parts, piece.size, piece.part = 1, array.size, work.ints([0])
+        if places is not None:
+            place = places.get(field.row, np.arange(piece.size))
+            # squares of numbers are moved, the last one with some that nobody takes
+            piece.place = work.ints(work.m.width * np.append(place, [0] * (work.m.width - 1)))
+            if not len(place):
+                piece.parts = 0
+        piece.numbers = row = flat(array, model.dtype)
+        if row is not array:
+            # the view does not own its memory, and a tape may outlive the caller's array
+            row._owner = array
+        kept.append(piece)
+    told = wp.array(kept, dtype=work.m.Piece, device=model.device)
+    # launches know addresses only
+    told._owner = kept
+    return told
+
+
+def batch_struct(work, masked: bool = False):
+    """A batch as the struct ``Batch``."""
+    B, batch = work.m.Batch(), work.batch
+    B.count, B.masked = batch.count, int(masked)
+    B.start, B.stride = int(batch.articulations[0]), batch.stride(batch.articulations)
+    return B
+
+
+def _piece(model, work, field: Field):
+    batch, template = work.batch, work.batch.template
+    size = field.numbers(model)
+    piece = work.m.Piece()
+    piece.row, piece.parts, piece.size = work.layout[field.row], 1, field.width(model, template)
+    starts = {
+        "coords": batch.q_start, "dofs": batch.qd_start, "bodies": size * batch.body_start,
+        "articulations": size * batch.articulations, "all": np.zeros(batch.count, dtype=int),
+    }[field.kind]  # fmt: skip
+    piece.start, piece.stride = int(starts[0]), batch.stride(starts)
+    part = [0]
+    if field.kind == "bodies" and not template.dense:
+        part = size * template.body_slot
+        piece.parts, piece.size = template.bodies, size
+    piece.part = work.ints(part)
+    return piece

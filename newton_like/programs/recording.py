@@ -1,0 +1,82 @@
+"""Recorded launches, found again by what they are told."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import numpy as np
+
+from newton_like.programs.threads import run_shared
+
+
+def addresses(arrays) -> list[int]:
+    """Where arrays are; 0 for None."""
+    return [0 if a is None else a.ptr or 0 for a in arrays]
+
+
+class Recording:
+    """Recorded launches on some arrays.
+
+    Args:
+        launches: of every batch, for `run_shared`.
+        arrays: that they were recorded with, and keep alive unless they can be told of others.
+        targets: on a CPU, of every batch the addresses in the structs of its inputs and of its outputs: launches are told of other
+            arrays there, and nothing is recorded anew.
+    """
+
+    def __init__(self, launches: list, arrays, targets: list | None = None):
+        self.launches, self.targets = launches, targets
+        self.arrays = arrays if targets is None else None
+        self.addresses = addresses(arrays)
+        # what is not given stays zero
+        self.given = np.array(self.addresses) != 0
+
+    def run(self) -> None:
+        """Launches."""
+        for workers in self.launches:
+            run_shared(workers)
+
+    def run_on(self, arrays) -> None:
+        """Launches on arrays of the same sizes."""
+        now = addresses(arrays)
+        if now != self.addresses:
+            self.addresses, told = now, np.array(now, dtype=np.uint64)
+            for first, second in self.targets:
+                for target, part in ((first, slice(len(first))), (second, slice(len(first), None))):
+                    target[self.given[part]] = told[part][self.given[part]]
+        self.run()
+
+    def set_param_by_name(self, name: str, value) -> None:
+        """Changes an argument of all launches."""
+        for workers in self.launches:
+            for command in (c for worker in workers for c in worker):
+                command.set_param_by_name(name, value)
+
+
+class Recordings:
+    """The recordings that were used last."""
+
+    def __init__(self, most: int):
+        self.most, self._kept = most, OrderedDict()
+
+    def find(self, key, make: Callable):
+        """The recording of a key: the one that is kept, or the one that ``make()`` gives."""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = make()
+            if len(self._kept) > self.most:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(key)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self):
+        return iter(self._kept)
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._kept.clear()

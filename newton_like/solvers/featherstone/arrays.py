@@ -1,0 +1,83 @@
+"""What comes in and goes out of a step: one table of arrays by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+
+from newton_like.arrays import flat
+from newton_like.programs.program import Field
+
+
+@dataclass(frozen=True)
+class Port:
+    """An array that a step reads or writes.
+
+    Attributes:
+        owner: the argument of ``step`` that has it.
+        name: under which name.
+        field: where its numbers go.
+        needed: whether it must be there; an input that is not there is zero.
+    """
+
+    owner: str
+    name: str
+    field: Field
+    needed: bool = True
+
+
+INPUTS = (
+    Port("state_in", "joint_q", Field("q", "coords")),
+    Port("state_in", "joint_qd", Field("v", "dofs")),
+    Port("control", "joint_f", Field("force", "dofs"), needed=False),
+    Port("control", "joint_target_q", Field("target_q", "coords"), needed=False),
+    Port("control", "joint_target_qd", Field("target_v", "dofs"), needed=False),
+    Port("control", "joint_act", Field("act", "dofs"), needed=False),
+    # the kernel takes the last one for wrenches, which it looks for before it brings them in
+    Port("state_in", "body_f", Field("wrench", "bodies", 6), needed=False),
+)
+
+OUTPUTS = (
+    Port("state_out", "joint_q", Field("q", "coords")),
+    Port("state_out", "joint_qd", Field("v", "dofs")),
+    Port("state_out", "body_q", Field("body_q", "bodies", 7)),
+    Port("state_out", "body_qd", Field("body_qd", "bodies", 6)),
+)
+
+_PORTS = (*INPUTS, *OUTPUTS)
+_READ = attrgetter(*(f"{port.owner}.{port.name}" for port in _PORTS))
+
+
+class _Call:
+    """The arguments of a step under their names."""
+
+    __slots__ = ("control", "state_in", "state_out")
+
+    def __init__(self, state_in, state_out, control):
+        self.state_in, self.state_out, self.control = state_in, state_out, control
+
+
+def arrays_of(state_in, state_out, control) -> tuple:
+    """The arrays of a step, inputs first; None where there is none."""
+    return _READ(_Call(state_in, state_out, control))
+
+
+def check_arrays(model, arrays) -> tuple[list, list]:
+    """Inputs and outputs as rows of numbers, None where there is none.
+
+    Raises:
+        ValueError: an array that is needed is not there, or one belongs to another model.
+    """
+    rows = []
+    for port, array in zip(_PORTS, arrays, strict=True):
+        name = f"{port.owner}.{port.name}"
+        if array is None and port.needed:
+            raise ValueError(f"{name} is None; states come from model.state()")
+        row = None if array is None else flat(array, model.dtype)
+        if row is not None and (row.size != port.field.length(model) or row.device != model.device):
+            raise ValueError(
+                f"{name} has {row.size} numbers on {row.device}, the model needs {port.field.length(model)} on {model.device}; "
+                "states and controls come from model.state() and model.control()"
+            )
+        rows.append(row)
+    return rows[: len(INPUTS)], rows[len(INPUTS) :]

@@ -1,0 +1,167 @@
+"""A batch of a model in the solver: its kernel, its memory and what it remembers from step to step."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import warp as wp
+
+from newton_like.arrays import as_numbers
+from newton_like.collision.ground import find_colliders
+from newton_like.collision.pipeline import HandOver, given_tables
+from newton_like.compiler.cpp import FLAGS
+from newton_like.kernels.collision.collect import force_kernel
+from newton_like.kernels.layout import KEPT, KINEMATICS, STEP
+from newton_like.kernels.solvers.contact_rows import CONTACT
+from newton_like.kernels.solvers.couplings import COUPLING
+from newton_like.kernels.solvers.dof_rows import ROW
+from newton_like.kernels.solvers.health import forget_kernel
+from newton_like.kernels.solvers.step import general_stages, step_kernel
+from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
+from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.pieces import batch_struct, pieces
+from newton_like.programs.robot import namespace
+from newton_like.programs.workspace import Workspace, row_sizes
+from newton_like.solvers.featherstone.arrays import INPUTS, OUTPUTS
+from newton_like.solvers.featherstone.specialise import BUDGET, Specialiser
+
+log = logging.getLogger("newton_like")
+
+
+@cache
+def general_kernel(width: int, real, given: bool = False):
+    """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`."""
+    m = namespace(width, real)
+    return step_kernel(m, general_stages(m), given=given)
+
+
+class Stepper:
+    """One batch of the model, with its kernel and what it remembers from step to step.
+
+    Args:
+        solver: the :class:`newton_like.solvers.SolverFeatherstone`.
+        batch: a batch of its model.
+        given: whether contacts are handed over, and not looked for.
+    """
+
+    def __init__(self, solver, batch, given: bool = False):
+        self.solver, self.batch, self.given = solver, batch, given
+        self.world = None
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        solver, batch, model = self.solver, self.batch, self.solver.model
+        self.tables = tables = self._find_tables()
+        parameters = gather_parameters(model, batch, tables.parameters)
+        limited = (parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
+        numbers = {**tables.numbers, "limit_rows": 3 * batch.template.dofs if limited else 0}
+        given = numbers.pop("given", 0)
+        work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
+        records = dict(contact_numbers=CONTACT, dof_numbers=ROW, coupling_numbers=COUPLING)
+        sizes = row_sizes(batch.template, (*KINEMATICS, *STEP), **numbers, given=given, **records)
+        self.work = work = work.with_memory(sizes, {**numbers, **tables.arrays})
+        self.kernel = self._choose_kernel()
+        at = 0
+        for row in KEPT:
+            setattr(work.L, f"kept_{row.name}", at)
+            at += row.kept(SimpleNamespace(**work.numbers))
+        self.kept = work.kept(at)
+        # per block: how many contacts are remembered, which, and whether limits are
+        self.kept_active = work.kept(numbers["candidates"] + 2, wp.int32)
+        self.hand_over = HandOver(model, tables, work) if self.given else None
+        self.contacts_in = self.hand_over.lanes if self.given else work.kept(0)
+        length = max(numbers["candidates"] + batch.template.dofs, 1)
+        self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in range(work.workers)]
+
+    def _find_tables(self):
+        return (given_tables if self.given else find_colliders)(self.solver.model, self.batch)
+
+    def _choose_kernel(self):
+        solver = self.solver
+        general = general_kernel(solver.width, solver.model.dtype, self.given)
+        if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
+            return general
+        special = Specialiser(self.work)
+        self.operations = special.operations
+        if solver.evaluator == "auto" and special.operations > BUDGET:
+            log.info("a robot of %d operations is not specialised", special.operations)
+            return general
+        log.info(
+            "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
+        )
+        level = special.level if solver.width == 1 else None
+        return step_kernel(solver.m, special.stages(), FLAGS, level=level)
+
+    def refresh(self) -> None:
+        """Takes new numbers from the model."""
+        model, old = self.solver.model, self.tables
+        tables = self._find_tables()
+        parameters = gather_parameters(model, self.batch, tables.parameters)
+        same = all(np.array_equal(x, old.arrays[name]) for name, x in tables.arrays.items())
+        if (
+            tables.numbers != old.numbers
+            or not same
+            or (parameters.dof_limits != self.work.parameters.dof_limits).any()
+        ):
+            # the tables themselves changed: start anew
+            self._lay_out()
+            return
+        self.tables, before = tables, self.work.signature()
+        self.work.set_parameters(parameters)
+        if self.work.signature() != before:
+            self.kernel = self._choose_kernel()
+
+    def record(self, inputs, outputs, options) -> list[list]:
+        """Recorded launches of a step.
+
+        Args:
+            inputs, outputs: arrays of the ports of :mod:`newton_like.solvers.featherstone.arrays`, as rows of numbers.
+            options: the struct ``Options``.
+        """
+        work, model = self.work, self.solver.model
+        ends = ((INPUTS, inputs), (OUTPUTS, outputs))
+        told = [pieces(model, work, [port.field for port in ports], arrays) for ports, arrays in ends]
+        before = [batch_struct(work), work.T, work.P, work.L, options]
+        after = [self.kept, self.kept_active, self.contacts_in, len(INPUTS), told[0], len(OUTPUTS), told[1]]
+        commands = work.record(self.kernel, lambda i: [*before, work.memory[i], self.active[i], *after])
+        # recorded launches know addresses only
+        commands[0][0].kept = told
+        return commands
+
+    def forget(self, mask: wp.array) -> None:
+        """Forgets the forces of the chosen worlds."""
+        if not self.kept.size:
+            return
+        model, width = self.solver.model, self.solver.width
+        if self.world is None:
+            self.world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)
+        lanes = as_numbers(self.kept, model.dtype, width)
+        wp.launch(
+            forget_kernel(model.dtype),
+            dim=self.batch.count,
+            inputs=[mask, self.world, width, lanes],
+            device=model.device,
+        )
+
+    def add_forces(self, force: wp.array) -> None:
+        """Adds the contact forces of the last step to those of the shapes they act on."""
+        model, work = self.solver.model, self.work
+        if not work.numbers["candidates"]:
+            return
+        index = [
+            wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device)
+            for x in (self.tables.shapes, self.tables.planes)
+        ]
+        wp.launch(
+            force_kernel(model.dtype),
+            dim=self.batch.count,
+            inputs=[
+                work.numbers["contact_rows"], work.T.candidate_collider, *index, model.shape_transform, self.kept_active,
+                as_numbers(self.kept, model.dtype, self.solver.width),
+            ],
+            outputs=[force],
+            device=model.device,
+        )  # fmt: skip

@@ -71,17 +71,18 @@ def collect_kernels(real):
         return found[a // width, FOUND * c, a % width] < real(0.0)
 
     @wp.kernel(module="unique", enable_backward=False)
-    def count(first: int, candidates: int, found: wp.array3d[real], counts: wp.array[int]):
+    def count(first: int, stride: int, candidates: int, found: wp.array3d[real], counts: wp.array[int]):
         a = wp.tid()
         n = int(0)
         for c in range(candidates):
             if is_near(found, a, c):
                 n += 1
-        counts[first + a] = n
+        counts[first + stride * a] = n
 
     @wp.kernel(module="unique", enable_backward=False)
     def write(
         first: int,
+        stride: int,
         candidates: int,
         found: wp.array3d[real],
         candidate_collider: wp.array[int],
@@ -104,7 +105,7 @@ def collect_kernels(real):
     ):
         a = wp.tid()
         width = found.shape[2]
-        n = starts[first + a]
+        n = starts[first + stride * a]
         for c in range(candidates):
             if is_near(found, a, c) and n < shape0.shape[0]:
                 s = shapes[a, candidate_collider[c]]

@@ -84,11 +84,10 @@ def collide(model, state, contacts) -> None:
     device, real = model.device, model.dtype
     count, write = collect_kernels(real)
     detect = detect_kernel(finder.width, real)
-    total = sum(part[0].count for part in finder.parts)
+    total = model.articulation_count
     counts = wp.zeros(total + 1, dtype=wp.int32, device=device)
     starts = wp.zeros(total + 1, dtype=wp.int32, device=device)
     body_q, body_qd = flat(state.body_q, real), flat(state.body_qd, real)
-    first = 0
     for batch, work, found, _, _ in finder.parts:
         place = [batch.count, int(batch.body_start[0]), batch.stride(batch.body_start), real(LOOKAHEAD)]
         run_shared(
@@ -96,17 +95,16 @@ def collide(model, state, contacts) -> None:
                 detect, lambda i, w=work, p=place, f=found: [*p, w.T, w.P, w.L, body_q, body_qd, w.memory[i], f]
             )
         )
-        inputs = [first, work.numbers["candidates"], as_numbers(found, real, finder.width), counts]
+        inputs = [*_places(batch), work.numbers["candidates"], as_numbers(found, real, finder.width), counts]
         wp.launch(count, dim=batch.count, inputs=inputs, device=device)
-        first += batch.count
     wp.utils.array_scan(counts, starts, inclusive=False)
-    first = 0
     for batch, work, found, shapes, planes in finder.parts:
         wp.launch(
             write,
             dim=batch.count,
             inputs=[
-                first, work.numbers["candidates"], as_numbers(found, real, finder.width), work.T.candidate_collider, shapes, planes, starts,
+                *_places(batch), work.numbers["candidates"], as_numbers(found, real, finder.width), work.T.candidate_collider,
+                shapes, planes, starts,
                 model.shape_body, model.shape_transform, model.shape_margin, state.body_q,
             ],
             outputs=[
@@ -116,8 +114,12 @@ def collide(model, state, contacts) -> None:
             ],
             device=device,
         )  # fmt: skip
-        first += batch.count
     wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
+
+
+def _places(batch) -> list[int]:
+    """Index of the first articulation of a batch, and the stride to the next one."""
+    return [int(batch.articulations[0]), batch.stride(batch.articulations)]
 
 
 def given_tables(model, batch) -> ContactTables:

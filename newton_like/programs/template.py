@@ -1,8 +1,9 @@
 """Templates and batches: which articulations of a model are copies of one robot, and where their numbers lie.
 
 A *template* is the shape of a kinematic tree: parents, joint types, numbers of coordinates. A *batch* is a run of articulations
-of one template whose places in the flat arrays advance by constant strides, which is what ``replicate`` makes. Kernels run batch by
-batch: all control flow is the same for every articulation of a batch, only numbers differ.
+of one template whose places in the flat arrays advance by constant strides, which is what ``replicate`` makes; equal articulations of
+one world are told apart by their order there. Kernels run batch by batch: all control flow is the same for every articulation of a
+batch, only numbers differ.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def find_batches(model, kinds: list[bytes] | None = None) -> list[Batch]:
         places = np.stack(
             [start[index], q_start[start[index]], qd_start[start[index]], [f for _, f in members], index], axis=1
         )
-        for run in _even_runs(places):
+        for run in _runs(places, worlds[index]):
             batches.append(Batch(templates[key], index[run], *places[run, :4].T, worlds[index[run]]))
     return sorted(batches, key=lambda batch: int(batch.articulations[0]))
 
@@ -232,6 +233,21 @@ def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, 
         kind[k] = single if t == JointType.D6 else _KIND[JointType(int(t))]
     dims = np.asarray(dims, dtype=np.int32).reshape(n, 2)
     return Template(joint_type, kind, parents, slot, q_at, dof_at, dims[:, 0], dims[:, 1], mimic)
+
+
+def _runs(places: np.ndarray, worlds: np.ndarray) -> list[np.ndarray]:
+    """Cuts equal articulations into even runs: as few as there are of them in a world, or as they come, whichever are fewer."""
+    plain = _even_runs(places)
+    seen: dict[int, int] = {}
+    ordinal = np.zeros(len(worlds), dtype=int)
+    for i, world in enumerate(worlds.tolist()):
+        ordinal[i] = seen[world] = seen.get(world, -1) + 1
+    by_ordinal = [
+        members[run]
+        for members in (np.flatnonzero(ordinal == k) for k in range(ordinal.max(initial=0) + 1))
+        for run in _even_runs(places[members])
+    ]
+    return by_ordinal if len(by_ordinal) <= len(plain) else plain
 
 
 def _even_runs(places: np.ndarray) -> list[np.ndarray]:

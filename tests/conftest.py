@@ -26,8 +26,7 @@ def rng(request) -> np.random.Generator:
 def by_numpy(monkeypatch):
     """Functions of the dynamics library are run by NumPy, in double precision and without a compiler."""
     from newton_like.dynamics.internal import common
-
-    from .support.traced import run_by_numpy
+    from tests.support.traced import run_by_numpy
 
     monkeypatch.setattr(common, "run", run_by_numpy)
     monkeypatch.setattr("newton_like.kinematics.run", run_by_numpy)

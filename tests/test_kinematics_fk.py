@@ -7,12 +7,10 @@ import pytest
 import warp as wp
 
 from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
-from newton_like.programs import robot as robots
-from newton_like.programs import run as batched
+from newton_like.programs.robot import general_kernel
 from newton_like.programs.threads import run_shared
-
-from .support import reference
-from .support.kinematic_cases import (
+from tests.support import reference
+from tests.support.kinematic_cases import (
     NARROW,
     PRECISIONS,
     bodies_at,
@@ -25,8 +23,8 @@ from .support.kinematic_cases import (
     use_threads,
     use_width,
 )
-from .support.mujoco_bridge import MujocoBridge
-from .support.random_trees import random_state, random_transform, random_tree
+from tests.support.mujoco_bridge import MujocoBridge
+from tests.support.random_trees import random_state, random_transform, random_tree
 
 # Trees of eight joints reach a few metres and metres a second. Each of some hundred operations rounds by 6e-8 (float32)
 # or 1e-16 (float64) of that; the largest seen error is 4 times smaller.
@@ -241,7 +239,9 @@ def test_whoever_is_free_takes_the_next_piece(rng, monkeypatch):
         assert sorted(done) == list(range(pieces))
     model = forest(rng, worlds=50, robots=1).finalize("cpu")
     launched = []
-    monkeypatch.setattr(batched, "run_shared", lambda workers: (launched.append(len(workers)), run_shared(workers)))
+    monkeypatch.setattr(
+        "newton_like.programs.run.run_shared", lambda workers: (launched.append(len(workers)), run_shared(workers))
+    )
     bodies_at(model, *random_state(model, rng))
     assert launched == [3]
 
@@ -331,7 +331,7 @@ def test_gradients_are_those_of_central_differences(rng):
     """Of every joint type on a moving parent, and of random trees."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
-        # what would take long to compile is interpreted: the same bits (tests/test_interpreter.py)
+        # what would take long to compile is interpreted: the same bits (tests/compiler/test_listing.py)
         model.evaluator = "general"
 
         def bodies(joint_q, joint_qd, model=model):
@@ -447,6 +447,6 @@ def test_gpus_find_what_cpus_find(rng):
 def test_the_kernel_compiles_for_gpus(tmp_path):
     if not wp.get_cuda_supported_archs():
         pytest.skip("this Warp has no compiler for CUDA")
-    kernel = robots.general_kernel("eval_fk", 1, wp.float32)
+    kernel = general_kernel("eval_fk", 1, wp.float32)
     wp.compile_aot_module(kernel.module, arch=75, module_dir=str(tmp_path), use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == 1

@@ -7,8 +7,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk, eval_ik
 from newton_like.types import warp_types
-
-from .support.kinematic_cases import (
+from tests.support.kinematic_cases import (
     KINDS,
     NARROW,
     PRECISIONS,
@@ -22,7 +21,7 @@ from .support.kinematic_cases import (
     use_threads,
     use_width,
 )
-from .support.random_trees import random_state, random_transform, random_tree, random_unit
+from tests.support.random_trees import random_state, random_transform, random_tree, random_unit
 
 # Coordinates go through some hundred operations there and back; poses of trees of a few metres are stored in between,
 # rounded to 2.4e-7 m (float32). The middle of three angles is at most 1.1, where the others are known half as well.
@@ -331,7 +330,7 @@ def test_gradients_are_those_of_central_differences(rng):
     """At poses that the joints cannot quite take."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
-        # what would take long to compile is interpreted: the same bits (tests/test_interpreter.py)
+        # what would take long to compile is interpreted: the same bits (tests/compiler/test_listing.py)
         model.evaluator = "general"
         kinds = warp_types(wp.float64)
 

@@ -8,7 +8,6 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk
 from newton_like.arrays import flat
-from newton_like.programs import run as batched
 
 from .random_trees import random_inertia, random_state, random_transform, random_tree, random_unit
 
@@ -32,7 +31,7 @@ def use_width(monkeypatch, width: int | None) -> None:
 def use_threads(monkeypatch, threads: int) -> None:
     """Shares even the smallest batch between threads."""
     monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
-    monkeypatch.setattr(batched, "_WORK_A_THREAD", 1)
+    monkeypatch.setattr("newton_like.programs.run._WORK_A_THREAD", 1)
 
 
 def forest(rng: np.random.Generator, worlds: int = 1, robots: int = 2, joints: int = 8, **options) -> ModelBuilder:

@@ -48,7 +48,17 @@ def run_blocks(page: Path, folder: Path) -> None:
     assert ran.returncode == 0, f"{page}:\n{ran.stderr}"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=name_of)
+SLOW_PAGES = {"docs/dynamics.md", "docs/guide.md"}
+"""Pages whose robots get code of their own, which takes a minute to compile."""
+
+
+def with_python() -> list:
+    """Pages with blocks of Python."""
+    pages = [p for p in PAGES if blocks(p, "python")]
+    return [pytest.param(p, marks=pytest.mark.slow) if name_of(p) in SLOW_PAGES else p for p in pages]
+
+
+@pytest.mark.parametrize("page", with_python(), ids=name_of)
 def test_python_blocks_run(page, tmp_path):
     run_blocks(page, tmp_path)
 
@@ -79,15 +89,28 @@ LIGHT = {"--world-count": "2", "--num-frames": "4", "--device": "cpu"}
 HEAVY = {"--test", "--benchmark"}
 
 
+def options_of(module: str) -> set[str]:
+    return set(re.findall(r"--[\w-]+", help_of(module)))
+
+
 @pytest.mark.parametrize(("page", "command"), commands(), ids=[": ".join(c) for c in commands()])
-def test_commands_run(page, command, tmp_path):
-    """Examples run; of the benchmarks, which take minutes, the options are looked up."""
+def test_options_of_commands_are_known(page, command):
     module, *words = shlex.split(command)
-    known = set(re.findall(r"--[\w-]+", help_of(module)))
-    unknown = [w for w in words if w.startswith("--") and w.split("=")[0] not in known]
+    unknown = [w for w in words if w.startswith("--") and w.split("=")[0] not in options_of(module)]
     assert unknown == [], f"{page}: python -m {command}"
-    if not module.startswith("examples."):
-        return
+
+
+def examples() -> list:
+    """Commands of examples; the benchmarks take minutes. Code of its own for a robot takes half a minute to compile."""
+    found = [c for c in commands() if c[1].startswith("examples.")]
+    quick = ("README.md", "examples.usd_pipeline")
+    return [c if c == quick else pytest.param(*c, marks=pytest.mark.slow) for c in found]
+
+
+@pytest.mark.parametrize(("page", "command"), examples(), ids=lambda x: x)
+def test_commands_run(page, command, tmp_path):
+    module, *words = shlex.split(command)
+    known = options_of(module)
     words = [w for w in words if w not in HEAVY]
     # Later arguments override earlier ones.
     for flag, value in LIGHT.items():
@@ -143,11 +166,11 @@ def test_readme_opens_with_the_two_commands():
     )
 
 
-def test_ci_runs_what_the_readme_says():
+def test_ci_runs_what_the_readme_says_and_what_is_slow():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     text = script.read_text()
-    assert 'pip" install' in text and '-e ".[test]"' in text and "-m pytest" in text
+    assert 'pip" install' in text and '-e ".[test]"' in text and '-m pytest -m "" ' in text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

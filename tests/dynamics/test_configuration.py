@@ -315,7 +315,7 @@ def test_velocities_and_rates_of_coordinates_undo_each_other(rng, by_numpy):
 # -------------------------------------------------------------------------------------------------------- kernels
 
 
-@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
+@pytest.mark.parametrize("dtype", [pytest.param(wp.float64, marks=pytest.mark.slow), wp.float32])
 def test_kernels_do_what_the_programs_say(rng, monkeypatch, dtype):
     """Compiled, on several robots and worlds, against NumPy in double precision."""
     builder = forest(rng, worlds=3, joints=6)
@@ -376,15 +376,15 @@ def test_bad_input_is_named(rng):
     model = forest(rng, worlds=2).finalize("cpu", dtype=wp.float64)
     state = model.state()
     q = model.joint_q.numpy()
-    with pytest.raises(ValueError, match=r"q0 has shape \(3,\); this model needs"):
+    with pytest.raises(ValueError, match=r"q0.*\(3,\)"):
         dynamics.local_coordinates(model, state, [0.0, 1.0, 2.0])
-    with pytest.raises(ValueError, match="q0 holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"q0.*finite"):
         dynamics.local_coordinates(model, state, np.full(len(q), np.nan))
-    with pytest.raises(TypeError, match="q0 holds float32; this model needs float64"):
+    with pytest.raises(TypeError, match=r"q0.*float32.*float64"):
         dynamics.local_coordinates(model, state, wp.array(q, dtype=wp.float32, device="cpu"))
-    with pytest.raises(TypeError, match="q0 must be an array of numbers, not object"):
+    with pytest.raises(TypeError, match="q0"):
         dynamics.local_coordinates(model, state, object())
-    with pytest.raises(ValueError, match=r"phi has shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"phi.*\(1,\)"):
         dynamics.global_coordinates(model, q, [1.0])
     with pytest.raises(ValueError, match="rate has shape"):
         dynamics.velocity_of_position_rate(model, state, np.zeros((1, 1)))
@@ -392,9 +392,9 @@ def test_bad_input_is_named(rng):
         dynamics.zero_configuration(model, out=wp.zeros((1, 1), dtype=wp.float64, device="cpu"))
     with pytest.raises(ValueError, match="out has shape"):
         dynamics.rand_velocity(model, out=wp.zeros((1, 1), dtype=wp.float64, device="cpu"))
-    with pytest.raises(TypeError, match=r"seed must be a number or a numpy\.random\.Generator, not str"):
+    with pytest.raises(TypeError, match=r"seed.*numpy\.random\.Generator"):
         dynamics.rand_configuration(model, "seven")
-    with pytest.raises(ValueError, match="out must hold 2 arrays, not 1"):
+    with pytest.raises(ValueError, match=r"out.*2.*1"):
         dynamics.local_coordinates(model, state, q, out=[None])
     other = ModelBuilder()
     other.add_body(mass=1.0, inertia=np.eye(3))

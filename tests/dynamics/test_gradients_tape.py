@@ -49,7 +49,7 @@ def agree(model, function, inputs, rng) -> None:
     assert max(errors) < TOLERANCE, errors
 
 
-@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics"])
+@pytest.mark.parametrize("name", [pytest.param("forward_dynamics", marks=pytest.mark.slow), "inverse_dynamics"])
 def test_dynamics_with_forces_on_links(model, rng, name):
     """With respect to coordinates, velocities, forces or accelerations, wrenches of links and inertial parameters."""
     shape, before = wrenches(model), inertias(model)
@@ -63,6 +63,7 @@ def test_dynamics_with_forces_on_links(model, rng, name):
     dynamics.set_inertial_parameters(model, before.reshape(-1, 10), linear=True)
 
 
+@pytest.mark.slow
 def test_jacobians_of_links(model, rng):
     agree(model, lambda q: [dynamics.link_jacobians(model, at(q, None))], start(model, rng)[:1], rng)
 
@@ -75,10 +76,11 @@ def test_offsets_of_frames(model, rng):
         return [dynamics.relative_transform(model, at(q, None), (2, one), (1, each.reshape((4, 7))))]
 
     agree(model, function, [start(model, rng)[0], *offsets], rng)
-    with wp.Tape(), pytest.raises(ValueError, match=r"a frame's offset has shape \(3, 7\); give \(7,\) or \(4, 7\)"):
+    with wp.Tape(), pytest.raises(ValueError, match=r"offset.*\(3, 7\).*\(7,\).*\(4, 7\)"):
         dynamics.frame_transform(model, model, (1, wp.zeros((3, 7), dtype=wp.float64, requires_grad=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "steps"), [("semi_implicit", 6), ("rk4", 2)])
 def test_several_steps(model, rng, method, steps):
     """The final state, with respect to the first one, constant forces and inertial parameters."""
@@ -98,7 +100,7 @@ def test_several_steps(model, rng, method, steps):
     dynamics.set_inertial_parameters(model, before.reshape(-1, 10), linear=True)
 
 
-@pytest.mark.parametrize("hills", [False, True])
+@pytest.mark.parametrize("hills", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_soft_contact(model, rng, hills):
     """Forces and rates of contact points, with respect to the state, tangential displacements and constants of the law."""
     ground = dynamics.PlaneTerrain((0.1, 0.2, 1.0))

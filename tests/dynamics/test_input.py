@@ -92,7 +92,7 @@ def test_joints_are_named_and_the_search_can_be_left_out(rng, by_numpy):
     with pytest.raises(ValueError, match=r"state\.joint_qd"):
         model.check_finite = True
         MechanismState(model, state).kinetic_energy()
-    with pytest.raises(ValueError, match="check_finite 'always' must be 'auto', True or False"):
+    with pytest.raises(ValueError, match=r"check_finite 'always'.*'auto'"):
         model.check_finite = "always"
 
 
@@ -138,7 +138,7 @@ def test_states_know_who_made_them_and_hand_made_ones_do_not(case, other, by_num
         np.testing.assert_array_equal(dynamics.potential_energy(model, state).numpy(), expected)
     # who copies a model has the same one with other settings
     np.testing.assert_array_equal(dynamics.potential_energy(copy.copy(model), mine).numpy(), expected)
-    with pytest.raises(ValueError, match="state was made by another model"):
+    with pytest.raises(ValueError, match=r"^state .*another model"):
         MechanismState(model, theirs)
     # states do not keep their models
     gone = case.scene.finalize("cpu", dtype=wp.float64)
@@ -146,7 +146,7 @@ def test_states_know_who_made_them_and_hand_made_ones_do_not(case, other, by_num
     del gone
     gc.collect()
     assert alive() is None
-    with pytest.raises(ValueError, match=r"state was made by another model \(that is gone\)"):
+    with pytest.raises(ValueError, match=r"state.*\(that is gone\)"):
         dynamics.potential_energy(model, orphan)
 
 
@@ -171,12 +171,12 @@ def test_what_is_no_array_of_real_numbers_is_refused(case, by_numpy, name, argum
 
 REFUSED = {
     # function of the model, a state and a MechanismState; error; what it says
-    "no model": (lambda m, s, ms: MechanismState(None), TypeError, "model must be a Model, .* not NoneType"),
-    "no state in": (lambda m, s, ms: dynamics.integrate(m, None, s, 0.1), TypeError, "state_in must be a State"),
-    "no state out": (lambda m, s, ms: dynamics.integrate(m, s, None, 0.1), TypeError, "state_out must be a State"),
+    "no model": (lambda m, s, ms: MechanismState(None), TypeError, r"model.*NoneType"),
+    "no state in": (lambda m, s, ms: dynamics.integrate(m, None, s, 0.1), TypeError, "state_in"),
+    "no state out": (lambda m, s, ms: dynamics.integrate(m, s, None, 0.1), TypeError, "state_out"),
     "bool repr": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=True), ValueError, "repr=True is no representation"),
-    "fraction repr": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=1.0), ValueError, "repr=1.0 is no repres"),
-    "other enum": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=Axis.Y), ValueError, "repr=.* is no represent"),
+    "fraction repr": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=1.0), ValueError, "repr=1.0"),
+    "other enum": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=Axis.Y), ValueError, r"repr=.*"),
     "bool source": (
         lambda m, s, ms: dynamics.convert_velocity(np.zeros(6), np.eye(7)[6], True, VelRepr.BODY),
         ValueError,
@@ -185,17 +185,17 @@ REFUSED = {
     "beyond float32": (
         lambda m, s, ms: dynamics.forward_dynamics(m, s, np.full(6, 1e300)),
         ValueError,
-        r"joint_forces holds 1e\+300, which is beyond float32",
+        r"joint_forces.*1e\+300.*float32",
     ),
     "configuration beyond float32": (
         lambda m, s, ms: ms.set_velocity(np.full(6, -1e39)),
         ValueError,
-        r"velocity holds -1e\+39, which is beyond float32",
+        r"velocity.*-1e\+39.*float32",
     ),
     "flat wrenches": (
         lambda m, s, ms: dynamics.forward_dynamics(m, s, None, np.zeros(6)),
         ValueError,
-        r"link_forces has shape \(6,\); this model needs \(1, 6\), or \(1, 1, 6\)",
+        r"link_forces.*\(6,\).*\(1, 6\).*\(1, 1, 6\)",
     ),
     "method": (lambda m, s, ms: dynamics.forward_dynamics(m, s, method=[]), ValueError, r"method=\[\] is unknown"),
     "integrator": (lambda m, s, ms: dynamics.integrate(m, s, s, 0.1, {}), ValueError, r"method=\{\} is unknown"),
@@ -203,17 +203,17 @@ REFUSED = {
     "passive": (
         lambda m, s, ms: dynamics.velocity_rate(m, s, passive=3),
         TypeError,
-        "passive=3 must be a tuple of names",
+        "passive=3",
     ),
     "passive of lists": (
         lambda m, s, ms: dynamics.velocity_rate(m, s, passive=[["limits"]]),
         ValueError,
-        r"passive: \['limits'\] is no kind of joint force",
+        r"passive.*\['limits'\]",
     ),
     "links": (
         lambda m, s, ms: dynamics.point_positions(m, s, [[0], [1]], np.zeros((2, 3))),
         TypeError,
-        r"link must be a name or an index, not \[0\]",
+        r"link.*\[0\]",
     ),
     "offset": (
         lambda m, s, ms: dynamics.frame_transform(m, s, (0, ["a"] * 7)),
@@ -225,55 +225,55 @@ REFUSED = {
         TypeError,
         "heights of a terrain must be",
     ),
-    "places": (lambda m, s, ms: dynamics.ContactPoints(m, {0: [["a"] * 3]}), TypeError, "points of body 0 must be"),
+    "places": (lambda m, s, ms: dynamics.ContactPoints(m, {0: [["a"] * 3]}), TypeError, r"points.*0"),
     "law": (lambda m, s, ms: dynamics.SoftContactParameters(1j), TypeError, "stiffness of a soft contact must be"),
     "dimensions": (
         lambda m, s, ms: dynamics.forward_dynamics(m, s, np.zeros((1,) * 6)),
         ValueError,
-        r"joint_forces has shape \(1, 1, 1, 1, 1, 1\); arrays have at most 4 dimensions",
+        r"joint_forces.*\(1, 1, 1, 1, 1, 1\).*4",
     ),
-    "mass": (lambda m, s, ms: dynamics.set_link_mass(m, 0, 1j), TypeError, "mass must be made of numbers"),
+    "mass": (lambda m, s, ms: dynamics.set_link_mass(m, 0, 1j), TypeError, "mass"),
     "option of integrate": (
         lambda m, s, ms: dynamics.integrate(m, s, s, 0.1, foo=1),
         TypeError,
-        r"integrate\(\) got an unexpected keyword argument 'foo'; options are passive, .*forward_method",
+        r"integrate\(\) got.*'foo'.*forward_method",
     ),
     "option of state_rate": (
         lambda m, s, ms: dynamics.state_rate(m, s, out=1),
         TypeError,
-        r"state_rate\(\) got an unexpected keyword argument 'out'",
+        r"state_rate\(\) got.*'out'",
     ),
     "active points": (
         lambda m, s, ms: dynamics.estimate_soft_contact_parameters(m, active_points=0, max_penetration=0.1),
         ValueError,
-        "active_points 0 must be at least 1",
+        r"active_points 0.*1",
     ),
     "sphere points": (lambda m, s, ms: dynamics.ContactPoints(m, sphere_points=3), ValueError, "must be at least 4"),
     "sweeps": (lambda m, s, ms: dynamics.RigidContact(m, sweeps=2**40), ValueError, f"must be at most {2**31 - 1}"),
     "additional states": (
         lambda m, s, ms: MechanismState(m, additional_states=-1),
         ValueError,
-        "additional_states -1 must be at least 0",
+        r"additional_states -1.*0",
     ),
     "whole additional states": (
         lambda m, s, ms: MechanismState(m, additional_states=1.5),
         TypeError,
-        "additional_states must be an integer, not 1.5",
+        r"additional_states.*1.5",
     ),
-    "stages": (lambda m, s, ms: ms.update(3), TypeError, "stages must be names, or pairs .* not 3"),
+    "stages": (lambda m, s, ms: ms.update(3), TypeError, r"stages.*3"),
     "pairs": (lambda m, s, ms: ms.update(("mass_matrix", 3)), TypeError, "stages must be names, or pairs"),
     "out": (
         lambda m, s, ms: ms.mass_matrix(out=m.joint_q),
         TypeError,
-        r"mass_matrix\(\) of a MechanismState takes no 'out'",
+        r"mass_matrix\(\).*MechanismState.*'out'",
     ),
     "option of a quantity": (
         lambda m, s, ms: ms.mass_matrix(foo=1),
         TypeError,
-        r"mass_matrix\(\) got an unexpected keyword argument 'foo'; options: repr",
+        r"mass_matrix\(\) got.*'foo'.*repr",
     ),
-    "body": (lambda m, s, ms: ms.transform_to_root([0]), TypeError, r"body must be a name or an index, not \[0\]"),
-    "joint": (lambda m, s, ms: ms.twist([0]), TypeError, r"joint must be a name or an index, not \[0\]"),
+    "body": (lambda m, s, ms: ms.transform_to_root([0]), TypeError, r"body.*\[0\]"),
+    "joint": (lambda m, s, ms: ms.twist([0]), TypeError, r"joint.*\[0\]"),
     "joint of a setter": (lambda m, s, ms: ms.set_velocity(0.0, [0]), TypeError, "joint must be a name or an index"),
     "world of a setter": (lambda m, s, ms: ms.set_velocity(0.0, 0, world=[0]), TypeError, "world must be an index"),
 }

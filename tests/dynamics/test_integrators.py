@@ -341,32 +341,30 @@ def test_what_makes_no_sense_is_refused(rng):
     model = forest(rng, worlds=2, joints=3).finalize("cpu")
     other = forest(rng, worlds=1, joints=2).finalize("cpu")
     state = model.state()
-    with pytest.raises(
-        ValueError, match=r"method='euler' is unknown; use 'semi_implicit', 'explicit', 'heun' or 'rk4'"
-    ):
+    with pytest.raises(ValueError, match=r"method='euler'.*'semi_implicit'.*'explicit'.*'heun'.*'rk4'"):
         integrate(model, state, state, 0.01, "euler")
-    with pytest.raises(ValueError, match=r"dt -0.1 must be above 0"):
+    with pytest.raises(ValueError, match=r"dt -0.1.*0"):
         integrate(model, state, state, -0.1)
     with pytest.raises(ValueError, match=r"dt"):
         integrate(model, state, state, np.nan)
     with pytest.raises(ValueError, match=r"state_out.joint_q has shape"):
         integrate(model, state, other.state(), 0.01)
-    with pytest.raises(ValueError, match=r"passive: 'brakes' is no kind of joint force; use any of 'friction'"):
+    with pytest.raises(ValueError, match=r"passive.*'brakes'.*'friction'"):
         velocity_rate(model, state, passive=("brakes",))
-    with pytest.raises(TypeError, match=r"passive='limits' must be a tuple of names"):
+    with pytest.raises(TypeError, match="passive='limits'"):
         velocity_rate(model, state, passive="limits")
-    with pytest.raises(ValueError, match=r"friction_speed -1.0 must be at least 0"):
+    with pytest.raises(ValueError, match=r"friction_speed -1.0.*0"):
         joint_friction_forces(model, state, friction_speed=-1)
-    with pytest.raises(ValueError, match=r"regularisation -1.0 must be at least 0"):
+    with pytest.raises(ValueError, match=r"regularisation -1.0.*0"):
         position_rate(model, state, regularisation=-1)
-    with pytest.raises(ValueError, match=r"contact_state is given without contact"):
+    with pytest.raises(ValueError, match="contact_state"):
         integrate(model, state, state, 0.01, contact_state=wp.zeros((1, 1, 3), dtype=wp.float32, device="cpu"))
-    with pytest.raises(ValueError, match=r"contact_state is given without contact"):
+    with pytest.raises(ValueError, match="contact_state"):
         state_rate(model, state, contact_state=wp.zeros((1, 1, 3), dtype=wp.float32, device="cpu"))
     contact = SoftContact(other, terrain=FlatTerrain(), parameters=SoftContactParameters())
     with pytest.raises(ValueError, match=r"contact of another model"):
         integrate(model, state, state, 0.01, contact=contact, contact_state=contact.state())
-    with pytest.raises(TypeError, match=r"joint_forces must be an array of numbers"):
+    with pytest.raises(TypeError, match="joint_forces"):
         integrate(model, state, state, 0.01, joint_forces="none")
 
 

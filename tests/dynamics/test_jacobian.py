@@ -103,11 +103,11 @@ def test_wrong_arguments_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
     state = model.state()
     right = shape_of(model)
-    with pytest.raises(ValueError, match=r"J has shape \(1, 2, 3\); this model needs \(4, 48, \d+\)"):
+    with pytest.raises(ValueError, match=r"J.*\(1, 2, 3\).*\(4, 48, \d+\)"):
         eval_jacobian(model, state, wp.zeros((1, 2, 3), dtype=wp.float32, device="cpu"))
-    with pytest.raises(TypeError, match=r"J holds float64; this model needs float32"):
+    with pytest.raises(TypeError, match=r"J.*float64.*float32"):
         eval_jacobian(model, state, wp.zeros(right, dtype=wp.float64, device="cpu"))
-    with pytest.raises(ValueError, match=r"mask has shape \(2,\); it needs one bool for each articulation: \(4,\)"):
+    with pytest.raises(ValueError, match=r"mask.*\(2,\).*\(4,\)"):
         eval_jacobian(model, state, mask=[True, False])
     with pytest.raises(ValueError, match=r"state.joint_q has shape"):
         eval_jacobian(model, Coordinates(state.joint_qd))

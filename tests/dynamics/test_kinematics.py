@@ -419,7 +419,9 @@ def everything(model, state, pair, qdd, points):
     ]
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(wp.float64, 1e-12), (wp.float32, 1e-4)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [pytest.param(wp.float64, 1e-12, marks=pytest.mark.slow), (wp.float32, 1e-4)]
+)
 def test_compiled_programs_do_the_same(rng, monkeypatch, dtype, tolerance):
     """As NumPy, which runs their traces in double precision: to roundings of some hundred operations on numbers of up to 1e2."""
     scene = forest(rng, worlds=2, joints=5, floating=None)
@@ -523,35 +525,35 @@ def test_gradients_are_those_of_central_differences(rng):
 def test_wrong_arguments_are_refused(rng, by_numpy):
     model = forest(rng, worlds=1, robots=1, joints=3).finalize("cpu", dtype=wp.float64)
     state = model.state()
-    with pytest.raises(KeyError, match=r"no link 'tree_0_lnk_1' in any articulation; did you mean 'tree_0_link_1'"):
+    with pytest.raises(KeyError, match=r"no link 'tree_0_lnk_1'.*'tree_0_link_1'"):
         dynamics.link_jacobian(model, state, "tree_0_lnk_1")
-    with pytest.raises(KeyError, match=r"no frame 'tip' in any articulation"):
+    with pytest.raises(KeyError, match="no frame 'tip'"):
         dynamics.frame_transform(model, state, "tip")
-    with pytest.raises(IndexError, match=r"link 3 is out of range: 3 exist"):
+    with pytest.raises(IndexError, match=r"link 3.*3"):
         dynamics.link_velocity(model, state, 3)
-    with pytest.raises(IndexError, match=r"link -1 is out of range"):
+    with pytest.raises(IndexError, match="link -1"):
         dynamics.link_velocity(model, state, -1)
-    with pytest.raises(TypeError, match=r"link must be a name or an index, not 1.5"):
+    with pytest.raises(TypeError, match=r"link.*1.5"):
         dynamics.link_transform(model, state, 1.5)
-    with pytest.raises(TypeError, match=r"frame must be a name or an index"):
+    with pytest.raises(TypeError, match=r"frame"):
         dynamics.frame_transform(model, state, {"link": 1})
-    with pytest.raises(ValueError, match=r"repr=9 is no representation"):
+    with pytest.raises(ValueError, match="repr=9"):
         dynamics.link_velocities(model, state, repr=9)
-    with pytest.raises(ValueError, match=r"out_repr=None is no representation of links; use one of VelRepr.COM, "):
+    with pytest.raises(ValueError, match=r"out_repr=None.*VelRepr.COM"):
         dynamics.link_jacobians(model, state, out_repr=None)
     with pytest.raises(ValueError, match=r"a frame's offset: .* has 3 numbers"):
         dynamics.frame_transform(model, state, (0, [1.0, 2.0, 3.0]))
     with pytest.raises(ValueError, match=r"a frame's offset.*length"):
         dynamics.frame_transform(model, state, (0, [0, 0, 0, 1, 1, 0, 0]))
-    with pytest.raises(ValueError, match=r"points has shape \(3,\); give \(n, 3\) or \(1, n, 3\)"):
+    with pytest.raises(ValueError, match=r"points.*\(3,\).*\(n, 3\).*\(1, n, 3\)"):
         dynamics.point_positions(model, state, 0, [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match=r"points holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"points.*finite"):
         dynamics.point_positions(model, state, 0, [[np.nan, 0.0, 0.0]])
-    with pytest.raises(ValueError, match=r"2 links for 1 points; give one for all, or one for each"):
+    with pytest.raises(ValueError, match=r"2 links.*1"):
         dynamics.point_positions(model, state, [0, 1], [[1.0, 0.0, 0.0]])
-    with pytest.raises(ValueError, match=r"out has shape \(1, 3, 6\); this model needs \(1, 3, 7\)"):
+    with pytest.raises(ValueError, match=r"out.*\(1, 3, 6\).*\(1, 3, 7\)"):
         dynamics.link_transforms(model, state, out=wp.zeros((1, 3, 6), dtype=wp.float64, device="cpu"))
-    with pytest.raises(TypeError, match=r"out holds float32; this model needs float64"):
+    with pytest.raises(TypeError, match=r"out.*float32.*float64"):
         dynamics.link_transforms(model, state, out=wp.zeros((1, 3, 7), dtype=wp.float32, device="cpu"))
     with pytest.raises(ValueError, match=r"joint_acceleration has shape"):
         dynamics.link_accelerations(model, state, np.zeros(model.joint_dof_count + 1))
@@ -561,7 +563,7 @@ def test_a_name_that_means_several_links_is_refused(rng, by_numpy):
     tree = random_tree(rng, joints=3)
     tree.body_label[:] = ["left/hand", "right/hand", "trunk"]
     model = tree.finalize("cpu", dtype=wp.float64)
-    with pytest.raises(ValueError, match=r"link 'hand' is ambiguous in articulation 0: indices"):
+    with pytest.raises(ValueError, match=r"link 'hand'.*0.*indices"):
         dynamics.link_transform(model, model.state(), "hand")
     assert dynamics.link_transform(model, model.state(), "left/hand").shape == (1, 7)
 

@@ -180,6 +180,7 @@ def test_open_loops_close_with_the_time_constant():
     )
 
 
+@pytest.mark.slow
 def test_single_precision_solves_the_same_linkage():
     """And code for this linkage alone gives the bits of that for any robot."""
     model = four_bar().finalize("cpu")
@@ -218,9 +219,9 @@ def test_loops_between_articulations_and_ropes_are_refused(rng):
     builder.add_articulation([builder.add_joint_free(link)])
     builder.add_joint_distance(-1, link, max_distance=1.0, label="rope")
     state = MechanismState(builder.finalize("cpu"))
-    with pytest.raises(ValueError, match=r"loop joint 'rope' \(index 1\) limits a distance"):
+    with pytest.raises(ValueError, match=r"loop joint 'rope' \(index 1\)"):
         state.constrained_dynamics()
-    with pytest.raises(KeyError, match="no loop joint 'clasp' in articulation 0; did you mean 'closing'"):
+    with pytest.raises(KeyError, match=r"no loop joint 'clasp'.*0.*'closing'"):
         MechanismState(four_bar().finalize("cpu")).constraint_range("clasp")
 
 
@@ -232,7 +233,7 @@ def test_rates_are_those_of_closed_loops_and_passive_forces_of_loop_joints_are_r
     state = turning(model)
     with pytest.raises(
         ValueError,
-        match=r"loop joint 'closing' \(index 3\) has joint_limit_upper \[1\.0\], which is not solved; leave 'limits'",
+        match=r"loop joint 'closing' \(index 3\).*joint_limit_upper.*\[1\.0\].*'limits'",
     ):
         dynamics.velocity_rate(model, state)
     rates = dynamics.state_rate(model, state, passive=("friction",), loop_time_constant=0.2)
@@ -241,7 +242,7 @@ def test_rates_are_those_of_closed_loops_and_passive_forces_of_loop_joints_are_r
         rates.joint_qd.numpy(), state.constrained_dynamics(damping, time_constant=0.2)[0].numpy()
     )
     contact = dynamics.RigidContact(model, dynamics.ContactPoints(model, {0: [(0, 0, 0)]}))
-    with pytest.raises(ValueError, match="rigid contact and loop joints are not solved together; use SoftContact"):
+    with pytest.raises(ValueError, match=r"rigid contact.*SoftContact"):
         dynamics.state_rate(model, state, contact=contact)
     # a disabled one asks for nothing
     model.joint_enabled.assign(np.array([True, True, True, False]))

@@ -137,9 +137,9 @@ def test_gradients_are_those_of_central_differences(rng):
 def test_wrong_arguments_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
     state = model.state()
-    with pytest.raises(ValueError, match=r"H has shape \(1, 2, 3\); this model needs \(4, (\d+), \1\)"):
+    with pytest.raises(ValueError, match=r"H.*\(1, 2, 3\).*\(4, (\d+), \1\)"):
         eval_mass_matrix(model, state, wp.zeros((1, 2, 3), dtype=wp.float32, device="cpu"))
-    with pytest.raises(TypeError, match=r"H must be a Warp array of float32, not ndarray"):
+    with pytest.raises(TypeError, match=r"H.*float32"):
         eval_mass_matrix(model, state, np.zeros(3))
-    with pytest.raises(TypeError, match=r"mask must hold bools, not float64"):
+    with pytest.raises(TypeError, match=r"mask.*bools.*float64"):
         eval_mass_matrix(model, state, mask=[0.5] * 4)

@@ -299,7 +299,7 @@ def options_of(function) -> dict:
     return {name: repr for name, repr in (("repr", VelRepr.INERTIAL), ("out_repr", VelRepr.BODY)) if name in names}
 
 
-@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
+@pytest.mark.parametrize("dtype", [pytest.param(wp.float64, marks=pytest.mark.slow), wp.float32])
 def test_kernels_say_what_traces_say(rng, monkeypatch, dtype):
     """Two robots in three worlds; what an articulation lacks is zero; `out` is used again."""
     scene = forest(rng, worlds=3, robots=2, joints=6)
@@ -482,38 +482,38 @@ def test_masses_and_inertias_by_world(rng, by_numpy):
 def test_wrong_arguments_are_refused(rng, by_numpy):
     model = forest(rng, worlds=2, joints=4).finalize("cpu")
     state = model.state()
-    with pytest.raises(ValueError, match=r"repr='world' is no representation; use None or one of VelRepr.COM"):
+    with pytest.raises(ValueError, match=r"repr='world'.*None.*VelRepr.COM"):
         dynamics.total_momentum(model, state, repr="world")
-    with pytest.raises(ValueError, match=r"repr=None is no representation of links; use one of"):
+    with pytest.raises(ValueError, match=r"repr=None"):
         dynamics.locked_spatial_inertia(model, state, repr=None)
-    with pytest.raises(ValueError, match=r"out_repr=9 is no representation"):
+    with pytest.raises(ValueError, match="out_repr=9"):
         dynamics.centroidal_momentum_jacobian(model, state, out_repr=9)
-    with pytest.raises(ValueError, match=r"out has shape \(1,\); this model needs \(4,\)"):
+    with pytest.raises(ValueError, match=r"out.*\(1,\).*\(4,\)"):
         dynamics.kinetic_energy(model, state, out=wp.zeros(1, dtype=wp.float32, device="cpu"))
-    with pytest.raises(TypeError, match="out holds float64; this model needs float32"):
+    with pytest.raises(TypeError, match=r"out.*float64.*float32"):
         dynamics.com_position(model, state, out=wp.zeros((4, 3), dtype=wp.float64, device="cpu"))
     # Two worlds have an even number of coordinates; a body has seven.
     body = ModelBuilder()
     body.add_body(mass=1.0, inertia=np.eye(3))
     with pytest.raises(ValueError, match=r"state.joint_q has shape"):
         dynamics.crb_inertia(model, body.finalize("cpu").state())
-    with pytest.raises(ValueError, match=r"values has shape \(3, 10\); this model needs \(16, 10\)"):
+    with pytest.raises(ValueError, match=r"values.*\(3, 10\).*\(16, 10\)"):
         dynamics.set_inertial_parameters(model, np.zeros((3, 10)))
-    with pytest.raises(ValueError, match="values holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"values.*finite"):
         dynamics.set_inertial_parameters(model, np.full((16, 10), np.nan))
-    with pytest.raises(TypeError, match="linear must be True or False"):
+    with pytest.raises(TypeError, match=r"linear.*True.*False"):
         dynamics.inertial_parameters(model, linear="yes")
-    with pytest.raises(KeyError, match="no link 'tree_0_link_7' in the model; did you mean"):
+    with pytest.raises(KeyError, match="no link 'tree_0_link_7'"):
         dynamics.set_link_mass(model, "tree_0_link_7", 1.0)
-    with pytest.raises(IndexError, match="world 2 is out of range"):
+    with pytest.raises(IndexError, match="world 2"):
         dynamics.set_link_mass(model, "tree_0_link_0", 1.0, world=2)
-    with pytest.raises(ValueError, match="several articulations of world 0 have a link 3"):
+    with pytest.raises(ValueError, match=r"world 0.*link 3"):
         dynamics.set_link_mass(model, 3, 1.0)
-    with pytest.raises(ValueError, match=r"mass has shape \(3,\); it must be \(\), or \(2,\): one for each world"):
+    with pytest.raises(ValueError, match=r"mass.*\(3,\).*\(\).*\(2,\)"):
         dynamics.set_link_mass(model, "tree_0_link_0", [1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match=r"link 'tree_0_link_0' \(body \d+\): mass -1 kg is negative"):
+    with pytest.raises(ValueError, match=r"link 'tree_0_link_0' \(body \d+\): mass -1"):
         dynamics.set_link_mass(model, "tree_0_link_0", -1.0)
     with pytest.raises(ValueError, match="break the triangle inequality"):
         dynamics.set_link_inertia(model, "tree_0_link_0", np.diag([1.0, 1.0, 3.0]))
-    with pytest.raises(TypeError, match="inertia must be made of numbers"):
+    with pytest.raises(TypeError, match="inertia"):
         dynamics.set_link_inertia(model, "tree_0_link_0", "heavy")

@@ -74,21 +74,21 @@ def test_dofs_and_coordinates_of_joints(rng):
 
 def test_unknown_names_are_named_with_similar_ones(rng):
     model = two_robots(rng)
-    with pytest.raises(KeyError, match=r"no link 'robot_lnk_2' in articulation 0; did you mean .*'robot_link_2'"):
+    with pytest.raises(KeyError, match=r"no link 'robot_lnk_2'.*0.*'robot_link_2'"):
         dynamics.link_index(model, "robot_lnk_2")
-    with pytest.raises(KeyError, match=r"no joint 'wheel' in articulation 3; there are 'other_joint_0', .*"):
+    with pytest.raises(KeyError, match=r"no joint 'wheel'.*3.*'other_joint_0'"):
         dynamics.joint_index(model, "wheel", 3)
-    with pytest.raises(KeyError, match=r"no frame 'imu' in articulation 3; there are none"):
+    with pytest.raises(KeyError, match=r"no frame 'imu'.*3"):
         dynamics.frame_index(model, "imu", 3)
-    with pytest.raises(IndexError, match=r"articulation 4 is out of range: 4 exist"):
+    with pytest.raises(IndexError, match=r"articulation 4.*4"):
         dynamics.link_names(model, articulation=4)
-    with pytest.raises(IndexError, match=r"link index 6 is out of range: 6 exist"):
+    with pytest.raises(IndexError, match=r"link index 6.*6"):
         dynamics.link_names(model, [6])
-    with pytest.raises(TypeError, match=r"names must be a list of names, not the text 'robot_link_2'"):
+    with pytest.raises(TypeError, match=r"names.*'robot_link_2'"):
         dynamics.link_indices(model, "robot_link_2")
-    with pytest.raises(TypeError, match=r"joint must be a name or an index, not 0.5"):
+    with pytest.raises(TypeError, match=r"joint.*0.5"):
         dynamics.joint_index(model, 0.5)
-    with pytest.raises(TypeError, match=r"link must be a name or an index, not True"):
+    with pytest.raises(TypeError, match=r"link.*True"):
         dynamics.link_index(model, True)
 
 
@@ -133,9 +133,9 @@ def test_limits_of_joints():
     lower, upper = dynamics.joint_position_limits(model, ["both", "rail"])
     assert (lower.tolist(), upper.tolist()) == ([-inf, 0.1, -inf, -20.0], [inf, 0.2, inf, 30.0])
     assert dynamics.joint_position_limits(model, [])[0].shape == (0,)
-    with pytest.raises(KeyError, match=r"no joint 'elbo' in articulation 0; did you mean 'elbow'"):
+    with pytest.raises(KeyError, match=r"no joint 'elbo'.*0.*'elbow'"):
         dynamics.joint_position_limits(model, "elbo")
-    with pytest.raises(IndexError, match=r"joint 9 is out of range: 9 exist"):
+    with pytest.raises(IndexError, match=r"joint 9.*9"):
         dynamics.joint_position_limits(model, 9)
 
 
@@ -191,11 +191,11 @@ def test_random_positions_of_some_joints(rng):
     assert (q[:, changed] != rest[:, changed]).all()
     np.testing.assert_array_equal(q, draws(model, seed, joints=["rail", 5]))
     assert (q != draws(model, seed + 1, joints=["rail", 5]))[:, changed].all()
-    with pytest.raises(KeyError, match=r"no joint 'rial' in any articulation; did you mean .*'rail'"):
+    with pytest.raises(KeyError, match=r"no joint 'rial'.*'rail'"):
         dynamics.random_joint_positions(model, joints="rial")
-    with pytest.raises(IndexError, match=r"joint 9 is out of range: 9 exist"):
+    with pytest.raises(IndexError, match=r"joint 9.*9"):
         dynamics.random_joint_positions(model, joints=[9])
-    with pytest.raises(TypeError, match=r"seed must be a number or a numpy.random.Generator, not str"):
+    with pytest.raises(TypeError, match=r"seed.*numpy.random.Generator"):
         dynamics.random_joint_positions(model, "seed")
     with pytest.raises(ValueError, match=r"out has shape \(2,\)"):
         dynamics.random_joint_positions(model, out=wp.zeros(2, dtype=wp.float32, device="cpu"))
@@ -280,15 +280,15 @@ def test_conversions_agree_with_the_library(rng, by_numpy):
 def test_conversions_refuse_what_they_cannot_do(rng):
     poses, coms, _ = frames_and_factors(rng)
     v = rng.normal(size=(5, 6))
-    with pytest.raises(ValueError, match=r"target=None is no representation; use one of VelRepr.COM, VelRepr.MIXED"):
+    with pytest.raises(ValueError, match=r"target=None.*VelRepr.COM.*VelRepr.MIXED"):
         dynamics.convert_velocity(v, poses, VelRepr.BODY, None)
-    with pytest.raises(ValueError, match=r"source=VelRepr.COM needs com, the centre of mass in the link frame"):
+    with pytest.raises(ValueError, match=r"source=VelRepr.COM.*mass"):
         dynamics.convert_force(v, poses, VelRepr.COM, VelRepr.BODY)
-    with pytest.raises(ValueError, match=r"velocity has shape \(5, 3\); it must be \[..., 6\]"):
+    with pytest.raises(ValueError, match=r"velocity.*\(5, 3\).*\[..., 6\]"):
         dynamics.convert_velocity(v[:, :3], poses, VelRepr.BODY, VelRepr.MIXED)
-    with pytest.raises(ValueError, match=r"com holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"com.*finite"):
         dynamics.convert_velocity(v, poses, VelRepr.COM, VelRepr.MIXED, com=coms * np.nan)
-    with pytest.raises(TypeError, match=r"velocity must be an array of numbers, not 'fast'"):
+    with pytest.raises(TypeError, match=r"velocity.*'fast'"):
         dynamics.convert_velocity("fast", poses, VelRepr.BODY, VelRepr.MIXED)
 
 
@@ -305,7 +305,7 @@ def test_angular_first_and_linear_first(rng):
     turned = dynamics.to_angular_first(given)
     assert turned.dtype is given.dtype
     np.testing.assert_array_equal(turned.numpy(), np.hstack([w, v]).astype(np.float32))
-    with pytest.raises(ValueError, match=r"value has shape \(4, 3\); axis -1 must have 6 entries or more"):
+    with pytest.raises(ValueError, match=r"value.*\(4, 3\).*-1.*6"):
         dynamics.to_angular_first(v)
 
 
@@ -319,5 +319,5 @@ def test_scalar_first_and_scalar_last(rng):
     np.testing.assert_array_equal(dynamics.wxyz_to_xyzw(np.hstack([x, wxyz])), np.hstack([x, xyzw]))
     given = wp.array(np.hstack([x, xyzw]), dtype=wp.transform, device="cpu")
     np.testing.assert_array_equal(dynamics.xyzw_to_wxyz(given).numpy(), np.hstack([x, wxyz]).astype(np.float32))
-    with pytest.raises(ValueError, match=r"quaternions have 4 numbers, and transforms 7; the last axis has 6"):
+    with pytest.raises(ValueError, match=r"quaternions.*4.*7.*6"):
         dynamics.wxyz_to_xyzw(np.zeros((2, 6)))

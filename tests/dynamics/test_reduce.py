@@ -164,13 +164,9 @@ def test_followers_are_locked_where_their_leaders_put_them():
     tip = less.body_com[1]
     c, s = np.cos(1.1), np.sin(1.1)
     np.testing.assert_allclose(tip, [(0.1 + 0.3 + 0.1 * c) / 2, 0.1 * s / 2, 0.0], atol=1e-12)
-    with pytest.raises(
-        ValueError, match=r"'finger' \(index 3\) cannot be locked at \[0.0\]: it follows .*'elbow'.* at \[1.1\]"
-    ):
+    with pytest.raises(ValueError, match=r"'finger' \(index 3\).*\[0.0\].*'elbow'.*\[1.1\]"):
         dynamics.reduce(chain(), ["shoulder", "wrist"], {"elbow": 0.5, "finger": 0.0})
-    with pytest.raises(
-        ValueError, match=r"'finger' \(index 3\) follows joint 'elbow' \(index 1\); keep both or lock both"
-    ):
+    with pytest.raises(ValueError, match=r"'finger' \(index 3\).*'elbow'.*\(index 1\)"):
         dynamics.reduce(chain(), ["elbow"])
     kept = dynamics.reduce(chain(), ["elbow", "finger"])
     assert kept.joint_mimic_joint == [-1, 0] and kept.joint_mimic_coeffs[1] == (0.1, 2.0)
@@ -206,32 +202,32 @@ def test_loops_stay_closed():
     assert less.joint_articulation == [0, 0, 0, -1]
     assert (less.joint_parent[3], less.joint_child[3]) == (0, 2)
     assert less.joint_X_c[3] == builder.joint_X_c[loop]
-    with pytest.raises(ValueError, match=r"joint 'rod' \(index 4\) closes a loop and cannot be locked"):
+    with pytest.raises(ValueError, match=r"joint 'rod' \(index 4\)"):
         dynamics.reduce(builder, ["shoulder"], {"rod": (0, 0, 0, 1)})
 
 
 def test_wrong_arguments_are_refused(rng):
     builder = chain()
-    with pytest.raises(KeyError, match="no joint is called 'knee'; there are: 'shoulder', 'elbow'"):
+    with pytest.raises(KeyError, match=r"no joint.*'knee'.*'shoulder'.*'elbow'"):
         dynamics.reduce(builder, ["knee"])
-    with pytest.raises(KeyError, match="no joint is called 'knee'"):
+    with pytest.raises(KeyError, match=r"no joint.*'knee'"):
         dynamics.reduce(builder, ["shoulder"], {"knee": 0.0})
-    with pytest.raises(IndexError, match="joint 4 is out of range"):
+    with pytest.raises(IndexError, match="joint 4"):
         dynamics.reduce(builder, [4])
-    with pytest.raises(TypeError, match="joints_to_keep must be a list of labels or indices, not 'shoulder'"):
+    with pytest.raises(TypeError, match=r"joints_to_keep.*'shoulder'"):
         dynamics.reduce(builder, "shoulder")
     with pytest.raises(TypeError, match="reduce\\(\\) needs joints_to_keep or locked_positions"):
         dynamics.reduce(builder)
     with pytest.raises(TypeError, match="works on a ModelBuilder, before finalize\\(\\), not on a Model"):
         dynamics.reduce(builder.finalize("cpu"), ["shoulder"])
-    with pytest.raises(ValueError, match=r"joint 'wrist' \(index 2\) is in joints_to_keep and in locked_positions"):
+    with pytest.raises(ValueError, match=r"joint 'wrist' \(index 2\) joints_to_keep.*locked_positions"):
         dynamics.reduce(builder, ["wrist"], {2: 0.0})
-    with pytest.raises(ValueError, match=r"position of joint 'wrist' \(index 2\) must have 1 numbers, not 2"):
+    with pytest.raises(ValueError, match=r"position.*'wrist'.*\(index 2\).*1.*2"):
         dynamics.reduce(builder, ["shoulder"], {"wrist": (0.0, 1.0)})
-    with pytest.raises(ValueError, match=r"position of joint 'wrist' \(index 2\) is nan"):
+    with pytest.raises(ValueError, match=r"position.*'wrist'.*\(index 2\).*nan"):
         dynamics.reduce(builder, ["shoulder"], {"wrist": np.nan})
-    with pytest.raises(TypeError, match="locked_positions must be a dict"):
+    with pytest.raises(TypeError, match="locked_positions"):
         dynamics.reduce(builder, ["shoulder"], [0.0])
     ball = random_tree(rng, joints=2, types=(JointType.BALL,))
-    with pytest.raises(ValueError, match="has length 2; normalise it"):
+    with pytest.raises(ValueError, match="length 2"):
         dynamics.reduce(ball, [0], {1: (0, 0, 0, 2)})

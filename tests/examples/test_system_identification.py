@@ -39,6 +39,7 @@ def test_what_is_not_felt(prediction):
     assert not known[:4].any() and known[4:].all()
 
 
+@pytest.mark.slow
 def test_finds_the_arm(capsys, tmp_path):
     """With the default seed: others are other arms, some of which bear weaker links."""
     wp.config.log_level = wp.LOG_WARNING

@@ -22,6 +22,7 @@ def short_run(tmp_path) -> tuple[usd_pipeline.Run, Path]:
     return run, file
 
 
+@pytest.mark.slow
 def test_the_warehouse_passes_its_test(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     arguments = ["--quiet", "--test", "--num-frames", "30", "--viewer", "plot", "--output-path", str(tmp_path / "made")]

@@ -107,11 +107,11 @@ def test_as_transform_takes_what_people_write():
     ("given", "error", "words"),
     [
         ([1, 2, 3], ValueError, "arm: .*3 numbers.*seven"),
-        ("nonsense", TypeError, "arm: 'nonsense' is no transform"),
-        (5, TypeError, "arm: 5 is no transform"),
-        ([0, 0, float("nan"), 0, 0, 0, 1], ValueError, "arm is nan; give a finite number"),
-        ([0, 0, 0, 0, 0, 0, 1.1], ValueError, "arm: the quaternion .* has length 1.1; normalise it"),
-        ([0, 0, 0, 0, 0, 0, 0], ValueError, "length 0; normalise it"),
+        ("nonsense", TypeError, r"arm.*'nonsense'"),
+        (5, TypeError, r"arm.*5"),
+        ([0, 0, float("nan"), 0, 0, 0, 1], ValueError, r"arm.*nan.*finite"),
+        ([0, 0, 0, 0, 0, 0, 1.1], ValueError, r"arm.*1.1"),
+        ([0, 0, 0, 0, 0, 0, 0], ValueError, "length 0"),
     ],
 )
 def test_as_transform_says_what_is_wrong(given, error, words):

@@ -153,7 +153,7 @@ def test_both_give_the_same_gradients(model, numbers, torch, jax):
 @pytest.mark.parametrize("bridge", BRIDGES)
 def test_what_cannot_be_bridged(model, bridge):
     pytest.importorskip("torch" if bridge is torch_function else "jax")
-    with pytest.raises(KeyError, match="forward_dynamics has no argument 'joint_force'; use one of joint_q"):
+    with pytest.raises(KeyError, match=r"forward_dynamics.*'joint_force'.*joint_q"):
         bridge(model, dynamics.forward_dynamics, ("joint_q", "joint_force"))
     with pytest.raises(KeyError, match="no argument 'metod'"):
         bridge(model, dynamics.forward_dynamics, metod="crb")
@@ -168,24 +168,24 @@ def test_what_cannot_be_bridged(model, bridge):
 def test_wrong_tensors(model, numbers, torch):
     function = torch_function(model, dynamics.bias_forces)
     q, qd = (torch.tensor(x) for x in numbers[:2])
-    with pytest.raises(TypeError, match="1 arrays for 2 inputs; give joint_q, joint_qd"):
+    with pytest.raises(TypeError, match=r"1 arrays.*2.*joint_q.*joint_qd"):
         function(q)
-    with pytest.raises(TypeError, match=r"joint_qd must be a torch.Tensor, not ndarray"):
+    with pytest.raises(TypeError, match="joint_qd"):
         function(q, numbers[1])
-    with pytest.raises(TypeError, match=r"joint_q holds torch.float32; this model needs torch.float64"):
+    with pytest.raises(TypeError, match=r"joint_q.*torch.float32.*torch.float64"):
         function(q.float(), qd)
-    with pytest.raises(ValueError, match=r"joint_qd has shape \(2, 3\); this model needs 28 numbers"):
+    with pytest.raises(ValueError, match=r"joint_qd.*\(2, 3\).*28"):
         function(q, qd[:, :3])
 
 
 def test_wrong_jax_arrays(model, numbers, jax):
     function = jax_function(model, dynamics.bias_forces)
     q, qd = (jax.numpy.asarray(x) for x in numbers[:2])
-    with pytest.raises(TypeError, match="1 arrays for 2 inputs; give joint_q, joint_qd"):
+    with pytest.raises(TypeError, match=r"1 arrays.*2.*joint_q.*joint_qd"):
         function(q)
-    with pytest.raises(TypeError, match=r"joint_q holds float32; this model needs float64; call jax.config.update"):
+    with pytest.raises(TypeError, match=r"joint_q.*float32.*float64.*jax.config.update"):
         function(q.astype("float32"), qd)
-    with pytest.raises(ValueError, match=r"joint_qd has shape \(2, 3\); this model needs 28 numbers"):
+    with pytest.raises(ValueError, match=r"joint_qd.*\(2, 3\).*28"):
         function(q, qd[:, :3])
 
 

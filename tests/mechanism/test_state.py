@@ -195,14 +195,14 @@ def test_update_launches_always_into_the_same_arrays(rng, launches):
     np.testing.assert_array_equal(state.mass_matrix().numpy(), M)
     state.update("mass_matrix")
     assert (state.mass_matrix().numpy() != M).any()
-    with pytest.raises(KeyError, match="no quantity 'mass'; there are average_"):
+    with pytest.raises(KeyError, match=r"no quantity 'mass'.*average_"):
         state.update("mass")
 
 
 def test_what_fails_is_not_kept(rng, by_numpy):
     state = MechanismState(same_robots(rng, joints=3).finalize("cpu", dtype=wp.float64))
     for _ in range(2):
-        with pytest.raises(ValueError, match="repr=99 is no representation"):
+        with pytest.raises(ValueError, match="repr=99"):
             state.total_momentum(repr=99)
     with pytest.raises(TypeError):
         state.mass_matrix(of="everything")
@@ -414,7 +414,7 @@ def test_links_that_some_articulations_lack_are_zero_there(rng, by_numpy):
             np.testing.assert_array_equal(pose.numpy()[a], expected)
 
 
-@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
+@pytest.mark.parametrize("dtype", [pytest.param(wp.float64, marks=pytest.mark.slow), wp.float32])
 def test_kernels_of_joint_motion_do_what_the_programs_say(rng, monkeypatch, dtype):
     """Compiled, on several robots and worlds, against NumPy in double precision."""
     builder = forest(rng, worlds=2, joints=5)
@@ -453,35 +453,35 @@ def test_bad_input_is_named(rng):
             setter("zero")
         with pytest.raises(TypeError, match=f"{what} holds float32; this model needs float64"):
             setter(wp.zeros((2, n), dtype=wp.float32, device="cpu"))
-        with pytest.raises(KeyError, match=r"no joint 'arm_joint_9' in articulation 0; did you mean 'arm_joint_"):
+        with pytest.raises(KeyError, match=r"no joint 'arm_joint_9' .*'arm_joint_"):
             setter([0.0], "arm_joint_9")
-        with pytest.raises(IndexError, match="joint 4 is out of range: 4 exist"):
+        with pytest.raises(IndexError, match=r"joint 4.*4"):
             setter([0.0], 4)
         with pytest.raises(TypeError, match="joint must be a"):
             setter([0.0], 1.5)
-        with pytest.raises(IndexError, match="world 2 is out of range: 2 exist"):
+        with pytest.raises(IndexError, match=r"world 2.*2"):
             setter([0.0], world=2)
-    with pytest.raises(ValueError, match=r"additional state has shape \(3,\); it must have \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"additional state.*\(3,\).*\(2, 2\)"):
         state.set_additional_state(np.zeros(3))
-    with pytest.raises(ValueError, match=r"state has shape \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"state.*\(2, 3\)"):
         state.copy_from(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="out has shape"):
         state.copy_to(wp.zeros((2, 3), dtype=wp.float64, device="cpu"))
-    with pytest.raises(TypeError, match="additional_states must be an integer, not 'many'"):
+    with pytest.raises(TypeError, match=r"additional_states.*'many'"):
         MechanismState(model, additional_states="many")
-    with pytest.raises(KeyError, match="no body 'arm_link_9' in any articulation"):
+    with pytest.raises(KeyError, match="no body 'arm_link_9'"):
         state.transform_to_root("arm_link_9")
-    with pytest.raises(KeyError, match="no joint 'elbow' in articulation 0"):
+    with pytest.raises(KeyError, match=r"no joint 'elbow'.*0"):
         state.twist("elbow")
-    with pytest.raises(TypeError, match="bias_acceleration needs a body or a joint"):
+    with pytest.raises(TypeError, match="bias_acceleration"):
         state.bias_acceleration()
-    with pytest.raises(IndexError, match="index 999 is out of range"):
+    with pytest.raises(IndexError, match="index 999"):
         state.configuration_index_to_joint(999)
-    with pytest.raises(IndexError, match="articulation 2 is out of range: 2 exist"):
+    with pytest.raises(IndexError, match=r"articulation 2.*2"):
         state.velocity_range(0, articulation=2)
-    with pytest.raises(IndexError, match="loop joint 0 is out of range: 0 exist"):
+    with pytest.raises(IndexError, match=r"loop joint 0.*0"):
         state.constraint_range(0)
-    with pytest.raises(ValueError, match=r"time_constant is 0\.0; it must be positive, or None"):
+    with pytest.raises(ValueError, match=r"time_constant.*0\.0.*None"):
         state.constrained_dynamics(time_constant=0.0)
 
 
@@ -489,25 +489,25 @@ def test_states_of_other_models_are_refused(rng):
     builder = same_robots(rng, joints=4)
     model, twin = builder.finalize("cpu"), builder.finalize("cpu")
     state = MechanismState(model)
-    with pytest.raises(ValueError, match="the state is one of another model"):
+    with pytest.raises(ValueError, match="another model"):
         state.copy_from(MechanismState(twin))
-    with pytest.raises(ValueError, match="the state has 3 additional states and this one 0"):
+    with pytest.raises(ValueError, match=r"3 additional states.*0"):
         state.copy_from(MechanismState(model, additional_states=3))
     other = same_robots(rng, worlds=40, joints=2, floating=True).finalize("cpu")
     with pytest.raises(ValueError, match=r"state\.joint_q has shape"):
         MechanismState(model, other.state())
     with pytest.raises(ValueError, match=r"state\.joint_q has shape"):
         dynamics.mass_matrix(model, MechanismState(other))
-    with pytest.raises(TypeError, match=r"state\.joint_q holds float64; this model needs float32"):
+    with pytest.raises(TypeError, match=r"state\.joint_q.*float64.*float32"):
         MechanismState(model, builder.finalize("cpu", dtype=wp.float64).state())
 
 
 def test_robots_of_several_shapes_are_set_one_world_or_one_joint_at_a_time(rng):
     model = forest(rng, worlds=2, joints=5).finalize("cpu")
     state = MechanismState(model)
-    with pytest.raises(ValueError, match="joint 'tree_0_joint_1' is not at one place in all articulations"):
+    with pytest.raises(ValueError, match="joint 'tree_0_joint_1'"):
         state.configuration("tree_0_joint_1")
-    with pytest.raises(ValueError, match="world 0 has no articulation"):
+    with pytest.raises(ValueError, match="world 0"):
         MechanismState(ModelBuilder().finalize("cpu")).configuration(world=0)
 
 
@@ -526,7 +526,7 @@ def test_models_without_joints_or_dofs_have_answers(by_numpy):
         state.update()
         assert [a.shape for a in state.constrained_dynamics()] == [(count, 0)] * 2
     np.testing.assert_array_equal(fixed.transform_to_root(0), [[0, 0, 0, 0, 0, 0, 1]])
-    with pytest.raises(IndexError, match="articulation 0 is out of range: 0 exist"):
+    with pytest.raises(IndexError, match=r"articulation 0.*0"):
         empty.twist("hinge")
-    with pytest.raises(IndexError, match="articulation 0 is out of range: 0 exist"):
+    with pytest.raises(IndexError, match=r"articulation 0.*0"):
         empty.constraint_range(0)

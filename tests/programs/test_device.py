@@ -30,7 +30,7 @@ def test_the_width_is_chosen_by_argument_then_environment_then_processor(monkeyp
 @pytest.mark.parametrize("wrong", ["abc", "0", "7", "-8", "8.0", ""])
 def test_wrong_widths_are_named_with_the_right_ones(monkeypatch, wrong):
     monkeypatch.setenv("NEWTON_LIKE_WIDTH", wrong)
-    with pytest.raises(ValueError, match=r"must be one of \(1, 8, 16\); see NEWTON_LIKE_WIDTH"):
+    with pytest.raises(ValueError, match=r"\(1, 8, 16\).*NEWTON_LIKE_WIDTH"):
         lane_width("cpu")
 
 
@@ -44,7 +44,7 @@ def test_threads_are_chosen_by_argument_then_environment_then_cores(monkeypatch)
 @pytest.mark.parametrize("wrong", ["abc", "0", "-1", "1.5", ""])
 def test_wrong_numbers_of_threads_are_named(monkeypatch, wrong):
     monkeypatch.setenv("NEWTON_LIKE_THREADS", wrong)
-    with pytest.raises(ValueError, match="must be at least 1; see NEWTON_LIKE_THREADS"):
+    with pytest.raises(ValueError, match=r"1.*NEWTON_LIKE_THREADS"):
         worker_count()
 
 

@@ -33,7 +33,7 @@ def by_both(model, q, qd) -> list[list[np.ndarray]]:
     return results
 
 
-@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+@pytest.mark.parametrize("dtype", [wp.float32, pytest.param(wp.float64, marks=pytest.mark.slow)])
 def test_evaluators_give_the_same_bits(rng, dtype):
     model = forest(rng, worlds=19, robots=2, joints=9).finalize("cpu", dtype=dtype)
     for general, specialised in zip(*by_both(model, *random_state(model, rng)), strict=True):

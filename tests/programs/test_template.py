@@ -231,9 +231,7 @@ def test_trees_that_are_out_of_order_are_named(rng):
     joints = [builder.add_joint_d6(p, c, angular_axes=[axis], label=f"joint {c}") for p, c in ends]
     builder.add_articulation(joints)
     model = builder.finalize("cpu")
-    with pytest.raises(ValueError, match=r"joint 'joint 0' \(index 0\) comes before the joint of its parent body"):
+    with pytest.raises(ValueError, match=r"joint 'joint 0' \(index 0\).*parent"):
         find_batches(Edited(model, joint_parent=[1, -1, 1]))
-    with pytest.raises(
-        ValueError, match=r"joint 'joint 2' \(index 2\): its parent body belongs to another articulation"
-    ):
+    with pytest.raises(ValueError, match=r"joint 'joint 2' \(index 2\).*parent"):
         find_batches(Edited(model, joint_parent=[-1, 0, 7]))

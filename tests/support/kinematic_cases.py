@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
@@ -15,6 +16,14 @@ QUATERNION = (JointType.BALL, JointType.FREE, JointType.DISTANCE)
 
 PRECISIONS = [(1, wp.float32), (8, wp.float32), (16, wp.float32), (1, wp.float64), (8, wp.float64), (16, wp.float64)]
 """Lane widths and scalar types."""
+
+EVERY_PRECISION = pytest.mark.parametrize(
+    ("width", "dtype"),
+    [
+        pytest.param(*p, marks=() if p in ((16, wp.float32), (8, wp.float64), (1, wp.float64)) else pytest.mark.slow)
+        for p in PRECISIONS
+    ],
+)
 
 NARROW = [(None, wp.float32), (None, wp.float64), (1, wp.float64)]
 """The widths of this machine, and one world a thread: where one kernel more costs seconds and shows nothing new."""

@@ -195,7 +195,7 @@ def test_links_in_contact(rng, numpy_run):
         expected[a, points.link[a, i]] = True
     np.testing.assert_array_equal(touching, expected)
     assert touching.any()
-    with pytest.raises(ValueError, match="contact_state is given with a RigidContact, which has none"):
+    with pytest.raises(ValueError, match=r"contact_state.*RigidContact"):
         link_contact_forces(model, state, contact, tau)
 
 
@@ -401,7 +401,7 @@ def test_integrated_boxes_stick_slide_and_bounce():
     # one step is 1 mm at the speed of the impact
     np.testing.assert_allclose(heights[fallen + 2 :, 2].max(), e[2] ** 2 * height[2], atol=1e-3)
     assert heights[:, 2].min() > -2e-3
-    with pytest.raises(ValueError, match="contact_state is given with a RigidContact"):
+    with pytest.raises(ValueError, match=r"contact_state.*RigidContact"):
         integrate(model, state, state, dt, contact=contact, contact_state=push)
 
 
@@ -443,6 +443,7 @@ def test_compiled_in_both_precisions_and_by_numpy(rng, numpy_run):
         np.testing.assert_allclose(found[wp.float32][k], expected, rtol=0.0, atol=1e-4 * scale)
 
 
+@pytest.mark.slow
 def test_gradients(rng):
     """Of a sliding point's acceleration with respect to height, velocity and the law's constants, against central differences."""
     builder = ModelBuilder()
@@ -471,6 +472,7 @@ def test_gradients(rng):
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_sweeps_on_a_tape_do_what_one_program_does(rng):
     """Bit by bit, for trees of different sizes, however many sweeps there are."""
     scene = forest(rng, worlds=3, robots=2, joints=3, floating=True)
@@ -504,6 +506,7 @@ def test_specialised_sweeps_do_what_general_ones_do():
         np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
+@pytest.mark.slow
 def test_gradients_of_an_impact(rng):
     """Of velocities after it by those before and by the masses, with more visits than code without loops could have."""
     model = box_on_four_points().finalize("cpu", dtype=wp.float64, requires_grad=True)
@@ -536,15 +539,15 @@ def test_what_is_refused():
     model = general(box_on_four_points())
     other = general(box_on_four_points())
     state, contact = model.state(), RigidContact(model)
-    with pytest.raises(ValueError, match=r"contact of another model; make RigidContact"):
+    with pytest.raises(ValueError, match=r"contact.*RigidContact"):
         rigid_contact_forces(other, other.state(), contact)
-    with pytest.raises(TypeError, match=r"contact must be RigidContact\(model, ...\), not ContactPoints"):
+    with pytest.raises(TypeError, match=r"contact.*RigidContact\(model, ...\).*ContactPoints"):
         impact(model, state, contact.points)
-    with pytest.raises(ValueError, match=r"friction='viscous' is unknown; use 'coulomb' or 'convex'"):
+    with pytest.raises(ValueError, match=r"friction='viscous'.*'coulomb'.*'convex'"):
         RigidContact(model, friction="viscous")
-    with pytest.raises(ValueError, match=r"sweeps 0 must be at least 1"):
+    with pytest.raises(ValueError, match=r"sweeps 0.*1"):
         RigidContact(model, sweeps=0)
-    with pytest.raises(TypeError, match=r"parameters must be RigidContactParameters or RelaxedRigid.*, not float"):
+    with pytest.raises(TypeError, match=r"parameters.*RigidContactParameters.*RelaxedRigid"):
         RigidContact(model, parameters=0.5)
     for wrong in ({"mu": -0.1}, {"time_constant": 0.0}, {"restitution": 1.1}, {"mu": np.nan}):
         with pytest.raises(ValueError, match=rf"^{next(iter(wrong))} must be"):
@@ -561,17 +564,17 @@ def test_what_is_refused():
     for name, value in wrong.items():
         with pytest.raises(ValueError, match=rf"^{name} must be"):
             RelaxedRigidContactParameters(**{name: value})
-    with pytest.raises(TypeError, match=r"mu must be a number or one for each articulation"):
+    with pytest.raises(TypeError, match=r"mu"):
         RigidContactParameters("much")
-    with pytest.raises(ValueError, match=r"mu has 3 numbers for 1 articulations"):
+    with pytest.raises(ValueError, match=r"mu.*3.*1"):
         RigidContact(model, parameters=RigidContactParameters([1.0, 2.0, 3.0]))
-    with pytest.raises(ValueError, match=r"d_min 0.9 is above d_max 0.5"):
+    with pytest.raises(ValueError, match=r"d_min 0.9.*d_max.*0.5"):
         RigidContact(model, parameters=RelaxedRigidContactParameters(d_max=0.5))
-    with pytest.raises(ValueError, match=r"out must hold 2 arrays, not 1"):
+    with pytest.raises(ValueError, match=r"out.*2.*1"):
         impact(model, state, contact, out=(None,))
     builder = ModelBuilder()
     link = builder.add_link(mass=0.0, label="ghost")
     builder.add_articulation([builder.add_joint_revolute(-1, link, axis=(0, 1, 0), armature=1.0)])
     ghost = builder.finalize("cpu")
-    with pytest.raises(ValueError, match=r"body 'ghost' \(index 0\) has contact points but no mass"):
+    with pytest.raises(ValueError, match=r"body 'ghost' \(index 0\).*mass"):
         RigidContact(ghost, ContactPoints(ghost, {"ghost": [(0, 0, 0)]}), parameters=RelaxedRigidContactParameters())

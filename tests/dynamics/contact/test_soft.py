@@ -451,19 +451,19 @@ def test_what_makes_no_sense_is_refused(rng):
     model = box_on_four_points().finalize("cpu")
     other = box_on_four_points().finalize("cpu")
     state = model.state()
-    with pytest.raises(KeyError, match=r"points: no body has the label 'foot'"):
+    with pytest.raises(KeyError, match=r"points.*'foot'"):
         ContactPoints(model, {"foot": [[0, 0, 0]]})
     with pytest.raises(IndexError, match=r"points: body"):
         ContactPoints(model, {7: [[0, 0, 0]]})
-    with pytest.raises(ValueError, match=r"points of body 'box' must be finite numbers \[n, 3\], not of shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"points.*'box'.*finite.*\[n, 3\].*\(3,\)"):
         ContactPoints(model, {"box": [0, 0, 0]})
-    with pytest.raises(TypeError, match=r"points must map bodies to places"):
+    with pytest.raises(TypeError, match=r"points"):
         ContactPoints(model, [[0, 0, 0]])
     with pytest.raises(ValueError, match=r"points of another model"):
         contact_point_positions(model, state, ContactPoints(other))
-    with pytest.raises(TypeError, match=r"points must be ContactPoints\(model, ...\), not dict"):
+    with pytest.raises(TypeError, match=r"points.*ContactPoints\(model, ...\)"):
         contact_point_positions(model, state, CORNERS)
-    with pytest.raises(ValueError, match=r"out_repr=None: a contact point has no joint of its own"):
+    with pytest.raises(ValueError, match=r"out_repr=None.*own"):
         contact_point_jacobians(model, state, ContactPoints(model), out_repr=None)
     with pytest.raises(ValueError, match=r"must point upward"):
         PlaneTerrain((1, 0, 0))
@@ -471,37 +471,37 @@ def test_what_makes_no_sense_is_refused(rng):
         HeightfieldTerrain([[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"must be finite"):
         HeightfieldTerrain([[1.0, 2.0], [np.nan, 1.0]])
-    with pytest.raises(ValueError, match=r"spacing .* must be above 0"):
+    with pytest.raises(ValueError, match=r"spacing.*0"):
         HeightfieldTerrain(np.zeros((2, 2)), spacing=(1, 0))
     for name, value, wanted in (
         ("stiffness", 0.0, "above 0"), ("damping", -1.0, "above 0"), ("mu", -0.1, "at least 0"), ("p", np.nan, "finite"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=f"{name} of a soft contact must be {wanted}"):
             SoftContactParameters(**{name: value})
-    with pytest.raises(ValueError, match=r"stiffness of a soft contact has 3 numbers for 1 articulations"):
+    with pytest.raises(ValueError, match=r"stiffness.*3.*1"):
         SoftContact(model, parameters=SoftContactParameters(stiffness=[1.0, 2.0, 3.0]))
-    with pytest.raises(TypeError, match=r"terrain must be FlatTerrain, PlaneTerrain or HeightfieldTerrain, not float"):
+    with pytest.raises(TypeError, match=r"terrain.*FlatTerrain.*PlaneTerrain.*HeightfieldTerrain"):
         SoftContact(model, terrain=0.0)
     contact = SoftContact(model)
     with pytest.raises(ValueError, match=r"contact of another model"):
         soft_contact_forces(other, other.state(), contact)
-    with pytest.raises(ValueError, match=r"contact_state has shape \(1, 2, 3\); this model needs \(1, 8, 3\)"):
+    with pytest.raises(ValueError, match=r"contact_state.*\(1, 2, 3\).*\(1, 8, 3\)"):
         soft_contact_forces(model, state, contact, np.zeros((1, 2, 3)))
-    with pytest.raises(ValueError, match=r"repr=None: a wrench on a link needs one of VelRepr"):
+    with pytest.raises(ValueError, match=r"repr=None.*VelRepr"):
         link_contact_forces(model, state, contact, repr=None)
-    with pytest.raises(ValueError, match=r"contact needs contact_state; start with contact.state\(\)"):
+    with pytest.raises(ValueError, match=r"contact.*contact_state.*contact.state\(\)"):
         integrate(model, state, state, 0.01, contact=contact)
-    with pytest.raises(ValueError, match=r"has no contact point below its centre of mass; give max_penetration"):
+    with pytest.raises(ValueError, match=r"max_penetration"):
         estimate_soft_contact_parameters(model, points=ContactPoints(model, {"box": [[0, 0, 1]]}))
-    with pytest.raises(ValueError, match=r"max_penetration -1.0 must be above 0"):
+    with pytest.raises(ValueError, match=r"max_penetration -1.0.*0"):
         estimate_soft_contact_parameters(model, max_penetration=-1)
     with pytest.raises(ValueError, match=r"damping_ratio"):
         estimate_soft_contact_parameters(model, damping_ratio=0)
     builder = ModelBuilder(gravity=0.0)
     builder.add_body(mass=1.0, inertia=np.eye(3), label="adrift")
-    with pytest.raises(ValueError, match=r"has no weight; give parameters instead"):
+    with pytest.raises(ValueError, match=r"no weight.*parameters"):
         SoftContact(builder.finalize("cpu"))
     sideways = ModelBuilder(up_axis="Y")
     sideways.add_body(mass=1.0, inertia=np.eye(3))
-    with pytest.raises(ValueError, match=r"the model's up axis is Y; build it with Z up"):
+    with pytest.raises(ValueError, match=r"up axis.*Y.*Z"):
         SoftContact(sideways.finalize("cpu"), parameters=SoftContactParameters())

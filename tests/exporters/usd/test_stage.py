@@ -478,7 +478,7 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     model = builder.finalize()
     with pytest.raises(TypeError, match="finalize"):
         write(builder, tmp_path / "a.usda")
-    with pytest.raises(ValueError, match=r"'\.txt'; use one of \.usda"):
+    with pytest.raises(ValueError, match=r"'\.txt'.*\.usda"):
         write(model, tmp_path / "a.txt")
     with pytest.raises(TypeError, match="text or a path"):
         write(model, 3)
@@ -490,11 +490,11 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
         write(model, tmp_path / "a.usda", share_worlds="no")
     with pytest.raises(TypeError, match=r"must be a State.*not int"):
         write(model, tmp_path / "a.usda", state=3)
-    with pytest.raises(ValueError, match="joint_q of the state has 0 entries, that of the model 7"):
+    with pytest.raises(ValueError, match=r"joint_q.*0.*7"):
         write(model, tmp_path / "a.usda", state=ModelBuilder().finalize().state())
     state = model.state()
     state.joint_qd.fill_(np.nan)
-    with pytest.raises(ValueError, match="joint_qd of the state holds numbers that are not finite"):
+    with pytest.raises(ValueError, match=r"joint_qd.*finite"):
         write(model, tmp_path / "a.usda", state=state)
     sideways = ModelBuilder(up_axis="X")
     with pytest.raises(ValueError, match="Y or Z up"):

@@ -349,9 +349,7 @@ def test_files_outside_of_the_allowed_folders_are_refused(tmp_path, where, what)
         text += f'<worldbody><geom type="{kind}" {kind}="x"/></worldbody></mujoco>'
     main = inside / "main.xml"
     main.write_text(text)
-    with pytest.raises(
-        ImportFileError, match=r"main.xml, line 1: .* is outside of the folders that may be read"
-    ) as caught:
+    with pytest.raises(ImportFileError, match=r"main.xml, line 1: .* outside of the folders") as caught:
         ModelBuilder().add_mjcf(main)
     assert SECRET not in str(caught.value) and "name its folder in package_dirs" in str(caught.value)
     if what == "include":
@@ -362,7 +360,7 @@ def test_a_text_may_read_no_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "part.xml").write_text("<mujocoinclude><body/></mujocoinclude>")
     text = '<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>'
-    with pytest.raises(ImportFileError, match="none, as the model is a text without a file"):
+    with pytest.raises(ImportFileError, match="none"):
         ModelBuilder().add_mjcf(text)
     assert ModelBuilder().add_mjcf(text, package_dirs=tmp_path).links
 
@@ -377,7 +375,7 @@ def test_files_that_include_each_other_are_refused(tmp_path):
 def test_missing_files_are_named(tmp_path):
     main = tmp_path / "main.xml"
     main.write_text('<mujoco><include file="part.xml"/></mujoco>')
-    with pytest.raises(ImportFileError, match=r"the file 'part.xml' is not there \(looked at .*part.xml\); correct it"):
+    with pytest.raises(ImportFileError, match=r"the file 'part.xml' is not there \(looked at .*part.xml\)"):
         ModelBuilder().add_mjcf(main)
     with pytest.raises(FileNotFoundError, match="does not exist"):
         ModelBuilder().add_mjcf(tmp_path / "nothing.xml")
@@ -390,7 +388,7 @@ def test_missing_looks_are_left_out_but_not_missing_collisions(tmp_path):
         '<geom type="mesh" mesh="no" contype="{0}" conaffinity="0"/></worldbody></mujoco>'
     )
     main.write_text(text.format(0))
-    with pytest.warns(MjcfWarning, match="visual meshes are missing or unreadable and left out"):
+    with pytest.warns(MjcfWarning, match="visual meshes"):
         builder = ModelBuilder()
         builder.add_mjcf(main)
     assert builder.shape_count == 1
@@ -420,16 +418,16 @@ def test_replicas_of_replicas_do_not_grow_without_bounds():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"scale": 0}, ValueError, "scale 0 must be above 0"),
+        ({"scale": 0}, ValueError, r"scale 0.*0"),
         ({"xform": (1, 2)}, TypeError, "xform"),
         ({"joint_ordering": "sideways"}, ValueError, "'dfs', 'bfs' or None"),
         ({"up_axis": "w"}, ValueError, "unknown axis"),
-        ({"parent_body": 3}, IndexError, "parent_body 3 is out of range"),
+        ({"parent_body": 3}, IndexError, "parent_body 3"),
         ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
-        ({"floating": "no"}, TypeError, "floating must be True or False, not 'no'"),
-        ({"package_dirs": 5}, TypeError, "package_dirs must be a list of folders, not 5"),
-        ({"keyframe": 1.5}, TypeError, "keyframe must be a name or a number, not 1.5"),
-        ({"keyframe": "x"}, KeyError, "no keyframe is called 'x'; there are: none"),
+        ({"floating": "no"}, TypeError, r"floating.*True.*False.*'no'"),
+        ({"package_dirs": 5}, TypeError, r"package_dirs.*5"),
+        ({"keyframe": 1.5}, TypeError, r"keyframe.*1.5"),
+        ({"keyframe": "x"}, KeyError, r"no keyframe.*'x'"),
         ({"floating": True}, ValueError, r"but it has joints \(hinge\) in the file; leave floating out"),
         ({"base_joint": {}}, ValueError, "no 'joint_type'"),
         ({"skip_equality_constraints": 2}, TypeError, "skip_equality_constraints must be True or False"),
@@ -442,7 +440,7 @@ def test_wrong_arguments(options, error, words):
 
 def test_several_roots_have_no_common_base():
     text = '<mujoco><worldbody><body><geom size="1"/></body><body><geom size="1"/></body></worldbody></mujoco>'
-    with pytest.raises(ValueError, match="but the file has 2 bodies in the world; leave floating out"):
+    with pytest.raises(ValueError, match=r"2 bodies.*floating"):
         ModelBuilder().add_mjcf(text, floating=True)
 
 

@@ -368,7 +368,7 @@ def test_tendons_are_kept_and_solvers_refuse_them():
         ("site", x),
     )
     built = builder.finalize(device="cpu")
-    with pytest.raises(ValueError, match=r"tendon 'm/f' .*does not act on tendons"):
+    with pytest.raises(ValueError, match="tendon 'm/f'"):
         SolverFeatherstone(built)
     built.tendons.clear()
     SolverFeatherstone(built, unsupported_contacts="ignore")
@@ -402,7 +402,7 @@ def test_keyframes(rng):
     np.testing.assert_allclose(peer.builder.joint_q, peer.joint_q())
     home = peer.report.keyframes[1]
     assert (home.name, home.time, home.qpos) == ("home", 2.0, tuple(qpos))
-    with pytest.raises(KeyError, match="no keyframe is called 'hom'; there are: 'key_0', 'home'"):
+    with pytest.raises(KeyError, match=r"no keyframe.*'hom'.*'key_0'.*'home'"):
         load(xml.replace("</mujoco>", f"{key}</mujoco>"), keyframe="hom")
 
 

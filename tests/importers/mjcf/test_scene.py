@@ -78,7 +78,7 @@ def test_contacts_by_stiffness_and_damping_are_those_by_time_and_ratio(rng):
         laws.append(data.efc_KBIP[0, :2].copy())
     np.testing.assert_allclose(laws[0], laws[1], rtol=1e-12)
     assert report.remarks == {}
-    with pytest.warns(MjcfWarning, match="solref with 0 or of two signs"):
+    with pytest.warns(MjcfWarning, match=r"solref.*0"):
         ModelBuilder().add_mjcf(model(ball.format("-100 1")))
 
 

@@ -383,7 +383,7 @@ def test_collisions_are_drawn_where_the_visuals_are_missing():
 
 
 def test_what_a_free_joint_cannot_have_is_remarked():
-    with pytest.warns(UrdfWarning, match=r"<limit>, which is not used \(1\): j; .*<dynamics>, which is not used"):
+    with pytest.warns(UrdfWarning, match=r"<limit>.*\(1\).*j.*<dynamics>"):
         load(two_links("floating", LIMIT + '<dynamics damping="1"/>'))
 
 
@@ -556,7 +556,7 @@ def test_order_of_joints():
     )
     assert list(load(text)[1].joints) == ["a_b", "b_e", "b_d", "a_c"]
     assert list(load(text, joint_ordering="bfs")[1].joints) == ["a_b", "a_c", "b_e", "b_d"]
-    with pytest.raises(ValueError, match=r"'b_e'.*before the joint that moves its parent link 'b'"):
+    with pytest.raises(ValueError, match=r"'b_e'.*before.*parent.*'b'"):
         load(text, joint_ordering=None)
     in_order = robot(*(link(n) for n in "abc"), joint("x", "fixed", "a", "c"), joint("y", "fixed", "c", "b"))
     assert list(load(in_order, joint_ordering=None)[1].joints) == ["x", "y"]

@@ -122,14 +122,12 @@ def test_old_and_coupled_transmissions_are_read():
         ("wheel", "joint2", 1),
     ]
     assert [end.role for end in wrist.actuators] == ["actuator1", "actuator2"]
-    with pytest.raises(ValueError, match="'wrist' ties 2 joints and 2 actuators and has no single reduction"):
+    with pytest.raises(ValueError, match=r"'wrist'.*2.*2"):
         _ = wrist.reduction
 
 
 def test_transmissions_that_move_nothing_are_named():
-    with pytest.warns(
-        UrdfWarning, match=r"transmissions name joints that are not there.*: knee_trans.*move fixed joints"
-    ):
+    with pytest.warns(UrdfWarning, match=r"transmissions.*there.*knee_trans.*move"):
         load(chain(ARM, simple("knee", 2), simple("weld", 2)), rotor_inertia=1.0e-5)
 
 
@@ -150,7 +148,7 @@ def test_wrong_reductions_are_refused(reduction, message):
 @pytest.mark.parametrize(
     ("rotor", "error", "message"),
     [
-        ({"knee": 1.0}, KeyError, "rotor_inertia names 'knee', which no <transmission> of XML text holds"),
+        ({"knee": 1.0}, KeyError, r"rotor_inertia.*'knee'.*XML"),
         ({"hip": -1.0}, ValueError, "'hip'.* -1 kg m\\^2 must be at least 0"),
         ("much", TypeError, "rotor_inertia"),
         (-1.0, ValueError, "must be at least 0"),

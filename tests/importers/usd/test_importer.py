@@ -202,7 +202,7 @@ def test_ignored_masses_are_those_of_the_shapes(rng):
 def test_a_mass_without_inertia_and_colliders_is_a_small_ball():
     writer = StageWriter(0.01)
     writer.body("/b", IDENTITY, {"mass": 2.0})
-    with pytest.warns(UsdWarning, match="ball of radius 0.1 m"):
+    with pytest.warns(UsdWarning, match=r"ball.*0.1"):
         builder, _ = load(writer.stage)
     assert np.allclose(builder.body_inertia[0], 0.4 * 2.0 * 0.1**2 * np.eye(3))
 

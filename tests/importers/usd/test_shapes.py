@@ -213,9 +213,7 @@ def test_shells_weigh_what_their_walls_do():
     assert builder.body_mass == pytest.approx([whole * (1.0 - 0.75**3), whole, whole], rel=1e-12)
     assert builder.shape_is_solid == [False, False, True]
     writer.stage.GetPrimAtPath("/a/s").GetAttribute("newton:contactMargin").Set(200.0)
-    with pytest.raises(
-        ImportFileError, match=r"^tmp.usda: </a/s>: its mass .* wall thickness 2 must be below the radius 1"
-    ):
+    with pytest.raises(ImportFileError, match=r"^tmp.usda.*</a/s>.*mass.*2.*1"):
         load(writer.stage)
 
 

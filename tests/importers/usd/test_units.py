@@ -123,7 +123,7 @@ def test_missing_metadata_are_those_of_usd():
     stage = Usd.Stage.CreateInMemory()
     prim = UsdGeom.Cube.Define(stage, "/c").GetPrim()
     UsdPhysics.CollisionAPI.Apply(prim)
-    with pytest.warns(UserWarning, match="metersPerUnit is not written down"):
+    with pytest.warns(UserWarning, match="metersPerUnit"):
         builder, report = load(stage)
     assert report.up_axis == "Y" and report.meters_per_unit == 0.01 and report.kilograms_per_unit == 1.0
     assert np.allclose(builder.shape_scale[0], 0.01)

@@ -426,7 +426,7 @@ def test_states_are_independent_copies():
     assert control.joint_f.numpy()[0] == 0.0
     assert control.joint_target_q.numpy()[0] == 0.5
     larger = random_tree(np.random.default_rng(0), joints=3).finalize("cpu")
-    with pytest.raises(ValueError, match=r"State\.\w+: cannot assign .* same model"):
+    with pytest.raises(ValueError, match=r"State\.\w+"):
         first.assign(larger.state())
     with pytest.raises(TypeError, match="Control to a State"):
         first.assign(control)

@@ -173,7 +173,7 @@ def test_attributes_are_read_when_they_are_set():
     for column in COLUMNS:
         assert not any([checked(column.name, value) for value in (None, 5, b"x", {}, object(), np.zeros(7))])
         assert checked(column.name, getattr(whole(), column.name)), column.name
-    with pytest.raises(AttributeError, match="no attribute 'joint_taget_ke' to set; did you mean 'joint_target_ke'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'joint_taget_ke'.*'joint_target_ke'"):
         ModelBuilder().joint_taget_ke = [1.0]
     for cfg in (ShapeConfig(), JointDofConfig()):
         with pytest.raises(AttributeError, match="frictoin"):
@@ -183,47 +183,47 @@ def test_attributes_are_read_when_they_are_set():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda b: b.add_link(mass=10**400), ValueError, "body 'body_3' .*: mass has more than 308 digits"),
-        (lambda b: b.add_link(is_kinematic="no"), TypeError, "is_kinematic must be True or False, not 'no'"),
-        (lambda b: b.add_link(com={1, 2, 3}), TypeError, "com must be 3 numbers, not {1, 2, 3}"),
+        (lambda b: b.add_link(mass=10**400), ValueError, r"body 'body_3'.*mass.*308"),
+        (lambda b: b.add_link(is_kinematic="no"), TypeError, r"is_kinematic.*True.*False.*'no'"),
+        (lambda b: b.add_link(com={1, 2, 3}), TypeError, r"com.*3.*{1.*2.*3}"),
         (lambda b: b.add_link(xform=["0"] * 6 + ["1"]), TypeError, "xform: .* is no transform; give seven"),
         (
             lambda b: b.add_joint("hinge", 0, 2),
             TypeError,
-            "joint 'joint_3' .* must be a JointType, not 'hinge'; use PR",
+            r"joint 'joint_3'.*JointType.*'hinge'.*PR",
         ),
         (lambda b: b.add_joint(9, 0, 2), ValueError, "joint_type: 9 is no JointType; use PRISMATIC, REVOLUTE"),
         (
             lambda b: b.add_joint_d6(0, 2, linear_axes=5),
             TypeError,
-            "linear_axes must be a list of axes or Joint.*not 5",
+            r"linear_axes.*Joint.*not.*5",
         ),
-        (lambda b: b.add_joint_d6(0, 2, linear_axes=["q"]), ValueError, "joint 'joint_3' .*linear axis: unknown axis"),
-        (lambda b: b.add_joint_ball(0, 2, target_qd=[1]), ValueError, "joint 'joint_3': target_qd must have 3 numbers"),
-        (lambda b: b.add_shape_box(0, cfg={"mu": 1}), TypeError, "cfg must be a ShapeConfig, not {'mu': 1}"),
+        (lambda b: b.add_joint_d6(0, 2, linear_axes=["q"]), ValueError, r"joint 'joint_3'.*linear axis"),
+        (lambda b: b.add_joint_ball(0, 2, target_qd=[1]), ValueError, r"joint 'joint_3'.*target_qd.*3"),
+        (lambda b: b.add_shape_box(0, cfg={"mu": 1}), TypeError, r"cfg.*ShapeConfig.*{'mu'.*1}"),
         (lambda b: b.add_shape_box(0, color=(2, 0, 0)), ValueError, "must be from 0 to 1"),
-        (lambda b: b.add_shape(body=0, type=JointType.FREE), TypeError, "type must be a GeoType"),
+        (lambda b: b.add_shape(body=0, type=JointType.FREE), TypeError, r"type.*GeoType"),
         (lambda b: b.add_shape(body=0, type=GeoType.BOX, src=CUBE), ValueError, "a BOX has no src; leave"),
-        (lambda b: b.add_shape_capsule(0, radius=1e300), ValueError, r"radius 1e\+300 is beyond 1e\+30; units are SI"),
-        (lambda b: b.add_articulation(2), TypeError, "joints must be a list of joint indices, not 2"),
-        (lambda b: b.set_joint_mimic(1, 0, coeffs=[1]), ValueError, "coeffs must have 2 numbers, not 1"),
+        (lambda b: b.add_shape_capsule(0, radius=1e300), ValueError, r"radius 1e\+300.*1e\+30.*SI"),
+        (lambda b: b.add_articulation(2), TypeError, r"joints.*2"),
+        (lambda b: b.set_joint_mimic(1, 0, coeffs=[1]), ValueError, r"coeffs.*2.*1"),
         (
             lambda b: b.replicate(part(), 2, spacing=(1, 0, 0), xforms=[None, None]),
             ValueError,
             "xforms or spacing, not",
         ),
-        (lambda b: b.replicate(part(), 2, label_prefixes="ab"), TypeError, "label_prefixes must be a list of texts"),
+        (lambda b: b.replicate(part(), 2, label_prefixes="ab"), TypeError, "label_prefixes"),
         (lambda b: b.shape_collision_filter_pairs.add((0, 0.5)), ValueError, "are no pairs; give two indices"),
-        (lambda b: setattr(b, "rigid_gap", "wide"), TypeError, "rigid_gap must be a number, not 'wide'"),
+        (lambda b: setattr(b, "rigid_gap", "wide"), TypeError, r"rigid_gap.*'wide'"),
         (
             lambda b: setattr(b, "default_shape_cfg", None),
             TypeError,
-            "default_shape_cfg must be a ShapeConfig, not None",
+            r"default_shape_cfg.*ShapeConfig.*None",
         ),
         (
             lambda b: setattr(b, "body_mass", 5),
             TypeError,
-            "builder.body_mass must be a list of entries, one for each body",
+            "builder.body_mass",
         ),
     ],
 )
@@ -267,14 +267,14 @@ def test_what_single_precision_cannot_hold_double_precision_can():
     builder.body_mass[1] = 1e-200
     builder.body_inertia[1] = 1e-200 * np.eye(3)
     assert builder.finalize("cpu", dtype=wp.float64).body_inv_mass.numpy()[1] == 1 / 1e-200
-    with pytest.raises(ValueError, match=r"body_inv_mass .* is beyond the range of float32"):
+    with pytest.raises(ValueError, match=r"body_inv_mass.*float32"):
         builder.finalize("cpu")
 
 
 def test_what_belongs_to_the_whole_scene_is_checked_too():
     builder = whole()
     builder.shape_collision_filter_pairs.add((0, 9))
-    with pytest.raises(ValueError, match="filter_pairs names shape 9; there are 3"):
+    with pytest.raises(ValueError, match=r"filter_pairs.*9.*3"):
         builder.finalize("cpu", dtype=wp.float64)
     builder = ModelBuilder()
     builder.begin_world()
@@ -283,7 +283,7 @@ def test_what_belongs_to_the_whole_scene_is_checked_too():
     with pytest.raises(ValueError, match="world 0: gravity is nan"):
         builder.finalize("cpu")
     builder.world_gravity = [None, None]
-    with pytest.raises(ValueError, match="world_gravity has 2 entries for 1 worlds"):
+    with pytest.raises(ValueError, match=r"world_gravity.*2.*1"):
         builder.finalize("cpu")
 
 

@@ -207,7 +207,7 @@ def test_gravity_of_each_world():
     model.set_gravity((0, 1, 0))
     np.testing.assert_array_equal(model.gravity.numpy(), [[0, 1, 0]] * 5)
     assert model.version == version + 3
-    with pytest.raises(IndexError, match=r"world 5 is out of range: 5 exist"):
+    with pytest.raises(IndexError, match=r"world 5.*5"):
         model.set_gravity(0, world=5)
     with pytest.raises(ValueError, match=r"shape \(3,\) or \(5, 3\)"):
         model.set_gravity([1, 2])
@@ -252,7 +252,7 @@ def test_labels_take_prefixes():
     assert builder.shape_label == ["left/skin", "skin"]
     assert builder.world_label == ["world_0", "world_1"]
     builder.add_world(source)
-    with pytest.raises(KeyError, match=r"2 joints are called 'ball_free_joint'; give the index \(first: 1\)"):
+    with pytest.raises(KeyError, match=r"2 joints.*'ball_free_joint'.*\(first: 1\)"):
         builder.set_joint_mimic("ball_free_joint", None)
 
 
@@ -265,9 +265,7 @@ def test_shared_entities_stand_before_or_after_the_worlds():
     builder.add_shape_box(-1)
     assert builder.finalize("cpu").shape_world_start.numpy().tolist() == [1, 2, 3]
     builder.add_world(source)
-    with pytest.raises(
-        ValueError, match=r"shape 'shape_2' \(index 2\): it is shared by all worlds and stands between two"
-    ):
+    with pytest.raises(ValueError, match=r"shape 'shape_2' \(index 2\)"):
         builder.finalize("cpu")
 
 
@@ -292,7 +290,7 @@ def test_worlds_share_only_what_they_cannot_move(kind):
     builder.add_body(**unit)
     builder.end_world()
     if kind in ("free", "carried"):
-        with pytest.raises(ValueError, match=r"it moves body 'crate' \(index \d\), which all worlds share"):
+        with pytest.raises(ValueError, match=r"body 'crate' \(index \d\)"):
             builder.finalize("cpu")
     else:
         builder.finalize("cpu")
@@ -302,23 +300,21 @@ def test_what_worlds_do_not_do():
     source, builder = ModelBuilder(), ModelBuilder()
     body = source.add_body(mass=1, inertia=np.eye(3))
     builder.begin_world()
-    with pytest.raises(RuntimeError, match="world 0 is still open"):
+    with pytest.raises(RuntimeError, match=r"world 0.*open"):
         builder.begin_world()
-    with pytest.raises(RuntimeError, match="world 0 is still open"):
+    with pytest.raises(RuntimeError, match=r"world 0.*open"):
         builder.replicate(source, 2)
-    with pytest.raises(RuntimeError, match="world 0 is still open"):
+    with pytest.raises(RuntimeError, match=r"world 0.*open"):
         builder.finalize("cpu")
     builder.add_body(mass=1, inertia=np.eye(3))
     builder.end_world()
     with pytest.raises(RuntimeError, match="no world is open"):
         builder.end_world()
-    with pytest.raises(
-        ValueError, match=r"joint .* is added to world -1, but body 'body_0' \(index 0, world 0\) is in"
-    ):
+    with pytest.raises(ValueError, match=r"joint.*-1.*'body_0'.*\(index 0, world 0\)"):
         builder.add_joint_revolute(-1, body)
-    with pytest.raises(ValueError, match=r"shape .* is added to world -1, but body 'body_0'"):
+    with pytest.raises(ValueError, match=r"shape.*-1.*'body_0'"):
         builder.add_shape_box(body)
-    with pytest.raises(ValueError, match="holds 1 worlds; worlds do not nest"):
+    with pytest.raises(ValueError, match="1 worlds"):
         ModelBuilder().add_world(builder)
     with pytest.raises(ValueError, match="added to itself"):
         source.add_builder(source)
@@ -326,9 +322,9 @@ def test_what_worlds_do_not_do():
         builder.add_world(ModelBuilder(up_axis="y"))
     with pytest.raises(TypeError, match="no ModelBuilder"):
         builder.add_world(3)
-    with pytest.raises(ValueError, match="xforms has 1 entries for 2 copies"):
+    with pytest.raises(ValueError, match=r"xforms.*1.*2"):
         builder.replicate(source, 2, xforms=[None])
-    with pytest.raises(ValueError, match="label_prefixes has 3 entries for 2 copies"):
+    with pytest.raises(ValueError, match=r"label_prefixes.*3.*2"):
         builder.replicate(source, 2, label_prefixes=["a"] * 3)
     for count in (-1, 2.0, None):
         with pytest.raises((TypeError, ValueError)):

@@ -21,12 +21,13 @@ VARIED = ("body_mass", "joint_target_ke", "joint_friction", "joint_effort_limit"
 
 # float32 at the width of this machine; and blocks of another size
 PRECISIONS = {"float": (None, wp.float32), "double": (8, wp.float64)}
-# Each specialised program compiles for some seconds: one robot a precision.
+# Each specialised program compiles for half a minute: one robot a precision. That they have the bits of the general code is
+# tested in test_evaluators.py.
 CASES = [
     ("mechanism", "general", "float"),
-    ("mechanism", "specialised", "float"),
+    pytest.param(("mechanism", "specialised", "float"), marks=pytest.mark.slow),
     ("quadruped", "general", "double"),
-    ("quadruped", "specialised", "double"),
+    pytest.param(("quadruped", "specialised", "double"), marks=pytest.mark.slow),
 ]
 
 

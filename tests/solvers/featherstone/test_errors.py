@@ -93,12 +93,12 @@ def test_pairs_that_are_not_solved_are_refused_unless_told():
 def test_time_steps_must_be_positive(dt):
     model, solver = solver_of(bodies())
     state = model.state()
-    with pytest.raises(ValueError, match=r"dt .* must be a positive number of seconds"):
+    with pytest.raises(ValueError, match=r"^dt "):
         solver.step(state, state, None, None, dt)
     # Also after a step that was fine.
     solver.step(state, state, None, None, 0.01)
     before = state.joint_q.numpy().copy()
-    with pytest.raises(ValueError, match=r"dt .* must be a positive number of seconds"):
+    with pytest.raises(ValueError, match=r"^dt "):
         solver.step(state, state, None, None, dt)
     np.testing.assert_array_equal(state.joint_q.numpy(), before)
 
@@ -110,7 +110,7 @@ def test_arrays_of_other_models_are_refused():
     for pair, name in (((other.state(), state), "state_in.joint_q"), ((state, other.state()), "state_out.joint_q")):
         with pytest.raises(ValueError, match=rf"{name} has 21 numbers .* needs 14 .*model.state\(\)"):
             solver.step(*pair, None, None, 0.01)
-    with pytest.raises(ValueError, match=r"control.joint_f has 18 numbers .* needs 12 .*model.control\(\)"):
+    with pytest.raises(ValueError, match=r"control.joint_f.*18.*12.*model.control\(\)"):
         solver.step(state, state, other.control(), None, 0.01)
 
 
@@ -131,7 +131,7 @@ def test_contacts_of_other_models_are_refused():
     model, solver = solver_of(touching(), unsupported_contacts="ignore")
     contacts = touching().finalize("cpu", dtype=wp.float64).contacts()
     state = model.state()
-    with pytest.raises(ValueError, match=r"contacts belong to another model .*come from model.contacts\(\)"):
+    with pytest.raises(ValueError, match=r"contacts belong.*model.contacts\(\)"):
         solver.step(state, state, None, contacts, 0.01)
 
 
@@ -139,9 +139,7 @@ def test_forces_of_contacts_that_were_handed_over_are_not_kept():
     model, solver = solver_of(touching(), unsupported_contacts="ignore")
     state = model.state()
     solver.step(state, state, None, model.contacts(), 0.01)
-    with pytest.raises(
-        ValueError, match="contact_forces: the last step was handed its contacts; call step with contacts=None"
-    ):
+    with pytest.raises(ValueError, match="contact_forces"):
         solver.contact_forces()
     solver.step(state, state, None, None, 0.01)
     assert not solver.contact_forces().numpy().any()
@@ -149,11 +147,11 @@ def test_forces_of_contacts_that_were_handed_over_are_not_kept():
 
 def test_masks_of_the_wrong_length_are_refused():
     model, solver = solver_of(bodies())
-    with pytest.raises(ValueError, match="world_mask has 3 entries, the model has 1 worlds"):
+    with pytest.raises(ValueError, match=r"world_mask.*3.*1"):
         solver.reset(model.state(), [True, False, True])
 
 
 def test_states_of_other_models_do_not_collide():
     model = touching().finalize("cpu")
-    with pytest.raises(ValueError, match=r"state has 3 bodies, the model 2; states come from model.state\(\)"):
+    with pytest.raises(ValueError, match=r"state.*3.*2.*model.state\(\)"):
         model.collide(bodies(3).finalize("cpu").state())

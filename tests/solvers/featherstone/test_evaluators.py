@@ -79,8 +79,8 @@ def trajectory(robot, evaluator, width, dtype, keys=KEYS, varied=VARIED, slope=T
 # everything with itself.
 BIT_BY_BIT = [
     ("mechanism", FLOAT, KEYS, VARIED),
-    ("quadruped", FLOAT, KEYS[:3], ()),
-    ("quadruped", DOUBLE, KEYS, VARIED),
+    pytest.param("quadruped", FLOAT, KEYS[:3], (), marks=pytest.mark.slow),
+    pytest.param("quadruped", DOUBLE, KEYS, VARIED, marks=pytest.mark.slow),
     ("arm", DOUBLE, KEYS, ()),
 ]
 
@@ -135,6 +135,7 @@ def test_float_agrees_with_double(robot):
     assert np.mean(error < 1e-3) > 0.8
 
 
+@pytest.mark.slow
 def test_sixteen_and_eight_floats_agree():
     """They do the same operations in the same order on other registers: bit by bit."""
     eight, _ = trajectory("mechanism", "general", 8, wp.float32)
@@ -170,6 +171,7 @@ def test_auto_specialises_small_robots_and_spares_large_ones():
     assert stepper.operations > BUDGET
 
 
+@pytest.mark.slow
 def test_edited_numbers_reach_specialised_code():
     """A number that is a constant of the code, then one that varies: after notify_changed both evaluators still agree."""
     paths = []

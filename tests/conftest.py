@@ -1,4 +1,4 @@
-"""Fixtures of all tests. Random inputs are fresh in every run; ``NEWTON_LIKE_SEED=<printed seed>`` repeats one."""
+"""Fixtures of all tests. ``NEWTON_LIKE_SEED=<number>`` gives other random inputs, ``NEWTON_LIKE_SEED=fresh`` new ones in every run."""
 
 import os
 import secrets
@@ -7,8 +7,12 @@ import zlib
 import numpy as np
 import pytest
 
-# Set in the environment as well, so that parallel test processes share it.
-SEED = int(os.environ.setdefault("NEWTON_LIKE_SEED", str(secrets.randbelow(2**31))))
+DEFAULT_SEED = 20261121
+
+# Put into the environment as a number, so that parallel test processes share it.
+if os.environ.setdefault("NEWTON_LIKE_SEED", str(DEFAULT_SEED)) == "fresh":
+    os.environ["NEWTON_LIKE_SEED"] = str(secrets.randbelow(2**31))
+SEED = int(os.environ["NEWTON_LIKE_SEED"])
 
 
 def pytest_report_header(config):
@@ -26,8 +30,7 @@ def rng(request) -> np.random.Generator:
 def by_numpy(monkeypatch):
     """Functions of the dynamics library are run by NumPy, in double precision and without a compiler."""
     from newton_like.dynamics.internal import common
-
-    from .support.traced import run_by_numpy
+    from tests.support.traced import run_by_numpy
 
     monkeypatch.setattr(common, "run", run_by_numpy)
     monkeypatch.setattr("newton_like.kinematics.run", run_by_numpy)

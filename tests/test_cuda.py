@@ -7,7 +7,6 @@ and memory is laid out as on a GPU, so that all but the device itself is tried.
 import os
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,13 +16,12 @@ import warp as wp
 import newton_like
 from newton_like import dynamics, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
 from newton_like.solvers import SolverFeatherstone
-
-from .benchmarks.cases import CASES
-from .support.kinematic_cases import forest, real_array
-from .support.random_trees import random_state
+from tests.benchmarks.cases import CASES
+from tests.support.kinematic_cases import forest, real_array
+from tests.support.paths import ROOT
+from tests.support.random_trees import random_state
 
 pytestmark = pytest.mark.gpu
-ROOT = Path(__file__).resolve().parents[1]
 GPU = os.environ.get("NEWTON_LIKE_GPU", "cuda:0")
 STAND = CASES[0]
 WORLDS = 33
@@ -315,7 +313,7 @@ def test_examples(gpu, example, tmp_path):
 
 def test_memory(gpu):
     """Below the 40 kB a world that were asked for."""
-    from .benchmarks.first_step import array_bytes
+    from tests.benchmarks.first_step import array_bytes
 
     with gpu:
         worlds = 1024

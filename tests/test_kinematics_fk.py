@@ -7,14 +7,12 @@ import pytest
 import warp as wp
 
 from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
-from newton_like.programs import robot as robots
-from newton_like.programs import run as batched
+from newton_like.programs.robot import general_kernel
 from newton_like.programs.threads import run_shared
-
-from .support import reference
-from .support.kinematic_cases import (
+from tests.support import reference
+from tests.support.kinematic_cases import (
+    EVERY_PRECISION,
     NARROW,
-    PRECISIONS,
     bodies_at,
     every_kind,
     forest,
@@ -25,8 +23,8 @@ from .support.kinematic_cases import (
     use_threads,
     use_width,
 )
-from .support.mujoco_bridge import MujocoBridge
-from .support.random_trees import random_state, random_transform, random_tree
+from tests.support.mujoco_bridge import MujocoBridge
+from tests.support.random_trees import random_state, random_transform, random_tree
 
 # Trees of eight joints reach a few metres and metres a second. Each of some hundred operations rounds by 6e-8 (float32)
 # or 1e-16 (float64) of that; the largest seen error is 4 times smaller.
@@ -46,7 +44,7 @@ def check(model, q, qd, body_q, body_qd, tolerance):
         np.testing.assert_allclose(body_qd[tree.bodies], velocity, rtol=0.0, atol=10.0 * tolerance)
 
 
-@pytest.mark.parametrize(("width", "dtype"), PRECISIONS)
+@EVERY_PRECISION
 def test_poses_and_velocities_follow_from_the_definitions(rng, monkeypatch, width, dtype):
     """All joint types in random trees, in batches that fill no block, one block, and more than one."""
     use_width(monkeypatch, width)
@@ -241,7 +239,9 @@ def test_whoever_is_free_takes_the_next_piece(rng, monkeypatch):
         assert sorted(done) == list(range(pieces))
     model = forest(rng, worlds=50, robots=1).finalize("cpu")
     launched = []
-    monkeypatch.setattr(batched, "run_shared", lambda workers: (launched.append(len(workers)), run_shared(workers)))
+    monkeypatch.setattr(
+        "newton_like.programs.run.run_shared", lambda workers: (launched.append(len(workers)), run_shared(workers))
+    )
     bodies_at(model, *random_state(model, rng))
     assert launched == [3]
 
@@ -331,7 +331,7 @@ def test_gradients_are_those_of_central_differences(rng):
     """Of every joint type on a moving parent, and of random trees."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
-        # what would take long to compile is interpreted: the same bits (tests/test_interpreter.py)
+        # what would take long to compile is interpreted: the same bits (tests/compiler/test_listing.py)
         model.evaluator = "general"
 
         def bodies(joint_q, joint_qd, model=model):
@@ -383,40 +383,40 @@ def call(model, **changes):
 
 def test_wrong_selections_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
-    with pytest.raises(ValueError, match=r"mask and indices both select articulations; give one of them"):
+    with pytest.raises(ValueError, match=r"mask and indices"):
         call(model, mask=[True] * 4, indices=[0])
-    with pytest.raises(ValueError, match=r"mask has shape \(3,\); it needs one bool for each articulation: \(4,\)"):
+    with pytest.raises(ValueError, match=r"mask.*\(3,\).*\(4,\)"):
         call(model, mask=[True] * 3)
-    with pytest.raises(ValueError, match=r"mask has shape \(5,\)"):
+    with pytest.raises(ValueError, match=r"mask.*\(5,\)"):
         call(model, mask=wp.zeros(5, dtype=wp.bool, device="cpu"))
-    with pytest.raises(TypeError, match=r"mask must hold bools, not float64"):
+    with pytest.raises(TypeError, match=r"mask.*bools.*float64"):
         call(model, mask=[0.5, 1.0, 0.0, 0.0])
-    with pytest.raises(IndexError, match=r"indices: articulation 4 does not exist; the model has 4"):
+    with pytest.raises(IndexError, match=r"indices.*articulation.*4.*4"):
         call(model, indices=[0, 4])
-    with pytest.raises(IndexError, match=r"indices: articulation -1 does not exist"):
+    with pytest.raises(IndexError, match=r"indices.*articulation.*-1"):
         call(model, indices=np.array([-1]))
-    with pytest.raises(TypeError, match=r"indices must hold integers, not float64"):
+    with pytest.raises(TypeError, match=r"indices.*integers.*float64"):
         call(model, indices=[0.0])
-    with pytest.raises(TypeError, match=r"indices must hold integers, not bool"):
+    with pytest.raises(TypeError, match=r"indices.*integers"):
         call(model, indices=[True, False, True, False])
-    with pytest.raises(ValueError, match=r"indices has shape \(1, 2\); it must be a list of articulations"):
+    with pytest.raises(ValueError, match=r"indices.*\(1, 2\)"):
         call(model, indices=[[0, 1]])
 
 
 def test_wrong_arrays_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
     n, state = model.joint_coord_count, model.state()
-    with pytest.raises(TypeError, match=r"joint_q must be a Warp array of float32, not ndarray"):
+    with pytest.raises(TypeError, match=r"joint_q.*float32"):
         call(model, joint_q=np.zeros(n))
-    with pytest.raises(TypeError, match=r"joint_q holds float64; this model needs float32"):
+    with pytest.raises(TypeError, match=r"joint_q.*float64.*float32"):
         call(model, joint_q=wp.zeros(n, dtype=wp.float64, device="cpu"))
     with pytest.raises(ValueError, match=rf"joint_q has shape \({n + 1},\); this model needs \({n},\)"):
         call(model, joint_q=wp.zeros(n + 1, dtype=wp.float32, device="cpu"))
     with pytest.raises(ValueError, match=r"joint_qd has shape"):
         call(model, joint_qd=wp.zeros(1, dtype=wp.float32, device="cpu"))
-    with pytest.raises(ValueError, match=r"joint_q is not contiguous; pass joint_q.contiguous\(\)"):
+    with pytest.raises(ValueError, match=r"joint_q.*joint_q.contiguous\(\)"):
         call(model, joint_q=wp.zeros(2 * n, dtype=wp.float32, device="cpu")[::2])
-    with pytest.raises(TypeError, match=r"state.body_q holds vec3f; this model needs transformf"):
+    with pytest.raises(TypeError, match=r"state.body_q.*vec3f"):
         state.body_q = wp.zeros(model.body_count, dtype=wp.vec3, device="cpu")
         call(model, state=state)
 
@@ -447,6 +447,6 @@ def test_gpus_find_what_cpus_find(rng):
 def test_the_kernel_compiles_for_gpus(tmp_path):
     if not wp.get_cuda_supported_archs():
         pytest.skip("this Warp has no compiler for CUDA")
-    kernel = robots.general_kernel("eval_fk", 1, wp.float32)
+    kernel = general_kernel("eval_fk", 1, wp.float32)
     wp.compile_aot_module(kernel.module, arch=75, module_dir=str(tmp_path), use_ptx=True)
     assert len(list(tmp_path.glob("*.ptx"))) == 1

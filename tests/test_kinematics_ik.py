@@ -7,11 +7,10 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk, eval_ik
 from newton_like.types import warp_types
-
-from .support.kinematic_cases import (
+from tests.support.kinematic_cases import (
+    EVERY_PRECISION,
     KINDS,
     NARROW,
-    PRECISIONS,
     bodies_at,
     every_kind,
     forest,
@@ -22,7 +21,7 @@ from .support.kinematic_cases import (
     use_threads,
     use_width,
 )
-from .support.random_trees import random_state, random_transform, random_tree, random_unit
+from tests.support.random_trees import random_state, random_transform, random_tree, random_unit
 
 # Coordinates go through some hundred operations there and back; poses of trees of a few metres are stored in between,
 # rounded to 2.4e-7 m (float32). The middle of three angles is at most 1.1, where the others are known half as well.
@@ -57,7 +56,7 @@ def check_round_trip(model, q, qd, position, velocity):
     np.testing.assert_allclose(rate, qd, rtol=0.0, atol=velocity)
 
 
-@pytest.mark.parametrize(("width", "dtype"), PRECISIONS)
+@EVERY_PRECISION
 def test_coordinates_come_back_from_random_trees(rng, monkeypatch, width, dtype):
     use_width(monkeypatch, width)
     for worlds in (1, 16, 19):
@@ -331,7 +330,7 @@ def test_gradients_are_those_of_central_differences(rng):
     """At poses that the joints cannot quite take."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
-        # what would take long to compile is interpreted: the same bits (tests/test_interpreter.py)
+        # what would take long to compile is interpreted: the same bits (tests/compiler/test_listing.py)
         model.evaluator = "general"
         kinds = warp_types(wp.float64)
 
@@ -359,14 +358,14 @@ def test_gradients_are_those_of_central_differences(rng):
 def test_wrong_arguments_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
     state = model.state()
-    with pytest.raises(ValueError, match=r"mask and indices both select articulations; give one of them"):
+    with pytest.raises(ValueError, match=r"mask and indices"):
         eval_ik(model, state, state.joint_q, state.joint_qd, mask=[True] * 4, indices=[0])
-    with pytest.raises(IndexError, match=r"indices: articulation 9 does not exist; the model has 4"):
+    with pytest.raises(IndexError, match=r"indices.*articulation.*9.*4"):
         eval_ik(model, state, state.joint_q, state.joint_qd, indices=[9])
     with pytest.raises(ValueError, match=r"joint_qd has shape"):
         eval_ik(model, state, state.joint_q, state.joint_q)
     other = ModelBuilder()
     other.add_body(mass=1.0, inertia=np.eye(3))
-    with pytest.raises(ValueError, match=r"state.body_q has shape \(1,\); this model needs \(32,\)"):
+    with pytest.raises(ValueError, match=r"state.body_q.*\(1,\).*\(32,\)"):
         eval_ik(model, other.finalize("cpu").state(), state.joint_q, state.joint_qd)
     assert len(KINDS) > 20

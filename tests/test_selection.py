@@ -264,19 +264,19 @@ def test_scenes_without_worlds_and_in_double_precision(rng):
 
 def test_bad_requests_are_named(scene, rng):
     state, view = scene.state(), ArticulationView(scene, "robot_a")
-    with pytest.raises(KeyError, match="'dog' matches no articulation; there are 'robot_a', 'pole', 'robot_b'"):
+    with pytest.raises(KeyError, match=r"'dog' matches.*'robot_a'.*'pole'.*'robot_b'"):
         ArticulationView(scene, "dog")
-    with pytest.raises(KeyError, match="include_joints 'knee' matches no joint; there are 'root'"):
+    with pytest.raises(KeyError, match=r"include_joints 'knee' matches.*'root'"):
         ArticulationView(scene, "robot_a", include_joints="knee")
-    with pytest.raises(IndexError, match="articulation 9 does not exist"):
+    with pytest.raises(IndexError, match="articulation 9"):
         ArticulationView(scene, [9])
     with pytest.raises(TypeError, match="pattern must be a text"):
         ArticulationView(scene, 1.5)
-    with pytest.raises(ValueError, match=r"'robot_a' .index 0. and 'pole' .index 1. have different joints"):
+    with pytest.raises(ValueError, match=r"'robot_a' .index 0..*'pole'.*1"):
         ArticulationView(scene, "*")
     with pytest.raises(ValueError, match="picks 1 articulations in world 0 and 0 in world 1"):
         ArticulationView(scene, [0])
-    with pytest.raises(KeyError, match="State has no array 'body_mass' to view; it has body_f, body_q"):
+    with pytest.raises(KeyError, match=r"State.*'body_mass'.*body_f.*body_q"):
         view.get_attribute("body_mass", state)
     with pytest.raises(ValueError, match=re.escape("joint_q has shape (2,); it must broadcast to (3, 1, 13)")):
         view.set_dof_positions(state, [1.0, 2.0])
@@ -286,7 +286,7 @@ def test_bad_requests_are_named(scene, rng):
         view.set_dof_positions(state, wp.zeros((3, 1, 13), dtype=wp.float64, device="cpu"))
     with pytest.raises(ValueError, match=re.escape("mask has shape (2,)")):
         view.set_dof_positions(state, 0.0, np.array([True, False]))
-    with pytest.raises(TypeError, match="mask must hold bools"):
+    with pytest.raises(TypeError, match=r"mask.*bools"):
         view.set_dof_positions(state, 0.0, np.array([1, 0, 1]))
     with pytest.raises(ValueError, match="no floating base"):
         ArticulationView(scene, "pole").set_root_velocities(state, 0.0)

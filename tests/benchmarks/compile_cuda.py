@@ -19,7 +19,7 @@ from pathlib import Path
 import warp as wp
 
 import newton_like
-from newton_like.programs import robot as robots
+from newton_like.programs.robot import general_kernel
 from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.featherstone.solver import _general
 
@@ -63,7 +63,7 @@ def programs() -> dict[str, Callable]:
     for case in CASES:
         if case.name != "trot":
             made[f"step, specialised, {case.name}"] = lambda case=case: specialised_step(case)
-    made.update({f"{name}, general": lambda name=name: robots.general_kernel(name, 1, wp.float32) for name in PROGRAMS})
+    made.update({f"{name}, general": lambda name=name: general_kernel(name, 1, wp.float32) for name in PROGRAMS})
     return made
 
 

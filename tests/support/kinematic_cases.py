@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
 from newton_like import JointDofConfig, JointType, ModelBuilder, eval_fk
 from newton_like.arrays import flat
-from newton_like.programs import run as batched
 
 from .random_trees import random_inertia, random_state, random_transform, random_tree, random_unit
 
@@ -16,6 +16,14 @@ QUATERNION = (JointType.BALL, JointType.FREE, JointType.DISTANCE)
 
 PRECISIONS = [(1, wp.float32), (8, wp.float32), (16, wp.float32), (1, wp.float64), (8, wp.float64), (16, wp.float64)]
 """Lane widths and scalar types."""
+
+EVERY_PRECISION = pytest.mark.parametrize(
+    ("width", "dtype"),
+    [
+        pytest.param(*p, marks=() if p in ((16, wp.float32), (8, wp.float64), (1, wp.float64)) else pytest.mark.slow)
+        for p in PRECISIONS
+    ],
+)
 
 NARROW = [(None, wp.float32), (None, wp.float64), (1, wp.float64)]
 """The widths of this machine, and one world a thread: where one kernel more costs seconds and shows nothing new."""
@@ -32,7 +40,7 @@ def use_width(monkeypatch, width: int | None) -> None:
 def use_threads(monkeypatch, threads: int) -> None:
     """Shares even the smallest batch between threads."""
     monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
-    monkeypatch.setattr(batched, "_WORK_A_THREAD", 1)
+    monkeypatch.setattr("newton_like.programs.run._WORK_A_THREAD", 1)
 
 
 def forest(rng: np.random.Generator, worlds: int = 1, robots: int = 2, joints: int = 8, **options) -> ModelBuilder:

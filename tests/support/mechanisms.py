@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -11,9 +10,9 @@ from scipy.spatial.transform import Rotation
 from newton_like import JointDofConfig, JointTargetMode, JointType, ModelBuilder, ShapeConfig
 from newton_like.geometry.mesh import Mesh
 
+from .paths import ROOT
 from .random_trees import random_inertia, random_transform, random_unit
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
 STANDING = np.tile([0.0, 0.8, -1.6], 4)
 """Joint angles [rad] of the project's quadruped at rest."""
 
@@ -24,7 +23,7 @@ def quadruped(ke: float = 60.0, kd: float = 2.0) -> ModelBuilder:
     builder.default_joint_cfg.target_ke, builder.default_joint_cfg.target_kd = ke, kd
     builder.default_joint_cfg.armature = 0.005
     builder.add_urdf(
-        ASSETS / "quadruped.urdf", floating=True, xform=(0, 0, 0.3, 0, 0, 0, 1), collapse_fixed_joints=True
+        ROOT / "assets" / "quadruped.urdf", floating=True, xform=(0, 0, 0.3, 0, 0, 0, 1), collapse_fixed_joints=True
     )
     builder.joint_q[7:] = builder.joint_target_q[7:] = STANDING.tolist()
     return builder

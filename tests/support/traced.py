@@ -13,9 +13,9 @@ import numpy as np
 import warp as wp
 
 from newton_like.compiler.trace import Trace
-from newton_like.programs import robot as robots
-from newton_like.programs import run as batched
 from newton_like.programs.program import Program
+from newton_like.programs.robot import BODY, INERTIA, PARAMETERS, adjoint_field
+from newton_like.programs.run import _numbers_of
 from newton_like.programs.tracing import trace_program
 
 _OPS = {
@@ -73,18 +73,18 @@ def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> lis
         mask: bools of the selected articulations, or None.
     """
     assert model.dtype is wp.float64
-    fields = [*program.inputs, *robots.INERTIA]
-    given = [*program.inputs, *map(robots.adjoint_field, program.outputs)]
+    fields = [*program.inputs, *INERTIA]
+    given = [*program.inputs, *map(adjoint_field, program.outputs)]
     gradients = [np.zeros(f.length(model)) for f in fields]
     for robot, work, trace in traces(model, program, adjoint=True):
         result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), robot.parameters.values)
         for field, array in zip(fields, gradients, strict=True):
-            for row, index in _places(model, robot, work, robots.adjoint_field(field)):
+            for row, index in _places(model, robot, work, adjoint_field(field)):
                 # what all articulations read gets a share of each
                 np.add.at(array, index, _selected(robot, mask) * result.get(row, 0.0))
-    bodies = np.zeros((model.body_count, robots.BODY))
-    for field, array in zip(robots.INERTIA, gradients[len(program.inputs) :], strict=True):
-        for i, shares in robots.PARAMETERS[field.row].items():
+    bodies = np.zeros((model.body_count, BODY))
+    for field, array in zip(INERTIA, gradients[len(program.inputs) :], strict=True):
+        for i, shares in PARAMETERS[field.row].items():
             # a parameter is in all entries that it stands for
             bodies[:, i] = array.reshape(-1, field.size)[:, [j for j, _ in shares]].sum(axis=1)
     return [*gradients[: len(program.inputs)], bodies.ravel()]
@@ -112,9 +112,9 @@ def differences(model, program: Program, inputs, seeds, ways, mask=None, step: f
                 memory[row] = base.copy()
                 memory[row][mine] += moved * way[index]
         for k, slot in enumerate(work.arrays["body_slot"]):
-            at = robot.parameters.at["body"] + robots.BODY * k
+            at = robot.parameters.at["body"] + BODY * k
             bodies = robot.batch.body_start + slot
-            parameters[mine, :, at : at + robots.BODY] += moved[..., None] * way.reshape(-1, robots.BODY)[bodies]
+            parameters[mine, :, at : at + BODY] += moved[..., None] * way.reshape(-1, BODY)[bodies]
         memory = {row: np.broadcast_to(x, parameters.shape[:2]).ravel() for row, x in memory.items()}
         result = evaluate(trace, memory, parameters.reshape(-1, parameters.shape[2]))
         for field, seed in zip(program.outputs, seeds, strict=True):
@@ -134,14 +134,12 @@ _traces: WeakKeyDictionary = WeakKeyDictionary()
 
 def traces(model, program: Program, adjoint: bool = False):
     """The batches of a model, each with its workspace and the trace of a program or of its adjoint."""
-    for robot in batched._numbers_of(model).robots:
+    for robot in _numbers_of(model).robots:
         work, known = robot.work(model, program, 1, 1, adjoint), _traces.setdefault(robot, {})
         key = (program.key, program.adjoint, adjoint)
         if key not in known:
             if adjoint:
-                known[key] = robot.adjoint(
-                    model, program, work, SimpleNamespace(parameter=lambda i: None), robots.INERTIA
-                )
+                known[key] = robot.adjoint(model, program, work, SimpleNamespace(parameter=lambda i: None), INERTIA)
             else:
                 known[key] = trace_program(program.name, work, lambda i: None)
         yield robot, work, known[key]

@@ -23,9 +23,8 @@ from pathlib import Path
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS
 
+from .paths import ROOT
 from .usd_damage import damaged, sources
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 MEMORY = 6 * 2**30
 """Address space of the process [bytes]: a file that asks for more than this has made the importer believe a size."""
@@ -86,7 +85,7 @@ def run(seed: int, count: int, limit: float = 60.0, first: int = 0) -> list[dict
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(
-                [*command, "--seed", str(seed)], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=errors, env=os.environ
+                [*command, "--seed", str(seed)], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, env=os.environ
             ) as process,
         ):
             lines = _lines(process, limit, start=60.0)

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from pxr import Sdf, UsdUtils
 
+from .paths import ROOT
 from .usd_stages import random_robot, write_robot
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 FEATURES = Path(__file__).with_name("usd_features.usda")
 """A stage with a bit of everything, in its own units; and what is written in place of its values and declarations."""
 
@@ -34,8 +34,8 @@ def sources() -> tuple[list[str], list[bytes]]:
         FEATURES.read_text(),
         FEATURES.read_text(),
         robot.ExportToString(),
-        (REPOSITORY / "assets" / "cartpole.usda").read_text(),
-        (REPOSITORY / "assets" / "arm.usda").read_text(),
+        (ROOT / "assets" / "cartpole.usda").read_text(),
+        (ROOT / "assets" / "arm.usda").read_text(),
         POINTING,
     ]
     files = []

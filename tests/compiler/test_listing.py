@@ -1,0 +1,126 @@
+"""Programs as lists of operations: what they do is what their traces say, and what compiled code does."""
+
+import numpy as np
+import pytest
+import warp as wp
+from newton_like.kernels.interpreter import OPERATIONS, READS
+
+from newton_like import dynamics
+from newton_like.compiler.listing import encode
+from newton_like.compiler.trace import Trace, tracing_math
+from newton_like.programs.run import _numbers_of
+from tests.support.kinematic_cases import forest, use_width
+from tests.support.random_traces import random_trace
+from tests.support.random_trees import random_state
+from tests.support.traced import evaluate
+
+PLACES = 12
+"""Rows of memory that a trace knows by itself."""
+
+
+def interpret(code, memory: np.ndarray) -> np.ndarray:
+    """What a list of operations leaves in memory, carried out by the tracer's own arithmetic on constants."""
+    memory = np.concatenate([memory, code.constants, np.zeros(code.rows - len(code.constants))])
+    trace = Trace()
+    m = tracing_math(trace, lambda i: None, np.float64)
+    methods = {"min": "smaller", "max": "larger"}
+    told = iter(code.operations)
+    for number in told:
+        name = OPERATIONS[number]
+        for _ in range(next(told)):
+            to = next(told)
+            values = [m.fill(memory[next(told)]) for _ in range(READS.get(name, 1))]
+            memory[to] = values[0].constant if name == "move" else getattr(m, methods.get(name, name))(*values).constant
+    return memory[:PLACES]
+
+
+def test_a_list_does_what_its_trace_does(rng):
+    for _ in range(20):
+        trace = random_trace(rng)
+        m = tracing_math(trace, lambda i: None, np.float64)
+        # results over numbers that are read, a number that goes elsewhere unchanged, and constants
+        first, second = (m.get(None, i, None) for i in (0, 1))
+        m.put(None, 1, None, first)
+        m.put(None, 0, None, m.sub(second, m.fill(0.5)))
+        m.put(None, 9, None, m.fill(-0.0))
+        before = rng.normal(size=PLACES)
+        expected = evaluate(trace, dict(enumerate(before)), np.zeros((1, 0)))
+        stores = [(place, x) for place, x in trace.memory.items()]
+        code = encode(trace, stores, PLACES, lambda i: "body")
+        after = interpret(code, before)
+        for place in range(PLACES):
+            # a fused operation is exact once, and rounded twice in NumPy: the rest of a random program multiplies that
+            np.testing.assert_allclose(after[place], expected.get(place, [before[place]])[0], rtol=1e-9, atol=1e-9)
+        assert np.signbit(after[9])
+        # rows are used again: fewer than numbers found on the way
+        assert code.rows - len(code.constants) < len(trace) - 5
+
+
+def gradients(model, q, qd, seed) -> list[np.ndarray]:
+    """Of inverse dynamics, by coordinates, velocities and masses."""
+    state = model.state(requires_grad=True)
+    state.joint_q.assign(q)
+    state.joint_qd.assign(qd)
+    model.body_mass.grad.zero_()
+    with wp.Tape() as tape:
+        tau = dynamics.bias_forces(model, state)
+    tape.backward(grads={tau: wp.array(seed.reshape(tau.shape), dtype=model.dtype, device="cpu")})
+    return [a.grad.numpy().copy() for a in (state.joint_q, state.joint_qd, model.body_mass)]
+
+
+@pytest.mark.parametrize("width", [None, pytest.param(1, marks=pytest.mark.slow)])
+def test_interpreted_gradients_are_those_of_compiled_code(rng, monkeypatch, width):
+    """Bit by bit; without lanes compilers fuse as they like. Also after numbers changed: for all worlds alike, and for one."""
+    if width is not None:
+        use_width(monkeypatch, width)
+    model = forest(rng, worlds=18, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
+    q, qd = random_state(model, rng)
+    seed = rng.normal(size=model.articulation_count * model.max_dofs_per_articulation)
+    for change in (slice(0, 0), slice(None), slice(0, 3)):
+        mass = model.body_mass.numpy()
+        mass[change] *= 1.5
+        model.body_mass.assign(mass)
+        model.notify_changed()
+        found = []
+        for model.evaluator in ("general", "specialised"):
+            found.append(gradients(model, q, qd, seed))
+        for interpreted, compiled in zip(*found, strict=True):
+            assert np.abs(interpreted).max() > 0.0
+            if width is None:
+                np.testing.assert_array_equal(interpreted, compiled)
+            else:
+                np.testing.assert_allclose(interpreted, compiled, rtol=1e-10, atol=1e-10)
+    kernels = [k for robot in _numbers_of(model).robots for k in robot.kernels.values()]
+    assert {k.code is None for k in kernels} == {True, False}
+
+
+def test_long_adjoints_are_interpreted(rng, monkeypatch):
+    model = forest(rng, worlds=18, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
+    q, qd = random_state(model, rng)
+    seed = rng.normal(size=model.articulation_count * model.max_dofs_per_articulation)
+    monkeypatch.setattr("newton_like.programs.robot.BUDGET", 100)
+    long = gradients(model, q, qd, seed)
+    assert all(k.code is not None for robot in _numbers_of(model).robots for k in robot.kernels.values())
+    model.evaluator = "general"
+    for a, b in zip(long, gradients(model, q, qd, seed), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_recorded_tapes_keep_their_numbers(rng):
+    """A tape that was recorded before a robot's numbers changed goes back with the old ones."""
+    model = forest(rng, worlds=2, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
+    model.evaluator = "general"
+    q, qd = random_state(model, rng)
+    seed = rng.normal(size=model.articulation_count * model.max_dofs_per_articulation)
+    expected = gradients(model, q, qd, seed)
+    state = model.state(requires_grad=True)
+    state.joint_q.assign(q)
+    state.joint_qd.assign(qd)
+    with wp.Tape() as tape:
+        tau = dynamics.bias_forces(model, state)
+    model.joint_X_p.assign(model.joint_X_p.numpy() + np.array([0.25, 0, 0, 0, 0, 0, 0]))
+    model.notify_changed()
+    other = gradients(model, q, qd, seed)
+    tape.backward(grads={tau: wp.array(seed.reshape(tau.shape), dtype=model.dtype, device="cpu")})
+    np.testing.assert_array_equal(state.joint_q.grad.numpy(), expected[0])
+    assert np.abs(other[0] - expected[0]).max() > 1e-6

@@ -1,0 +1,201 @@
+"""README and docs tell the truth: their Python runs, their commands run, their links lead somewhere."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+PAGES = sorted(
+    p for f in ("", "docs", "assets", "examples", "tests", "tests/benchmarks") for p in (ROOT / f).glob("*.md")
+)
+
+FENCE = re.compile(r"^(?P<indent>[ \t]*)```(?P<kind>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```[ \t]*$", re.M | re.S)
+
+
+def blocks(page: Path, kind: str) -> list[tuple[int, str]]:
+    """(line of the first character, code) of every fenced block of a kind."""
+    text = page.read_text()
+    found = [m for m in FENCE.finditer(text) if m["kind"] == kind]
+    return [(text.count("\n", 0, m.start("code")) + 1, textwrap.dedent(m["code"])) for m in found]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def run(command: list[str], cwd: Path) -> subprocess.CompletedProcess:
+    env = os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+def run_blocks(page: Path, folder: Path) -> None:
+    """Runs the blocks of a page one after the other, as a reader would type them in; line numbers are the page's own."""
+    lines: list[str] = []
+    for first, code in blocks(page, "python"):
+        lines += [""] * (first - 1 - len(lines)) + code.splitlines()
+    script = folder / f"{page.stem}_md.py"
+    script.write_text("\n".join(lines) + "\n")
+    ran = run([sys.executable, str(script)], folder)
+    assert ran.returncode == 0, f"{page}:\n{ran.stderr}"
+
+
+SLOW_PAGES = {"docs/dynamics.md", "docs/guide.md"}
+"""Pages whose robots get code of their own, which takes a minute to compile."""
+
+
+def with_python() -> list:
+    """Pages with blocks of Python."""
+    pages = [p for p in PAGES if blocks(p, "python")]
+    return [pytest.param(p, marks=pytest.mark.slow) if name_of(p) in SLOW_PAGES else p for p in pages]
+
+
+@pytest.mark.parametrize("page", with_python(), ids=name_of)
+def test_python_blocks_run(page, tmp_path):
+    run_blocks(page, tmp_path)
+
+
+def commands() -> list[tuple[str, str]]:
+    """(page, module and arguments) of every `python -m` of this repository, in bash blocks and within lines of text."""
+    found = set()
+    for page in PAGES:
+        inline = re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text()))
+        shell = "\n".join(code for _, code in blocks(page, "bash")).replace("\\\n", " ").splitlines()
+        for line in [*inline, *shell]:
+            for part in line.split("&&"):
+                match = re.search(r"python -m ((examples|tests|newton_like)\.\w.*)", part.split("#")[0])
+                if match:
+                    found.add((name_of(page), match[1].strip()))
+    return sorted(found)
+
+
+@cache
+def help_of(module: str) -> str:
+    shown = run([sys.executable, "-m", module, "--help"], ROOT)
+    assert shown.returncode == 0, shown.stderr
+    return shown.stdout
+
+
+# Few worlds and frames, so that a command shows that it runs, and not that the robot walks: other tests ask that.
+LIGHT = {"--world-count": "2", "--num-frames": "4", "--device": "cpu"}
+HEAVY = {"--test", "--benchmark"}
+
+
+def options_of(module: str) -> set[str]:
+    return set(re.findall(r"--[\w-]+", help_of(module)))
+
+
+@pytest.mark.parametrize(("page", "command"), commands(), ids=[": ".join(c) for c in commands()])
+def test_options_of_commands_are_known(page, command):
+    module, *words = shlex.split(command)
+    unknown = [w for w in words if w.startswith("--") and w.split("=")[0] not in options_of(module)]
+    assert unknown == [], f"{page}: python -m {command}"
+
+
+def examples() -> list:
+    """Commands of examples; the benchmarks take minutes. Code of its own for a robot takes half a minute to compile."""
+    found = [c for c in commands() if c[1].startswith("examples.")]
+    quick = ("README.md", "examples.usd_pipeline")
+    return [c if c == quick else pytest.param(*c, marks=pytest.mark.slow) for c in found]
+
+
+@pytest.mark.parametrize(("page", "command"), examples(), ids=lambda x: x)
+def test_commands_run(page, command, tmp_path):
+    module, *words = shlex.split(command)
+    known = options_of(module)
+    words = [w for w in words if w not in HEAVY]
+    # Later arguments override earlier ones.
+    for flag, value in LIGHT.items():
+        words += [flag, value] if flag in known else []
+    ran = run([sys.executable, "-m", module, *words], tmp_path)
+    assert ran.returncode == 0, f"{page}: python -m {command}\n{ran.stderr}"
+
+
+def tool_commands() -> list[tuple[str, str]]:
+    """(page, arguments) of every `newton-like` in bash blocks."""
+    lines = [(name_of(p), line) for p in PAGES for _, code in blocks(p, "bash") for line in code.splitlines()]
+    return [(page, line.split(maxsplit=1)[1]) for page, line in lines if line.startswith("newton-like ")]
+
+
+@pytest.mark.parametrize(("page", "command"), tool_commands(), ids=[": ".join(c) for c in tool_commands()])
+def test_tool_commands_run(page, command, tmp_path):
+    """They name files as seen from the root of the repository, and write where they are run."""
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    words = shlex.split(command)
+    more = ["--frames", "2"] if words[0] == "simulate" else []
+    ran = run([sys.executable, "-m", "newton_like", *words, *more], tmp_path)
+    assert ran.returncode == 0, f"{page}: newton-like {command}\n{ran.stderr}"
+    written = [
+        tmp_path / word for word in words if Path(word).suffix in (".png", ".usda") and not word.startswith("assets")
+    ]
+    assert all(file.stat().st_size > 0 for file in written)
+    if "--json" in words:
+        json.loads(ran.stdout)
+
+
+def test_the_main_commands_are_among_them():
+    """Else the patterns above have come to miss what they look for."""
+    assert {c.split()[0] for _, c in tool_commands()} >= {"inspect", "convert", "simulate"}
+    assert {c.split()[0] for _, c in commands()} >= {"examples.quadruped", "examples.pendulum", "tests.benchmarks.run"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_files_that_are_named_are_there(page):
+    """`tests/support` and the like, from the root of the repository; what a program writes into `output` is not."""
+    spans = re.findall(r"`([^`\s]+)`", FENCE.sub("", page.read_text()))
+    tops = {p.name for p in ROOT.iterdir()} - {"output"}
+    named = [s for s in spans if "/" in s and s.split("/")[0] in tops]
+    assert [s for s in named if not (ROOT / s).exists()] == []
+
+
+def test_readme_opens_with_the_two_commands():
+    commands = [line for _, code in blocks(ROOT / "README.md", "bash") for line in code.splitlines() if line.strip()]
+    main_job, tests = commands[:2]
+    assert 'pip install -e ".[examples]"' in main_job and "python -m examples.quadruped" in main_job
+    assert (
+        'pip install -e ".[test]"' in tests
+        and tests.split("&&")[-1].strip() == ".venv/bin/python -m pytest -n auto --dist loadfile"
+    )
+
+
+def test_ci_runs_what_the_readme_says_and_what_is_slow():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    text = script.read_text()
+    assert 'pip" install' in text and '-e ".[test]"' in text and '-m pytest -m "" ' in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    text = FENCE.sub("", page.read_text())
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    local = [t.split("#")[0] for t in targets if not re.match(r"[a-z]+:", t)]
+    assert [t for t in local if t and not (page.parent / t).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_code_slips_past(page):
+    """Only blocks of these languages are looked at, or need not be."""
+    text = page.read_text()
+    kinds = {m["kind"] for m in FENCE.finditer(text)}
+    assert kinds <= {"python", "bash", "text"}
+    assert text.count("```") == 2 * len(FENCE.findall(text)), "a fence is not closed, or inside of a line"
+    assert not re.search(r"^\n    \S", FENCE.sub("", text), re.M), "an indented block: fence it"
+
+
+@pytest.mark.parametrize(
+    "broken", ["raise SystemExit(3)", "assert 1 == 2", "import newton_like; newton_like.nothing", "x ="]
+)
+def test_a_wrong_block_would_fail(broken, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"Text.\n\n```python\nx = 1\n```\n\nMore.\n\n```python\nassert x == 1\n{broken}\n```\n")
+    with pytest.raises(AssertionError):
+        run_blocks(page, tmp_path)

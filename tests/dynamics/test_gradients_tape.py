@@ -1,0 +1,137 @@
+"""Compiled functions of the dynamics library on Warp's tape: gradients against central differences, in double precision.
+
+The robots are known ones, so that their kernels are compiled once; where they are and how they move is random.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import warp as wp
+
+import newton_like.dynamics as dynamics
+from newton_like.types import VelRepr
+from tests.support.dynamics_cases import known_robots
+from tests.support.kinematic_cases import gradient_errors
+from tests.support.random_trees import random_state, random_transform
+
+TOLERANCE = 1e-6
+"""Relative to the derivative: truncation of steps of 1e-6, and cancellation of numbers of up to a thousand of their size."""
+
+
+@pytest.fixture(scope="module")
+def model():
+    return known_robots()
+
+
+def start(model, rng) -> list[np.ndarray]:
+    return list(random_state(model, rng))
+
+
+def at(q, qd):
+    return SimpleNamespace(joint_q=q, joint_qd=qd)
+
+
+def wrenches(model) -> tuple[int, int, int]:
+    """Shape of forces on links."""
+    return model.articulation_count, model.max_joints_per_articulation, 6
+
+
+def inertias(model) -> np.ndarray:
+    return dynamics.inertial_parameters(model, linear=True).numpy().ravel()
+
+
+def agree(model, function, inputs, rng) -> None:
+    for array in (model.body_mass, model.body_com, model.body_inertia):
+        # other tests left something there
+        array.grad.zero_()
+    errors = gradient_errors(function, inputs, rng, directions=3)
+    assert max(errors) < TOLERANCE, errors
+
+
+@pytest.mark.parametrize("name", [pytest.param("forward_dynamics", marks=pytest.mark.slow), "inverse_dynamics"])
+def test_dynamics_with_forces_on_links(model, rng, name):
+    """With respect to coordinates, velocities, forces or accelerations, wrenches of links and inertial parameters."""
+    shape, before = wrenches(model), inertias(model)
+
+    def function(q, qd, given, f, parameters):
+        dynamics.set_inertial_parameters(model, parameters.reshape((model.body_count, 10)), linear=True)
+        return [getattr(dynamics, name)(model, at(q, qd), given, f.reshape(shape), link_forces_repr=VelRepr.BODY)]
+
+    inputs = [*start(model, rng), rng.normal(size=model.joint_dof_count), rng.normal(size=np.prod(shape)), before]
+    agree(model, function, inputs, rng)
+    dynamics.set_inertial_parameters(model, before.reshape(-1, 10), linear=True)
+
+
+@pytest.mark.slow
+def test_jacobians_of_links(model, rng):
+    agree(model, lambda q: [dynamics.link_jacobians(model, at(q, None))], start(model, rng)[:1], rng)
+
+
+def test_offsets_of_frames(model, rng):
+    """One offset for all robots, and one for each of another frame, which the first is seen from."""
+    offsets = [random_transform(rng), np.array([random_transform(rng) for _ in range(4)]).ravel()]
+
+    def function(q, one, each):
+        return [dynamics.relative_transform(model, at(q, None), (2, one), (1, each.reshape((4, 7))))]
+
+    agree(model, function, [start(model, rng)[0], *offsets], rng)
+    with wp.Tape(), pytest.raises(ValueError, match=r"offset.*\(3, 7\).*\(7,\).*\(4, 7\)"):
+        dynamics.frame_transform(model, model, (1, wp.zeros((3, 7), dtype=wp.float64, requires_grad=True)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "steps"), [("semi_implicit", 6), ("rk4", 2)])
+def test_several_steps(model, rng, method, steps):
+    """The final state, with respect to the first one, constant forces and inertial parameters."""
+    shape, before = wrenches(model), inertias(model)
+
+    def function(q, qd, forces, f, parameters):
+        dynamics.set_inertial_parameters(model, parameters.reshape((model.body_count, 10)), linear=True)
+        state = at(q, qd)
+        for _ in range(steps):
+            after = at(*(wp.zeros_like(a, requires_grad=True) for a in (q, qd)))
+            dynamics.integrate(model, state, after, 0.01, method, joint_forces=forces, link_forces=f.reshape(shape))
+            state = after
+        return [state.joint_q, state.joint_qd]
+
+    inputs = [*start(model, rng), rng.normal(size=model.joint_dof_count), rng.normal(size=np.prod(shape)), before]
+    agree(model, function, inputs, rng)
+    dynamics.set_inertial_parameters(model, before.reshape(-1, 10), linear=True)
+
+
+@pytest.mark.parametrize("hills", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_soft_contact(model, rng, hills):
+    """Forces and rates of contact points, with respect to the state, tangential displacements and constants of the law."""
+    ground = dynamics.PlaneTerrain((0.1, 0.2, 1.0))
+    if hills:
+        ground = dynamics.HeightfieldTerrain(0.3 * rng.normal(size=(6, 5)), (-4.0, -4.0), (2.0, 1.6))
+    state = start(model, rng)
+    # a force bends sharply where a point touches the ground
+    while True:
+        points = dynamics.ContactPoints(model, {b: rng.normal(size=(2, 3)) for b in range(model.body_count)})
+        law = dynamics.SoftContactParameters(50.0, 10.0, 0.4, *rng.uniform(0.4, 0.9, 2))
+        contact = dynamics.SoftContact(model, points, ground, law)
+        probe = at(*(wp.array(x, dtype=wp.float64) for x in state))
+        depth = dynamics.soft_contact_forces(model, probe, contact).depth.numpy()
+        if depth.max() > 0.1 and depth[depth > 0.0].min() > 0.02:
+            break
+
+    def function(q, qd, slips, constants):
+        contact.law = constants.reshape(contact.law.shape)
+        return list(dynamics.soft_contact_forces(model, at(q, qd), contact, slips.reshape(contact.shape)))
+
+    inputs = [*state, 0.1 * rng.normal(size=np.prod(contact.shape)), contact.law.numpy().ravel()]
+    agree(model, function, inputs, rng)
+
+
+def test_numbers_that_all_articulations_share(model, rng):
+    """Gradients of points and forces that are given once are sums over articulations."""
+    state = at(*(wp.array(x, dtype=wp.float64) for x in start(model, rng)))
+
+    def function(points, forces):
+        places = dynamics.point_positions(model, state, [0, 2], points.reshape((2, 3)))
+        loads = dynamics.point_forces(model, state, [0, 2], points.reshape((2, 3)), forces.reshape((2, 3)))
+        return [places, loads]
+
+    agree(model, function, [rng.normal(size=6), rng.normal(size=6)], rng)

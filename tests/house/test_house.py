@@ -1,0 +1,251 @@
+"""The rules of the house (docs and design: architecture): floors, no circles, file sizes, docstrings, no atomics."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import newton_like
+from tests.support.paths import ROOT
+
+MAX_LINES = 600
+
+FLOORS = {
+    0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.spatial kernels.tree kernels.interpreter",
+    1: "model kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics",
+    2: "programs kinematics kernels.batched",
+    3: "importers exporters urdf usd.export",
+    4: "dynamics mechanism collision kernels.dynamics kernels.collision",
+    5: "solvers kernels.solvers",
+    6: "articulation robot sensors interop usd selection kernels.selection",
+    7: "viewer envs cli __main__",
+}
+
+# The sanctioned looks upward: methods of the model and its builder that import when they are called.
+UPWARD = {"newton_like.model": ("newton_like.importers", "newton_like.collision")}
+
+# kernels/ and assets/ stand at the top of the repository and are mapped into the package.
+FOLDERS = {"newton_like": "newton_like", "kernels": "newton_like.kernels", "assets": "newton_like.assets"}
+
+
+def module_files() -> dict[str, Path]:
+    """Every module of the package by its import name; kernels/ and assets/ are mapped into it."""
+    modules = {}
+    for top, name in (
+        ("newton_like", "newton_like"),
+        ("kernels", "newton_like.kernels"),
+        ("assets", "newton_like.assets"),
+    ):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = path.relative_to(ROOT / top).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            modules[".".join([name, *parts])] = path
+    return modules
+
+
+MODULES = module_files()
+
+
+def python_files() -> list[Path]:
+    """All Python of the repository."""
+    return [p for folder in (*FOLDERS, "examples", "tests") for p in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def imports_of(module: str) -> list[tuple[str, bool, int]]:
+    """What a module imports from the package: (module, only when a function runs, line)."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found = []
+
+    def visit(node, in_function):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+                continue
+            names = []
+            if isinstance(child, ast.Import):
+                names = [alias.name for alias in child.names]
+            elif isinstance(child, ast.ImportFrom):
+                base = child.module or ""
+                if child.level:
+                    up = package.split(".")[: len(package.split(".")) - child.level + 1]
+                    base = ".".join([*up, *([child.module] if child.module else [])])
+                names = [n if (n := f"{base}.{alias.name}") in MODULES else base for alias in child.names]
+            found.extend(
+                (n, in_function, child.lineno) for n in names if n.split(".")[0] in ("newton_like", "kernels", "assets")
+            )
+            visit(child, in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+    visit(ast.parse(path.read_text()), False)
+    return found
+
+
+def floor_of(module: str) -> int | None:
+    """The floor a module lives on; None: the packages that only gather names."""
+    name = module.removeprefix("newton_like").lstrip(".")
+    for floor, names in FLOORS.items():
+        if any(name == n or name.startswith(f"{n}.") for n in names.split()):
+            return floor
+    return None
+
+
+def is_sanctioned(module: str, target: str, lazy: bool) -> bool:
+    return lazy and any(
+        (module == low or module.startswith(f"{low}.")) and target.startswith(high) for low, high in UPWARD.items()
+    )
+
+
+def test_every_module_has_a_floor():
+    # the second one gathers the programs of all floors: whoever runs one takes it from there
+    gather_only = {"newton_like", "newton_like.kernels.programs", "newton_like.kernels", "newton_like.assets"}
+    assert [m for m in MODULES if floor_of(m) is None and m not in gather_only] == []
+
+
+def test_modules_import_only_from_their_own_floor_and_below():
+    wrong = [
+        f"{module}:{line} (floor {floor_of(module)}) imports {target} (floor {floor_of(target)})"
+        for module in MODULES
+        for target, lazy, line in imports_of(module)
+        if floor_of(module) is not None
+        and floor_of(target) is not None
+        and floor_of(target) > floor_of(module)
+        and not is_sanctioned(module, target, lazy)
+    ]
+    assert wrong == []
+
+
+def test_only_the_top_package_gathers_names_of_all_floors():
+    wrong = [
+        f"{module}:{line} imports {target}"
+        for module in MODULES
+        for target, _, line in imports_of(module)
+        if target == "newton_like" and module != "newton_like"
+    ]
+    assert wrong == []
+
+
+def test_no_modules_import_each_other():
+    graph = {
+        module: {t for t, lazy, _ in imports_of(module) if t in MODULES and not is_sanctioned(module, t, lazy)}
+        - {module}
+        for module in MODULES
+    }
+    circles, done = [], set()
+
+    def walk(module, path):
+        if module in path:
+            circles.append(" -> ".join([*path[path.index(module) :], module]))
+        elif module not in done:
+            for target in sorted(graph[module]):
+                walk(target, [*path, module])
+            done.add(module)
+
+    for module in sorted(graph):
+        walk(module, [])
+    assert circles == []
+
+
+def test_kernels_see_no_python_object_of_ours():
+    wrong = [
+        f"{module}:{line} imports {target}"
+        for module in MODULES
+        if module.startswith("newton_like.kernels")
+        for target, _, line in imports_of(module)
+        if not target.startswith("newton_like.kernels")
+    ]
+    assert wrong == []
+
+
+def test_mapped_folders_are_imported_under_their_package_name():
+    """`import kernels` works from the repository root by accident, and nowhere else."""
+    wrong = []
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module]
+            if any(n.split(".")[0] in ("kernels", "assets") for n in names):
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert wrong == []
+
+
+def test_files_stay_small():
+    sizes = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in python_files()}
+    assert sizes
+    assert {p: n for p, n in sizes.items() if n > MAX_LINES} == {}
+
+
+def test_kernels_use_no_atomics():
+    """Sums by atomics depend on the order of threads; results must not."""
+    used = [
+        f"{MODULES[m].relative_to(ROOT)}:{i}"
+        for m in MODULES
+        for i, line in enumerate(MODULES[m].read_text().splitlines(), 1)
+        if "wp.atomic_" in line
+    ]
+    assert used == []
+
+
+def names_joint_type(test: ast.AST) -> bool:
+    kinds = {"PRISMATIC", "REVOLUTE", "BALL", "FIXED", "FREE", "DISTANCE", "D6"}
+    names = {getattr(n, "attr", None) or getattr(n, "id", "") for n in ast.walk(test)}
+    return any(name in kinds or name.removeprefix("JOINT_").removeprefix("TYPE_") in kinds for name in names)
+
+
+def test_joint_types_are_told_apart_in_one_place():
+    """Only kernels/joints decides by the joint type on the device; a solver or an algorithm that does has forked it."""
+    wrong = []
+    for module, path in MODULES.items():
+        inside = module.startswith(("newton_like.kernels", "newton_like.dynamics", "newton_like.solvers"))
+        if inside and not module.startswith("newton_like.kernels.joints"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.If | ast.IfExp | ast.While) and names_joint_type(node.test):
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert wrong == []
+
+
+def public_objects():
+    """(path, object) of all that the package and its sub-packages export."""
+    packages = [newton_like]
+    for info in pkgutil.iter_modules(newton_like.__path__, "newton_like."):
+        if not info.name.rpartition(".")[2].startswith("_"):
+            packages.append(importlib.import_module(info.name))
+    for package in packages:
+        for name in getattr(package, "__all__", ()):
+            value = getattr(package, name)
+            if inspect.isclass(value) or inspect.isroutine(value):
+                yield f"{package.__name__}.{name}", value
+
+
+def test_public_names_are_exported_once():
+    assert hasattr(newton_like, "__all__")
+    assert len(set(newton_like.__all__)) == len(newton_like.__all__)
+    assert [n for n in newton_like.__all__ if not hasattr(newton_like, n)] == []
+
+
+def test_public_names_have_docstrings():
+    silent = []
+    for path, value in public_objects():
+        if not (vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__):
+            silent.append(path)
+        for name, member in vars(value).items() if inspect.isclass(value) else ():
+            function = getattr(member, "__func__", getattr(member, "fget", member))
+            # An overriding method may inherit its docstring.
+            if not name.startswith("_") and inspect.isfunction(function) and not inspect.getdoc(getattr(value, name)):
+                silent.append(f"{path}.{name}")
+    assert sorted(set(silent)) == []
+
+
+def test_modules_say_what_they_are():
+    assert [m for m in MODULES if not ast.get_docstring(ast.parse(MODULES[m].read_text()))] == []
+
+
+def test_the_reference_shares_no_code_with_the_engine():
+    tree = ast.parse((ROOT / "tests" / "support" / "reference.py").read_text())
+    imported = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {a.name.split(".")[0] for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or ".").split(".")[0])
+    assert imported == {"__future__", "dataclasses", "numpy", "scipy"}

@@ -1,0 +1,183 @@
+"""The wheel and the sdist that strangers install, and what `import newton_like` costs them."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import newton_like
+from tests.support.paths import ROOT
+
+FOLDERS = {"newton_like": "newton_like", "kernels": "newton_like/kernels", "assets": "newton_like/assets"}
+
+
+def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess:
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | environment
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with an sdist and the wheel built from it, made of a clean copy so that no old build lends them a file."""
+    source, out = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("dist")
+    left_out = shutil.ignore_patterns(".git", ".venv", "venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, source, ignore=left_out)
+    made = run(sys.executable, "-m", "build", "--outdir", str(out), cwd=source)
+    said = made.stdout + made.stderr
+    if made.returncode and "No matching distribution found for setuptools" in said:
+        pytest.skip("building a wheel fetches setuptools, and there is no package index to be reached")
+    assert made.returncode == 0, said
+    return out
+
+
+@pytest.fixture(scope="module")
+def wheel(built) -> Path:
+    (path,) = built.glob("*.whl")
+    return path
+
+
+def files_in(folder: str) -> set[str]:
+    """Paths of all files in a folder of the repository, seen from its root."""
+    paths = (p for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return {p.relative_to(ROOT).as_posix() for p in paths if not p.name.startswith(".")}
+
+
+def test_sdist_holds_all_that_the_readme_speaks_of(built):
+    """Its examples, its documents and all of its tests, so that what it says can be done with an sdist too."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
+    expected |= set().union(*(files_in(f) for f in (*FOLDERS, "examples", "docs", "tests")))
+    assert expected - inside == set(), "MANIFEST.in leaves these out"
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel):
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {"newton_like"}
+
+
+def test_wheel_holds_every_module_and_asset(wheel):
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    expected = {target + name.removeprefix(folder) for folder, target in FOLDERS.items() for name in files_in(folder)}
+    assert expected - inside == set(), "packages and package-data of pyproject.toml leave these out"
+
+
+def test_wheel_carries_the_licence_and_the_version(wheel):
+    archive = zipfile.ZipFile(wheel)
+    licences = [n for n in archive.namelist() if n.endswith("LICENSE") and ".dist-info/" in n]
+    assert len(licences) == 1
+    (metadata,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+    lines = archive.read(metadata).decode().splitlines()
+    assert f"Version: {newton_like.__version__}" in lines and "License-Expression: Apache-2.0" in lines
+
+
+def test_wheel_works_outside_the_repository(wheel, tmp_path):
+    site = tmp_path / "site"
+    command = (sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", "--target", str(site), str(wheel))
+    installed = run(*command, "--disable-pip-version-check", cwd=tmp_path)
+    assert installed.returncode == 0, installed.stderr
+    script = tmp_path / "stranger.py"
+    script.write_text(
+        "import importlib.resources, pathlib\n"
+        "import newton_like\n"
+        f"site = pathlib.Path({str(site)!r})\n"
+        "assert pathlib.Path(newton_like.__file__).is_relative_to(site), newton_like.__file__\n"
+        "asset = importlib.resources.files('newton_like.assets') / 'quadruped.urdf'\n"
+        "assert pathlib.Path(str(asset)).is_relative_to(site), asset\n"
+        "builder = newton_like.ModelBuilder()\n"
+        "builder.add_urdf(str(asset), floating=True)\n"
+        "model = builder.finalize('cpu')\n"
+        "state = model.state()\n"
+        "newton_like.eval_fk(model, model.joint_q, model.joint_qd, state)\n"
+        "print(model.joint_dof_count, float(state.body_q.numpy()[:, 3:].sum()))\n"
+    )
+    ran = run(sys.executable, str(script), cwd=tmp_path, PYTHONPATH=str(site))
+    assert ran.returncode == 0, ran.stderr
+    # Six of the floating base and three a leg.
+    assert ran.stdout.split()[-2] == "18"
+
+
+IMPORT = "import sys, newton_like; print(*sys.modules)"
+LAUNCH = """
+import warp as wp
+
+@wp.kernel
+def fill(x: wp.array(dtype=float)):
+    x[wp.tid()] = 1.0
+
+wp.launch(fill, dim=1, outputs=[wp.zeros(1, dtype=float, device="cpu")], device="cpu")
+"""
+
+
+def compiled_files(cache: Path) -> list[str]:
+    return sorted(str(p.relative_to(cache)) for p in cache.rglob("*") if p.is_file())
+
+
+def test_import_compiles_nothing(tmp_path):
+    """Cheap and sure where a stopwatch is not: Warp's kernel cache stays empty, and heavy modules stay out."""
+    imported = run(sys.executable, "-c", IMPORT, cwd=tmp_path, WARP_CACHE_PATH=str(tmp_path / "import"))
+    assert imported.returncode == 0, imported.stderr
+    assert compiled_files(tmp_path / "import") == []
+    heavy = {"matplotlib", "mujoco", "pinocchio", "newton", "pxr", "torch", "jax", "pytest"}
+    assert heavy & set(imported.stdout.split()) == set()
+
+    # The cache would show it: one kernel that is launched leaves files there.
+    script = tmp_path / "launch.py"
+    script.write_text(LAUNCH)
+    launched = run(sys.executable, str(script), cwd=tmp_path, WARP_CACHE_PATH=str(tmp_path / "launch"))
+    assert launched.returncode == 0, launched.stderr
+    assert compiled_files(tmp_path / "launch") != []
+
+
+def test_import_prints_nothing(tmp_path):
+    imported = run(sys.executable, "-W", "error", "-c", "import newton_like", cwd=tmp_path)
+    assert (imported.returncode, imported.stdout, imported.stderr) == (0, "", "")
+
+
+def imported_distributions(folder: str) -> set[str]:
+    """Top-level names that the Python files of a folder import, the standard library and the project left out."""
+    names = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {a.name.split(".")[0] for a in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names.add(node.module.split(".")[0])
+    return names - set(sys.stdlib_module_names) - {"newton_like", "examples", "tests"}
+
+
+def declared(extra: str | None = None) -> set[str]:
+    """Import names of the declared dependencies."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = project["dependencies"] if extra is None else project["optional-dependencies"][extra]
+    import_names = {"warp-lang": "warp", "usd-core": "pxr", "pycollada": "collada", "pin": "pinocchio", "pillow": "PIL"}
+    names = set()
+    for requirement in wanted:
+        name = requirement.split("[")[0].split(">")[0].split("=")[0].strip()
+        if name == "newton-like":
+            names |= declared(requirement.split("[")[1].split("]")[0])
+        else:
+            names.add(import_names.get(name, name.replace("-", "_")))
+    return names
+
+
+@pytest.mark.parametrize(
+    ("folder", "extras"),
+    [
+        ("newton_like", ("examples", "torch", "jax")),
+        ("kernels", ()),
+        ("examples", ("examples",)),
+        ("tests", ("test", "peers", "jax")),
+    ],
+)
+def test_what_is_imported_is_declared(folder, extras):
+    allowed = declared().union(*(declared(e) for e in extras))
+    assert imported_distributions(folder) - allowed == set()

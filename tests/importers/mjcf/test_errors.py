@@ -1,0 +1,462 @@
+"""Wrong MJCF files and wrong arguments: each is refused with the file, the line, the element and the cure."""
+
+import copy
+import warnings
+
+import pytest
+
+from newton_like.importers.mjcf import MjcfWarning
+from newton_like.importers.xml_source import ImportFileError
+from newton_like.model.builder.builder import ModelBuilder
+from newton_like.model.columns import COLUMNS
+from newton_like.types import JointType
+from tests.support.counting import calls_of
+from tests.support.damage import SECRET, entities, read_damaged
+
+
+def model(inside, outside="", after=""):
+    """What is inside stands in line 3, in a body that falls; what comes after the world in line 5."""
+    return (
+        f'<mujoco model="m">{outside}\n<worldbody><body name="a"><joint name="j"/><geom name="g" size=".1"/><site name="s"/>\n'
+        f"{inside}\n</body></worldbody>\n{after}</mujoco>"
+    )
+
+
+def body(inside):
+    """A body in line 3."""
+    return f'<mujoco>\n<worldbody>\n<body name="a">{inside}</body></worldbody></mujoco>'
+
+
+WRONG_FILES = {
+    "broken": ("<mujoco>\n<worldbody>", ["line 2", "broken XML"]),
+    "urdf": ('<robot name="x"/>', ["<robot name='x'>", "is no MJCF model", "read it with add_urdf"]),
+    "included part": ("<mujocoinclude/>", ["this is a part of a model; read the file that includes it"]),
+    "other": ("<sdf/>", ["MJCF starts with <mujoco>"]),
+    "empty": ("<mujoco/>", ["has no <worldbody> with bodies, geoms or sites"]),
+    "global coordinates": (
+        model("", '<compiler coordinate="global"/>'),
+        ["<compiler>", "coordinate='global' is not read; load and save the model in MuJoCo 2.3.3"],
+    ),
+    "angle": (model("", '<compiler angle="turns"/>'), ["angle='turns' must be 'degree' or 'radian'"]),
+    "eulerseq": (model("", '<compiler eulerseq="xyw"/>'), ["eulerseq='xyw' must be three of the letters x y z X Y Z"]),
+    "bool": (model("", '<compiler autolimits="yes"/>'), ["autolimits='yes' must be 'true' or 'false'"]),
+    "timestep": (model("", '<option timestep="0"/>'), ["timestep='0' must be above 0 [s]"]),
+    "class twice": (
+        model("", '<default><default class="x"/><default class="x"/></default>'),
+        ["<default>", "the class 'x' is defined twice; rename one"],
+    ),
+    "class without a name": (model("", "<default><default/></default>"), ["needs a name; add class='...'"]),
+    "unknown class": (model('<geom class="x" size="1"/>'), ["line 3", "unknown class 'x'; there are: main"]),
+    "unknown childclass": (model('<body childclass="x"/>'), ["line 3", "unknown class 'x'"]),
+    "same body twice": (
+        model('<body name="a"/>'),
+        ["line 3", "<body name='a'>", "the body 'a' is there twice; rename"],
+    ),
+    "same joint twice": (model('<joint name="j"/>'), ["line 3", "the joint 'j' is there twice"]),
+    "two orientations": (
+        model('<geom size="1" quat="1 0 0 0" euler="0 0 0"/>'),
+        ["line 3", "two orientations (quat and euler); keep one"],
+    ),
+    "no axis": (model('<body><joint axis="0 0 0"/><geom size="1"/></body>'), ["line 3", "axis='0 0 0'", "length 0"]),
+    "no turn": (model('<geom size="1" quat="0 0 0 0"/>'), ["quat='0 0 0 0' has a part of length 0"]),
+    "flat axes": (model('<geom size="1" xyaxes="1 0 0 2 0 0"/>'), ["xyaxes='1 0 0 2 0 0'"]),
+    "same points": (model('<geom type="box" size="1" fromto="1 1 1 1 1 1"/>'), ["the two points are the same"]),
+    "numbers": (
+        model('<geom size="1" pos="1 2"/>'),
+        ["line 3", "pos='1 2' must have 3 numbers separated by spaces, not 2"],
+    ),
+    "no number": (model('<geom size="big"/>'), ["'big' is not a number"]),
+    "not finite": (model('<geom size="1" pos="0 nan 0"/>'), ["'nan' is not a finite number"]),
+    "no size": (model('<geom name="x"/>'), ["<geom name='x'>", "size 0 of a sphere must be above 0 [m], not 0"]),
+    "negative size": (model('<geom type="box" size="1 -1 1"/>'), ["size 1 of a box must be above 0 [m], not -1"]),
+    "many sizes": (model('<geom size="1 2 3 4"/>'), ["must have 1 to 3 numbers separated by spaces, not 4"]),
+    "type": (model('<geom type="cube" size="1"/>'), ["type='cube' must be 'sphere' or"]),
+    "mass": (model('<geom size="1" mass="-1"/>'), ["mass='-1' must be at least 0"]),
+    "condim": (model('<geom size="1" condim="2"/>'), ["condim=2 must be 1, 3, 4 or 6"]),
+    "friction": (model('<geom size="1" friction="-1"/>'), ["friction='-1' must be at least 0"]),
+    "whole number": (model('<geom size="1" contype="1.5"/>'), ["contype='1.5' must be a whole number"]),
+    "material": (model('<geom size="1" material="x"/>'), ["unknown material 'x'; add it to <asset>"]),
+    "mesh": (model('<geom type="mesh" mesh="x"/>'), ["unknown asset 'x'; there are: none"]),
+    "no mesh": (model('<geom type="mesh"/>'), ["needs a mesh; add mesh='...'"]),
+    "no hfield": (model('<geom type="hfield"/>'), ["needs a height field; add hfield='...'"]),
+    "shell of a mesh": (
+        model(
+            '<geom type="mesh" mesh="x" shellinertia="true"/>', '<asset><mesh name="x" vertex="0 0 0 1 0 0"/></asset>'
+        ),
+        ["shellinertia is not for meshes; write inertia='shell' in the <mesh>"],
+    ),
+    "fromto of a sphere": (model('<geom size="1" fromto="0 0 0 1 1 1"/>'), ["fromto is for capsules"]),
+    "plane that moves": (model('<geom type="plane" size="1 1 1"/>'), ["a plane must be on a body that does not move"]),
+    "joint in the world": (
+        "<mujoco><worldbody>\n<frame><joint/></frame></worldbody></mujoco>",
+        ["line 2", "<joint>", "stands in the world, which does not move; put it into a <body>"],
+    ),
+    "free joint inside": (
+        model("<body><freejoint/></body>"),
+        ["a free joint must be the only joint of a body of the world"],
+    ),
+    "free joint with others": (model("<freejoint/>"), ["a free joint must be the only joint of a body of the world"]),
+    "turns after a ball": (
+        body('<joint type="ball"/><joint/><geom size="1"/>'),
+        ["line 3", "a ball joint turns in every way"],
+    ),
+    "limits the wrong way": (
+        model('<body><joint range="1 -1" limited="true"/></body>'),
+        ["range='1 -1': the first number must be below the second"],
+    ),
+    "no limits": (model('<body><joint limited="true"/></body>'), ["has limited='true' but no range; add range='...'"]),
+    "limits or none": (
+        model('<body><joint range="-1 1"/></body>', '<compiler autolimits="false"/>'),
+        ["has range but not limited; add limited='true', or drop autolimits='false'"],
+    ),
+    "limits of a free joint": (
+        body('<joint type="free" range="0 1"/><geom size="1"/>'),
+        ["a free joint has no limits"],
+    ),
+    "damping": (model('<body><joint damping="-1"/></body>'), ["damping='-1' must be at least 0"]),
+    "two inertials": (
+        model('<inertial pos="0 0 0" mass="1"/><inertial pos="0 0 0" mass="1"/>'),
+        ["body 'a' has two <inertial> elements; keep one"],
+    ),
+    "inertial nowhere": (model('<inertial mass="1"/>'), ["<inertial>", "no attribute 'pos'"]),
+    "inertial without mass": (model('<inertial pos="0 0 0"/>'), ["no attribute 'mass'"]),
+    "turned full inertia": (
+        model('<inertial pos="0 0 0" mass="1" euler="1 0 0" fullinertia="1 1 1 0 0 0"/>'),
+        ["fullinertia says how it is turned itself"],
+    ),
+    "impossible inertia": (
+        model('<inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/>'),
+        ["line 2", "body 'a' has the moments 1, 1, 3", "set balanceinertia='true' in <compiler>"],
+    ),
+    "negative inertia": (model('<inertial pos="0 0 0" mass="1" diaginertia="1 1 -1"/>'), ["the negative moment -1"]),
+    "mocap inside": (model('<body mocap="true"/>'), ["only bodies of the world may be mocap bodies"]),
+    "mocap with joints": (
+        '<mujoco><worldbody><body mocap="true"><joint/></body></worldbody></mujoco>',
+        ["a mocap body has no joints; drop mocap or the joints"],
+    ),
+    "replicas without count": (model("<replicate/>"), ["line 3", "has no attribute 'count'"]),
+    "many replicas": (model('<replicate count="1000000000"/>'), ["count=1000000000 is above 500000; lower it"]),
+    "actuator of nothing": (
+        model("", after="<actuator><motor/></actuator>"),
+        ["line 5", "acts on nothing; add joint='...'"],
+    ),
+    "actuator of two": (
+        model("", after='<actuator><motor joint="j" site="s"/></actuator>'),
+        ["acts on joint and site; keep one"],
+    ),
+    "actuator of an unknown joint": (
+        model("", after='<actuator><motor joint="k"/></actuator>'),
+        ["acts on the unknown joint 'k'; there are: j"],
+    ),
+    "same actuator twice": (
+        model("", after='<actuator><motor name="x" joint="j"/><motor name="x" joint="j"/></actuator>'),
+        ["the actuator 'x' is there twice"],
+    ),
+    "kv and dampratio": (
+        model("", after='<actuator><position joint="j" kv="1" dampratio="1"/></actuator>'),
+        ["has both kv and dampratio; keep one"],
+    ),
+    "inherited range": (
+        model("", after='<actuator><position joint="j" inheritrange="1"/></actuator>'),
+        ["inherits the range of joint 'j', which has none"],
+    ),
+    "equality of an unknown body": (
+        model("", after='<equality><connect body1="x" anchor="0 0 0"/></equality>'),
+        ["line 5", "body1='x': there is no body of that name; there are: a, world"],
+    ),
+    "equality of one": (
+        model("", after='<equality><weld body1="a" body2="a"/></equality>'),
+        ["ties 'a' to itself; name two"],
+    ),
+    "equality of a ball": (
+        model('<body><joint type="ball" name="b"/></body>', after='<equality><joint joint1="b"/></equality>'),
+        ["joint 'b' is no hinge or slide"],
+    ),
+    "empty tendon": (model("", after="<tendon><fixed/></tendon>"), ["a tendon needs joints or sites; add some"]),
+    "huge": (
+        model('<geom size="1e20"/>'),
+        ["line 2", "body 'a' has a mass of 4.18879e+63 kg", "units are SI (m, kg, s)"],
+    ),
+    "seven axes": (
+        body('<joint/><joint/><joint/><joint/><joint type="slide"/><joint type="slide"/><joint type="slide"/>'),
+        ["line 3", "more than six degrees of freedom"],
+    ),
+    "tendon around a box": (
+        model('<geom name="h" type="box" size="1 1 1"/>', after='<tendon><spatial><geom geom="h"/></spatial></tendon>'),
+        ["line 5", "a tendon wraps around spheres and cylinders, not around a box"],
+    ),
+    "pulley": (
+        model("", after='<tendon><spatial><pulley divisor="0"/></spatial></tendon>'),
+        ["divisor=0 must be above 0"],
+    ),
+    "pair of an unknown geom": (
+        model("", after='<contact><pair geom1="g" geom2="h"/></contact>'),
+        ["geom2='h': there is no geom of that name; there are: g"],
+    ),
+    "keyframe": (model("", after='<keyframe><key qpos="1 2"/></keyframe>'), ["qpos has 2 numbers, but the model 1"]),
+    "open mesh text": (
+        model('<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" vertex="0 0 0 1"/></asset>'),
+        ["vertex holds 4 numbers; give 3 for each entry"],
+    ),
+    "face of no vertex": (
+        model(
+            '<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" vertex="0 0 0 1 0 0 0 1 0" face="0 1 3"/></asset>'
+        ),
+        ["face holds a number that names none of the 3 vertices"],
+    ),
+    "flat mesh": (
+        model(
+            '<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" vertex="0 0 0 1 0 0 0 1 0" face="0 1 2"/></asset>'
+        ),
+        ["<mesh name='x'>", "the mesh 'x' encloses no volume; repair it, or set its inertia to 'shell'"],
+    ),
+    "builtin mesh": (
+        model('<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" builtin="sphere" params="2"/></asset>'),
+        ["builtin meshes are not read"],
+    ),
+    "mesh without a name": (model("", "<asset><mesh/></asset>"), ["has neither a name nor a file; add name='...'"]),
+    "hfield": (
+        '<mujoco><asset><hfield name="h" nrow="1" ncol="2" size="1 1 1 1"/></asset><worldbody>'
+        '<geom type="hfield" hfield="h"/></worldbody></mujoco>',
+        ["nrow 1 and ncol 2 must be at least 2"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG_FILES.values(), ids=WRONG_FILES.keys())
+def test_wrong_files_are_refused_by_name(text, words):
+    builder = ModelBuilder()
+    with pytest.raises(ImportFileError) as caught:
+        builder.add_mjcf(text)
+    message = str(caught.value)
+    assert message.startswith("XML text, line "), message
+    assert [word for word in words if word not in message] == [], message
+    assert builder.body_count == builder.joint_count == builder.shape_count == 0
+
+
+GOOD = """<mujoco model="m">
+<compiler angle="degree" eulerseq="xyz" inertiafromgeom="auto"/>
+<option timestep="0.002" gravity="0 0 -9.81"/>
+<default>
+<geom density="500" friction="1 .01 .001"/>
+<joint armature=".01" damping=".1"/>
+<default class="arm">
+<geom type="capsule" size=".05 .2"/>
+</default>
+</default>
+<asset>
+<mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/>
+<mesh name="u" vertex="0 0 0 1 0 0 0 1 0 0 0 1" face="0 2 1 0 1 3 0 3 2 1 2 3" inertia="exact" scale="1 1 1"/>
+<hfield name="h" nrow="2" ncol="3" size="1 2 3 .1" elevation="0 1 2 3 4 8"/>
+<material name="red" rgba="1 0 0 1"/>
+</asset>
+<worldbody>
+<geom name="floor" type="plane" size="0 0 .1" material="red"/>
+<geom type="hfield" hfield="h" pos="5 0 0"/>
+<body name="root" pos="0 0 1">
+<freejoint name="free"/>
+<geom type="box" size=".1 .2 .3" euler="10 20 30"/>
+<site name="tip" pos="0 0 .1"/>
+<body name="upper" pos="0 0 .3" childclass="arm">
+<joint name="x" axis="1 0 0" range="-90 90"/>
+<joint name="y" axis="0 1 0" ref="10"/>
+<geom fromto="0 0 0 0 0 1"/>
+<body name="lower" pos="0 0 1" quat="1 0 0 1">
+<joint name="z" type="slide" axis="0 0 1" limited="true" range="-1 1"/>
+<inertial pos="0 0 .1" mass="2" diaginertia=".1 .2 .25"/>
+<geom type="mesh" mesh="u" zaxis="1 1 1"/>
+</body>
+</body>
+<body name="other" pos="1 0 0">
+<joint name="b" type="ball"/>
+<geom name="ball" type="sphere" size=".1 .2 .3" mass="3"/>
+</body>
+</body>
+<frame pos="1 2 3" euler="0 0 90">
+<replicate count="3" offset="1 0 0">
+<body name="r">
+<joint name="k"/>
+<geom type="cylinder" size=".1 .2"/>
+</body>
+</replicate>
+</frame>
+</worldbody>
+<actuator>
+<motor name="m" joint="x" gear="5" ctrlrange="-1 1"/>
+<position joint="z" kp="10" dampratio="1"/>
+<velocity joint="k" kv="3"/>
+</actuator>
+<equality>
+<connect body1="lower" body2="other" anchor="0 0 0"/>
+<joint joint1="x" joint2="z" polycoef="0 1 0 0 0"/>
+</equality>
+<tendon>
+<fixed name="f"><joint joint="x" coef="1"/></fixed>
+<spatial name="sp"><site site="tip"/><geom geom="ball"/><site site="tip"/></spatial>
+</tendon>
+<contact>
+<exclude body1="root" body2="lower"/>
+<pair geom1="floor" geom2="ball"/>
+</contact>
+<keyframe>
+<key name="home" qpos="0 0 1 1 0 0 0 0 0 0 1 0 0 0 0 0 0"/>
+</keyframe>
+</mujoco>
+""".splitlines()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_damaged_files_give_a_model_or_an_error_that_names_the_line(rng):
+    ModelBuilder().add_mjcf("\n".join(GOOD))
+    refused, loaded = read_damaged(rng, GOOD, lambda number, builder, text: builder.add_mjcf(text), 300)
+    assert refused > 60 and loaded > 20  # of 300; both ways were walked
+
+
+ENTITIES = entities("mujoco")
+
+
+@pytest.mark.parametrize("text", ENTITIES.values(), ids=ENTITIES.keys())
+@pytest.mark.parametrize("included", [False, True])
+def test_entities_are_refused_in_files_and_includes(tmp_path, text, included):
+    (tmp_path / "secret").write_text(SECRET)
+    source = text.replace("{path}", str(tmp_path / "secret"))
+    if included:
+        (tmp_path / "part.xml").write_text(source)
+        source = tmp_path / "main.xml"
+        source.write_text('<mujoco><include file="part.xml"/></mujoco>')
+    with pytest.raises(ImportFileError, match=r"document types and entities .* are refused") as caught:
+        ModelBuilder().add_mjcf(source)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("where", ["../outside/part.xml", "{outside}/part.xml", "sub/../../outside/part.xml"])
+@pytest.mark.parametrize("what", ["include", "mesh", "meshdir", "hfield"])
+def test_files_outside_of_the_allowed_folders_are_refused(tmp_path, where, what):
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    outside.mkdir()
+    inside.mkdir()
+    (outside / "part.xml").write_text(f"<mujocoinclude><body name='{SECRET}'/></mujocoinclude>")
+    name = where.replace("{outside}", str(outside))
+    folder, _, file = name.rpartition("/")
+    text = {
+        "include": f'<mujoco><worldbody><include file="{name}"/></worldbody></mujoco>',
+        "mesh": f'<mujoco><asset><mesh name="x" file="{name}"/></asset>',
+        "meshdir": f'<mujoco><compiler meshdir="{folder}"/><asset><mesh name="x" file="{file}"/></asset>',
+        "hfield": f'<mujoco><asset><hfield name="x" size="1 1 1 1" file="{name}"/></asset>',
+    }[what]
+    if what != "include":
+        kind = "hfield" if what == "hfield" else "mesh"
+        text += f'<worldbody><geom type="{kind}" {kind}="x"/></worldbody></mujoco>'
+    main = inside / "main.xml"
+    main.write_text(text)
+    with pytest.raises(ImportFileError, match=r"main.xml, line 1: .* outside of the folders") as caught:
+        ModelBuilder().add_mjcf(main)
+    assert SECRET not in str(caught.value) and "name its folder in package_dirs" in str(caught.value)
+    if what == "include":
+        assert ModelBuilder().add_mjcf(main, package_dirs=[outside]).links[SECRET] == 0
+
+
+def test_a_text_may_read_no_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "part.xml").write_text("<mujocoinclude><body/></mujocoinclude>")
+    text = '<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>'
+    with pytest.raises(ImportFileError, match="none"):
+        ModelBuilder().add_mjcf(text)
+    assert ModelBuilder().add_mjcf(text, package_dirs=tmp_path).links
+
+
+def test_files_that_include_each_other_are_refused(tmp_path):
+    (tmp_path / "a.xml").write_text('<mujoco><include file="b.xml"/></mujoco>')
+    (tmp_path / "b.xml").write_text('<mujoco><include file="a.xml"/></mujoco>')
+    with pytest.raises(ImportFileError, match=r"b.xml, line 1: <include>: the file .*a.xml' is included already"):
+        ModelBuilder().add_mjcf(tmp_path / "a.xml")
+
+
+def test_missing_files_are_named(tmp_path):
+    main = tmp_path / "main.xml"
+    main.write_text('<mujoco><include file="part.xml"/></mujoco>')
+    with pytest.raises(ImportFileError, match=r"the file 'part.xml' is not there \(looked at .*part.xml\)"):
+        ModelBuilder().add_mjcf(main)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        ModelBuilder().add_mjcf(tmp_path / "nothing.xml")
+
+
+def test_missing_looks_are_left_out_but_not_missing_collisions(tmp_path):
+    main = tmp_path / "main.xml"
+    text = (
+        '<mujoco><asset><mesh file="no.stl"/></asset><worldbody><geom size=".1"/>'
+        '<geom type="mesh" mesh="no" contype="{0}" conaffinity="0"/></worldbody></mujoco>'
+    )
+    main.write_text(text.format(0))
+    with pytest.warns(MjcfWarning, match="visual meshes"):
+        builder = ModelBuilder()
+        builder.add_mjcf(main)
+    assert builder.shape_count == 1
+    main.write_text(text.format(1))
+    with pytest.raises(ImportFileError, match=r"the file 'no.stl' is not there"):
+        ModelBuilder().add_mjcf(main)
+
+
+def test_elements_deeper_than_those_of_mujoco_are_refused():
+    with pytest.raises(ImportFileError, match="nested deeper than 500"):
+        ModelBuilder().add_mjcf(f"<mujoco><worldbody>{'<body>' * 500}{'</body>' * 500}</worldbody></mujoco>")
+
+
+def test_replicas_of_replicas_do_not_grow_without_bounds():
+    text = '<body><geom size="1"/></body>'
+    for _ in range(12):
+        text = f'<replicate count="100" offset="1 0 0">{text}</replicate>'
+
+    def read():
+        with pytest.raises(ImportFileError, match=r"line 1: <replicate>: .*500000"):
+            ModelBuilder().add_mjcf(f"<mujoco><worldbody>{text}</worldbody></mujoco>")
+
+    # Replicas are counted before they are made.
+    assert calls_of(read) < 50_000
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"scale": 0}, ValueError, r"scale 0.*0"),
+        ({"xform": (1, 2)}, TypeError, "xform"),
+        ({"joint_ordering": "sideways"}, ValueError, "'dfs', 'bfs' or None"),
+        ({"up_axis": "w"}, ValueError, "unknown axis"),
+        ({"parent_body": 3}, IndexError, "parent_body 3"),
+        ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
+        ({"floating": "no"}, TypeError, r"floating.*True.*False.*'no'"),
+        ({"package_dirs": 5}, TypeError, r"package_dirs.*5"),
+        ({"keyframe": 1.5}, TypeError, r"keyframe.*1.5"),
+        ({"keyframe": "x"}, KeyError, r"no keyframe.*'x'"),
+        ({"floating": True}, ValueError, r"but it has joints \(hinge\) in the file; leave floating out"),
+        ({"base_joint": {}}, ValueError, "no 'joint_type'"),
+        ({"skip_equality_constraints": 2}, TypeError, "skip_equality_constraints must be True or False"),
+    ],
+)
+def test_wrong_arguments(options, error, words):
+    with pytest.raises(error, match=words):
+        ModelBuilder().add_mjcf(model(""), **options)
+
+
+def test_several_roots_have_no_common_base():
+    text = '<mujoco><worldbody><body><geom size="1"/></body><body><geom size="1"/></body></worldbody></mujoco>'
+    with pytest.raises(ValueError, match=r"2 bodies.*floating"):
+        ModelBuilder().add_mjcf(text, floating=True)
+
+
+def test_an_error_while_building_leaves_the_builder_as_it_was():
+    builder = ModelBuilder()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        builder.add_mjcf("\n".join(GOOD))
+        before = {column.name: copy.deepcopy(getattr(builder, column.name)) for column in COLUMNS}
+        pairs, tendons = set(builder.shape_collision_filter_pairs), list(builder.tendons)
+        base = {"joint_type": JointType.D6, "linear_axes": ["q"]}
+        with pytest.raises(ValueError, match="joint 'm/base_joint'"):
+            builder.add_mjcf(
+                '<mujoco model="m"><option gravity="1 2 3"/><worldbody><body><geom size="1"/></body></worldbody></mujoco>',
+                base_joint=base,
+            )
+    assert {column.name: getattr(builder, column.name) for column in COLUMNS} == before
+    assert set(builder.shape_collision_filter_pairs) == pairs and builder.tendons == tendons
+    assert builder.gravity == (0.0, 0.0, -9.81)

@@ -1,0 +1,82 @@
+"""Damaged USD stages end with a model or with an error in words. By the thousand: ``python -m tests.support.usd_corpus``."""
+
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("pxr")
+
+from newton_like.importers.xml_source import ImportFileError
+from newton_like.model.builder.builder import ModelBuilder
+from tests.support import usd_corpus
+from tests.support.usd_stages import text
+
+CUBE = 'def Cube "c" (prepend apiSchemas = ["PhysicsCollisionAPI"])'
+BODY = 'def Xform "a" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"])'
+
+
+def test_a_sample_of_the_corpus():
+    cases = usd_corpus.run(seed=0, count=350)
+    ends = Counter(case["end"] for case in cases)
+    wrong = [case for case in cases if case["end"] in ("defect", "hang", "crash")]
+    assert not wrong, wrong[:3]
+    assert len(cases) == 350 and ends["model"] > 30 and ends["error"] > 100, ends
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        (
+            f'{CUBE} {{ string physics:collisionEnabled = "yes" }}',
+            "physics:collisionEnabled is 'yes'; give true or false",
+        ),
+        (f"{CUBE} {{ rel size = </c> }}", "size is a relationship; make it an attribute"),
+        (f'{CUBE} {{ uniform token xformOpOrder = "xformOp:scale" }}', "give a list of tokens"),
+        (
+            f'{CUBE} {{ string xformOp:translate = "here"\nuniform token[] xformOpOrder = ["xformOp:translate"] }}',
+            r"</c>: its xformOps, or those above it, cannot be read: .*TypeTranslate",
+        ),
+        (
+            f'{BODY} {{ float3 physics:diagonalInertia = (1, 1, 1)\ntoken physics:principalAxes = "x" }}',
+            "principalAxes is x",
+        ),
+        (f"{BODY} {{ bool physics:kinematicEnabled = 1\nfloat physics:rigidBodyEnabled = 0.5 }}", "give true or false"),
+        (
+            'def PhysicsFixedJoint "j" { string physics:body0 = "/a" }',
+            "physics:body0 is an attribute; make it a relationship",
+        ),
+    ],
+)
+def test_values_of_the_wrong_kind_are_no_defaults(body, part):
+    with pytest.raises(ImportFileError, match=part):
+        ModelBuilder().add_usd(text(body))
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        (f"{CUBE} {{ double size.timeSamples = {{ 0: 3 }} }}", r"no time is asked for; give time= \(1\): /c.size"),
+        (
+            f"{CUBE} {{ rel physics:filteredPairs = </nowhere> }}",
+            r"do not exist \(1\): /c.physics:filteredPairs -> /nowhere",
+        ),
+        (
+            f'{CUBE} {{ double3 xformOp:translat = (1, 0, 0)\nuniform token[] xformOpOrder = ["xformOp:translate"] }}',
+            r"ops that are not there.*/c.xformOp:translate",
+        ),
+        (f"{CUBE} {{ float[] primvars:displayOpacity = [nan] }}", "displayOpacity is no list of 1 finite numbers"),
+    ],
+)
+def test_what_usd_passes_over_is_remarked(body, part):
+    with pytest.warns(UserWarning, match=part):
+        ModelBuilder().add_usd(text(body))
+
+
+def test_nesting_ends_somewhere(tmp_path):
+    """USD's parser dies of a hundred thousand levels."""
+    source = text("").rstrip() + "\n" + 'def Xform "x" {\n' * 200_000 + "}\n" * 200_000
+    (tmp_path / "deep.usda").write_text(source)
+    (tmp_path / "top.usda").write_text(text('def "x" (references = @./deep.usda@) {}'))
+    for stage in (source, tmp_path / "deep.usda", tmp_path / "top.usda"):
+        with pytest.raises(ImportFileError, match="nested deeper than 500"):
+            ModelBuilder().add_usd(stage)

@@ -1,0 +1,331 @@
+"""Lane operations against NumPy, over the whole range of numbers, at every width and scalar type."""
+
+import numpy as np
+import pytest
+import warp as wp
+from newton_like.kernels.lanes import lane_math
+
+from tests.support.kinematic_cases import PRECISIONS
+
+COUNT = 4096
+
+NUMPY = {wp.float32: np.float32, wp.float64: np.float64}
+
+# One more precision than that of the lanes, to measure errors with.
+EXACT = {wp.float32: np.float64, wp.float64: np.longdouble}
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e38, -1e38, 3.0, np.pi, 1e-20]
+
+OPERATIONS = (
+    "add", "sub", "mul", "div", "neg", "fma", "fnma", "rcp", "sqrt", "smaller", "larger", "where_lt", "sin", "cos", "atan2",
+    "exp", "log", "fill",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=PRECISIONS, ids=lambda p: f"{p[0]}-{p[1].__name__}")
+def lanes(request):
+    return Lanes(*request.param)
+
+
+class Lanes:
+    """All operations of one width and scalar type, as functions of NumPy arrays."""
+
+    def __init__(self, width, dtype):
+        self.width, self.dtype, self.real, self.exact = width, dtype, NUMPY[dtype], EXACT[dtype]
+        self.m = lane_math(width, dtype)
+        self.arithmetic, self.staging = arithmetic_kernel(self.m), staging_kernel(self.m)
+        if np.finfo(self.exact).eps >= np.finfo(self.real).eps:
+            pytest.skip("long double is no more than double on this machine")
+
+    def array(self, values):
+        values = np.asarray(values, self.real)
+        blocks = values if self.width == 1 else values.reshape(-1, self.width)
+        return wp.array(blocks, dtype=self.m.lane, device="cpu")
+
+    def __call__(self, a, b=None, c=None):
+        """Results of all operations by name, and of ``any_lt`` by block."""
+        a, b, c = (np.zeros_like(a) if x is None else x for x in (a, b, c))
+        blocks = len(a) // self.width
+        out = wp.zeros((len(OPERATIONS), blocks), dtype=self.m.lane, device="cpu")
+        found = wp.zeros(blocks, dtype=wp.int32, device="cpu")
+        inputs = [self.array(x) for x in (a, b, c)]
+        wp.launch(self.arithmetic, blocks, [*inputs, self.dtype(0.1)], [out, found], device="cpu")
+        results = out.numpy().reshape(len(OPERATIONS), -1)
+        return dict(zip(OPERATIONS, results, strict=True)), found.numpy()
+
+    def numbers(self, rng):
+        """Numbers of all sizes and signs, special ones among them."""
+        info = np.finfo(self.real)
+        exponents = rng.uniform(np.log10(info.tiny) - 5.0, np.log10(info.max), COUNT)
+        with np.errstate(under="ignore"):
+            x = (rng.choice([-1.0, 1.0], COUNT) * 10.0**exponents).astype(self.real)
+        x[rng.choice(COUNT, 200, replace=False)] = rng.choice(SPECIAL, 200)
+        return x
+
+    def error(self, actual, expected):
+        """Distance in units in the last place of the expected number."""
+        spacing = np.spacing(np.abs(expected).astype(self.real)).astype(self.exact)
+        return (np.abs(actual.astype(self.exact) - expected) / spacing).max()
+
+
+def arithmetic_kernel(m):
+    real = m.real
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def kernel(
+        a_in: wp.array[m.lane],
+        b_in: wp.array[m.lane],
+        c_in: wp.array[m.lane],
+        tenth: real,
+        out: m.memory,
+        found: wp.array[int],
+    ):
+        i = wp.tid()
+        a = a_in[i]
+        b = b_in[i]
+        c = c_in[i]
+        out[0, i] = m.add(a, b)
+        out[1, i] = m.sub(a, b)
+        out[2, i] = m.mul(a, b)
+        out[3, i] = m.div(a, b)
+        out[4, i] = m.neg(a)
+        out[5, i] = m.fma(a, b, c)
+        out[6, i] = m.fnma(a, b, c)
+        out[7, i] = m.rcp(a)
+        out[8, i] = m.sqrt(a)
+        out[9, i] = m.smaller(a, b)
+        out[10, i] = m.larger(a, b)
+        out[11, i] = m.where_lt(a, b, c, a)
+        out[12, i] = m.sin(a)
+        out[13, i] = m.cos(a)
+        out[14, i] = m.atan2(a, b)
+        out[15, i] = m.exp(a)
+        out[16, i] = m.log(a)
+        out[17, i] = m.fill(tenth)
+        if m.any_lt(a, b):
+            found[i] = 1
+
+    return kernel
+
+
+def staging_kernel(m):
+    real = m.real
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def kernel(
+        rows: int,
+        at: int,
+        n: int,
+        count: int,
+        start: int,
+        stride: int,
+        to_start: int,
+        to_stride: int,
+        masked: int,
+        first: int,
+        step: int,
+        mask: wp.array[bool],
+        source: wp.array[real],
+        mem: m.memory,
+        kept: m.memory,
+        target: wp.array[real],
+        place: wp.array[int],
+        total: wp.array[real],
+        flags: wp.array2d[int],
+    ):
+        b = wp.tid()
+        t = b % rows
+        m.stage_in(mem, at, t, source, start, stride, n, b, count)
+        # rows go to another memory and back
+        m.keep(mem, at, 1, t, kept, b, n)
+        for i in range(n):
+            m.put(mem, at + i, t, m.fill(real(7.0)))
+        m.recall(mem, at, 1, t, kept, b, n)
+        if m.any_nonzero(source, start, stride, n, b, count):
+            flags[0, b] = 1
+        if m.any_selected(mask, first, step, b, count):
+            flags[1, b] = 1
+        if masked != 0:
+            m.stage_out_where(mem, at, t, target, to_start, to_stride, n, b, count, mask, first, step)
+            m.stage_add_where(mem, at, place, t, total, to_start, to_stride, n, b, count, mask, first, step)
+        else:
+            m.stage_out(mem, at, t, target, to_start, to_stride, n, b, count)
+            m.stage_add(mem, at, place, t, total, to_start, to_stride, n, b, count)
+
+    return kernel
+
+
+def same_bits(actual, expected):
+    """NaNs are equal whatever their sign; zeros are not."""
+    np.testing.assert_array_equal(actual, expected)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(actual[known]), np.signbit(expected[known]))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_arithmetic_is_correctly_rounded(rng, lanes):
+    a, b, c = (lanes.numbers(rng) for _ in range(3))
+    got, found = lanes(a, b, c)
+    same_bits(got["add"], a + b)
+    same_bits(got["sub"], a - b)
+    same_bits(got["mul"], a * b)
+    same_bits(got["div"], a / b)
+    np.testing.assert_array_equal(got["neg"], -a)  # Warp negates by subtracting from zero: -0 comes out as 0
+    same_bits(got["rcp"], lanes.real(1.0) / a)
+    same_bits(got["sqrt"], np.sqrt(a))
+    same_bits(got["smaller"], np.where(a < b, a, b))
+    same_bits(got["larger"], np.where(a > b, a, b))
+    same_bits(got["where_lt"], np.where(a < b, c, a))
+    same_bits(got["fill"], np.full_like(a, 0.1))
+    np.testing.assert_array_equal(found, (a < b).reshape(-1, lanes.width).any(axis=1))
+
+
+def test_products_and_sums_round_once_or_twice(rng, lanes):
+    a, b = (rng.normal(size=COUNT).astype(lanes.real) for _ in range(2))
+    # from sums that cancel to sums that do not
+    c = (-a * b * (1.0 + 10.0 ** rng.uniform(-9, 3, COUNT))).astype(lanes.real)
+    got, _ = lanes(a, b, c)
+    product, c = a.astype(lanes.exact) * b, c.astype(lanes.exact)
+    for actual, exact in ((got["fma"], product + c), (got["fnma"], c - product)):
+        # half a unit in the last place of the product, and of the sum
+        bound = 0.5 * (np.spacing(np.abs(product).astype(lanes.real)) + np.spacing(np.abs(exact).astype(lanes.real)))
+        assert (np.abs(actual.astype(lanes.exact) - exact) <= 1.0001 * bound).all()
+
+
+def angles(lanes, rng):
+    """Small ones, some of every size, and the neighbours of multiples of a quarter turn on both sides of 8192."""
+    quarters = np.concatenate([rng.integers(-5216, 5217, 1500), rng.integers(-(10**6), 10**6, 500)])
+    near = (quarters * (np.pi / 2)).astype(lanes.real)
+    near = near + rng.integers(-3, 4, near.size) * np.spacing(near)
+    x = np.concatenate([near, rng.uniform(-10, 10, 2000), rng.uniform(-8192, 8192, 2000), lanes.numbers(rng)])
+    x = x[np.isfinite(x)].astype(lanes.real)
+    return x[: len(x) // 16 * 16]
+
+
+def test_sines_and_cosines_are_accurate_for_every_angle(rng, lanes):
+    x = angles(lanes, rng)
+    got, _ = lanes(x)
+    exact = x.astype(lanes.exact)
+    # as stated in lanes.py
+    bound = {wp.float32: 1.2e-7, wp.float64: 3e-16}[lanes.dtype]
+    assert np.abs(got["sin"] - np.sin(exact)).max() < bound
+    assert np.abs(got["cos"] - np.cos(exact)).max() < bound
+    # small angles keep their relative accuracy
+    small = np.abs(x) < 1e-3
+    assert small.any()
+    assert lanes.error(got["sin"][small], np.sin(exact[small])) < 1.0
+    assert not got["sin"][x == 0].any()
+
+
+def test_infinite_angles_have_no_sine(lanes):
+    x = np.tile(np.array([np.inf, -np.inf, np.nan, 1.0], lanes.real), 4)
+    got, _ = lanes(x)
+    for values, exact in ((got["sin"], np.sin(1.0)), (got["cos"], np.cos(1.0))):
+        assert np.isnan(values.reshape(4, 4)[:, :3]).all()
+        # nor do they disturb their neighbours
+        np.testing.assert_allclose(values.reshape(4, 4)[:, 3], exact, rtol=3e-7)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_arc_tangents_know_their_quadrant(rng, lanes):
+    y, x = lanes.numbers(rng), lanes.numbers(rng)
+    near = 2000
+    y[:near] = x[:near] * rng.uniform(-3.0, 3.0, near)
+    finite = ~(np.isnan(x) | np.isnan(y))
+    got, _ = lanes(y, x)
+    with np.errstate(under="ignore"):
+        expected = np.arctan2(y[finite].astype(lanes.exact), x[finite].astype(lanes.exact))
+    # the scalar library promises no more than a few units in the last place
+    assert lanes.error(got["atan2"][finite], expected) < 3.0
+    np.testing.assert_array_equal(np.signbit(got["atan2"][finite]), np.signbit(y[finite]))
+    assert np.isnan(got["atan2"][~finite]).all()
+
+
+def test_exponentials_and_logarithms(rng, lanes):
+    info = np.finfo(lanes.real)
+    x = rng.uniform(np.log(info.tiny), np.log(info.max) - 0.01, COUNT).astype(lanes.real)
+    assert lanes.error(lanes(x)[0]["exp"], np.exp(x.astype(lanes.exact))) < 2.0
+    x = np.abs(lanes.numbers(rng))
+    x[~np.isfinite(x) | (x < info.tiny)] = 1.0
+    x[::7] = 1.0 + rng.normal(size=x[::7].size) * 1e-3
+    got, exact = lanes(x)[0]["log"], np.log(x.astype(lanes.exact))
+    assert lanes.error(got, exact) < 2.0
+    edges = np.tile(np.array([0.0, np.inf, -1.0, 1e9], lanes.real), 4)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(lanes(edges)[0]["log"][:3], [-np.inf, np.inf, np.nan])
+        np.testing.assert_allclose(lanes(edges)[0]["exp"][:4], [1.0, np.inf, np.exp(-1.0), np.inf], rtol=2e-7)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_rows_travel_between_worlds_and_lanes(rng, lanes, masked):
+    """Every length around the sizes of the squares that are transposed, every fill of the last block, any stride; written, or
+    added in another order."""
+    width = lanes.width
+    for n in (0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 40):
+        for count in (1, width - 1, width, width + 1, 3 * width + width // 2):
+            if count < 1:
+                continue
+            start, to_start, at, first = (int(x) for x in rng.integers(0, 20, 4))
+            stride, to_stride, step = n + int(rng.integers(4)), n + int(rng.integers(4)), int(rng.integers(1, 4))
+            source = rng.normal(size=start + count * stride + n).astype(lanes.real)
+            source[rng.random(source.size) < 0.2] = -0.0
+            # some blocks hold nothing
+            worlds = start + np.arange(count)[:, None] * stride + np.arange(n)
+            source[worlds[: width if rng.random() < 0.5 else 0]] = 0.0
+            mask = rng.random(first + count * step + 1) < 0.5
+            before = rng.normal(size=to_start + count * to_stride + n).astype(lanes.real)
+            order = rng.integers(0, max(n, 1), n)
+            target, total, flags = stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride,
+                                         to_start, to_stride, order)  # fmt: skip
+            chosen = mask[first + step * np.arange(count)] if masked else np.ones(count, bool)
+            expected = before.copy()
+            rows = to_start + np.arange(count)[:, None] * to_stride + np.arange(n)
+            expected[rows[chosen]] = source[worlds[chosen]] + 0.0
+            same_bits(target, expected)
+            expected = before.copy()
+            expected[rows[chosen]] += source[worlds[chosen]][:, order]
+            same_bits(total, expected)
+            block = np.arange(count) // width
+            wanted = mask[first + step * np.arange(count)]
+            for b in range(block[-1] + 1):
+                assert flags[0, b] == source[worlds[block == b]].any()
+                assert flags[1, b] == wanted[block == b].any()
+
+
+def stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride, to_start, to_stride, order):
+    """The target array after its rows were read, put away, fetched and written; the same, added in that order; flags of blocks."""
+    m, blocks = lanes.m, -(-count // lanes.width)
+    rows = blocks if lanes.width == 1 else 1
+    mem = wp.zeros((at + n + 1, rows), dtype=m.lane, device="cpu")
+    kept = wp.zeros((blocks, n + 2), dtype=m.lane, device="cpu")
+    source, target, total = (wp.array(x, dtype=lanes.dtype, device="cpu") for x in (source, before, before))
+    place = wp.array(lanes.width * np.append(order, [0] * lanes.width), dtype=wp.int32, device="cpu")
+    flags = wp.zeros((2, blocks), dtype=wp.int32, device="cpu")
+    chosen = wp.array(mask, dtype=wp.bool, device="cpu")
+    places = [rows, at, n, count, start, stride, to_start, to_stride, int(masked), first, step]
+    wp.launch(lanes.staging, blocks, [*places, chosen, source, mem, kept], [target, place, total, flags], device="cpu")
+    return target.numpy(), total.numpy(), flags.numpy()
+
+
+@pytest.mark.parametrize("varies", [0, 1])
+def test_parameters_are_one_for_all_worlds_or_one_for_each(rng, varies):
+    for width, dtype in PRECISIONS:
+        m = lane_math(width, dtype)
+        kernel = parameter_kernel(m)
+        uniform = rng.normal(size=5).astype(NUMPY[dtype])
+        varying = rng.normal(size=(3, 5, width)).astype(NUMPY[dtype])
+        numbers = varying[..., 0] if width == 1 else varying
+        out = wp.zeros((3, 5), dtype=m.lane, device="cpu")
+        arrays = [wp.array(uniform, dtype=dtype, device="cpu"), wp.array(numbers, dtype=m.lane, device="cpu")]
+        wp.launch(kernel, (3, 5), [*arrays, varies], [out], device="cpu")
+        expected = varying if varies else np.broadcast_to(uniform[None, :, None], varying.shape)
+        np.testing.assert_array_equal(out.numpy().reshape(varying.shape), expected)
+
+
+def parameter_kernel(m):
+    @wp.kernel(module="unique", enable_backward=False)
+    def kernel(uniform: wp.array[m.real], varying: m.memory, varies: int, out: m.memory):
+        b, i = wp.tid()
+        out[b, i] = m.param(uniform, varying, varies, b, i)
+
+    return kernel

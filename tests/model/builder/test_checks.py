@@ -1,0 +1,552 @@
+"""finalize refuses what cannot be, and says which thing is wrong and what to do. Nothing sound is refused."""
+
+import itertools
+import re
+import warnings
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like.coercion import as_axis, as_index, as_number, as_vector
+from newton_like.model import JointDofConfig, ModelBuilder, ShapeConfig
+from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, warp_types
+from tests.support import reference
+from tests.support.random_trees import random_transform, random_tree, random_unit
+
+NAN, INF = float("nan"), float("inf")
+UNIT = {"mass": 1.0, "inertia": np.eye(3)}
+
+
+def robot() -> ModelBuilder:
+    """torso (free), arm (revolute 'elbow'), hand (ball 'wrist'), finger (D6 with x slide and z, y turns)."""
+    builder = ModelBuilder()
+    torso, arm, hand, finger = (builder.add_link(**UNIT, label=name) for name in ("torso", "arm", "hand", "finger"))
+    joints = [
+        builder.add_joint_free(torso, label="root"),
+        builder.add_joint_revolute(torso, arm, label="elbow", limit_lower=-1, limit_upper=1),
+        builder.add_joint_ball(arm, hand, label="wrist"),
+        builder.add_joint_d6(hand, finger, linear_axes=["x"], angular_axes=["z", "y"], label="finger"),
+    ]
+    builder.add_articulation(joints, label="robot")
+    builder.add_shape_box(torso, label="chest", cfg=ShapeConfig(density=0))
+    return builder
+
+
+def set_entry(name, index, value):
+    def change(builder):
+        getattr(builder, name)[index] = value
+
+    return change
+
+
+def set_list(name, make):
+    def change(builder):
+        setattr(builder, name, make(getattr(builder, name)))
+
+    return change
+
+
+# What is done to the robot, and what the error has to say: the thing, the numbers, the cure.
+WRONG = {
+    "crossed limits": (
+        [set_entry("joint_limit_lower", 6, 1.2), set_entry("joint_limit_upper", 6, 0.8)],
+        r"joint 'elbow' \(index 1\): limit_lower 1.2 is above limit_upper 0.8; swap them",
+    ),
+    "crossed limits of one axis of several": (
+        [set_entry("joint_limit_lower", 11, 2), set_entry("joint_limit_upper", 11, 1)],
+        r"joint 'finger' \(index 3\), dof 1: limit_lower 2 is above limit_upper 1",
+    ),
+    "long axis": (
+        [set_entry("joint_axis", 6, (0, 0, 2))],
+        r"joint 'elbow' \(index 1\): axis \[.*2.0\].* has length 2; give",
+    ),
+    "zero axis": ([set_entry("joint_axis", 6, (0, 0, 0))], r"joint 'elbow' \(index 1\): axis .* has length 0"),
+    "parallel turns": (
+        [set_entry("joint_axis", 12, (0, 0, 1))],
+        r"joint 'finger' .*angular axes are linearly dependent",
+    ),
+    "negative mass": ([set_entry("body_mass", 1, -2)], r"body 'arm' \(index 1\): mass -2 is below 0"),
+    "negative moment": (
+        [set_entry("body_inertia", 1, np.diag([1, 1, -1]))],
+        r"body 'arm' \(index 1\): .*-1.*a moment is negative.*mass 1 kg",
+    ),
+    "triangle inequality": (
+        [set_entry("body_inertia", 2, np.diag([1, 1, 3]))],
+        r"body 'hand' \(index 2\): principal moments \(1, 1, 3\).*triangle inequality",
+    ),
+    "skew inertia": (
+        [set_entry("body_inertia", 2, [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])],
+        r"body 'hand' \(index 2\): inertia .* is not symmetric",
+    ),
+    "inertia without mass": (
+        [set_entry("body_mass", 2, 0)],
+        r"body 'hand' \(index 2\): .*without mass; give the body a mass",
+    ),
+    "mass without inertia": (
+        [set_entry("body_inertia", 3, np.zeros((3, 3)))],
+        r"joint 'finger' \(index 3\): this D6 joint has nothing to move: body 'finger' .*\(1 kg\).*no inertia about",
+    ),
+    "nothing at the end": (
+        [set_entry("body_mass", 3, 0), set_entry("body_inertia", 3, np.zeros((3, 3)))],
+        r"joint 'finger' \(index 3\): this D6 joint has nothing to move: .* have no mass; give the body mass",
+    ),
+    "long quaternion": (
+        [set_entry("joint_X_p", 1, (0, 0, 0, 0, 0, 1, 1))],
+        r"joint 'elbow' \(index 1\): quaternion .*joint_X_p has length 1.41421; normalise it",
+    ),
+    "long quaternion of a body": (
+        [set_entry("body_q", 2, (0, 0, 0, 0, 0, 0, 2))],
+        r"body 'hand' \(index 2\): quaternion .*body_q has length 2",
+    ),
+    "zero quaternion of a shape": (
+        [set_entry("shape_transform", 0, (0,) * 7)],
+        r"shape 'chest' \(index 0\): quaternion .*has length 0",
+    ),
+    "quaternion among coordinates": (
+        [set_entry("joint_q", 6, 2.0)],
+        r"joint 'root' \(index 0\), coordinate 3: the quaternion \[0.0, 0.0, 0.0, 2.0\] .* in joint_q has length 2",
+    ),
+    "quaternion of a ball's target": (
+        [set_entry("joint_target_q", 8, 1.0)],
+        r"joint 'wrist' \(index 2\), coordinate 0: the quaternion .* in joint_target_q has length 1.41421",
+    ),
+    "quaternion of a ball's rest": (
+        [set_entry("joint_rest_q", 11, 0.0)],
+        r"joint 'wrist' \(index 2\), coordinate 0: .* joint_rest_q has length 0",
+    ),
+    "too few coordinates": (
+        [set_list("joint_q", lambda q: q[:-1])],
+        r"builder.joint_q has 14 entries for 15 coordinates; edit entries, keep their number",
+    ),
+    "too many masses": ([set_list("body_mass", lambda m: [*m, 1.0])], r"builder.body_mass has 5 entries for 4 bodies"),
+    "unknown type": ([set_entry("joint_type", 1, 9)], r"joint 'elbow' \(index 1\): 9 is no JointType; use PRISMATIC"),
+    "unknown mode": ([set_entry("joint_target_mode", 6, 7)], r"joint 'elbow' \(index 1\): 7 is no JointTargetMode"),
+    "unknown shape": ([set_entry("shape_type", 0, 77)], r"shape 'chest' \(index 0\): 77 is no GeoType"),
+    "unknown flags": ([set_entry("body_flags", 0, 0)], r"body 'torso' \(index 0\): flags 0 must be BodyFlags"),
+    "type without its dofs": (
+        [set_entry("joint_type", 1, JointType.BALL)],
+        r"joint 'elbow' .*a BALL joint cannot have",
+    ),
+    "shifted start": ([set_entry("joint_qd_start", 1, 5)], r"joint 'elbow' \(index 1\): joint_qd_start 5 should be 6"),
+    "no such parent": (
+        [set_entry("joint_parent", 1, 12)],
+        r"joint 'elbow' \(index 1\): joint_parent 12 is no body; there are 4",
+    ),
+    "no such body": ([set_entry("shape_body", 0, -2)], r"shape 'chest' \(index 0\): shape_body -2 is no body"),
+    "world as child": ([set_entry("joint_child", 3, -1)], r"joint 'finger' \(index 3\): its child is the world"),
+    "no such world": ([set_entry("shape_world", 0, 3)], r"shape 'chest' .*: world 3 does not exist; there are 0"),
+    "two parents": (
+        [set_entry("joint_child", 3, 2)],
+        r"joint 'wrist' \(index 2\): its child body 'hand' .* is that of joint 'finger' \(index 3\) too; .*loop",
+    ),
+    "cycle": (
+        [set_entry("joint_parent", 1, 2)],
+        r"joint.*'wrist' \(index 2\) -> joint 'elbow' \(index 1\).* make a cycle; leave one of them out",
+    ),
+    "own parent": ([set_entry("joint_parent", 1, 1)], r"joint 'elbow' .*make a cycle"),
+    "negative gap": ([set_entry("shape_gap", 0, -1)], r"shape 'chest' \(index 0\): gap -1 is below 0"),
+    "limits of a ball": ([set_entry("joint_limit_upper", 8, 1)], r"joint 'wrist' \(index 2\), dof 1: .*use a D6 joint"),
+    "short vector": (
+        [set_entry("body_com", 2, (1, 2))],
+        r"body 'hand' .*: body_com must have 3 numbers, not 2",
+    ),
+    "word": ([set_entry("body_mass", 2, "x")], r"body 'hand' \(index 2\): body_mass must be a number, not 'x'"),
+    "restitution": ([set_entry("shape_material_restitution", 0, 2)], r"shape 'chest' .*restitution 2 is above 1"),
+    "stiffness of nothing": (
+        [set_entry("shape_material_time_constant", 0, 0)],
+        r"shape 'chest' .*time_constant must be",
+    ),
+    "size": (
+        [set_entry("shape_scale", 0, (1, -1, 1))],
+        r"shape 'chest' \(index 0\): BOX: half extent y -1 is negative",
+    ),
+    "negative armature": ([set_entry("joint_armature", 6, -1)], r"joint 'elbow' \(index 1\): armature -1 is below 0"),
+    "kinematic in the middle": (
+        [set_entry("body_flags", 1, BodyFlags.KINEMATIC)],
+        r"joint 'elbow' \(index 1\): its child body 'arm' \(index 1\) is kinematic; only bodies on the world",
+    ),
+    "mimic of a ball": (
+        [set_entry("joint_mimic_joint", 1, 2)],
+        r"joint 'elbow' .*cannot mimic joint 'wrist' .*only PRISMATIC",
+    ),
+    "mimic of itself": ([set_entry("joint_mimic_joint", 1, 1)], r"joint 'elbow' .*it follows itself"),
+    "mimic of more dofs": ([set_entry("joint_mimic_joint", 1, 3)], r"joint 'elbow' .*another number of dofs"),
+    "split articulation": ([set_entry("joint_articulation", 3, -1)], r"joint 'finger' .*joint_articulation is -1, but"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_errors_name_the_thing_and_the_cure(case):
+    changes, message = WRONG[case]
+    builder = robot()
+    builder.finalize("cpu")
+    for change in changes:
+        change(builder)
+    with pytest.raises(TypeError if case == "word" else ValueError, match=message):
+        builder.finalize("cpu")
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+def test_no_real_number_may_be_nan_and_few_infinite(value):
+    """Every real list of the builder, one entry at a time."""
+    unlimited = {
+        "joint_limit_lower",
+        "joint_limit_upper",
+        "joint_effort_limit",
+        "joint_velocity_limit",
+        "joint_friction",
+        "joint_min_distance",
+        "joint_max_distance",
+    }
+    tried = 0
+    for name, values in vars(robot()).items():
+        if not isinstance(values, list) or not values or not np.array(values, dtype=object).size:
+            continue
+        entry = np.array(values[-1]) if not isinstance(values[-1], str) else np.array("")
+        if entry.dtype.kind != "f":
+            continue
+        builder = robot()
+        entry = entry.astype(np.float64)
+        entry.flat[entry.size // 2] = value
+        getattr(builder, name)[-1] = entry.tolist() if entry.ndim else float(entry)
+        tried += 1
+        allowed = name in unlimited and not np.isnan(value)
+        if allowed and (value < 0) == (name == "joint_limit_lower"):
+            array = getattr(builder.finalize("cpu"), name).numpy()
+            assert array[-1] == np.sign(value) * MAXVAL
+        elif not (allowed and name.endswith("distance")):
+            with pytest.raises(ValueError, match=r"\(index \d+\)"):
+                builder.finalize("cpu")
+    assert tried > 40
+
+
+def test_errors_count_worlds():
+    """In the last of 50 worlds, and in all of them."""
+    builder = ModelBuilder()
+    builder.replicate(robot(), 50)
+    builder.body_mass[4 * 49 + 1] = -1
+    with pytest.raises(ValueError, match=r"body 'arm' \(index 197, world 49\): mass -1 "):
+        builder.finalize("cpu")
+    for world in range(50):
+        builder.body_mass[4 * world + 1] = -1
+    with pytest.raises(ValueError, match=r"body 'arm' \(index 1, world 0\): mass -1 .*49 more"):
+        builder.finalize("cpu")
+
+
+def test_rounding_is_no_error(rng):
+    """Quaternions and axes as a float32 or a file with five digits leaves them are normalised."""
+    builder = robot()
+    turn = rng.normal(size=4)
+    turn = (turn / np.linalg.norm(turn)).round(4)
+    axis = random_unit(rng).round(4)
+    builder.joint_X_p[1] = (0, 0, 0, *turn)
+    builder.joint_axis[6] = tuple(axis)
+    builder.joint_q[3:7] = np.float32(turn).tolist()
+    model = builder.finalize("cpu", dtype=wp.float64)
+    for got, given in (
+        (model.joint_X_p.numpy()[1, 3:], turn),
+        (model.joint_axis.numpy()[6], axis),
+        (model.joint_q.numpy()[3:7], turn),
+    ):
+        assert np.linalg.norm(got) == pytest.approx(1.0, abs=1e-15)
+        np.testing.assert_allclose(got, given, atol=2e-4)  # four digits
+
+
+def test_orphans_are_named():
+    builder = robot()
+    builder.add_link(**UNIT, label="lost")
+    with pytest.raises(ValueError, match=r"body 'lost' \(index 4\).*add_body"):
+        builder.finalize("cpu")
+    builder.add_joint_fixed(3, 4, label="glue")
+    with pytest.raises(ValueError, match=r"joint 'glue' \(index 4\)"):
+        builder.finalize("cpu")
+    builder.add_articulation([4])
+    message = (
+        r"joint 'glue' \(index 4\): its parent body 'finger' \(index 3\) belongs to articulation 'robot' \(index 0\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        builder.finalize("cpu")
+
+
+def test_children_before_parents_are_an_order_not_a_cycle():
+    builder = ModelBuilder()
+    a, b = builder.add_link(**UNIT), builder.add_link(**UNIT)
+    joints = [builder.add_joint_revolute(a, b, label="knee"), builder.add_joint_free(a, label="root")]
+    builder.add_articulation(joints)
+    with pytest.raises(ValueError, match=r"joint 'knee'.*'root'"):
+        builder.finalize("cpu")
+
+
+def test_loops_are_joints_outside_of_articulations():
+    builder = robot()
+    loop = builder.add_joint_ball(0, 3, label="loop")
+    model = builder.finalize("cpu")
+    assert model.joint_articulation.numpy()[loop] == -1
+    assert model.joint_ancestor.numpy()[loop] == 0
+
+
+def test_gains_without_a_mode_are_not_lost_in_silence():
+    builder = robot()
+    builder.joint_target_ke[6] = 5
+    with pytest.warns(UserWarning, match=r"joint 'elbow' \(index 1\): target gains are set, but target_mode is NONE"):
+        builder.finalize("cpu")
+    builder.joint_target_mode[6] = JointTargetMode.POSITION
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        builder.finalize("cpu")
+
+
+def test_random_trees_pass(rng):
+    """Sound mechanisms of all joint types are never refused."""
+    for _ in range(20):
+        random_tree(rng, joints=10, limits=True, stiffness=True, friction=True).finalize("cpu")
+
+
+def test_massless_bodies_are_refused_where_the_mass_matrix_is_singular(rng):
+    """Verdict of finalize against the diagonal blocks of the reference mass matrix with all coordinates zero."""
+    verdicts = []
+    for _ in range(60):
+        builder = random_tree(rng, joints=8, armature=bool(rng.random() < 0.3))
+        for body in range(8):
+            draw = rng.random()
+            if draw < 0.45:
+                builder.body_mass[body], builder.body_inertia[body] = 0.0, np.zeros((3, 3))
+            elif draw < 0.6:
+                builder.body_inertia[body] = np.zeros((3, 3))  # a point mass
+        sound = ModelBuilder()
+        sound.add_builder(builder)
+        for body in range(8):
+            sound.body_mass[body], sound.body_inertia[body] = 1.0, np.eye(3)
+        tree = reference.Tree.from_model(sound.finalize("cpu", dtype=wp.float64))
+        tree.body_mass, tree.body_inertia = np.array(builder.body_mass), np.array(builder.body_inertia)
+        q = np.zeros(tree.coord_count)
+        for joint in range(tree.joint_count):
+            if tree.q_of(joint).stop - tree.q_of(joint).start > tree.qd_of(joint).stop - tree.qd_of(joint).start:
+                q[tree.q_of(joint).stop - 1] = 1.0
+        M = reference.mass_matrix(tree, q)
+        smallest = []
+        for joint in range(tree.joint_count):
+            s = tree.qd_of(joint)
+            # A FREE joint's dofs are at the centre of mass of its own body; scaled, so that 1e-6 is far from rounding.
+            block = M[s, s]
+            scale = 1.0 / np.sqrt(np.maximum(np.diag(block), 1e-300))
+            smallest.append(np.linalg.eigvalsh(block * np.outer(scale, scale)).min(initial=1.0))
+        singular = min(smallest) < 1e-6
+        try:
+            builder.finalize("cpu")
+            refused = False
+        except ValueError as error:
+            assert "nothing to move" in str(error)
+            named = int(re.search(r"index (\d+)", str(error)).group(1))
+            assert smallest[named] < 1e-6
+            refused = True
+        assert refused == singular, (smallest, builder.body_mass)
+        verdicts.append(refused)
+    assert 5 < sum(verdicts) < 55  # both happen
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e-3])
+def test_a_point_mass_on_the_axis_is_nothing_to_turn(rng, offset):
+    """A massless arm on a hinge carries a point through a weld; frames are random, the point is on the axis or off."""
+    builder = ModelBuilder()
+    base, arm, point = (builder.add_link(**unit) for unit in (UNIT, {}, {"mass": 1.0}))
+    frames = [random_transform(rng) for _ in range(3)]
+    axis = random_unit(rng)
+    across = np.cross(axis, random_unit(rng))
+    # In the frame of the hinge, turned by zero, then back through the weld into the frame of the point.
+    place = rng.normal() * axis + offset * across / np.linalg.norm(across)
+    place = np.append(place, 1.0)
+    matrices = [reference.pose_matrix(x) for x in frames]
+    com = np.linalg.inv(matrices[2]) @ matrices[1] @ place
+    builder.body_com[point] = com[:3]
+    joints = [
+        builder.add_joint_free(base, parent_xform=random_transform(rng), child_xform=random_transform(rng)),
+        builder.add_joint_revolute(base, arm, axis=axis, parent_xform=frames[0], child_xform=frames[1], label="hinge"),
+        builder.add_joint_fixed(arm, point, parent_xform=frames[2]),
+    ]
+    builder.add_articulation(joints)
+    if offset:
+        builder.finalize("cpu")
+    else:
+        with pytest.raises(ValueError, match=r"joint 'hinge'.*inertia"):
+            builder.finalize("cpu")
+
+
+def test_armature_moves_where_mass_does_not():
+    builder = ModelBuilder()
+    rotor = builder.add_link(label="rotor")
+    builder.add_articulation([builder.add_joint_revolute(-1, rotor, label="motor")])
+    with pytest.raises(ValueError, match=r"joint 'motor'.*'rotor'.*mass.*armature"):
+        builder.finalize("cpu")
+    builder.joint_armature[0] = 1e-6
+    builder.finalize("cpu")
+
+
+def test_dummy_links_are_fine():
+    """As in many URDF files: a massless root that carries the robot, massless frames on fixed joints at the ends."""
+    builder = ModelBuilder()
+    root, body, tip = builder.add_link(), builder.add_link(**UNIT), builder.add_link()
+    joints = [builder.add_joint_free(root), builder.add_joint_fixed(root, body), builder.add_joint_fixed(body, tip)]
+    builder.add_articulation(joints)
+    model = builder.finalize("cpu")
+    assert model.body_inv_mass.numpy().tolist() == [0.0, 1.0, 0.0]
+    point = ModelBuilder()
+    bob = point.add_link(mass=1, com=(0, 0, -1))  # a point mass on a string turns about the hinge
+    point.add_articulation([point.add_joint_revolute(-1, bob, axis="y")])
+    point.finalize("cpu")
+    weightless = ModelBuilder()
+    weightless.add_body(mass=1, label="point")
+    with pytest.raises(ValueError, match=r"joint 'point_free_joint'.*'point'.*\(1 kg\).*inertia"):
+        weightless.finalize("cpu")
+
+
+# Arguments
+
+
+def test_bad_arguments_are_refused_at_once_and_leave_the_builder_as_it_was():
+    def lengths(builder):
+        return {name: len(value) for name, value in vars(builder).items() if isinstance(value, list)}
+
+    calls = [
+        (
+            lambda b: b.add_link(mass="heavy"),
+            TypeError,
+            r"body 'body_4' \(index 4\).*mass.*'heavy'",
+        ),
+        (lambda b: b.add_link(mass=-1), ValueError, "mass -1 kg is negative"),
+        (lambda b: b.add_link(mass=NAN), ValueError, "mass is nan"),
+        (lambda b: b.add_link(com=(1, 2)), ValueError, r"com.*3.*2.*\(1, 2\)"),
+        (lambda b: b.add_link(inertia=np.eye(2)), ValueError, r"must be a 3x3 matrix .*not of shape \(2, 2\)"),
+        (lambda b: b.add_link(xform=(1, 2, 3)), ValueError, "has 3 numbers"),
+        (lambda b: b.add_link(xform=((0, 0, 0), (0, 0, 0, 2))), ValueError, "length 2"),
+        (lambda b: b.add_joint_revolute(0, 9), IndexError, r"joint 'joint_4'.*9.*4"),
+        (lambda b: b.add_joint_revolute(-2, 0), IndexError, r"parent body -2.*4.*-1"),
+        (lambda b: b.add_joint_revolute(0, 1.0), TypeError, "must be an index"),
+        (lambda b: b.add_joint_revolute(1, 1), ValueError, r"body 'arm'.*own.*parent"),
+        (lambda b: b.add_joint_revolute(0, 1, axis=(0, 0, 0)), ValueError, r"joint 'joint_4'.*axis"),
+        (lambda b: b.add_joint_revolute(0, 1, axis="q", label="a"), ValueError, r"joint 'a'.*axis.*'q'"),
+        (lambda b: b.add_joint_revolute(0, 1, armature=NAN, label="a"), ValueError, "joint 'a': armature is nan"),
+        (lambda b: b.add_joint_revolute(0, 1, parent_xform=(0,) * 7), ValueError, "parent_xform: the quaternion"),
+        (lambda b: b.add_joint_revolute(0, 1, axis=JointDofConfig(), armature=1), ValueError, "give armature in its"),
+        (lambda b: b.add_joint_ball(0, 1, target_q=(0, 0, 0, 0)), ValueError, r"target_q.*0"),
+        (lambda b: b.add_joint(JointType.REVOLUTE, 0, 1), ValueError, "a REVOLUTE joint has 1 angular axes, not 0"),
+        (lambda b: b.add_joint(JointType.FIXED, 0, 1, linear_axes=["x"]), ValueError, r"FIXED joint.*0"),
+        (lambda b: b.add_joint(JointType.BALL, 0, 1, angular_axes=["z", "y", "x"]), ValueError, "are x, y, z in this"),
+        (lambda b: b.add_joint_d6(0, 1, angular_axes=["x"] * 4), ValueError, "4 angular axes"),
+        (lambda b: b.add_shape_box(7), IndexError, r"shape 'shape_1'.*7.*4"),
+        (lambda b: b.add_shape_box(0, hx=0), ValueError, r"shape 'shape_1' \(BOX\).*hx.*0.*0"),
+        (lambda b: b.add_shape_sphere(0, radius=-1, label="s"), ValueError, r"shape 's'.*radius.*-1"),
+        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(mu=-1)), ValueError, r"shape 'shape_1' .*\(BOX\): mu -1 is neg"),
+        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(restitution=1.5)), ValueError, r"restitution 1.5.*1"),
+        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(time_constant=0)), ValueError, r"time_constant.*0"),
+        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(is_solid=False)), ValueError, "shell needs a wall thickness"),
+        (lambda b: b.add_shape_mesh(0), TypeError, "a MESH needs a Mesh, not None"),
+        (lambda b: b.add_shape_heightfield(), TypeError, "a HFIELD needs a Heightfield, not None"),
+        (lambda b: b.add_shape_plane((0, 0, 0, 1)), ValueError, "normal .* is zero"),
+        (lambda b: b.add_shape(body=0, type=99), ValueError, "99"),
+        (lambda b: b.add_articulation([]), ValueError, "articulation 'articulation_1'"),
+        (lambda b: b.add_articulation([1]), ValueError, r"joint 'elbow'.*'robot'"),
+        (lambda b: b.add_articulation([12]), IndexError, "joint 12"),
+        (lambda b: b.extend_articulation("arm", [1]), KeyError, r"no articulation.*'arm'.*'robot'"),
+        (
+            lambda b: b.set_joint_mimic("elbow", "knee"),
+            KeyError,
+            r"no joint.*'knee'.*'root'.*'elbow'",
+        ),
+        (lambda b: b.set_joint_mimic("elbow", "wrist"), ValueError, r"BALL joints.*mimic"),
+        (lambda b: b.set_joint_mimic("elbow", "finger"), ValueError, "they have .* dofs"),
+        (lambda b: b.set_joint_mimic("elbow", 1), ValueError, "they are the same"),
+        (lambda b: b.add_shape_collision_filter_pair(0, 3), IndexError, r"shape_b 3.*1"),
+        (lambda b: setattr(b, "gravity", (0, 1)), ValueError, r"gravity.*3"),
+    ]
+    for call, error, message in calls:
+        builder = robot()
+        before = lengths(builder)
+        with pytest.raises(error, match=message):
+            call(builder)
+        assert lengths(builder) == before, message
+        builder.finalize("cpu")
+
+
+def test_articulations_are_contiguous():
+    builder = ModelBuilder()
+    joints = [builder.add_joint_free(builder.add_link(**UNIT)) for _ in range(4)]
+    for wrong in ([0, 2], [1, 0], [0, 0]):
+        with pytest.raises(ValueError, match="not contiguous and ascending"):
+            builder.add_articulation([joints[i] for i in wrong])
+    builder.add_articulation(joints[1:3])
+    with pytest.raises(ValueError, match="must come after those of 'articulation_0'"):
+        builder.add_articulation(joints[:1])
+    with pytest.raises(ValueError, match=r"ends with joint index 2; joint indices from 0 do not follow directly"):
+        builder.extend_articulation(0, joints[:1])
+    builder.extend_articulation(0, joints[3:])
+    assert (builder.articulation_start, builder.articulation_end) == ([1], [4])
+
+
+def test_mimic_chains_are_refused():
+    builder = ModelBuilder()
+    joints, parent = [], -1
+    for name in "abc":
+        child = builder.add_link(**UNIT)
+        joints.append(builder.add_joint_revolute(parent, child, label=name))
+        parent = child
+    builder.add_articulation(joints)
+    builder.set_joint_mimic("b", "a")
+    with pytest.raises(ValueError, match=r"joint 'c'.*'b'"):
+        builder.set_joint_mimic("c", "b")
+    with pytest.raises(ValueError, match="another joint follows it already"):
+        builder.set_joint_mimic("a", "c")
+    builder.joint_mimic_joint[2] = 1
+    with pytest.raises(ValueError, match=r"joint 'c' \(index 2\).*mimic"):
+        builder.finalize("cpu")
+
+
+def test_numbers_vectors_and_axes_are_read_from_what_people_write():
+    for one in (1, 1.0, np.int32(1), np.float32(1), np.array(1), np.array([1])[0], wp.float64(1), True):
+        assert as_number(one, "x") == 1.0
+        assert type(as_number(one, "x")) is float
+    for three in ([1, 2, 3], (1, 2.0, 3), np.array([1, 2, 3]), wp.vec3(1, 2, 3), wp.vec3d(1, 2, 3), range(1, 4)):
+        assert as_vector(three, 3, "x") == (1.0, 2.0, 3.0)
+    for axis in ("y", "Y", Axis.Y, 1, np.int64(1), (0, 2, 0), wp.vec3(0, 3, 0)):
+        assert as_axis(axis) == (0.0, 1.0, 0.0)
+    for wrong in ("1", None, [1], (1, 2)):
+        with pytest.raises(TypeError):
+            as_number(wrong, "x")
+    for wrong in ("123", None, 5, [[1], [2], [3]]):
+        with pytest.raises(TypeError):
+            as_vector(wrong, 3, "x")
+    for wrong in (3, "w", (0, 0, 0), (1, 0)):
+        with pytest.raises(ValueError):
+            as_axis(wrong)
+    for wrong in (True, 1.0, "1", None):
+        with pytest.raises(TypeError):
+            as_index(wrong, "x", 3)
+    assert Axis.Z == "z"
+    assert Axis.Z == 2
+    assert Axis.X != "y"
+    assert [Axis.from_any(a).to_vector() for a in range(3)] == [tuple(row) for row in np.eye(3)]
+
+
+def test_scalar_types_of_models():
+    assert warp_types(np.float64).vec3 is wp.vec3d
+    assert warp_types(wp.float32).transform is wp.transform
+    for wrong in (int, wp.int32, wp.float16, None):
+        with pytest.raises(TypeError, match=r"wp.float32 or wp.float64"):
+            ModelBuilder().finalize("cpu", dtype=wrong)
+
+
+def test_joint_types_count_their_dofs():
+    """Dofs and blocked directions fill space; a quaternion adds one coordinate."""
+    for joint_type, axes in itertools.product(JointType, range(1, 7)):
+        dofs, coords = joint_type.dof_count(axes)
+        assert dofs + joint_type.constraint_count(axes) == 6
+        assert coords - dofs == (joint_type in (JointType.BALL, JointType.FREE, JointType.DISTANCE))
+
+
+def test_sites_and_empty_shapes_need_no_size():
+    builder = ModelBuilder()
+    body = builder.add_body(**UNIT)
+    builder.add_shape(body=body, type=GeoType.NONE, scale=(0, 0, 0))
+    builder.add_site(body)
+    assert builder.finalize("cpu").shape_collision_radius.numpy()[0] == 0.0

@@ -1,0 +1,157 @@
+"""What SolverFeatherstone refuses, and that its messages name the thing and the cure."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import ModelBuilder
+from newton_like.solvers import SolverFeatherstone
+
+
+def bodies(count: int = 2, **link) -> ModelBuilder:
+    builder = ModelBuilder()
+    for i in range(count):
+        builder.add_body(mass=1.0, inertia=np.eye(3), label=f"stone_{i}", **link)
+    return builder
+
+
+def solver_of(builder, **options):
+    options = {"evaluator": "general"} | options
+    model = builder.finalize("cpu")
+    return model, SolverFeatherstone(model, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"evaluator": "fast"}, r"evaluator 'fast' must be one of \('auto', 'general', 'specialised'\)"),
+        ({"unsupported_contacts": "warn"}, "unsupported_contacts 'warn' must be 'error' or 'ignore'"),
+        ({"iterations": 0}, "iterations 0 must be a whole number of at least 1"),
+        ({"iterations": 2.7}, "iterations 2.7 must be a whole number of at least 1"),
+        ({"iterations": -3}, "iterations -3 must be a whole number of at least 1"),
+        ({"restitution_speed": 0.0}, "restitution_speed 0.0 must be a positive number"),
+        ({"restitution_speed": float("nan")}, "restitution_speed nan must be a positive number"),
+        ({"max_depenetration_speed": -1.0}, "max_depenetration_speed -1.0 must be a positive number"),
+        ({"max_depenetration_speed": float("inf")}, "max_depenetration_speed inf must be a positive number"),
+        ({"width": 5}, "lane width 5 must be one of"),
+        ({"threads": 0}, "number of threads 0 must be at least 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        solver_of(bodies(), **options)
+
+
+def test_loop_joints_are_refused():
+    builder = ModelBuilder()
+    links = [builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2)]
+    joints = [builder.add_joint_revolute(-1, links[0]), builder.add_joint_revolute(links[0], links[1])]
+    builder.add_articulation(joints)
+    builder.add_joint_revolute(-1, links[1], label="closing_pin")
+    with pytest.raises(ValueError, match=r"joint 'closing_pin' \(index 2\) is in no articulation.*remove it"):
+        solver_of(builder)
+
+
+def test_disabled_joints_are_refused():
+    builder = ModelBuilder()
+    link = builder.add_link(mass=1.0, inertia=np.eye(3))
+    builder.add_articulation([builder.add_joint_revolute(-1, link, label="hinge", enabled=False)])
+    with pytest.raises(ValueError, match=r"joint 'hinge' \(index 0\) is disabled.*remove it"):
+        solver_of(builder)
+
+
+def test_kinematic_bodies_are_refused():
+    with pytest.raises(ValueError, match=r"body 'stone_0' \(index 0\) is kinematic.*fix it"):
+        solver_of(bodies(is_kinematic=True))
+
+
+def touching() -> ModelBuilder:
+    builder = bodies()
+    for body in range(2):
+        builder.add_shape_sphere(body, radius=0.1, label=f"ball_{body}")
+    return builder
+
+
+def test_pairs_that_are_not_solved_are_refused_unless_told():
+    message = (
+        r"shapes 'ball_0' \(index 0\) and 'ball_1' \(index 1\) may touch \(1 such pairs\).*planes only; filter them"
+    )
+    with pytest.raises(ValueError, match=message):
+        solver_of(touching())
+    solver_of(touching(), unsupported_contacts="ignore")
+    filtered = touching()
+    filtered.add_shape_collision_filter_pair(0, 1)
+    solver_of(filtered)
+    against_box = bodies(1)
+    against_box.add_shape_sphere(0, radius=0.1, label="ball")
+    against_box.add_shape_box(-1, label="table")
+    with pytest.raises(ValueError, match=r"'ball'.*'table'"):
+        solver_of(against_box)
+
+
+@pytest.mark.parametrize("dt", [0.0, -0.01, float("nan"), float("inf")])
+def test_time_steps_must_be_positive(dt):
+    model, solver = solver_of(bodies())
+    state = model.state()
+    with pytest.raises(ValueError, match=r"^dt "):
+        solver.step(state, state, None, None, dt)
+    # Also after a step that was fine.
+    solver.step(state, state, None, None, 0.01)
+    before = state.joint_q.numpy().copy()
+    with pytest.raises(ValueError, match=r"^dt "):
+        solver.step(state, state, None, None, dt)
+    np.testing.assert_array_equal(state.joint_q.numpy(), before)
+
+
+def test_arrays_of_other_models_are_refused():
+    model, solver = solver_of(bodies(2))
+    other = bodies(3).finalize("cpu")
+    state = model.state()
+    for pair, name in (((other.state(), state), "state_in.joint_q"), ((state, other.state()), "state_out.joint_q")):
+        with pytest.raises(ValueError, match=rf"{name} has 21 numbers .* needs 14 .*model.state\(\)"):
+            solver.step(*pair, None, None, 0.01)
+    with pytest.raises(ValueError, match=r"control.joint_f.*18.*12.*model.control\(\)"):
+        solver.step(state, state, other.control(), None, 0.01)
+
+
+def test_missing_state_arrays_are_refused():
+    model, solver = solver_of(bodies())
+    for name in ("joint_q", "joint_qd"):
+        state = model.state()
+        setattr(state, name, None)
+        with pytest.raises(ValueError, match=rf"state_in.{name} is None; states come from model.state\(\)"):
+            solver.step(state, model.state(), None, None, 0.01)
+    state = model.state()
+    state.body_q = None
+    with pytest.raises(ValueError, match=r"state_out\.body_q is None"):
+        solver.step(model.state(), state, None, None, 0.01)
+
+
+def test_contacts_of_other_models_are_refused():
+    model, solver = solver_of(touching(), unsupported_contacts="ignore")
+    contacts = touching().finalize("cpu", dtype=wp.float64).contacts()
+    state = model.state()
+    with pytest.raises(ValueError, match=r"contacts belong.*model.contacts\(\)"):
+        solver.step(state, state, None, contacts, 0.01)
+
+
+def test_forces_of_contacts_that_were_handed_over_are_not_kept():
+    model, solver = solver_of(touching(), unsupported_contacts="ignore")
+    state = model.state()
+    solver.step(state, state, None, model.contacts(), 0.01)
+    with pytest.raises(ValueError, match="contact_forces"):
+        solver.contact_forces()
+    solver.step(state, state, None, None, 0.01)
+    assert not solver.contact_forces().numpy().any()
+
+
+def test_masks_of_the_wrong_length_are_refused():
+    model, solver = solver_of(bodies())
+    with pytest.raises(ValueError, match=r"world_mask.*3.*1"):
+        solver.reset(model.state(), [True, False, True])
+
+
+def test_states_of_other_models_do_not_collide():
+    model = touching().finalize("cpu")
+    with pytest.raises(ValueError, match=r"state.*3.*2.*model.state\(\)"):
+        model.collide(bodies(3).finalize("cpu").state())

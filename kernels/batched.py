@@ -9,97 +9,6 @@ GENERAL_FLAGS = "-march=native -ffp-contract=off"
 """How general kernels are compiled on a CPU: without Warp's own thresholds for inlining, in half the time."""
 
 
-def batch_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the structs ``Batch`` and ``Piece`` and what moves pieces of arrays."""
-    real = m.real
-
-    @wp.struct
-    class Batch:
-        """Which articulations a batch has: how many, and the first one and the stride to the next among those of the model."""
-
-        count: int
-        masked: int
-        start: int
-        stride: int
-
-    @wp.struct
-    class Piece:
-        """What belongs to an articulation in the flat array `numbers`: `parts` runs of `size` numbers, run i at
-        ``start + part[i]`` for the first articulation and `stride` further on for the next; in memory they follow each other
-        from `row` on; where memory is packed, number i of a run is ``place[i]`` numbers behind the first one's lane."""
-
-        row: int
-        start: int
-        stride: int
-        size: int
-        parts: int
-        part: wp.array[int]
-        place: wp.array[int]
-        numbers: wp.array[real]
-
-    @wp.func
-    def wanted(b: int, B: Batch, mask: wp.array[bool]) -> bool:
-        """Whether any articulation of block b is selected."""
-        if B.masked == 0:
-            return True
-        return m.any_selected(mask, B.start, B.stride, b, B.count)
-
-    @wp.func
-    def bring(b: int, t: int, B: Batch, piece: Piece, mem: m.memory):
-        for i in range(piece.parts):
-            at = piece.row + i * piece.size
-            m.stage_in(mem, at, t, piece.numbers, piece.start + piece.part[i], piece.stride, piece.size, b, B.count)
-
-    @wp.func
-    def take_all(b: int, t: int, B: Batch, piece: Piece, mem: m.memory):
-        for i in range(piece.parts):
-            at = piece.row + i * piece.size
-            m.stage_out(mem, at, t, piece.numbers, piece.start + piece.part[i], piece.stride, piece.size, b, B.count)
-
-    @wp.func
-    def take(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
-        """Of the selected articulations only."""
-        if B.masked == 0:
-            take_all(b, t, B, piece, mem)
-        else:
-            for i in range(piece.parts):
-                at = piece.row + i * piece.size
-                start = piece.start + piece.part[i]
-                m.stage_out_where(
-                    mem, at, t, piece.numbers, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride
-                )
-
-    @wp.func
-    def take_packed(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
-        """The same from packed memory."""
-        for i in range(piece.parts):
-            at = piece.row + i * piece.size
-            start = piece.start + piece.part[i]
-            if B.masked != 0:
-                m.stage_out_packed_where(
-                    mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride
-                )  # fmt: skip
-            else:
-                m.stage_out_packed(mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
-
-    @wp.func
-    def add(b: int, t: int, B: Batch, piece: Piece, mask: wp.array[bool], mem: m.memory):
-        """The same, added to what the array holds."""
-        for i in range(piece.parts):
-            at = piece.row + i * piece.size
-            start = piece.start + piece.part[i]
-            if B.masked != 0:
-                m.stage_add_where(
-                    mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count, mask, B.start, B.stride
-                )  # fmt: skip
-            else:
-                m.stage_add(mem, at, piece.place, t, piece.numbers, start, piece.stride, piece.size, b, B.count)
-
-    moves = types.SimpleNamespace(bring=bring, take_all=take_all, take=take, take_packed=take_packed, add=add)
-    own = dict(Batch=Batch, Piece=Piece, wanted=wanted, moves=moves)
-    return types.SimpleNamespace(**{**vars(m), **own})
-
-
 def batch_kernel(
     m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, result: str = "take"
 ):
@@ -108,14 +17,13 @@ def batch_kernel(
     Threads of a CPU do all their blocks in one go, as it takes time to hand a kernel its arguments.
 
     Args:
-        m: the programs' namespace with `batch_structs`.
+        m: the programs' namespace with `piece_moves`.
         compute: ``compute(b, t, T, P, L, mem)``, a Warp function; `emitted` code is told the pieces that are written, too.
         flags: for the compiler of CPUs.
-        result: what is done with the results: ``"take"``; ``"take_packed"``: the program leaves equal numbers in memory once, and
-            pieces say where each is; ``"add"``: the same, and they are added to the arrays.
+        result: what is done with the results, of :data:`newton_like.kernels.pieces.RESULTS`.
     """
     options = {"cpu_compiler_flags": flags}
-    bring, take = m.moves.bring, getattr(m.moves, result)
+    take = getattr(m, result)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def kernel(
@@ -139,14 +47,12 @@ def batch_kernel(
         start = first + wp.tid() * each
         for b in range(start, start + each):
             if m.wanted(b, B, mask):
-                for i in range(inputs):
-                    bring(b, t, B, pieces_in[i], mem)
+                m.bring(b, t, B, 0, inputs, pieces_in, mem)
                 if emitted:
                     compute(b, t, T, P, L, mem, pieces_out)
                 else:
                     compute(b, t, T, P, L, mem)
-                for i in range(outputs):
-                    take(b, t, B, pieces_out[i], mask, mem)
+                take(b, t, B, outputs, pieces_out, mask, mem)
 
     return kernel
 

@@ -140,67 +140,8 @@ def _scalar_math(real) -> types.SimpleNamespace:
             mem[at + i, t] = a[start + b * stride + i]
 
     @wp.func
-    def stage_out(
-        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
-    ):
-        for i in range(n):
-            # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
-            a[start + b * stride + i] = mem[at + i, t] + real(0.0)
-
-    @wp.func
-    def stage_out_where(
-        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int,
-        mask: wp.array[bool], mask_start: int, mask_stride: int,
-    ):  # fmt: skip
-        if mask[mask_start + b * mask_stride]:
-            for i in range(n):
-                a[start + b * stride + i] = mem[at + i, t] + real(0.0)
-
-    @wp.func
-    def stage_out_packed(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int,
-    ):  # fmt: skip
-        for i in range(n):
-            a[start + b * stride + i] = mem[at + place[i], t] + real(0.0)
-
-    @wp.func
-    def stage_out_packed_where(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
-    ):  # fmt: skip
-        if mask[mask_start + b * mask_stride]:
-            for i in range(n):
-                a[start + b * stride + i] = mem[at + place[i], t] + real(0.0)
-
-    @wp.func
-    def stage_add(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int,
-    ):  # fmt: skip
-        for i in range(n):
-            a[start + b * stride + i] = a[start + b * stride + i] + mem[at + place[i], t]
-
-    @wp.func
-    def stage_add_where(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
-    ):  # fmt: skip
-        if mask[mask_start + b * mask_stride]:
-            for i in range(n):
-                a[start + b * stride + i] = a[start + b * stride + i] + mem[at + place[i], t]
-
-    @wp.func
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool:
         return mask[start + b * stride]
-
-    @wp.func
-    def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool:
-        found = bool(False)
-        for i in range(n):
-            if a[start + b * stride + i] != real(0.0):
-                found = True
-        return found
 
     @wp.func
     def fma_run(mem: wp.array2d[lane], t: int, code: wp.array[int], at: int, n: int):
@@ -326,43 +267,6 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
         mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
     ): ...
 
-    @wp.func_native(staging_code(width, real, inward=False))
-    def stage_out(
-        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
-    ): ...
-
-    chosen = f"mask.data[mask_start + mask_stride * (b * {width} + k)]"
-
-    @wp.func_native(staging_code(width, real, inward=False, wanted=chosen))
-    def stage_out_where(
-        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int,
-        mask: wp.array[bool], mask_start: int, mask_stride: int,
-    ): ...  # fmt: skip
-
-    @wp.func_native(staging_code(width, real, inward=False, packed=True))
-    def stage_out_packed(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int,
-    ): ...  # fmt: skip
-
-    @wp.func_native(staging_code(width, real, inward=False, wanted=chosen, packed=True))
-    def stage_out_packed_where(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
-    ): ...  # fmt: skip
-
-    @wp.func_native(staging_code(width, real, inward=False, packed=True, added=True))
-    def stage_add(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int,
-    ): ...  # fmt: skip
-
-    @wp.func_native(staging_code(width, real, inward=False, wanted=chosen, packed=True, added=True))
-    def stage_add_where(
-        mem: wp.array2d[lane], at: int, place: wp.array[int], t: int, a: wp.array[real], start: int, stride: int, n: int, b: int,
-        count: int, mask: wp.array[bool], mask_start: int, mask_stride: int,
-    ): ...  # fmt: skip
-
     last = f"const int valid = {valid_code(width)};"
 
     @wp.func_native(
@@ -370,12 +274,6 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
         f" for (int k = 0; k < valid; ++k) found |= mask.data[start + stride * (b * {width} + k)]; return found;"
     )
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool: ...
-
-    @wp.func_native(
-        f"{last} for (int k = 0; k < valid; ++k) {{ const {C_NAME[real]}* from = a.data + start + (size_t)stride * (b * {width} + k);"
-        f" bool found = false; for (int i = 0; i < n; ++i) found |= !(from[i] == 0); if (found) return true; }} return false;"
-    )
-    def any_nonzero(a: wp.array[real], start: int, stride: int, n: int, b: int, count: int) -> bool: ...
 
     # n times: the integers of `code` from `at` on name a result and the three numbers that it follows from
     run = f"{FUSE}{simd_types(width, real)} simd* M = (simd*)mem.data; const int* c = code.data + at;"

@@ -163,23 +163,11 @@ def step_kernel(
     options = {"cpu_compiler_flags": flags}
     if level is not None:
         options["optimization_level"] = level
-    bring, take = m.moves.bring, m.moves.take_all
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
     contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
     dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
-
-    @wp.func
-    def bring_wrenches(b: int, t: int, B: m.Batch, piece: m.Piece, mem: m.memory) -> bool:
-        """Brings external wrenches into memory, if there are any."""
-        found = bool(False)
-        for i in range(piece.parts):
-            if m.any_nonzero(piece.numbers, piece.start + piece.part[i], piece.stride, piece.size, b, B.count):
-                found = True
-        if found:
-            bring(b, t, B, piece, mem)
-        return found
 
     @wp.func
     def plan_iterations(done: int, t: int, L: m.Layout, mem: m.memory) -> int:
@@ -433,13 +421,14 @@ def step_kernel(
         P: m.Params,
         L: m.Layout,
         o: m.Options,
+        mask: wp.array[bool],
         mem: m.memory,
         # what outlives a step
         active: wp.array2d[int],
         kept: m.memory,
         kept_active: wp.array2d[int],
         contacts_in: m.memory,
-        # in, wrenches last:
+        # in, wrenches first:
         inputs: int,
         pieces_in: wp.array[m.Piece],
         # out:
@@ -450,8 +439,7 @@ def step_kernel(
         t = wp.tid() % workers
         zero = m.fill(real(0.0))
         rows = T.contact_rows
-        for i in range(inputs - 1):
-            bring(b, t, B, pieces_in[i], mem)
+        m.bring(b, t, B, 1, inputs, pieces_in, mem)
         m.recall(mem, L.account, L.kept_account, t, kept, b, 1)
         m.recall(mem, L.owed, L.kept_owed, t, kept, b, 1)
         remembered = kept_active[b, 0]
@@ -464,7 +452,8 @@ def step_kernel(
             m.recall(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
 
         smooth(b, t, o, T, P, L, mem)
-        if bring_wrenches(b, t, B, pieces_in[inputs - 1], mem):
+        if m.any_given(b, B, pieces_in, 0):
+            m.bring(b, t, B, 0, 1, pieces_in, mem)
             wrenches(b, t, o, T, P, L, mem)
         m.put(mem, L.bias_change, t, m.fill(real(1.0)))
         m.put(mem, L.bias_share, t, m.fill(real(0.5)))
@@ -512,7 +501,6 @@ def step_kernel(
             m.keep(mem, L.account, L.kept_account, t, kept, b, 1)
             m.keep(mem, L.owed, L.kept_owed, t, kept, b, 1)
         finish(b, t, o, T, P, L, mem)
-        for i in range(outputs):
-            take(b, t, B, pieces_out[i], mem)
+        m.take(b, t, B, outputs, pieces_out, mask, mem)
 
     return step

@@ -20,7 +20,7 @@ def pieces(model, work, fields, arrays, places: dict | None = None) -> wp.array:
     """
     kept = []
     for field, array in zip(fields, arrays, strict=True):
-        piece = _piece(model, work, field)
+        piece = piece_of(model, work, field)
         if array is None:
             array = work.zeros(field.width(model, work.batch.template))
             piece.start = piece.stride = 0
@@ -50,7 +50,8 @@ def batch_struct(work, masked: bool = False):
     return B
 
 
-def _piece(model, work, field: Field):
+def piece_of(model, work, field: Field):
+    """The struct of a field, whose array is not known yet."""
     batch, template = work.batch, work.batch.template
     size = field.numbers(model)
     piece = work.m.Piece()

@@ -14,8 +14,9 @@ from newton_like.compiler.adjoint import adjoint_trace
 from newton_like.compiler.cpp import FLAGS, Emitter, native_program
 from newton_like.compiler.listing import Code, encode
 from newton_like.compiler.trace import Number, Trace
-from newton_like.kernels.batched import batch_kernel, batch_structs
+from newton_like.kernels.batched import batch_kernel
 from newton_like.kernels.layout import ROWS
+from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
 from newton_like.programs.parameters import gather_parameters
@@ -38,7 +39,7 @@ _STAGING = 8
 @cache
 def namespace(width: int, real) -> types.SimpleNamespace:
     """The programs and the structs of batches, for one lane width and scalar type."""
-    return batch_structs(programs(width, real))
+    return piece_moves(programs(width, real))
 
 
 @cache
@@ -244,7 +245,7 @@ def _emitted(
         sizes.append(size if known else 0)
     m = work.m
     code = emitter.head() + emitter.statements(trace, stores, sizes)
-    result = "add" if gradients is not None else "take_packed" if places else "take"
+    result = "take_added" if gradients is not None else "take_packed" if places else "take"
     packed = places if result != "take" else None
     return Kernel(batch_kernel(m, native_program(code, m), FLAGS, True, result), len(trace), packed)
 
@@ -252,7 +253,7 @@ def _emitted(
 def _interpreted(work: Workspace, emitter: Emitter, trace: Trace, stores: list, idle: dict) -> Kernel:
     """A kernel that carries out an adjoint operation by operation, see :func:`_gradients`."""
     code = encode(trace, stores, work.layout["size"], emitter.group)
-    kernel = general_kernel("eval_code", work.m.width, work.m.real, "add")
+    kernel = general_kernel("eval_code", work.m.width, work.m.real, "take_added")
     return Kernel(kernel, _INTERPRETING * len(trace), idle, code)
 
 

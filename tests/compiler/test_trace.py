@@ -14,8 +14,9 @@ from newton_like.collision.ground import find_colliders, shape_kinds
 from newton_like.compiler.trace import Index, Number, Trace, tracing_math
 from newton_like.programs.parameters import gather_parameters
 from newton_like.programs.template import find_batches
-from newton_like.programs.workspace import Workspace, make_layout
+from newton_like.programs.workspace import Workspace
 from newton_like.solvers.featherstone.specialise import Specialiser
+from newton_like.solvers.featherstone.stepper import step_memory
 from tests.support.mechanisms import mechanism, quadruped, same_robot, vary, worlds_of
 from tests.support.paths import ROOT
 
@@ -267,7 +268,7 @@ def test_index_arithmetic(rng):
 # what the kernel puts into memory before a stage runs
 STAGED = {
     "q", "v", "force", "target_q", "target_v", "act", "wrench", "impulse", "coupling_impulse", "dof_impulse", "dof_need", "over",
-    "z", "work",
+    "z", "warm_work", "bias_change", "bias_share",
 }  # fmt: skip
 # what the general code for hulls and couplings leaves there
 GENERAL = {"near", "gap", "point", "clear"}
@@ -281,9 +282,8 @@ def specialiser(robot, worlds: int = 3, varied=()) -> Specialiser:
     (batch,) = find_batches(model, shape_kinds(model))
     tables = find_colliders(model, batch)
     parameters = gather_parameters(model, batch, tables.parameters)
-    layout = make_layout(batch.template, tables.numbers)
-    m = programs(8, wp.float32)
-    return Specialiser(Workspace(m, batch.template, batch.count, parameters, tables, layout, "cpu", 1))
+    work = Workspace(programs(8, wp.float32), batch, parameters, "cpu", 1)
+    return Specialiser(step_memory(work, tables))
 
 
 @pytest.fixture(scope="module", params=["mechanism", "quadruped"])

@@ -12,9 +12,9 @@ from tests.support.paths import ROOT
 MAX_LINES = 600
 
 FLOORS = {
-    0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.spatial kernels.tree kernels.interpreter",
+    0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree kernels.interpreter",
     1: "model kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics",
-    2: "programs kinematics kernels.batched",
+    2: "programs kinematics kernels.batched kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
     5: "solvers kernels.solvers",

@@ -13,6 +13,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.compiler.trace import Trace
+from newton_like.programs.pieces import piece_of
 from newton_like.programs.program import Program
 from newton_like.programs.robot import BODY, INERTIA, PARAMETERS, adjoint_field
 from newton_like.programs.run import _numbers_of
@@ -158,7 +159,7 @@ def _loaded(model, robot, work, fields, arrays) -> dict:
 
 def _places(model, robot, work, field):
     """Rows of a field in memory, and where their numbers lie in the flat array, ``[worlds]``."""
-    piece, part = robot._piece(model, work, field), None
+    piece, part = piece_of(model, work, field), None
     part = piece.part.numpy()
     worlds = np.arange(robot.batch.count)
     for p in range(piece.parts):

@@ -27,39 +27,35 @@ class Port:
 
 
 INPUTS = (
+    # the kernel takes the first one for wrenches, which it looks for before it brings them in
+    Port("state_in", "body_f", Field("wrench", "bodies", 6), needed=False),
     Port("state_in", "joint_q", Field("q", "coords")),
     Port("state_in", "joint_qd", Field("v", "dofs")),
     Port("control", "joint_f", Field("force", "dofs"), needed=False),
     Port("control", "joint_target_q", Field("target_q", "coords"), needed=False),
     Port("control", "joint_target_qd", Field("target_v", "dofs"), needed=False),
     Port("control", "joint_act", Field("act", "dofs"), needed=False),
-    # the kernel takes the last one for wrenches, which it looks for before it brings them in
-    Port("state_in", "body_f", Field("wrench", "bodies", 6), needed=False),
 )
-
 OUTPUTS = (
     Port("state_out", "joint_q", Field("q", "coords")),
     Port("state_out", "joint_qd", Field("v", "dofs")),
     Port("state_out", "body_q", Field("body_q", "bodies", 7)),
     Port("state_out", "body_qd", Field("body_qd", "bodies", 6)),
 )
-
 _PORTS = (*INPUTS, *OUTPUTS)
-_READ = attrgetter(*(f"{port.owner}.{port.name}" for port in _PORTS))
 
 
-class _Call:
-    """The arguments of a step under their names."""
-
-    __slots__ = ("control", "state_in", "state_out")
-
-    def __init__(self, state_in, state_out, control):
-        self.state_in, self.state_out, self.control = state_in, state_out, control
+def _reader(owner: str) -> attrgetter:
+    return attrgetter(*(port.name for port in _PORTS if port.owner == owner))
 
 
-def arrays_of(state_in, state_out, control) -> tuple:
-    """The arrays of a step, inputs first; None where there is none."""
-    return _READ(_Call(state_in, state_out, control))
+_READ = tuple(_reader(owner) for owner in ("state_in", "control", "state_out"))
+
+
+def arrays_of(state_in, control, state_out) -> tuple:
+    """The arrays of a step in the order of the table; None where there is none."""
+    read_in, read_control, read_out = _READ
+    return read_in(state_in) + read_control(control) + read_out(state_out)
 
 
 def check_arrays(model, arrays) -> tuple[list, list]:

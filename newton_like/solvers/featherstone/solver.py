@@ -9,7 +9,7 @@ from newton_like.arrays import check_recorded
 from newton_like.collision.ground import shape_kinds, unsupported_pairs
 from newton_like.model.model import EVALUATORS
 from newton_like.programs.device import lane_width
-from newton_like.programs.recording import Recording, Recordings, addresses
+from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
@@ -100,6 +100,8 @@ class SolverFeatherstone(SolverBase):
         if unsupported_contacts == "error":
             self._refuse_contacts()
         self.m = namespace(self.width, model.dtype)
+        # no mask: all worlds step
+        self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
         self._recorded = Recordings(_RECORDED)
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
@@ -145,11 +147,11 @@ class SolverFeatherstone(SolverBase):
             ValueError: ``dt`` is not positive, or an array belongs to another model.
         """
         self._check_version()
-        arrays = arrays_of(state_in, state_out, self._default_control() if control is None else control)
+        arrays = arrays_of(state_in, self._default_control() if control is None else control, state_out)
         if contacts is not None and self._given is None:
             self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
-        key = (contacts is None, *addresses(arrays))
+        key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
         recording = self._recorded.find(key, lambda: self._record(steppers, arrays, dt))
         if recording.dt != dt:
             recording.set_param_by_name("o", self._options(dt))

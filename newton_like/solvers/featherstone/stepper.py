@@ -38,6 +38,27 @@ def general_kernel(width: int, real, given: bool = False):
     return step_kernel(m, general_stages(m), given=given)
 
 
+def step_memory(work: Workspace, tables) -> Workspace:
+    """A batch with the memory of a step.
+
+    Args:
+        work: the batch.
+        tables: its :class:`newton_like.collision.ground.ContactTables`.
+    """
+    template = work.batch.template
+    limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
+    numbers = {**tables.numbers, "limit_rows": 3 * template.dofs if limited else 0}
+    records = dict(contact_numbers=CONTACT, dof_numbers=ROW, coupling_numbers=COUPLING)
+    sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
+    numbers.pop("given", None)
+    work = work.with_memory(sizes, {**numbers, **tables.arrays})
+    at = 0
+    for row in KEPT:
+        setattr(work.L, f"kept_{row.name}", at)
+        at += row.kept(SimpleNamespace(**work.numbers))
+    return work
+
+
 class Stepper:
     """One batch of the model, with its kernel and what it remembers from step to step.
 
@@ -56,24 +77,15 @@ class Stepper:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
         parameters = gather_parameters(model, batch, tables.parameters)
-        limited = (parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
-        numbers = {**tables.numbers, "limit_rows": 3 * batch.template.dofs if limited else 0}
-        given = numbers.pop("given", 0)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
-        records = dict(contact_numbers=CONTACT, dof_numbers=ROW, coupling_numbers=COUPLING)
-        sizes = row_sizes(batch.template, (*KINEMATICS, *STEP), **numbers, given=given, **records)
-        self.work = work = work.with_memory(sizes, {**numbers, **tables.arrays})
+        self.work = work = step_memory(work, tables)
         self.kernel = self._choose_kernel()
-        at = 0
-        for row in KEPT:
-            setattr(work.L, f"kept_{row.name}", at)
-            at += row.kept(SimpleNamespace(**work.numbers))
-        self.kept = work.kept(at)
+        self.kept = work.kept(sum(row.kept(SimpleNamespace(**work.numbers)) for row in KEPT))
         # per block: how many contacts are remembered, which, and whether limits are
-        self.kept_active = work.kept(numbers["candidates"] + 2, wp.int32)
+        self.kept_active = work.kept(tables.numbers["candidates"] + 2, wp.int32)
         self.hand_over = HandOver(model, tables, work) if self.given else None
         self.contacts_in = self.hand_over.lanes if self.given else work.kept(0)
-        length = max(numbers["candidates"] + batch.template.dofs, 1)
+        length = max(tables.numbers["candidates"] + batch.template.dofs, 1)
         self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in range(work.workers)]
 
     def _find_tables(self):
@@ -124,7 +136,7 @@ class Stepper:
         work, model = self.work, self.solver.model
         ends = ((INPUTS, inputs), (OUTPUTS, outputs))
         told = [pieces(model, work, [port.field for port in ports], arrays) for ports, arrays in ends]
-        before = [batch_struct(work), work.T, work.P, work.L, options]
+        before = [batch_struct(work), work.T, work.P, work.L, options, self.solver.nothing]
         after = [self.kept, self.kept_active, self.contacts_in, len(INPUTS), told[0], len(OUTPUTS), told[1]]
         commands = work.record(self.kernel, lambda i: [*before, work.memory[i], self.active[i], *after])
         # recorded launches know addresses only

@@ -6,8 +6,7 @@ import pytest
 from newton_like import ModelBuilder
 from newton_like.programs.template import find_batches
 from newton_like.solvers import SolverFeatherstone
-
-from .support.mechanisms import quadruped
+from tests.support.mechanisms import quadruped
 
 
 def box() -> ModelBuilder:

@@ -1,0 +1,162 @@
+"""Bringing numbers of articulations from flat arrays into memory, and taking results out.
+
+A *piece* says where the numbers of one array lie, in the array and in memory. The loops over pieces are native code at widths above 1:
+a piece is not copied to be read.
+"""
+
+import types
+
+import warp as wp
+from newton_like.kernels.simd import staging_code, valid_code
+
+RESULTS = ("take", "take_packed", "take_added")
+"""What is done with results: they are written; the same, from packed memory; the same, and added to what the array holds."""
+
+
+def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The namespace `m` with the structs ``Batch`` and ``Piece``, ``wanted`` and what moves
+    pieces: ``bring``, ``any_given`` and the functions of `RESULTS`."""
+    real, width = m.real, m.width
+
+    @wp.struct
+    class Batch:
+        """Which articulations a batch has: how many, and the first one and the stride to the next among those of the model."""
+
+        count: int
+        masked: int
+        start: int
+        stride: int
+
+    @wp.struct
+    class Piece:
+        """What belongs to an articulation in the flat array `numbers`: `parts` runs of `size` numbers, run i at
+        ``start + part[i]`` for the first articulation and `stride` further on for the next; in memory they follow each other
+        from `row` on; where memory is packed, number i of a run is ``place[i]`` numbers behind the first one's lane."""
+
+        row: int
+        start: int
+        stride: int
+        size: int
+        parts: int
+        part: wp.array[int]
+        place: wp.array[int]
+        numbers: wp.array[real]
+
+    @wp.func
+    def wanted(b: int, B: Batch, mask: wp.array[bool]) -> bool:
+        """Whether any articulation of block b is selected."""
+        if B.masked == 0:
+            return True
+        return m.any_selected(mask, B.start, B.stride, b, B.count)
+
+    moves = _scalar_moves(real, Batch, Piece) if width == 1 else _simd_moves(m, Batch, Piece)
+    return types.SimpleNamespace(**vars(m), Batch=Batch, Piece=Piece, wanted=wanted, **moves)
+
+
+def _scalar_moves(real, Batch, Piece) -> dict:
+    @wp.func
+    def bring(b: int, t: int, B: Batch, first: int, last: int, pieces: wp.array[Piece], mem: wp.array2d[real]):
+        for k in range(first, last):
+            piece = pieces[k]
+            for p in range(piece.parts):
+                at = piece.row + p * piece.size
+                start = piece.start + b * piece.stride + piece.part[p]
+                for i in range(piece.size):
+                    mem[at + i, t] = piece.numbers[start + i]
+
+    @wp.func
+    def any_given(b: int, B: Batch, pieces: wp.array[Piece], k: int) -> bool:
+        piece = pieces[k]
+        found = bool(False)
+        for p in range(piece.parts):
+            start = piece.start + b * piece.stride + piece.part[p]
+            for i in range(piece.size):
+                if piece.numbers[start + i] != real(0.0):
+                    found = True
+        return found
+
+    @wp.func
+    def move(
+        b: int, t: int, B: Batch, count: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: wp.array2d[real],
+        packed: bool, added: bool,
+    ):  # fmt: skip
+        if B.masked != 0:
+            if not mask[B.start + b * B.stride]:
+                return
+        for k in range(count):
+            piece = pieces[k]
+            for p in range(piece.parts):
+                at = piece.row + p * piece.size
+                start = piece.start + b * piece.stride + piece.part[p]
+                for i in range(piece.size):
+                    place = i
+                    if packed:
+                        place = piece.place[i]
+                    # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
+                    old = real(0.0)
+                    if added:
+                        old = piece.numbers[start + i]
+                    piece.numbers[start + i] = mem[at + place, t] + old
+
+    @wp.func
+    def take(
+        b: int, t: int, B: Batch, count: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: wp.array2d[real]
+    ):
+        move(b, t, B, count, pieces, mask, mem, False, False)
+
+    @wp.func
+    def take_packed(
+        b: int, t: int, B: Batch, count: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: wp.array2d[real]
+    ):
+        move(b, t, B, count, pieces, mask, mem, True, False)
+
+    @wp.func
+    def take_added(
+        b: int, t: int, B: Batch, count: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: wp.array2d[real]
+    ):
+        move(b, t, B, count, pieces, mask, mem, True, True)
+
+    return dict(bring=bring, any_given=any_given, take=take, take_packed=take_packed, take_added=take_added)
+
+
+def _simd_moves(m, Batch, Piece) -> dict:
+    width, real, memory = m.width, m.real, m.memory
+    every = (
+        "const int count = B.count, mask_start = B.start, mask_stride = B.stride;"
+        " for (int q = {first}; q < {last}; ++q) {{"
+        " const auto& piece = pieces.data[q]; const auto& a = piece.numbers; const auto& place = piece.place;"
+        " const int stride = piece.stride, n = piece.size;"
+        " for (int p = 0; p < piece.parts; ++p) {{"
+        " const int at = piece.row + p * n, start = piece.start + piece.part.data[p]; {code} }} }}"
+    )
+    chosen = f"mask.data[mask_start + mask_stride * (b * {width} + k)]"
+
+    world = f"a.data + start + (size_t)stride * (b * {width} + k)"
+    look = f"const int valid = {valid_code(width)}; for (int k = 0; k < valid; ++k) {{ const auto* from = {world};"
+    look += " bool found = false; for (int i = 0; i < n; ++i) found |= !(from[i] == 0); if (found) return true; }"
+
+    def out(**how) -> str:
+        masked, plain = (staging_code(width, real, inward=False, wanted=w, **how) for w in (chosen, "true"))
+        return every.format(first="0", last="results", code=f"if (B.masked) {{ {masked} }} else {{ {plain} }}")
+
+    @wp.func_native(every.format(first="first", last="last", code=staging_code(width, real, inward=True)))
+    def bring(b: int, t: int, B: Batch, first: int, last: int, pieces: wp.array[Piece], mem: memory): ...
+
+    @wp.func_native(every.format(first="k", last="k + 1", code=look) + " return false;")
+    def any_given(b: int, B: Batch, pieces: wp.array[Piece], k: int) -> bool:
+        """Whether any number of piece k is not zero in block b."""
+
+    @wp.func_native(out())
+    def take(b: int, t: int, B: Batch, results: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: memory): ...
+
+    @wp.func_native(out(packed=True))
+    def take_packed(
+        b: int, t: int, B: Batch, results: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: memory
+    ): ...
+
+    @wp.func_native(out(packed=True, added=True))
+    def take_added(
+        b: int, t: int, B: Batch, results: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: memory
+    ): ...
+
+    return dict(bring=bring, any_given=any_given, take=take, take_packed=take_packed, take_added=take_added)

@@ -38,7 +38,7 @@ def pieces(model, work, fields, arrays, places: dict | None = None) -> wp.array:
         kept.append(piece)
     told = wp.array(kept, dtype=work.m.Piece, device=model.device)
     # launches know addresses only
-    told._owner = kept
+    told.kept = kept
     return told
 
 

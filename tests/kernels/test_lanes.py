@@ -33,7 +33,7 @@ class Lanes:
     def __init__(self, width, dtype):
         self.width, self.dtype, self.real, self.exact = width, dtype, NUMPY[dtype], EXACT[dtype]
         self.m = lane_math(width, dtype)
-        self.arithmetic, self.staging = arithmetic_kernel(self.m), staging_kernel(self.m)
+        self.arithmetic = arithmetic_kernel(self.m)
         if np.finfo(self.exact).eps >= np.finfo(self.real).eps:
             pytest.skip("long double is no more than double on this machine")
 
@@ -104,53 +104,6 @@ def arithmetic_kernel(m):
         out[17, i] = m.fill(tenth)
         if m.any_lt(a, b):
             found[i] = 1
-
-    return kernel
-
-
-def staging_kernel(m):
-    real = m.real
-
-    @wp.kernel(module="unique", enable_backward=False)
-    def kernel(
-        rows: int,
-        at: int,
-        n: int,
-        count: int,
-        start: int,
-        stride: int,
-        to_start: int,
-        to_stride: int,
-        masked: int,
-        first: int,
-        step: int,
-        mask: wp.array[bool],
-        source: wp.array[real],
-        mem: m.memory,
-        kept: m.memory,
-        target: wp.array[real],
-        place: wp.array[int],
-        total: wp.array[real],
-        flags: wp.array2d[int],
-    ):
-        b = wp.tid()
-        t = b % rows
-        m.stage_in(mem, at, t, source, start, stride, n, b, count)
-        # rows go to another memory and back
-        m.keep(mem, at, 1, t, kept, b, n)
-        for i in range(n):
-            m.put(mem, at + i, t, m.fill(real(7.0)))
-        m.recall(mem, at, 1, t, kept, b, n)
-        if m.any_nonzero(source, start, stride, n, b, count):
-            flags[0, b] = 1
-        if m.any_selected(mask, first, step, b, count):
-            flags[1, b] = 1
-        if masked != 0:
-            m.stage_out_where(mem, at, t, target, to_start, to_stride, n, b, count, mask, first, step)
-            m.stage_add_where(mem, at, place, t, total, to_start, to_stride, n, b, count, mask, first, step)
-        else:
-            m.stage_out(mem, at, t, target, to_start, to_stride, n, b, count)
-            m.stage_add(mem, at, place, t, total, to_start, to_stride, n, b, count)
 
     return kernel
 
@@ -254,57 +207,6 @@ def test_exponentials_and_logarithms(rng, lanes):
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(lanes(edges)[0]["log"][:3], [-np.inf, np.inf, np.nan])
         np.testing.assert_allclose(lanes(edges)[0]["exp"][:4], [1.0, np.inf, np.exp(-1.0), np.inf], rtol=2e-7)
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_rows_travel_between_worlds_and_lanes(rng, lanes, masked):
-    """Every length around the sizes of the squares that are transposed, every fill of the last block, any stride; written, or
-    added in another order."""
-    width = lanes.width
-    for n in (0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 33, 40):
-        for count in (1, width - 1, width, width + 1, 3 * width + width // 2):
-            if count < 1:
-                continue
-            start, to_start, at, first = (int(x) for x in rng.integers(0, 20, 4))
-            stride, to_stride, step = n + int(rng.integers(4)), n + int(rng.integers(4)), int(rng.integers(1, 4))
-            source = rng.normal(size=start + count * stride + n).astype(lanes.real)
-            source[rng.random(source.size) < 0.2] = -0.0
-            # some blocks hold nothing
-            worlds = start + np.arange(count)[:, None] * stride + np.arange(n)
-            source[worlds[: width if rng.random() < 0.5 else 0]] = 0.0
-            mask = rng.random(first + count * step + 1) < 0.5
-            before = rng.normal(size=to_start + count * to_stride + n).astype(lanes.real)
-            order = rng.integers(0, max(n, 1), n)
-            target, total, flags = stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride,
-                                         to_start, to_stride, order)  # fmt: skip
-            chosen = mask[first + step * np.arange(count)] if masked else np.ones(count, bool)
-            expected = before.copy()
-            rows = to_start + np.arange(count)[:, None] * to_stride + np.arange(n)
-            expected[rows[chosen]] = source[worlds[chosen]] + 0.0
-            same_bits(target, expected)
-            expected = before.copy()
-            expected[rows[chosen]] += source[worlds[chosen]][:, order]
-            same_bits(total, expected)
-            block = np.arange(count) // width
-            wanted = mask[first + step * np.arange(count)]
-            for b in range(block[-1] + 1):
-                assert flags[0, b] == source[worlds[block == b]].any()
-                assert flags[1, b] == wanted[block == b].any()
-
-
-def stage(lanes, source, before, mask, masked, n, count, at, first, step, start, stride, to_start, to_stride, order):
-    """The target array after its rows were read, put away, fetched and written; the same, added in that order; flags of blocks."""
-    m, blocks = lanes.m, -(-count // lanes.width)
-    rows = blocks if lanes.width == 1 else 1
-    mem = wp.zeros((at + n + 1, rows), dtype=m.lane, device="cpu")
-    kept = wp.zeros((blocks, n + 2), dtype=m.lane, device="cpu")
-    source, target, total = (wp.array(x, dtype=lanes.dtype, device="cpu") for x in (source, before, before))
-    place = wp.array(lanes.width * np.append(order, [0] * lanes.width), dtype=wp.int32, device="cpu")
-    flags = wp.zeros((2, blocks), dtype=wp.int32, device="cpu")
-    chosen = wp.array(mask, dtype=wp.bool, device="cpu")
-    places = [rows, at, n, count, start, stride, to_start, to_stride, int(masked), first, step]
-    wp.launch(lanes.staging, blocks, [*places, chosen, source, mem, kept], [target, place, total, flags], device="cpu")
-    return target.numpy(), total.numpy(), flags.numpy()
 
 
 @pytest.mark.parametrize("varies", [0, 1])

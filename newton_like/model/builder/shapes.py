@@ -333,7 +333,9 @@ class ShapeMethods:
 
     def _add_mass(self, body: int, mass: float, com, moments) -> None:
         present = (self.body_mass[body], self.body_com[body], self.body_inertia[body])
-        mass, com, moments = inertia.combine([present, (mass, com, moments)])
+        self._set_mass(body, *inertia.combine([present, (mass, com, moments)]))
+
+    def _set_mass(self, body: int, mass: float, com, moments) -> None:
         self.body_mass[body] = mass
         self.body_com[body] = tuple(com.tolist())
         self.body_inertia[body] = tuple(map(tuple, moments.tolist()))

@@ -430,7 +430,7 @@ def test_compiled_programs_do_the_same(rng, monkeypatch, dtype, tolerance):
     state, q, qd = moving_state(model, rng)
     pair, qdd, points = (3, random_transform(rng)), rng.normal(size=qd.size), rng.normal(size=(2, 3))
     actual = everything(model, state, pair, qdd, points)
-    monkeypatch.setattr(dynamics.common, "run", run_by_numpy)
+    monkeypatch.setattr("newton_like.dynamics.internal.common.run", run_by_numpy)
     wide = exact.state()
     wide.joint_q.assign(q)
     wide.joint_qd.assign(qd)

@@ -15,7 +15,6 @@ from newton_like.dynamics import (
     RelaxedRigidContactParameters,
     RigidContact,
     RigidContactParameters,
-    common,
     contact_point_jacobian_derivatives,
     contact_point_jacobians,
     contact_point_positions,
@@ -28,6 +27,7 @@ from newton_like.dynamics import (
     rigid_contact_forces,
 )
 from newton_like.dynamics.contact.rigid import TRACED_VISITS
+from newton_like.dynamics.internal import common
 from newton_like.types import VelRepr
 
 from .support.kinematic_cases import forest, moving_state

@@ -17,7 +17,6 @@ from newton_like.dynamics import (
     PlaneTerrain,
     SoftContact,
     SoftContactParameters,
-    common,
     contact_point_jacobian_derivatives,
     contact_point_jacobians,
     contact_point_poses,
@@ -31,6 +30,7 @@ from newton_like.dynamics import (
     soft_contact_forces,
     state_rate,
 )
+from newton_like.dynamics.internal import common
 from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.types import VelRepr
 
@@ -464,7 +464,7 @@ def test_what_makes_no_sense_is_refused(rng):
         contact_point_positions(model, state, ContactPoints(other))
     with pytest.raises(TypeError, match=r"points must be ContactPoints\(model, ...\), not dict"):
         contact_point_positions(model, state, CORNERS)
-    with pytest.raises(ValueError, match=r"out_repr=None: a contact point has no joint of its own"):
+    with pytest.raises(ValueError, match=r"out_repr=None is no representation"):
         contact_point_jacobians(model, state, ContactPoints(model), out_repr=None)
     with pytest.raises(ValueError, match=r"must point upward"):
         PlaneTerrain((1, 0, 0))
@@ -488,7 +488,7 @@ def test_what_makes_no_sense_is_refused(rng):
         soft_contact_forces(other, other.state(), contact)
     with pytest.raises(ValueError, match=r"contact_state has shape \(1, 2, 3\); this model needs \(1, 8, 3\)"):
         soft_contact_forces(model, state, contact, np.zeros((1, 2, 3)))
-    with pytest.raises(ValueError, match=r"repr=None: a wrench on a link needs one of VelRepr"):
+    with pytest.raises(ValueError, match=r"repr=None is no representation"):
         link_contact_forces(model, state, contact, repr=None)
     with pytest.raises(ValueError, match=r"contact needs contact_state; start with contact.state\(\)"):
         integrate(model, state, state, 0.01, contact=contact)

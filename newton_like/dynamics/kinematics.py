@@ -37,7 +37,8 @@ def output_representation(value, name: str) -> int:
     return representation(value, name)
 
 
-def _rows(name: str):
+def rate_rows(name: str):
+    """Rows of memory of a program, which those of derivatives need."""
     return (lambda model, template: {"subspace_rate": 6 * template.dofs}) if name.endswith("derivatives") else None
 
 
@@ -45,7 +46,7 @@ def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: 
     """The program `name` for some frames, the same object whenever the same is asked for."""
     key = (name, *settings.items(), *((f.row, f.kind) for f in inputs))
     if key not in frames.programs:
-        program = Program(name, tuple(inputs), (result,), _rows(name), tables=frames, varied=frames.varied)
+        program = Program(name, tuple(inputs), (result,), rate_rows(name), tables=frames, varied=frames.varied)
         frames.programs[key] = program.ask(**settings)
     return frames.programs[key]
 
@@ -135,17 +136,8 @@ def relative_transform(model, state, source, target, *, out: wp.array | None = N
 
     No digits are lost far from the world's origin.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        source, target: frames of the same articulation, or None for the world.
-        out: written; a new array by default.
-
-    Returns:
-        Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
-
-    Raises:
-        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`.
+    `source` and `target` are frames of the same articulation, or None for the world; the rest, result and errors as for
+    :func:`frame_transform`.
     """
     return _poses(model, state, asked_frames(model, [source], target), True, out)
 
@@ -237,18 +229,8 @@ def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | 
 
     No digits are lost far from the world's origin.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        source, target: frames of the same articulation, or None for the world.
-        repr: the :class:`VelRepr` of the result.
-        out: written; a new array by default.
-
-    Returns:
-        Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.
-
-    Raises:
-        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`; an unknown representation.
+    `source` and `target` are frames of the same articulation, or None for the world; the rest, result and errors as for
+    :func:`frame_velocity`.
     """
     return _velocities(model, state, asked_frames(model, [source], target), True, repr, out)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,8 @@ from newton_like.importers.shared import (
     checked_hull_vertices,
     checked_parent,
     folders,
-    told,
     unchanged_by_errors,
+    warn,
 )
 from newton_like.types import Axis
 
@@ -226,8 +225,5 @@ def add_mjcf(
         not_understood=dict(findings.not_understood),
         unused=dict(findings.unused),
     )
-    statement = told(report.remarks, report.not_understood)
-    if statement:
-        # The frames between this one and the user's line are builder.add_mjcf.
-        warnings.warn(MjcfWarning(f"{file.name}: {statement}"), stacklevel=3)
+    warn(MjcfWarning, report, file.name)
     return report

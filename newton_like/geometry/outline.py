@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import trimesh
 
 from newton_like.types import GeoType
 
@@ -34,6 +33,8 @@ def triangles(geo_type, scale, source=None, plane_size: float = 1.0) -> tuple[np
         return np.asarray(source.vertices) * factors, faces if np.prod(factors) > 0 else faces[:, ::-1]
     if geo_type == GeoType.HFIELD:
         return _heightfield(source, np.array([x, y, z]))
+    import trimesh
+
     if geo_type in (GeoType.SPHERE, GeoType.ELLIPSOID):
         ball = trimesh.creation.uv_sphere(radius=1.0, count=[SECTIONS // 2, SECTIONS])
         return ball.vertices * (x if geo_type == GeoType.SPHERE else np.array([x, y, z])), ball.faces

@@ -150,11 +150,9 @@ def point_positions(model, state, links, points, *, out: wp.array | None = None)
     """Positions in the world of points that links carry.
 
     Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        model, state, out: as for :func:`frame_transform`.
         links: the link of all points, or a list with one for each.
         points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
-        out: written; a new array by default.
 
     Returns:
         [m], ``[articulation_count, n, 3]``.
@@ -197,11 +195,9 @@ def frame_velocity(model, state, frame, *, repr=MIXED, out: wp.array | None = No
     """Velocity of a frame.
 
     Args:
-        model: the :class:`Model`.
+        model, frame, out: as for :func:`frame_transform`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        frame: a frame, see above; COM means the centre of mass of its link.
-        repr: the :class:`VelRepr` of the result.
-        out: written; a new array by default.
+        repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link.
 
     Returns:
         Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.

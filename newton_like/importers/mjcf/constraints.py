@@ -115,16 +115,9 @@ class Names:
 
 
 _REFERENCES = {
-    "equality": {
-        "body1": "body",
-        "body2": "body",
-        "site1": "site",
-        "site2": "site",
-        "joint1": "joint",
-        "joint2": "joint",
-    },
+    "equality": {f"{kind}{end}": kind for kind in ("body", "site", "joint") for end in "12"},
     "tendon": {"joint": "joint", "site": "site", "geom": "geom", "sidesite": "site"},
-    "contact": {"body1": "body", "body2": "body", "geom1": "geom", "geom2": "geom"},
+    "contact": {f"{kind}{end}": kind for kind in ("body", "geom") for end in "12"},
 }
 
 

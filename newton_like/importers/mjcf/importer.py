@@ -139,11 +139,8 @@ def add_mjcf(
             its folder and below, and from ``package_dirs``; from nowhere else.
         xform: pose of the file's world in the world, or in ``parent_body``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
-        base_joint: another joint for that body: a dictionary of arguments of ``builder.add_joint`` (``joint_type``,
-            ``linear_axes``, ``angular_axes``, ``label``). Its axes are not turned by ``xform``.
-        parent_body: body that carries the model; -1 is the world. The model joins the articulation of that body.
-        scale: factor for all lengths. Masses, forces and gains keep their numbers; inertias grow with its square.
-        up_axis: the axis of the file that points up; it is turned to the builder's up axis.
+        base_joint: another joint for that body, as for :func:`newton_like.importers.urdf.add_urdf`.
+        parent_body, scale, up_axis, mesh_maxhullvert: as there.
         hide_visuals: leave out geoms that touch nothing.
         parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
         force_show_colliders: draw collisions of bodies that have visuals too.
@@ -157,7 +154,6 @@ def add_mjcf(
         collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
         keyframe: name or number of the keyframe whose positions become the initial ones.
         package_dirs: other folders from which files may be read.
-        mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
 
     Returns:
         Indices by name, what is kept as data, and remarks about the file.

@@ -147,6 +147,15 @@ def as_matrix33(value, what: str) -> tuple[tuple[float, float, float], ...]:
     return tuple(tuple(row) for row in matrix.reshape(3, 3).tolist())
 
 
+def _integer(value, demand: str) -> int:
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{demand}, not {value!r}") from None
+
+
 def as_count(value, name: str, lowest: int = 1, most: int = 2**31 - 1) -> int:
     """How many of something there are.
 
@@ -154,12 +163,7 @@ def as_count(value, name: str, lowest: int = 1, most: int = 2**31 - 1) -> int:
         TypeError: no integer.
         ValueError: it is less than `lowest` or above `most`.
     """
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        count = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    count = _integer(value, f"{name} must be an integer")
     if not lowest <= count <= most:
         raise ValueError(f"{name} {count} must be {f'at least {lowest}' if count < lowest else f'at most {most}'}")
     return count
@@ -172,12 +176,7 @@ def as_index(value, what: str, count: int, *, lowest: int = 0) -> int:
         TypeError: ``value`` is not an integer.
         IndexError: it is outside that range.
     """
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        index = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{what} must be an index (an integer), not {value!r}") from None
+    index = _integer(value, f"{what} must be an index (an integer)")
     if not lowest <= index < count:
         raise IndexError(f"{what} {index} is out of range: {count} exist" + (", -1 is the world" if lowest < 0 else ""))
     return index

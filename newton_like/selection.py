@@ -13,7 +13,7 @@ from newton_like.arrays import flat
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.selection import mark, scatter_kernel
 from newton_like.model.arguments import check_array
-from newton_like.model.columns import COLUMNS
+from newton_like.model.columns import COLUMNS, COUNTS
 from newton_like.types import JointType, warp_types
 
 _KIND = {column.name: column.kind for column in COLUMNS if column.type != "object" and not column.builder_only} | {
@@ -27,10 +27,6 @@ _KIND = {column.name: column.kind for column in COLUMNS if column.type != "objec
 }
 """What the arrays of models, states and controls have one entry of."""
 
-_COUNTS = {
-    kind: {"dof": "joint_dof_count", "coord": "joint_coord_count"}.get(kind, f"{kind}_count")
-    for kind in ("body", "joint", "dof", "coord", "articulation", "shape")
-}
 _STARTS = ("joint_q_start", "joint_qd_start", "articulation_start")
 """Arrays with one more entry, the total."""
 
@@ -286,7 +282,7 @@ class ArticulationView:
             known = sorted(n for n in _KIND if isinstance(getattr(source, n, None), wp.array))
             raise KeyError(f"{type(source).__name__} has no array {name!r} to view; it has {', '.join(known)}")
         kind = _KIND[name]
-        entries = getattr(self.model, _COUNTS[kind]) + (name in _STARTS)
+        entries = getattr(self.model, COUNTS[kind]) + (name in _STARTS)
         if array.shape != (entries,) or array.device != self.model.device:
             raise ValueError(
                 f"{name} has shape {array.shape} on {array.device}; the model of this view has ({entries},) on "

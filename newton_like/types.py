@@ -242,25 +242,10 @@ class ModelFlags(IntFlag):
     ALL = 8191
 
 
+_NAMES = ("vec2", "vec3", "quat", "mat33", "transform", "spatial_vector")
 _WARP_TYPES = {
-    wp.float32: SimpleNamespace(
-        real=wp.float32,
-        vec2=wp.vec2,
-        vec3=wp.vec3,
-        quat=wp.quat,
-        mat33=wp.mat33,
-        transform=wp.transform,
-        spatial_vector=wp.spatial_vector,
-    ),
-    wp.float64: SimpleNamespace(
-        real=wp.float64,
-        vec2=wp.vec2d,
-        vec3=wp.vec3d,
-        quat=wp.quatd,
-        mat33=wp.mat33d,
-        transform=wp.transformd,
-        spatial_vector=wp.spatial_vectord,
-    ),
+    real: SimpleNamespace(real=real, **{name: getattr(wp, name + ending) for name in _NAMES})
+    for real, ending in ((wp.float32, ""), (wp.float64, "d"))
 }
 
 

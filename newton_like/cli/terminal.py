@@ -86,11 +86,7 @@ def reader_gone() -> None:
 
 
 def device_there(name: str) -> None:
-    """Asks for a Warp device.
-
-    Raises:
-        ValueError: there is none of that name; the message lists those there are.
-    """
+    """Asks for a Warp device. Raises ValueError: there is none of that name; the message lists those there are."""
     try:
         wp.get_device(name)
     except (ValueError, RuntimeError):

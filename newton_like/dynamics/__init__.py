@@ -1,11 +1,6 @@
 """Dynamics of the articulations of a model, one algorithm a file."""
 
-from newton_like.dynamics.com import (
-    com_bias_acceleration,
-    com_jacobian,
-    com_position,
-    com_velocity,
-)
+from newton_like.dynamics.com import com_bias_acceleration, com_jacobian, com_position, com_velocity
 from newton_like.dynamics.configuration import (
     global_coordinates,
     local_coordinates,
@@ -16,10 +11,7 @@ from newton_like.dynamics.configuration import (
     velocity_of_position_rate,
     zero_configuration,
 )
-from newton_like.dynamics.contact.links import (
-    in_contact,
-    link_contact_forces,
-)
+from newton_like.dynamics.contact.links import in_contact, link_contact_forces
 from newton_like.dynamics.contact.points import (
     ContactPoints,
     contact_point_jacobian_derivatives,
@@ -44,11 +36,7 @@ from newton_like.dynamics.contact.soft import (
     estimate_soft_contact_parameters,
     soft_contact_forces,
 )
-from newton_like.dynamics.contact.terrain import (
-    FlatTerrain,
-    HeightfieldTerrain,
-    PlaneTerrain,
-)
+from newton_like.dynamics.contact.terrain import FlatTerrain, HeightfieldTerrain, PlaneTerrain
 from newton_like.dynamics.conversions import (
     convert_acceleration,
     convert_force,
@@ -59,11 +47,7 @@ from newton_like.dynamics.conversions import (
     wxyz_to_xyzw,
     xyzw_to_wxyz,
 )
-from newton_like.dynamics.energy import (
-    kinetic_energy,
-    mechanical_energy,
-    potential_energy,
-)
+from newton_like.dynamics.energy import kinetic_energy, mechanical_energy, potential_energy
 from newton_like.dynamics.forces import (
     bias_forces,
     forward_dynamics,
@@ -80,9 +64,7 @@ from newton_like.dynamics.inertia import (
     set_link_inertia,
     set_link_mass,
 )
-from newton_like.dynamics.integrators import (
-    integrate,
-)
+from newton_like.dynamics.integrators import integrate
 from newton_like.dynamics.jacobians import (
     frame_jacobian,
     frame_jacobian_derivative,
@@ -95,16 +77,8 @@ from newton_like.dynamics.jacobians import (
     point_jacobian_derivatives,
     point_jacobians,
 )
-from newton_like.dynamics.joint_motion import (
-    joint_bias_accelerations,
-    joint_transforms,
-    joint_twists,
-    motion_subspaces,
-)
-from newton_like.dynamics.joint_positions import (
-    joint_position_limits,
-    random_joint_positions,
-)
+from newton_like.dynamics.joint_motion import joint_bias_accelerations, joint_transforms, joint_twists, motion_subspaces
+from newton_like.dynamics.joint_positions import joint_position_limits, random_joint_positions
 from newton_like.dynamics.kinematics import (
     frame_acceleration,
     frame_bias_acceleration,
@@ -126,11 +100,7 @@ from newton_like.dynamics.kinematics import (
     relative_transform,
     relative_twist,
 )
-from newton_like.dynamics.loops import (
-    constrained_dynamics,
-    constraint_bias,
-    constraint_jacobian,
-)
+from newton_like.dynamics.loops import constrained_dynamics, constraint_bias, constraint_jacobian
 from newton_like.dynamics.matrices import coriolis_matrix, mass_matrix, mass_matrix_inverse
 from newton_like.dynamics.momentum import (
     average_centroidal_velocity,
@@ -161,9 +131,7 @@ from newton_like.dynamics.names import (
     link_indices,
     link_names,
 )
-from newton_like.dynamics.reduce import (
-    reduce,
-)
+from newton_like.dynamics.reduce import reduce
 from newton_like.dynamics.system import (
     StateRate,
     joint_friction_forces,

@@ -38,16 +38,10 @@ def com_position(model, state, *, out: wp.array | None = None) -> wp.array:
 def com_velocity(model, state, *, out: wp.array | None = None) -> wp.array:
     """Velocity of the centre of mass of each mechanism: its linear momentum over its mass.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        out: written; a new array by default.
+    Arguments and errors as for :func:`com_position`; ``joint_qd`` of the state counts too.
 
     Returns:
         [m/s], world axes, ``[articulation_count, 3]``; zero without mass.
-
-    Raises:
-        ValueError, TypeError: as :func:`com_position`.
     """
     return evaluate(model, _VELOCITY, state_arrays(model, state), [(3,)], out)
 
@@ -77,17 +71,11 @@ def com_jacobian(model, state, *, repr=None, out: wp.array | None = None) -> wp.
 def com_bias_acceleration(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
     """Acceleration of the centre of mass while the generalised velocities are constant: ``J_dot nu``.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: :class:`VelRepr` of the velocity of floating bases, which is constant; None: as ``joint_qd``.
-        out: written; a new array by default.
+    Arguments and errors as for :func:`com_jacobian`; ``joint_qd`` of the state counts too, and ``repr`` says which velocity of floating
+    bases is constant.
 
     Returns:
         [m/s^2], world axes, ``[articulation_count, 3]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`com_position`, or an unknown representation.
     """
     program = _BIAS.ask(base=representation(repr))
     return evaluate(model, program, state_arrays(model, state), [(3,)], out)

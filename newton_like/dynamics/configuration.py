@@ -12,13 +12,13 @@ from newton_like.dynamics.internal.common import (
     dof_vector,
     evaluate,
     input_array,
+    output_array,
     state_arrays,
     to_device,
 )
 from newton_like.dynamics.internal.dense import coord_rows
 from newton_like.dynamics.joint_positions import generator, random_joint_positions
 from newton_like.kernels.configuration import NORMAL, PRINCIPAL, ZERO
-from newton_like.model.arguments import check_array
 from newton_like.programs.program import Field, Program
 
 
@@ -99,10 +99,7 @@ def rand_configuration(model, seed=None, *, out: wp.array | None = None) -> wp.a
     Raises:
         ValueError, TypeError: as :func:`normalize_configuration`; ``seed`` cannot seed a generator.
     """
-    shape = (model.articulation_count, positions(model))
-    if out is None:
-        out = wp.zeros(shape, dtype=model.dtype, device=model.device)
-    check_array(model, out, "out", model.dtype, shape)
+    out = output_array(model, out, (model.articulation_count, positions(model)))
     return coord_rows(model).rows(random_joint_positions(model, seed), out=out) if out.size else out
 
 
@@ -118,9 +115,8 @@ def rand_velocity(model, seed=None, *, out: wp.array | None = None) -> wp.array:
     start = model.joint_qd_start.numpy()
     counts = start[model.articulation_end.numpy()] - start[model.articulation_start.numpy()[: shape[0]]]
     normal = np.where(np.arange(shape[1]) < counts[:, None], generator(seed).normal(size=shape), 0.0)
-    if out is None:
-        return wp.array(normal, dtype=model.dtype, device=model.device)
-    check_array(model, out, "out", model.dtype, shape).assign(normal)
+    out = output_array(model, out, shape)
+    out.assign(normal)
     return out
 
 
@@ -158,8 +154,7 @@ def global_coordinates(model, q0, phi, *, out: wp.array | None = None) -> wp.arr
     """The coordinates whose local coordinates about q0 are phi: the inverse of :func:`local_coordinates`.
 
     Args:
-        model: the :class:`Model`.
-        q0: coordinates, ``[joint_coord_count]`` or ``[articulation_count, max_coords]``; quaternions need not be unit.
+        model, q0: as there.
         phi: [m or rad], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``; rotation vectors
             may be of any length.
         out: written; a new array by default.
@@ -168,8 +163,7 @@ def global_coordinates(model, q0, phi, *, out: wp.array | None = None) -> wp.arr
         Coordinates with unit quaternions, ``[articulation_count, max_coords]``, see :func:`normalize_configuration`.
 
     Raises:
-        ValueError: an array of the wrong shape or device; numbers that are not finite.
-        TypeError: an array of the wrong scalar type.
+        ValueError, TypeError: as :func:`local_coordinates`.
     """
     start_field, start = coord_vector(model, q0, "q0", "q")
     phi_field, given = dof_vector(model, phi, "phi", "vector")
@@ -192,8 +186,7 @@ def velocity_of_position_rate(model, state, rate, *, out: wp.array | None = None
         As ``joint_qd``, ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
 
     Raises:
-        ValueError: an array of the wrong shape or device; numbers that are not finite.
-        TypeError: an array of the wrong scalar type.
+        ValueError, TypeError: as :func:`local_coordinates`.
     """
     field, given = coord_vector(model, rate, "rate", "second")
     program = Program("eval_velocity_of_rate", (Q, field), (Field("vector", "articulations", columns),))

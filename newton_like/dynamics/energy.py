@@ -34,34 +34,12 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 def potential_energy(model, state, *, out: wp.array | None = None) -> wp.array:
     """Potential energy of each mechanism in gravity, ``-m g . p_com``: zero with the centre of mass at the world's origin.
 
-    It grows with height. Springs of joints are not in it.
-
-    Args:
-        model: the :class:`Model`, whose ``gravity`` counts.
-        state: the :class:`State` whose ``joint_q`` counts.
-        out: written; a new array by default.
-
-    Returns:
-        [J], ``[articulation_count]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`kinetic_energy`.
+    It grows with height. Springs of joints are not in it. Arguments, result and errors as for :func:`kinetic_energy`; ``gravity`` of the
+    model counts, and ``joint_qd`` of the state does not.
     """
     return evaluate(model, _PLACED, state_arrays(model, state, False), [()], out)
 
 
 def mechanical_energy(model, state, *, out: wp.array | None = None) -> wp.array:
-    """Kinetic and potential energy of each mechanism together.
-
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        out: written; a new array by default.
-
-    Returns:
-        [J], ``[articulation_count]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`kinetic_energy`.
-    """
+    """Kinetic and potential energy of each mechanism together. Arguments, result and errors as for :func:`kinetic_energy`."""
     return evaluate(model, _MOVING.ask(choice=MECHANICAL), state_arrays(model, state), [()], out)

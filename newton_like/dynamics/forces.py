@@ -15,13 +15,14 @@ from newton_like.dynamics.internal.common import (
     input_array,
     link_vectors,
     links,
+    output_array,
     representation,
     state_arrays,
     to_device,
 )
 from newton_like.dynamics.internal.frames import WORLD, Asked, asked_frames, asked_points
 from newton_like.dynamics.kinematics import frame_program, output_representation
-from newton_like.model.arguments import check_array, check_choice
+from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program, cached_program
 from newton_like.programs.run import run, selection
 from newton_like.types import VelRepr
@@ -74,18 +75,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 def gravity_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
     """Gravity forces g: what holds the articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out: written; a new array by default.
-
-    Returns:
-        [N or N m], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
-
-    Raises:
-        ValueError: an array of the wrong shape or device; an unknown representation.
-        TypeError: an array of the wrong scalar type.
+    Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state does not count.
     """
     program = _GRAVITY.ask(base=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),)], out)
@@ -163,14 +153,9 @@ def forward_dynamics(
         joint_forces: tau [N or N m], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``: power
             per velocity. For a floating base that is the dual of its twist: with `repr` COM a world wrench at the centre
             of mass, as ``Control.joint_f`` has it. Zeros by default.
-        link_forces: wrenches on links (force [N], torque [N m]): like ``State.body_f`` (``[body_count]`` spatial
-            vectors, or ``[body_count, 6]``), or ``[articulation_count, max_joints_per_articulation, 6]``; none by
-            default.
+        link_forces, link_forces_repr: wrenches on links (force [N], torque [N m]), as for :func:`inverse_dynamics`; none by default.
         method: ``"aba"`` or ``"crb"``.
-        link_forces_repr: :class:`VelRepr` of these wrenches, see :func:`inverse_dynamics`.
-        repr: :class:`VelRepr` of the velocity of floating bases, whose derivative their acceleration is, and their
-            force the dual; None: as ``joint_qd``.
-        out: written; a new array by default.
+        repr, out: as for :func:`inverse_dynamics`.
 
     Returns:
         [m/s^2 or rad/s^2], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
@@ -322,11 +307,8 @@ def eval_inverse_dynamics(model, state, joint_qdd=None, joint_f: wp.array | None
     if joint_qdd is not None:
         joint_qdd = input_array(model, to_device(model, joint_qdd, "joint_qdd"), "joint_qdd", model.dtype, shape)
     chosen = selection(model, mask)
-    if joint_f is None:
-        grad = active_tape() is not None and any(a is not None and a.requires_grad for a in (*arrays, joint_qdd))
-        joint_f = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
-    else:
-        check_array(model, joint_f, "joint_f", model.dtype, shape)
+    grad = active_tape() is not None and any(a is not None and a.requires_grad for a in (*arrays, joint_qdd))
+    joint_f = output_array(model, joint_f, shape, grad, "joint_f")
     if model.articulation_count and joint_f.size:
         run(model, _PUBLIC, [*arrays, joint_qdd, joint_f], chosen)
     return joint_f

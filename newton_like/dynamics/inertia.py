@@ -6,13 +6,22 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_flag, as_index, as_list
-from newton_like.dynamics.internal.common import Q, evaluate, has_gradients, input_array, links, state_arrays, to_device
+from newton_like.dynamics.internal.common import (
+    Q,
+    evaluate,
+    has_gradients,
+    input_array,
+    links,
+    output_array,
+    state_arrays,
+    to_device,
+)
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry import inertia as inertia_math
 from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
 from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
-from newton_like.model.arguments import as_numbers, check_array
+from newton_like.model.arguments import as_numbers
 from newton_like.programs.program import Field, Program
 from newton_like.types import ModelFlags, VelRepr
 
@@ -73,11 +82,7 @@ def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = N
         TypeError: it has the wrong scalar type.
     """
     shape, sources = (model.body_count, 10), (model.body_mass, model.body_com, model.body_inertia)
-    if out is None:
-        grad = has_gradients(model, ())
-        out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
-    else:
-        check_array(model, out, "out", model.dtype, shape)
+    out = output_array(model, out, shape, has_gradients(model, ()))
     arguments = [int(as_flag(linear, "linear")), *sources]
     kernel = parameter_kernels(model.dtype).read
     wp.launch(kernel, dim=model.body_count, inputs=arguments, outputs=[out], device=model.device)
@@ -135,15 +140,12 @@ def set_link_inertia(model, link, inertia, *, world=None) -> None:
     """Gives a link another inertia, in one world, some or all, and notifies the model. Its mass and centre of mass stay.
 
     Args:
-        model: the :class:`Model`.
-        link: name, or index of the link in its articulation (that of its joint), see :func:`link_index`.
+        model, link, world: as for :func:`set_link_mass`.
         inertia: 3x3, about the centre of mass, in link axes [kg m^2]; or one for each of the worlds.
-        world: index or indices; by default all worlds that have the link.
 
     Raises:
-        KeyError, IndexError: as :func:`set_link_mass`.
+        KeyError, IndexError, TypeError: as :func:`set_link_mass`.
         ValueError: several links of a world are meant; another shape; an inertia that no body of the link's mass has.
-        TypeError: something else than numbers.
     """
     bodies = _bodies(model, link, world)
     values = _numbers(inertia, "inertia", (3, 3), len(bodies))
@@ -156,10 +158,9 @@ def _bodies(model, link, world) -> np.ndarray:
     """The body that a link is in each of the worlds."""
     names = names_of(model)
     if isinstance(link, str):
-        numbers = [names.only("link", link, a) for a in range(model.articulation_count)]
+        numbers = names.everywhere("link", link)
         if all(i is None for i in numbers):
-            labels = list(dict.fromkeys(label for labels in names.labels["link"] for label in labels))
-            raise unknown("link", link, labels, "the model")
+            raise unknown("link", link, names.every("link"), "the model")
     else:
         link = as_index(link, "link", model.max_joints_per_articulation)
         numbers = [link if link < count else None for count in names.count]

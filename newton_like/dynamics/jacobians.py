@@ -69,12 +69,8 @@ def point_jacobians(model, state, links, points, *, repr=None, out: wp.array | N
     """Jacobians of the velocities, in world axes, of points that links carry.
 
     Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        links: the link of all points, or a list with one for each.
-        points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
+        model, state, links, points, out: as for :func:`point_positions`.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out: written; a new array by default.
 
     Returns:
         ``[articulation_count, n, 3, max_dofs]``.

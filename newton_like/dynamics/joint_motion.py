@@ -43,18 +43,10 @@ def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
 def motion_subspaces(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
     """For each degree of freedom, the twist across its joint for a unit velocity (Featherstone 2008, section 3.5).
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr` of the child link; see :func:`joint_twists`.
-        out: written; a new array by default.
+    Arguments and errors as for :func:`joint_twists`; ``joint_qd`` of the state does not count.
 
     Returns:
         ``[articulation_count, max_dofs_per_articulation, 6]``, linear part first; dofs that an articulation lacks are zero.
-
-    Raises:
-        ValueError: an array of the wrong shape or device; an unknown representation.
-        TypeError: an array of the wrong scalar type.
     """
     program = _SUBSPACES.ask(output=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model), 6)], out)

@@ -6,8 +6,8 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index, as_list
+from newton_like.dynamics.internal.common import output_array
 from newton_like.dynamics.names import as_link_index, index_of, joint_dofs, names_of, unknown
-from newton_like.model.arguments import check_array
 from newton_like.types import MAXVAL, JointType
 
 SLIDE = 1.0
@@ -96,9 +96,7 @@ def random_joint_positions(model, seed=None, *, joints=None, out: wp.array | Non
         ValueError, TypeError: ``out`` has another shape, device or scalar type; no seed.
     """
     rng = generator(seed)
-    if out is None:
-        out = wp.zeros(model.joint_coord_count, dtype=model.dtype, device=model.device)
-    check_array(model, out, "out", model.dtype, (model.joint_coord_count,))
+    out = output_array(model, out, (model.joint_coord_count,))
     q = model.joint_q.numpy().astype(np.float64)
     drawn = _draw(model, rng)
     wanted = np.repeat(_wanted(model, joints), np.diff(model.joint_q_start.numpy()))
@@ -118,10 +116,9 @@ def _wanted(model, joints) -> np.ndarray:
     names, wanted = names_of(model), np.zeros(model.joint_count, dtype=bool)
     for joint in as_list(joints, "joints", "names or indices"):
         if isinstance(joint, str):
-            found = [names.only("joint", joint, a) for a in range(len(names.start))]
+            found = names.everywhere("joint", joint)
             if all(i is None for i in found):
-                labels = dict.fromkeys(x for labels in set(names.labels["joint"]) for x in labels)
-                raise unknown("joint", joint, labels, "any articulation")
+                raise unknown("joint", joint, names.every("joint"), "any articulation")
         else:
             i = as_link_index(joint, "joint", int(names.count.max(initial=0)))
             found = [i if i < n else None for n in names.count]

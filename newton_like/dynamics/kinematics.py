@@ -37,12 +37,16 @@ def output_representation(value, name: str) -> int:
     return representation(value, name)
 
 
+def rate_rows(name: str) -> tuple[str, ...]:
+    """Rows of memory of a program, which those of derivatives need."""
+    return ("subspace_rate",) if name.endswith("derivatives") else ()
+
+
 def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: int) -> Program:
     """The program `name` for some frames, the same object whenever the same is asked for."""
     key = (name, *settings.items(), *((f.row, f.kind) for f in inputs))
     if key not in frames.programs:
-        rows = ("subspace_rate",) if name.endswith("derivatives") else ()
-        program = Program(name, tuple(inputs), (result,), rows, tables=frames, varied=frames.varied)
+        program = Program(name, tuple(inputs), (result,), rate_rows(name), tables=frames, varied=frames.varied)
         frames.programs[key] = program.ask(**settings)
     return frames.programs[key]
 
@@ -132,17 +136,8 @@ def relative_transform(model, state, source, target, *, out: wp.array | None = N
 
     No digits are lost far from the world's origin.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        source, target: frames of the same articulation, or None for the world.
-        out: written; a new array by default.
-
-    Returns:
-        Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
-
-    Raises:
-        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`.
+    `source` and `target` are frames of the same articulation, or None for the world; the rest, result and errors as for
+    :func:`frame_transform`.
     """
     return _poses(model, state, asked_frames(model, [source], target), True, out)
 
@@ -155,11 +150,9 @@ def point_positions(model, state, links, points, *, out: wp.array | None = None)
     """Positions in the world of points that links carry.
 
     Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        model, state, out: as for :func:`frame_transform`.
         links: the link of all points, or a list with one for each.
         points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
-        out: written; a new array by default.
 
     Returns:
         [m], ``[articulation_count, n, 3]``.
@@ -202,11 +195,9 @@ def frame_velocity(model, state, frame, *, repr=MIXED, out: wp.array | None = No
     """Velocity of a frame.
 
     Args:
-        model: the :class:`Model`.
+        model, frame, out: as for :func:`frame_transform`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        frame: a frame, see above; COM means the centre of mass of its link.
-        repr: the :class:`VelRepr` of the result.
-        out: written; a new array by default.
+        repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link.
 
     Returns:
         Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.
@@ -234,18 +225,8 @@ def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | 
 
     No digits are lost far from the world's origin.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        source, target: frames of the same articulation, or None for the world.
-        repr: the :class:`VelRepr` of the result.
-        out: written; a new array by default.
-
-    Returns:
-        Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.
-
-    Raises:
-        KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`; an unknown representation.
+    `source` and `target` are frames of the same articulation, or None for the world; the rest, result and errors as for
+    :func:`frame_velocity`.
     """
     return _velocities(model, state, asked_frames(model, [source], target), True, repr, out)
 

@@ -13,10 +13,13 @@ from newton_like.dynamics.forces import forward_dynamics, link_wrenches
 from newton_like.dynamics.internal.common import (
     Q,
     V,
+    by_articulation,
     columns,
     constants,
     dof_vector,
     evaluate,
+    output_array,
+    output_arrays,
     representation,
     state_arrays,
 )
@@ -24,7 +27,6 @@ from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
-from newton_like.model.arguments import check_array
 from newton_like.programs.program import Field, Program
 from newton_like.types import MAXVAL, VelRepr
 
@@ -74,11 +76,8 @@ class Loops:
             self._fill(model, found)
 
     def _find(self, model, closing, found) -> None:
-        names, bodies = names_of(model), model.body_count
-        articulation, link = np.full(bodies, -1), np.full(bodies, -1)
-        for a, (s, n) in enumerate(zip(names.start, names.count, strict=True)):
-            articulation[names.child[s : s + n]] = a
-            link[names.child[s : s + n]] = np.arange(n)
+        names = names_of(model)
+        articulation, link = names.articulation, names.link
         parents, enabled = model.joint_parent.numpy(), model.joint_enabled.numpy()
         for j in closing:
             parent, child = int(parents[j]), int(names.child[j])
@@ -135,11 +134,7 @@ def _passive(model, j: int) -> dict[str, str]:
     return found
 
 
-PASSIVE = {
-    "friction": ("friction", "damping"),
-    "limits": ("limit_lower", "limit_upper"),
-    "springs": ("stiffness",),
-}
+PASSIVE = {"friction": ("friction", "damping"), "limits": ("limit_lower", "limit_upper"), "springs": ("stiffness",)}
 """Kinds of passive forces, and what a joint has of them."""
 
 
@@ -225,19 +220,6 @@ def _run(model, program: Program, arrays, shapes, out):
     return out
 
 
-def _zeros(model, shapes, out):
-    """What there is without rows."""
-    given = [None] * len(shapes) if out is None else out
-    whole = [(model.articulation_count, *shape) for shape in shapes]
-    results = [
-        wp.zeros(shape, dtype=model.dtype, device=model.device)
-        if array is None
-        else check_array(model, array, "out", model.dtype, shape)
-        for shape, array in zip(whole, given, strict=True)
-    ]
-    return tuple(results)
-
-
 def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
     """Constraint Jacobian K of the loop joints, and how far they are open: g with ``dg/dt = K joint_qd``.
 
@@ -260,7 +242,7 @@ def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
     count, arrays = loops_of(model).count, state_arrays(model, state, False)
     shapes = [(count, columns(model)), (count,)]
     if count == 0:
-        return _zeros(model, shapes, out)
+        return tuple(output_arrays(model, arrays, by_articulation(model, shapes), out))
     outputs = Field("matrix", "articulations", lambda m: count * columns(m)), Field("vector", "articulations", count)
     return _run(model, Program("eval_constraint_jacobian", (Q,), outputs), arrays, shapes, out)
 
@@ -275,7 +257,7 @@ def constraint_bias(model, state, *, out: wp.array | None = None) -> wp.array:
     """
     count, arrays = loops_of(model).count, state_arrays(model, state)
     if count == 0:
-        return _zeros(model, [(0,)], None if out is None else [out])[0]
+        return output_array(model, out, (model.articulation_count, 0))
     outputs = (Field("vector", "articulations", count),)
     return _run(model, Program("eval_constraint_bias", (Q, V), outputs), arrays, [(count,)], out)
 
@@ -333,12 +315,12 @@ def constrained_dynamics(
             raise ValueError(f"time_constant is {time_constant}; it must be positive, or None")
         frequency = 1.0 / time_constant
     if count == 0:
-        n = columns(model)
-        acceleration, multiplier = _zeros(model, [(n,), (0,)], out) if out is not None else (None, None)
+        acceleration, multiplier = (None, None) if out is None else out
+        multiplier = output_array(model, multiplier, (model.articulation_count, 0))
         acceleration = forward_dynamics(
             model, state, joint_forces, link_forces, method="crb", link_forces_repr=link_forces_repr, repr=repr, out=acceleration
         )  # fmt: skip
-        return acceleration, _zeros(model, [(0,)], None)[0] if multiplier is None else multiplier
+        return acceleration, multiplier
     field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
     fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
     weights = constants((frequency,), model.dtype, str(model.device))

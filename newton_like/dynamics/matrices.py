@@ -79,19 +79,7 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
     rest. In another representation than the joint's a locked degree of freedom of a floating base makes the inverse a
     generalised one, ``M^-1 M M^-1 = M^-1``.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out: written; a new array by default.
-
-    Returns:
-        [1/kg, 1/(kg m) or 1/(kg m^2)], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``;
-        rows and columns that an articulation lacks are zero.
-
-    Raises:
-        ValueError: an array of the wrong shape or device; an unknown representation.
-        TypeError: an array of the wrong scalar type.
+    Arguments and errors as for :func:`mass_matrix`; returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
     """
     program = _INVERSE.ask(output=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
@@ -103,19 +91,8 @@ def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> 
     Of all matrices with the first property the one by Echeandia and Wensing (2021), in O(n d) for n degrees of freedom
     and depth d of the tree; for joints of one axis its entries are those of the Christoffel symbols.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out: written; a new array by default.
-
-    Returns:
-        [kg/s, kg m/s or kg m^2/s], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``; rows
-        and columns that an articulation lacks are zero.
-
-    Raises:
-        ValueError: an array of the wrong shape or device; an unknown representation.
-        TypeError: an array of the wrong scalar type.
+    Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state counts too; returns [kg/s, kg m/s or kg m^2/s], of the same
+    shape.
     """
     program = _CORIOLIS.ask(base=representation(repr))
     return evaluate(model, program, state_arrays(model, state), [(columns(model),) * 2], out)

@@ -142,17 +142,10 @@ def locked_spatial_inertia(model, state, *, repr=VelRepr.MIXED, out: wp.array | 
 
     It takes the velocity of the first link, in a representation, to the momentum of the rigid body in the same one.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr` of both, see :func:`total_momentum`.
-        out: written; a new array by default.
+    Arguments and errors as for :func:`total_momentum`; ``repr`` is that of both, and ``joint_qd`` of the state does not count.
 
     Returns:
         [kg, kg m, kg m^2], ``[articulation_count, 6, 6]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
     """
     return _inertia(model, state, WHOLE, repr, out)
 
@@ -174,17 +167,10 @@ def average_velocity(model, state, *, repr=VelRepr.MIXED, out: wp.array | None =
     Where all mass lies on a line, the angular velocity about that line is zero; where it lies in a point, all of it; where there is no
     mass, the velocity too.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: :class:`VelRepr` of the result, as of the velocity of the first link.
-        out: written; a new array by default.
+    Arguments and errors as for :func:`total_momentum`; ``repr`` is that of the result, as of the velocity of the first link.
 
     Returns:
         [m/s, rad/s], ``[articulation_count, 6]``.
-
-    Raises:
-        ValueError, TypeError: as :func:`total_momentum`.
     """
     return _vector(model, state, AVERAGE, repr, out)
 

@@ -25,6 +25,7 @@ class Names:
     Attributes:
         start, count: first joint, and number of joints, of each articulation.
         child: body that each joint of the model moves.
+        articulation, link: of every body, -1 for bodies outside of articulations.
     """
 
     def __init__(self, model):
@@ -35,16 +36,16 @@ class Names:
         self.child = model.joint_child.numpy().astype(int)
         site = (model.shape_flags.numpy() & int(ShapeFlags.SITE)) != 0
         body = model.shape_body.numpy()
-        articulation, link = np.full(model.body_count, -1), np.full(model.body_count, -1)
+        self.articulation, self.link = np.full(model.body_count, -1), np.full(model.body_count, -1)
         for a, (s, n) in enumerate(zip(self.start, self.count, strict=True)):
-            articulation[self.child[s : s + n]] = a
-            link[self.child[s : s + n]] = np.arange(n)
+            self.articulation[self.child[s : s + n]] = a
+            self.link[self.child[s : s + n]] = np.arange(n)
         sites = np.flatnonzero(site & (body >= 0))
-        sites = sites[articulation[body[sites]] >= 0]
-        order = np.argsort(articulation[body[sites]], kind="stable")
+        sites = sites[self.articulation[body[sites]] >= 0]
+        order = np.argsort(self.articulation[body[sites]], kind="stable")
         self.sites = sites[order]
-        self.site_link = link[body[self.sites]]
-        self.site_start = np.searchsorted(articulation[body[self.sites]], np.arange(len(self.start) + 1))
+        self.site_link = self.link[body[self.sites]]
+        self.site_start = np.searchsorted(self.articulation[body[self.sites]], np.arange(len(self.start) + 1))
         self._found: dict = {}
 
     @cached_property
@@ -79,6 +80,14 @@ class Names:
             raise ValueError(f"{kind} {name!r} is ambiguous in articulation {a}: indices {list(found)}; give an index")
         return found[0] if found else None
 
+    def everywhere(self, kind: str, name: str) -> list[int | None]:
+        """:meth:`only` of every articulation."""
+        return [self.only(kind, name, a) for a in range(len(self.start))]
+
+    def every(self, *kinds: str) -> list[str]:
+        """All labels of some kinds, each once."""
+        return [*dict.fromkeys(label for kind in kinds for labels in set(self.labels[kind]) for label in labels)]
+
 
 _names: WeakKeyDictionary = WeakKeyDictionary()
 
@@ -102,11 +111,7 @@ def as_link_index(index, what: str, count: int) -> int:
 
 
 def check_name(value, what: str):
-    """A name or an index of something.
-
-    Raises:
-        TypeError: it is neither.
-    """
+    """A name or an index of something. Raises TypeError: it is neither."""
     if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
         raise TypeError(f"{what} must be a name or an index, not {value!r}")
     return value

@@ -19,7 +19,8 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.builder.checks import Report, check_values, read_columns
-from newton_like.model.columns import COLUMNS
+from newton_like.model.builder.collapse import joints_called
+from newton_like.model.columns import COLUMNS, COUNTS
 from newton_like.model.pairs import PairSet
 from newton_like.types import JointType
 
@@ -81,20 +82,13 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
     return result
 
 
-def _joints_called(builder, joint) -> list[int]:
-    """All joints of a label, or the one of an index."""
-    if isinstance(joint, str) and joint in builder.joint_label:
-        return [j for j, label in enumerate(builder.joint_label) if label == joint]
-    return [builder._resolve("joint", joint)]
-
-
 def _given(builder, locked_positions) -> dict[int, object]:
     """Positions by the indices of joints."""
     if not hasattr(locked_positions, "items"):
         raise TypeError(f"locked_positions must be a dict from joints to positions, not {locked_positions!r}")
     given = {}
     for key, value in locked_positions.items():
-        for joint in _joints_called(builder, key):
+        for joint in joints_called(builder, key):
             if joint in given:
                 raise ValueError(f"locked_positions names {builder._describe('joint', joint)} twice")
             if builder.joint_articulation[joint] < 0 or not builder.joint_enabled[joint]:
@@ -109,7 +103,7 @@ def _locked(builder, joints_to_keep, given: dict) -> list[int]:
         locked = set(given)
     else:
         names = as_list(joints_to_keep, "joints_to_keep", "labels or indices")
-        kept = {j for name in names for j in _joints_called(builder, name)}
+        kept = {j for name in names for j in joints_called(builder, name)}
         both = sorted(kept & set(given))
         if both:
             raise ValueError(f"{builder._describe('joint', both[0])} is in joints_to_keep and in locked_positions")
@@ -190,10 +184,8 @@ def _copied(builder: ModelBuilder) -> ModelBuilder:
 
 def _fix(builder: ModelBuilder, locked: list[int]) -> None:
     """Makes joints fixed ones, and takes their coordinates away."""
-    for kind, name, total in (
-        ("dof", "joint_qd_start", builder.joint_dof_count),
-        ("coord", "joint_q_start", builder.joint_coord_count),
-    ):
+    for kind, name in (("dof", "joint_qd_start"), ("coord", "joint_q_start")):
+        total = getattr(builder, COUNTS[kind])
         starts = [*getattr(builder, name), total]
         gone = {i for j in locked for i in range(starts[j], starts[j + 1])}
         keep = [i for i in range(total) if i not in gone]

@@ -53,11 +53,7 @@ class StateRate(NamedTuple):
 
 
 def number_array(model, value, name: str) -> wp.array:
-    """One finite number of at least zero, where a program reads it.
-
-    Raises:
-        TypeError, ValueError: it is none.
-    """
+    """One finite number of at least zero, where a program reads it. Raises TypeError, ValueError: it is none."""
     value = as_number(value, name)
     if value < 0.0:
         raise ValueError(f"{name} {value} must be at least 0")
@@ -133,17 +129,7 @@ def joint_limit_forces(model, state, *, out=None) -> wp.array:
 
     Loop joints have none here: their coordinates are none of the trees'.
 
-    Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        out: written; a new array by default.
-
-    Returns:
-        [N or N m], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
-
-    Raises:
-        ValueError: an array of the wrong shape or device.
-        TypeError: an array of the wrong scalar type.
+    Arguments, result and errors as for :func:`joint_friction_forces`.
     """
     return sum_of_joint_forces(model, state, None, LIMITS, 0.0, out)
 
@@ -151,7 +137,7 @@ def joint_limit_forces(model, state, *, out=None) -> wp.array:
 def joint_spring_forces(model, state, *, out=None) -> wp.array:
     """Springs of the joints: ``-joint_stiffness (q - joint_rest_q)``; of a BALL joint, of the rotation vector from its rest.
 
-    Arguments, result and errors as for :func:`joint_limit_forces`.
+    Arguments, result and errors as for :func:`joint_friction_forces`.
     """
     return sum_of_joint_forces(model, state, None, SPRINGS, 0.0, out)
 

@@ -12,13 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from newton_like.coercion import as_index
-from newton_like.geometry.transforms import (
-    IDENTITY,
-    quat_rotate,
-    quat_to_matrix,
-    transform_inverse,
-    transform_multiply,
-)
+from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_inverse, transform_multiply
 from newton_like.importers.urdf.build import plane_axes
 from newton_like.model.model import Model
 from newton_like.types import MAXVAL, BodyFlags, GeoType, JointType, ShapeFlags
@@ -229,11 +223,7 @@ class _Writer:
         _sub(element, "parent", link=self.links[parent] if inside else "world")
         _sub(element, "child", link=self.links[child])
         place = self.joint_X_p[joint]
-        _sub(
-            element,
-            "origin",
-            **_place(_moved(transform_inverse(self.frames[parent]), place) if inside else place),
-        )
+        _sub(element, "origin", **_place(_moved(transform_inverse(self.frames[parent]), place) if inside else place))
         if axis is None:
             return
         _sub(element, "axis", xyz=_text(axis))

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
-import trimesh
 
 from newton_like.types import GeoType
 
 SECTIONS = 24
 """Corners of round shapes."""
 
+ENDLESS = 1.0
+"""Half the width and length of what stands for an infinite plane [m]."""
+
 MANY = 64
 """Corners at one place of which none is smoothed."""
 
 
-def triangles(geo_type, scale, source=None, plane_size: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def triangles(geo_type, scale, source=None) -> tuple[np.ndarray, np.ndarray]:
     """Vertices ``[n, 3]`` in the shape frame [m] and triangles ``[m, 3]``, counter-clockwise seen from outside.
 
     Args:
         geo_type: :class:`GeoType`.
         scale: as ``Model.shape_scale``.
         source: :class:`Mesh` or :class:`Heightfield` of the types that have one.
-        plane_size: half the width and length of an infinite plane [m].
     """
     geo_type, (x, y, z) = GeoType(int(geo_type)), (float(a) for a in scale)
     if geo_type == GeoType.PLANE:
-        hx, hy = 0.5 * x or plane_size, 0.5 * y or plane_size
+        hx, hy = 0.5 * x or ENDLESS, 0.5 * y or ENDLESS
         return np.array([[-hx, -hy, 0], [hx, -hy, 0], [hx, hy, 0], [-hx, hy, 0.0]]), np.array([[0, 1, 2], [0, 2, 3]])
     if geo_type in (GeoType.MESH, GeoType.CONVEX_MESH):
         factors = np.array([x, y, z])
@@ -34,6 +35,8 @@ def triangles(geo_type, scale, source=None, plane_size: float = 1.0) -> tuple[np
         return np.asarray(source.vertices) * factors, faces if np.prod(factors) > 0 else faces[:, ::-1]
     if geo_type == GeoType.HFIELD:
         return _heightfield(source, np.array([x, y, z]))
+    import trimesh
+
     if geo_type in (GeoType.SPHERE, GeoType.ELLIPSOID):
         ball = trimesh.creation.uv_sphere(radius=1.0, count=[SECTIONS // 2, SECTIONS])
         return ball.vertices * (x if geo_type == GeoType.SPHERE else np.array([x, y, z])), ball.faces

@@ -6,13 +6,17 @@ import contextlib
 import hashlib
 import inspect
 import os
+import warnings
 import weakref
+from collections import deque
 from pathlib import Path
 
 import numpy as np
 
 from newton_like.coercion import as_index, as_list
+from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES, Mesh
+from newton_like.geometry.transforms import quat_inverse, transform
 from newton_like.model.columns import COLUMNS
 from newton_like.model.pairs import PairSet
 
@@ -108,17 +112,65 @@ def folders(package_dirs) -> tuple[Path, ...]:
 
 
 def articulation_of(builder, body: int) -> int:
-    """Articulation of a body.
-
-    Raises:
-        ValueError: it is in none.
-    """
+    """Articulation of a body. Raises ValueError: it is in none."""
     for joint, child in enumerate(builder.joint_child):
         if child == body and builder.joint_articulation[joint] >= 0:
             return builder.joint_articulation[joint]
     raise ValueError(
         f"parent_body: body {builder.body_label[body]!r} (index {body}) is in no articulation; add it to one first"
     )
+
+
+def outward(first, below, breadth_first: bool) -> list:
+    """All that hangs on some first things, each before what it carries itself, as `below` gives it: depth or breadth first."""
+    order, waiting = [], deque(first)
+    while waiting:
+        order.append(waiting.popleft())
+        if breadth_first:
+            waiting.extend(below(order[-1]))
+        else:
+            waiting.extendleft(reversed(below(order[-1])))
+    return order
+
+
+def add_root_joint(builder, base_joint: dict, parent: int, root: int, pose: np.ndarray, label: str) -> int:
+    """The joint of a root body that the argument ``base_joint`` asks for.
+
+    Args:
+        pose: of the root in the parent.
+        label: of the joint, where the argument has none.
+    """
+    # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
+    settings = {
+        "label": label,
+        "parent_xform": transform(pose[:3]),
+        "child_xform": transform(q=quat_inverse(pose[3:])),
+        **base_joint,
+    }
+    return builder.add_joint(settings.pop("joint_type"), parent, root, **settings)
+
+
+def join_articulation(builder, parent_body: int, joints: list[int], label: str) -> int:
+    """Index of the articulation that joints become part of: that of the body that carries them, or a new one."""
+    if parent_body < 0:
+        return builder.add_articulation(joints, label=label)
+    articulation = articulation_of(builder, parent_body)
+    builder.extend_articulation(articulation, joints)
+    return articulation
+
+
+def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, remark) -> np.ndarray:
+    """An inertia, or the nearest one that some body has; `remark` is called with a statement and who it holds for."""
+    if rigid.check(mass, inertia) is None:
+        return inertia
+    possible = rigid.nearest_possible(inertia)
+    change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)
+    remark(
+        f"{what} have an inertia that no body has (a moment is negative or above the sum of the others); the nearest "
+        "possible one is used",
+        f"{label} ({100.0 * change:.2g} % away)",
+    )
+    return possible
 
 
 @contextlib.contextmanager
@@ -137,6 +189,14 @@ def unchanged_by_errors(builder):
         builder.shape_collision_filter_pairs = pairs
         builder._forget_neighbours()
         raise
+
+
+def warn(kind: type[UserWarning], report, source: str) -> None:
+    """Says in one warning what a report of an import has to say. To be called by what the builder's method calls."""
+    statement = told(report.remarks, report.not_understood)
+    if statement:
+        # The frames between this one and the user's line are add_... and builder.add_...
+        warnings.warn(kind(f"{source}: {statement}"), stacklevel=4)
 
 
 def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:

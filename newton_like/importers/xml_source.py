@@ -63,22 +63,14 @@ class XmlElement:
         return (child for child in self.children if child.tag == tag)
 
     def first(self, tag: str) -> XmlElement | None:
-        """The only child with this tag, or ``None``.
-
-        Raises:
-            ImportFileError: there are several.
-        """
+        """The only child with this tag, or ``None``. Raises ImportFileError: there are several."""
         found = list(self.all(tag))
         if len(found) > 1:
             raise found[1].error(f"{self} has {len(found)} <{tag}> elements; keep one")
         return found[0] if found else None
 
     def need(self, tag: str) -> XmlElement:
-        """The only child with this tag.
-
-        Raises:
-            ImportFileError: there is none, or there are several.
-        """
+        """The only child with this tag. Raises ImportFileError: there is none, or there are several."""
         found = self.first(tag)
         if found is None:
             raise self.error(f"has no <{tag}>; add one")
@@ -89,11 +81,7 @@ class XmlElement:
         return self.attributes.get(name, default)
 
     def need_text(self, name: str) -> str:
-        """Text of an attribute that must be there and not empty.
-
-        Raises:
-            ImportFileError: it is not.
-        """
+        """Text of an attribute that must be there and not empty. Raises ImportFileError: it is not."""
         value = self.attributes.get(name, "").strip()
         if not value:
             raise self.error(f"has no attribute {name!r}; add {name}='...'")

@@ -79,11 +79,7 @@ class Bridge:
         tape.backward()
 
     def check(self, count: int) -> None:
-        """Whether there is an array for every input.
-
-        Raises:
-            TypeError: there is not.
-        """
+        """Whether there is an array for every input. Raises TypeError: there is not."""
         if count != len(self.names):
             raise TypeError(f"{count} arrays for {len(self.names)} inputs; give {', '.join(self.names)}")
 

@@ -17,25 +17,12 @@ def jax_function(model, function: Callable, inputs: Sequence[str] = COORDINATES,
     backward evaluates the function once more, as JAX keeps numbers and no tape. Second derivatives and forward mode are not supported;
     under ``jax.vmap`` calls are made one after the other.
 
-    Args:
-        model: the :class:`Model`.
-        function: ``function(model, state, **arguments)``, such as :func:`newton_like.dynamics.forward_dynamics`, that gives one Warp
-            array or several; or one of your own that calls several. `state` has ``joint_q`` and ``joint_qd``.
-        inputs: which arrays there will be, in this order: ``"joint_q"`` and ``"joint_qd"`` (by default those of the model),
-            ``"inertial_parameters"`` (see :func:`newton_like.dynamics.set_inertial_parameters`; the model keeps them), and names of
-            arguments.
-        **options: further arguments, the same in every call.
+    Arguments and errors as for :func:`torch_function`; ``ImportError`` if JAX is not installed.
 
     Returns:
         A function of arrays of the model's scalar type (float64 needs ``jax.config.update("jax_enable_x64", True)``). ``joint_q`` and
         ``joint_qd`` may have any shape, such as ``[worlds, coordinates]``; other arguments have the shapes that `function` takes. It
         gives an array, or a tuple of them.
-
-    Raises:
-        ImportError: JAX is not installed.
-        TypeError: `function` cannot be called; when called: another number of arrays, or of another scalar type.
-        KeyError: `function` has no such argument.
-        ValueError: an input twice; inertial parameters of a model without gradients; when called: a wrong shape.
     """
     jax = _jax()
     bridge, calls = Bridge(model, function, inputs, options), {}

@@ -6,7 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count, as_index
-from newton_like.dynamics.internal.common import finite_numbers, state_arrays
+from newton_like.dynamics.internal.common import finite_numbers, output_array, state_arrays
 from newton_like.dynamics.internal.dense import coord_rows, dof_rows
 from newton_like.dynamics.names import check_name, index_of, joint_coords, joint_dofs, link_index, names_of
 from newton_like.model.arguments import as_numbers, check_array, check_model
@@ -297,9 +297,7 @@ class Variables:
             TypeError: it has the wrong scalar type.
         """
         shape = (self.model.articulation_count, sum(a.shape[1] for a in self._parts))
-        if out is None:
-            out = wp.zeros(shape, dtype=self.model.dtype, device=self.model.device)
-        check_array(self.model, out, "out", self.model.dtype, shape)
+        out = output_array(self.model, out, shape)
         for part, columns in zip(self._parts, self._columns(), strict=True):
             if part.size:
                 wp.copy(out[:, columns], part)

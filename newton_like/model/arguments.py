@@ -22,11 +22,7 @@ _views: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def check_model(model):
-    """The model, if it is one.
-
-    Raises:
-        TypeError: it is none.
-    """
+    """The model, if it is one. Raises TypeError: it is none."""
     if not hasattr(model, "joint_coord_count"):
         raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}")
     return model

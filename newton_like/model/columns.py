@@ -11,6 +11,9 @@ from dataclasses import dataclass
 KINDS = ("body", "joint", "dof", "coord", "articulation", "shape")
 """What a column has one entry of. ``dof`` and ``coord`` are the joints' velocity and position coordinates."""
 
+COUNTS = {kind: {"dof": "joint_dof_count", "coord": "joint_coord_count"}.get(kind, f"{kind}_count") for kind in KINDS}
+"""What builders and models call the number of these."""
+
 SHAPES = {"real": (), "vec2": (2,), "vec3": (3,), "mat33": (3, 3), "transform": (7,), "spatial_vector": (6,)}
 """Numbers in one entry of each type that is made of reals."""
 

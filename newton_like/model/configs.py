@@ -200,24 +200,6 @@ class ShapeConfig:
             raise TypeError(f"{what}: collision_group must be an integer, not {self.collision_group!r}") from None
 
 
-_NUMBERS = (
-    "density",
-    "ke",
-    "kd",
-    "kf",
-    "mu",
-    "restitution",
-    "mu_torsional",
-    "mu_rolling",
-    "time_constant",
-    "damping_ratio",
-    "margin",
-)
-_FLAGS = (
-    "is_solid",
-    "collision_filter_parent",
-    "has_shape_collision",
-    "has_particle_collision",
-    "is_visible",
-    "is_site",
+_NUMBERS, _FLAGS = (
+    tuple(f.name for f in dataclasses.fields(ShapeConfig) if f.type == kind) for kind in ("float", "bool")
 )

@@ -31,7 +31,7 @@ def launches(monkeypatch):
         names.append(kernel.key)
         return launch(kernel, *args, **options)
 
-    for module in ("common", "forces"):
+    for module in ("internal.common", "forces"):
         monkeypatch.setattr(f"newton_like.dynamics.{module}.run", run)
     monkeypatch.setattr(wp, "launch", counted)
     return names

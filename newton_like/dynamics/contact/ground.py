@@ -43,6 +43,11 @@ class GroundContact:
         self.points = ContactPoints(model) if points is None else check_points(model, points)
         self.terrain = terrain
 
+    def _law(self, parameters) -> wp.array:
+        """The constants of a law on the device."""
+        numbers, model = parameters.numbers(self.model), self.model
+        return wp.array(numbers, dtype=model.dtype, device=model.device, requires_grad=model.requires_grad)
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """Shape of what is a vector for each point."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -9,6 +10,8 @@ import warp as wp
 
 from newton_like.coercion import as_count, as_index
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
+from newton_like.dynamics.kinematics import output_representation, rate_rows
+from newton_like.dynamics.names import names_of
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.tree import MIXED
 from newton_like.model.arguments import as_numbers
@@ -78,7 +81,8 @@ class ContactPoints:
         self, model, points: dict | None = None, *, sphere_points: int = SPHERE_POINTS, rim_points: int = RIM_POINTS
     ):
         self.model = model
-        articulation, link = _owners(model)
+        names = names_of(model)
+        articulation, link = names.articulation, names.link
         if points is None:
             sphere_points = as_count(sphere_points, "sphere_points", 4)
             rim_points = as_count(rim_points, "rim_points", 3)
@@ -142,19 +146,6 @@ def check_part(model, part, kind: type, name: str):
 def check_points(model, points: ContactPoints) -> ContactPoints:
     """The points, if they are this model's; raises as :func:`check_part`."""
     return check_part(model, points, ContactPoints, "points")
-
-
-def _owners(model) -> tuple[np.ndarray, np.ndarray]:
-    """Articulation and link of every body, -1 for bodies outside of articulations."""
-    start, end = model.articulation_start.numpy(), model.articulation_end.numpy()
-    child = model.joint_child.numpy()
-    articulation = np.full(model.body_count, -1, dtype=np.int64)
-    link = np.full(model.body_count, -1, dtype=np.int64)
-    for a in range(model.articulation_count):
-        bodies = child[start[a] : end[a]]
-        articulation[bodies] = a
-        link[bodies] = np.arange(len(bodies))
-    return articulation, link
 
 
 def _given_points(model, articulation, points) -> tuple[np.ndarray, np.ndarray]:
@@ -231,11 +222,20 @@ def _on_sphere(n: int) -> np.ndarray:
     return np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1)
 
 
-def _frames(points: ContactPoints, name: str, inputs, size, components: int, row: str = "vector", rows=(), **asked):
-    """A program over the points as frames of their links, with the axes of these."""
-    fields = (*inputs, points.offset_field)
-    program = Program(name, fields, (Field(row, "articulations", size),), rows, tables=points.table)
-    return program.ask(components=components, offset_size=3, **asked)
+def _evaluate(model, state, points: ContactPoints, name: str, shape: tuple[int, ...], out, moving=False, **asked):
+    """Numbers of a given shape for every point, as a frame of its link with the axes of this one."""
+    n = check_points(model, points).count
+    row = "vector" if len(shape) == 1 else "matrix"
+    fields = (Q, V, points.offset_field) if moving else (Q, points.offset_field)
+    result = Field(row, "articulations", math.prod(shape) * n)
+    program = Program(name, fields, (result,), rate_rows(name), tables=points.table)
+    program = program.ask(components=shape[0], offset_size=3, **asked)
+    return evaluate(model, program, [*state_arrays(model, state, moving), points.offsets], [(n, *shape)], out)
+
+
+def _jacobians(model, state, points: ContactPoints, name: str, repr, out_repr, out, moving: bool) -> wp.array:
+    base, output = representation(repr), output_representation(out_repr, "out_repr")
+    return _evaluate(model, state, points, name, (6, columns(model)), out, moving, base=base, output=output)
 
 
 def contact_point_positions(model, state, points: ContactPoints, *, out=None) -> wp.array:
@@ -254,9 +254,7 @@ def contact_point_positions(model, state, points: ContactPoints, *, out=None) ->
         ValueError: an array of the wrong shape or device; points of another model.
         TypeError: an array of the wrong scalar type.
     """
-    n = check_points(model, points).count
-    program = _frames(points, "eval_frame_transforms", (Q,), 3 * n, 3)
-    return evaluate(model, program, [*state_arrays(model, state, False), points.offsets], [(n, 3)], out)
+    return _evaluate(model, state, points, "eval_frame_transforms", (3,), out)
 
 
 def contact_point_poses(model, state, points: ContactPoints, *, out=None) -> wp.array:
@@ -264,9 +262,7 @@ def contact_point_poses(model, state, points: ContactPoints, *, out=None) -> wp.
 
     Arguments and errors as for :func:`contact_point_positions`; returns ``[articulation_count, points.count, 7]``.
     """
-    n = check_points(model, points).count
-    program = _frames(points, "eval_frame_transforms", (Q,), 7 * n, 7)
-    return evaluate(model, program, [*state_arrays(model, state, False), points.offsets], [(n, 7)], out)
+    return _evaluate(model, state, points, "eval_frame_transforms", (7,), out)
 
 
 def contact_point_velocities(model, state, points: ContactPoints, *, out=None) -> wp.array:
@@ -275,9 +271,7 @@ def contact_point_velocities(model, state, points: ContactPoints, *, out=None) -
     Arguments (``state.joint_qd`` counts too) and errors as for :func:`contact_point_positions`; returns [m/s],
     ``[articulation_count, points.count, 3]``.
     """
-    n = check_points(model, points).count
-    program = _frames(points, "eval_frame_velocities", (Q, V), 3 * n, 3, output=MIXED)
-    return evaluate(model, program, [*state_arrays(model, state), points.offsets], [(n, 3)], out)
+    return _evaluate(model, state, points, "eval_frame_velocities", (3,), out, True, output=MIXED)
 
 
 def contact_point_jacobians(
@@ -286,43 +280,22 @@ def contact_point_jacobians(
     """Free-floating Jacobians of the frames at contact points that have the axes of their links: ``twist = J nu``.
 
     Args:
-        model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        points: the :class:`ContactPoints`.
+        model, state, points, out: as for :func:`contact_point_positions`.
         repr: :class:`VelRepr` of the velocity of floating bases in nu; None: as ``joint_qd``.
         out_repr: :class:`VelRepr` of the frames' twists. In ``MIXED`` the first three rows give the points' velocities.
-        out: written; a new array by default.
 
     Returns:
         ``[articulation_count, points.count, 6, max_dofs_per_articulation]``. Where ``points.link`` is -1 the numbers mean
         nothing.
 
     Raises:
-        ValueError: an array of the wrong shape or device; points of another model; an unknown representation.
-        TypeError: an array of the wrong scalar type.
+        ValueError, TypeError: as :func:`contact_point_positions`; an unknown representation.
     """
-    n = check_points(model, points).count
-    asked = {"base": representation(repr), "output": _frame_representation(out_repr)}
-    size = 6 * n * columns(model)
-    program = _frames(points, "eval_frame_jacobians", (Q,), size, 6, "matrix", **asked)
-    inputs = [*state_arrays(model, state, False), points.offsets]
-    return evaluate(model, program, inputs, [(n, 6, columns(model))], out)
+    return _jacobians(model, state, points, "eval_frame_jacobians", repr, out_repr, out, False)
 
 
 def contact_point_jacobian_derivatives(
     model, state, points: ContactPoints, *, repr=None, out_repr=VelRepr.MIXED, out=None
 ) -> wp.array:
     """Time derivatives of :func:`contact_point_jacobians` at ``state.joint_qd``. Arguments, shape and errors as there."""
-    n = check_points(model, points).count
-    asked = {"base": representation(repr), "output": _frame_representation(out_repr)}
-    size = 6 * n * columns(model)
-    program = _frames(points, "eval_frame_jacobian_derivatives", (Q, V), size, 6, "matrix", ("subspace_rate",), **asked)
-    inputs = [*state_arrays(model, state), points.offsets]
-    return evaluate(model, program, inputs, [(n, 6, columns(model))], out)
-
-
-def _frame_representation(value) -> int:
-    kind = representation(value, "out_repr")
-    if kind == 0:
-        raise ValueError("out_repr=None: a contact point has no joint of its own; use one of VelRepr")
-    return kind
+    return _jacobians(model, state, points, "eval_frame_jacobian_derivatives", repr, out_repr, out, True)

@@ -17,19 +17,20 @@ from newton_like.dynamics.internal import common
 from newton_like.dynamics.internal.common import (
     Q,
     V,
+    by_articulation,
     columns,
     dof_vector,
     has_gradients,
     link_vectors,
     links,
-    new_outputs,
+    output_arrays,
     representation,
     six_by_link,
     state_arrays,
 )
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.rigid_contact import COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
-from newton_like.model.arguments import check_array, check_choice
+from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
@@ -190,9 +191,11 @@ class RigidContact(GroundContact):
         self.sweeps = as_count(sweeps, "sweeps")
         if parameters.relaxed:
             self._check_masses()
-        self.law = wp.array(
-            parameters.numbers(model), dtype=model.dtype, device=model.device, requires_grad=model.requires_grad
-        )
+        self.law = self._law(parameters)
+
+    def arrays(self, state) -> list[wp.array]:
+        """What all programs of rigid contact read besides the state, see ``_fields``."""
+        return [self.points.offsets, self.points.on, self.law, self.ground(state)]
 
     def _check_masses(self) -> None:
         model, points = self.model, self.points
@@ -310,9 +313,7 @@ def rigid_contact_forces(
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
     kind = output_representation(link_forces_repr, "link_forces_repr")
     base = representation(repr)
-    arrays = [
-        *state_arrays(model, state), contact.points.offsets, contact.points.on, contact.law, contact.ground(state), forces, wrenches,
-    ]  # fmt: skip
+    arrays = [*state_arrays(model, state), *contact.arrays(state), forces, wrenches]
     outputs = (
         Field("point_force", "articulations", 3 * n),
         Field("point_depth", "articulations", n),
@@ -323,7 +324,8 @@ def rigid_contact_forces(
         link=RELAXED * contact.parameters.relaxed | FRICTION[contact.friction] | ONE_PLANE * contact.one_plane,
         output=base, given_as=kind, other=int(given.kind == "articulations"),
     )  # fmt: skip
-    results = new_outputs(model, arrays, [(n, 3), (n,), (links(model), 6), (columns(model),)], out)
+    shapes = [(n, 3), (n,), (links(model), 6), (columns(model),)]
+    results = output_arrays(model, arrays, by_articulation(model, shapes), out)
     if not model.articulation_count or not any(a.size for a in results):
         return RigidContactForces(*results)
     if not _in_stages(contact, arrays, contact.sweeps):
@@ -366,25 +368,9 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     """
     n = check_part(model, contact, RigidContact, "contact").points.count
     bounces = bool(np.any(np.asarray(contact.parameters.restitution) > 0.0))
-    arrays = [
-        *state_arrays(model, state),
-        contact.points.offsets,
-        contact.points.on,
-        contact.law,
-        contact.ground(state),
-    ]
+    arrays = [*state_arrays(model, state), *contact.arrays(state)]
     outputs = (Field("next_v", "dofs"), Field("point_force", "articulations", 3 * n))
-    shapes = ((model.joint_dof_count,), contact.shape)
-    given = (None, None) if out is None else tuple(out)
-    if len(given) != 2:
-        raise ValueError(f"out must hold 2 arrays, not {len(given)}")
-    grad = has_gradients(model, arrays)
-    results = [
-        wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
-        if array is None
-        else check_array(model, array, "out", model.dtype, shape)
-        for array, shape in zip(given, shapes, strict=True)
-    ]
+    results = output_arrays(model, arrays, [(model.joint_dof_count,), contact.shape], out)
     settings = dict(link=COULOMB | RESTITUTION * bounces | ONE_PLANE * contact.one_plane)
     if not model.articulation_count:
         return Impact(*results)

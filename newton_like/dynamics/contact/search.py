@@ -67,9 +67,7 @@ class Search:
         """
         fields = [[self.fields[f] if isinstance(f, str) else f for f in ends] for ends in (inputs, outputs)]
         found = [
-            wp.zeros(f.length(self.model), dtype=self.model.dtype, device=self.model.device, requires_grad=self.grad)
-            if a is None
-            else a
+            common.output_array(self.model, None, f.length(self.model), self.grad) if a is None else a
             for f, a in zip(fields[1], outputs.values(), strict=True)
         ]
         key = (name, *map(tuple, fields))

@@ -19,11 +19,11 @@ from newton_like.dynamics.internal.common import (
     input_array,
     link_vectors,
     links,
-    representation,
     six_by_link,
     state_arrays,
     to_device,
 )
+from newton_like.dynamics.kinematics import output_representation
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kinematics import eval_fk
@@ -105,9 +105,7 @@ class SoftContact(GroundContact):
         if not isinstance(parameters, SoftContactParameters):
             raise TypeError(f"parameters must be SoftContactParameters, not {type(parameters).__name__}")
         self.parameters = parameters
-        self.law = wp.array(
-            parameters.numbers(model), dtype=model.dtype, device=model.device, requires_grad=model.requires_grad
-        )
+        self.law = self._law(parameters)
 
     def state(self, requires_grad: bool = False) -> wp.array:
         """A contact state without displacements, zeros ``[articulation_count, points.count, 3]``."""
@@ -170,22 +168,12 @@ def soft_contact_forces(
         )
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
     ground = contact.ground(state)
-    asked = (
-        SQUARE_ROOTS * contact.parameters.square_roots
-        | ONE_PLANE * contact.one_plane
-        | GIVEN_WRENCHES * (wrenches is not None)
-    )
-    asked |= DENSE_WRENCHES * (given.kind == "articulations")
+    asked = SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * contact.one_plane
+    asked |= GIVEN_WRENCHES * (wrenches is not None) | DENSE_WRENCHES * (given.kind == "articulations")
     inputs = (
-        Q,
-        V,
-        contact.points.offset_field,
-        Field("point_on", "articulations", n),
-        Field("point_slip", "articulations", 3 * n),
-        Field("point_law", "articulations", LAW),
-        contact.ground_field,
-        given,
-    )
+        Q, V, contact.points.offset_field, Field("point_on", "articulations", n), Field("point_slip", "articulations", 3 * n),
+        Field("point_law", "articulations", LAW), contact.ground_field, given,
+    )  # fmt: skip
     outputs = (
         Field("point_force", "articulations", 3 * n),
         Field("point_slip_rate", "articulations", 3 * n),
@@ -193,7 +181,7 @@ def soft_contact_forces(
         Field("second", "articulations", six_by_link),
     )
     program = Program("eval_soft_contact", inputs, outputs, tables=contact.points.table).ask(
-        link=asked, output=_wrench_representation(repr, "repr"), given_as=_wrench_representation(link_forces_repr, "link_forces_repr"),
+        link=asked, output=output_representation(repr, "repr"), given_as=output_representation(link_forces_repr, "link_forces_repr"),
         offset_size=3,
     )  # fmt: skip
     arrays = [
@@ -201,13 +189,6 @@ def soft_contact_forces(
     ]  # fmt: skip
     shapes = [(n, 3), (n, 3), (n,), (links(model), 6)]
     return SoftContactForces(*evaluate(model, program, arrays, shapes, out))
-
-
-def _wrench_representation(value, name: str) -> int:
-    kind = representation(value, name)
-    if kind == 0:
-        raise ValueError(f"{name}=None: a wrench on a link needs one of VelRepr")
-    return kind
 
 
 def estimate_soft_contact_parameters(

@@ -40,11 +40,7 @@ def representation(value, name: str = "repr") -> int:
 
 
 def velocity_representation(value, name: str) -> VelRepr:
-    """A representation, from itself or its number.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """A representation, from itself or its number. Raises ValueError: it is none."""
     if isinstance(value, VelRepr):
         return value
     try:
@@ -180,21 +176,29 @@ def has_gradients(model, inputs) -> bool:
     return active_tape() is not None and any(a.requires_grad for a in sources)
 
 
-def new_outputs(model, inputs, shapes, out=None, name: str = "out") -> list[wp.array]:
-    """Arrays for the outputs of a program whose results follow from `inputs`, see :func:`evaluate`."""
+def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: str = "out") -> wp.array:
+    """The array to write to that a user gives, checked, or a new one of zeros.
+
+    Raises:
+        TypeError, ValueError: `out` has the wrong scalar type, shape or device.
+    """
+    if out is None:
+        return wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
+    return check_array(model, out, name, model.dtype, shape)
+
+
+def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp.array]:
+    """Arrays of some shapes for results that follow from `inputs`: those in `out`, where it is given, or new ones."""
     given = [None] * len(shapes) if out is None else list(out)
     if len(given) != len(shapes):
         raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
     grad = has_gradients(model, inputs)
-    results = []
-    for shape, array in zip(shapes, given, strict=True):
-        whole = (model.articulation_count, *shape)
-        if array is None:
-            array = wp.zeros(whole, dtype=model.dtype, device=model.device, requires_grad=grad)
-        else:
-            check_array(model, array, name, model.dtype, whole)
-        results.append(array)
-    return results
+    return [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
+
+
+def by_articulation(model, shapes) -> list[tuple[int, ...]]:
+    """Shapes of what every articulation has one of."""
+    return [(model.articulation_count, *shape) for shape in shapes]
 
 
 def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out", mask=None):
@@ -216,7 +220,7 @@ def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out
         TypeError, ValueError: `out` has the wrong scalar type, shape or device.
     """
     single = len(shapes) == 1
-    results = new_outputs(model, inputs, shapes, [out] if single else out, name)
+    results = output_arrays(model, inputs, by_articulation(model, shapes), [out] if single else out, name)
     if model.articulation_count and any(a.size for a in results):
         run(model, program, [*inputs, *results], mask)
     return results[0] if single else tuple(results)

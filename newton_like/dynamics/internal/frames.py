@@ -121,11 +121,7 @@ def every_link(model) -> Asked:
 
 
 def asked_link(model, link) -> Asked:
-    """One link, from its name or index.
-
-    Raises:
-        KeyError, IndexError, TypeError, ValueError: see `link_rows`.
-    """
+    """One link, from its name or index. Raises KeyError, IndexError, TypeError, ValueError: see `link_rows`."""
 
     def make():
         return Asked(_parts(model, _seen_from_world(link_rows(model, link)[:, None]), 0), 1)
@@ -151,20 +147,16 @@ def link_rows(model, link, what: str = "link") -> np.ndarray:
     if not isinstance(link, str):
         return np.full(model.articulation_count, as_link_index(link, what, links(model)))
     names = names_of(model)
-    found = [names.only("link", link, a) for a in range(len(names.start))]
+    found = names.everywhere("link", link)
     if all(i is None for i in found):
-        raise unknown(what, link, _every(names, "link"), "any articulation")
+        raise unknown(what, link, names.every("link"), "any articulation")
     return np.array([NONE if i is None else i for i in found], dtype=int)
-
-
-def _every(names, *kinds: str) -> list[str]:
-    return [*dict.fromkeys(label for kind in kinds for labels in set(names.labels[kind]) for label in labels)]
 
 
 def _site_rows(model, name: str) -> tuple[np.ndarray, np.ndarray] | None:
     """Links and offsets of a site in every articulation; None: none has it."""
     names = names_of(model)
-    found = [names.only("frame", name, a) for a in range(len(names.start))]
+    found = names.everywhere("frame", name)
     if all(i is None for i in found):
         return None
     rows = np.full(len(found), NONE)
@@ -197,7 +189,7 @@ def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
                 )
             return site
         if not any(linked):
-            raise unknown("frame", frame, _every(names, "frame", "link"), "any articulation")
+            raise unknown("frame", frame, names.every("frame", "link"), "any articulation")
     return link_rows(model, frame, "frame"), None
 
 
@@ -221,11 +213,7 @@ def _tracked(frame) -> wp.array | None:
 
 
 def _key(frame):
-    """What tells a frame from others, to look it up fast.
-
-    Raises:
-        TypeError: nothing does: its offset is on a tape.
-    """
+    """What tells a frame from others, to look it up fast. Raises TypeError: nothing does: its offset is on a tape."""
     if _tracked(frame) is not None:
         raise TypeError("an offset on a tape is no constant")
     if isinstance(frame, tuple) and len(frame) == 2:

@@ -130,7 +130,7 @@ class Names:
         return f"{parent}/{unique}"
 
 
-def as_target(path, what: str = "path") -> Path:
+def as_target(path) -> Path:
     """A path that a stage can be saved to.
 
     Raises:
@@ -139,21 +139,17 @@ def as_target(path, what: str = "path") -> Path:
         FileNotFoundError: its folder does not exist.
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{what} must be a text or a path, not {path!r}")
+        raise TypeError(f"path must be a text or a path, not {path!r}")
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{what} '{path}' has the suffix {path.suffix!r}; use one of {', '.join(SUFFIXES)}")
+        raise ValueError(f"path '{path}' has the suffix {path.suffix!r}; use one of {', '.join(SUFFIXES)}")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder of {what} '{path}' does not exist; make it first")
+        raise FileNotFoundError(f"the folder of path '{path}' does not exist; make it first")
     return path
 
 
 def save(layer: Sdf.Layer, path: Path) -> None:
-    """Saves a layer as a file. Stages that have this file open see the new content.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Saves a layer as a file; stages that have it open see the new content. Raises OSError: it cannot be written."""
     try:
         done = layer.Export(str(path))
     except Tf.ErrorException as error:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_rotate, transform_inverse, transform_multiply
+from newton_like.geometry.transforms import IDENTITY, quat_rotate, transform_inverse, transform_multiply
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_sizes
 from newton_like.model.columns import COLUMNS
+from newton_like.model.configs import JointDofConfig
 from newton_like.types import JointType
 
 EQUAL = 5.0e-6
@@ -75,33 +76,16 @@ class Host:
     def _is_plain_free(self, joint: int) -> bool:
         if self.joint_type[joint] != JointType.FREE or self.joint_parent[joint] >= 0 or not self.joint_enabled[joint]:
             return False
-        frames = np.concatenate([self.joint_X_p[joint], self.joint_X_c[joint]]).reshape(2, 7)
-        if not np.array_equal(frames, np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (2, 1))):
-            return False
-        rest = self.coords(joint)
-        if not all(np.array_equal(getattr(self, name)[rest], frames[0]) for name in ("joint_target_q", "joint_rest_q")):
+        poses = [self.joint_X_p[joint], self.joint_X_c[joint]]
+        poses += [getattr(self, name)[self.coords(joint)] for name in ("joint_target_q", "joint_rest_q")]
+        if not all(np.array_equal(pose, IDENTITY) for pose in poses):
             return False
         return all(np.all(getattr(self, name)[self.dofs(joint)] == value) for name, value in FREE_DOF.items())
 
 
-FREE_DOF = {
-    "joint_armature": 0.0,
-    "joint_friction": 0.0,
-    "joint_damping": 0.0,
-    "joint_stiffness": 0.0,
-    "joint_limit_lower": -1.0e10,
-    "joint_limit_upper": 1.0e10,
-    "joint_limit_ke": 0.0,
-    "joint_limit_kd": 0.0,
-    "joint_effort_limit": 1.0e6,
-    "joint_velocity_limit": 1.0e6,
-    "joint_target_ke": 0.0,
-    "joint_target_kd": 0.0,
-    "joint_target_mode": 0,
-    "joint_target_qd": 0.0,
-    "joint_f": 0.0,
-    "joint_act": 0.0,
-}
+_FREE = JointDofConfig.create_unlimited("x")
+FREE_DOF = {f"joint_{f.name}": getattr(_FREE, f.name) for f in fields(_FREE) if f.type == "float"}
+FREE_DOF |= dict.fromkeys(("joint_target_mode", "joint_target_qd", "joint_f", "joint_act"), 0.0)
 """What the dofs of joints have that were made without settings (``JointDofConfig.create_unlimited``)."""
 
 
@@ -135,7 +119,6 @@ class Scope:
 
 def scopes(host: Host, share: bool) -> list[Scope]:
     """The shared scene, then each world; worlds equal to an earlier one but for their place say so, if ``share``."""
-    identity = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     kinds = ("body", "joint", "articulation", "shape")
     worlds = {kind: getattr(host, f"{kind}_world") for kind in kinds}
     inside = any(np.any(world >= 0) for world in worlds.values()) or host.model.world_count > 1
@@ -146,7 +129,7 @@ def scopes(host: Host, share: bool) -> list[Scope]:
         for kind in kinds:
             ids = worlds[kind][order[kind]]
             members.append(order[kind][np.searchsorted(ids, world) : np.searchsorted(ids, world, side="right")])
-        result.append(Scope(world, identity, *members))
+        result.append(Scope(world, IDENTITY.copy(), *members))
     if share:
         originals: dict[tuple, list[Scope]] = {}
         for scope in result[1:]:

@@ -8,6 +8,7 @@ from pxr import Sdf
 from newton_like.exporters.usd.author import Author, Names
 from newton_like.exporters.usd.host import Host
 from newton_like.geometry.mesh import Mesh
+from newton_like.geometry.outline import triangles as triangles_of
 from newton_like.geometry.transforms import transform_inverse, transform_multiply
 from newton_like.importers.usd.own import USED_SIZES
 from newton_like.types import GeoType, ShapeFlags
@@ -48,18 +49,6 @@ MATERIAL = {
     "newtonLike:dampingRatio": "damping_ratio",
 }
 """Attributes of a material and the columns ``shape_material_*`` that they hold."""
-
-
-def heightfield_mesh(field) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices ``[n, 3]`` and triangles ``[m, 3]`` of a heightfield, row after row, seen from above."""
-    x = np.linspace(-field.hx, field.hx, field.ncol)
-    y = np.linspace(-field.hy, field.hy, field.nrow)
-    z = field.min_z + field.data * (field.max_z - field.min_z)
-    points = np.stack([*np.meshgrid(x, y), z], axis=-1).reshape(-1, 3)
-    corner = (np.arange(field.nrow - 1)[:, None] * field.ncol + np.arange(field.ncol - 1)).reshape(-1)
-    low, high = np.stack([corner, corner + 1, corner + field.ncol + 1]), None
-    high = np.stack([corner, corner + field.ncol + 1, corner + field.ncol])
-    return points, np.concatenate([low.T, high.T])
 
 
 def unit_ball() -> Mesh:
@@ -124,7 +113,7 @@ class MeshLibrary:
         author = self._author
         prim = author.prim(path, "Mesh")
         if hasattr(source, "nrow"):
-            points, triangles = heightfield_mesh(source)
+            points, triangles = triangles_of(GeoType.HFIELD, (1.0, 1.0, 1.0), source)
             author.set(prim, "newtonLike:heightfield", "int2", (source.nrow, source.ncol), uniform=True)
         else:
             points, triangles = source.vertices, source.indices.reshape(-1, 3)

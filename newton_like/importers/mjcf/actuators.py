@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from newton_like.importers.mjcf.parse import NOT_LINEAR, limits
+from newton_like.importers.mjcf.parse import NOT_LINEAR, coefficients, limits
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import MAIN, floats, words
 from newton_like.importers.xml_source import XmlElement
@@ -233,9 +233,7 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
             raise element.error(f"inherits the range of joint {target!r}, which has none; drop inheritrange")
         middle, half = 0.5 * sum(joint.range), 0.5 * inherit * (joint.range[1] - joint.range[0])
         ctrlrange = (middle - half, middle + half)
-    damping = floats(merged, "damping", 3, (0.0,))
-    if damping[0] < 0.0:
-        raise element.error(f"damping={attributes['damping']!r} must be at least 0")
+    damping = coefficients(merged, "damping") or (0.0,)
     if any(damping[1:]):
         model.findings.remark(NOT_LINEAR, element.get("name") or fallback)
     return Actuator(
@@ -310,36 +308,21 @@ def drives_of(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf) 
 
 def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf) -> Drive:
     used = {actuator.drive for actuator in group}
-    position, velocity = "joint_target_q" in used, "joint_target_qd" in used
-    drive = Drive(
-        "POSITION_VELOCITY"
-        if position and velocity
-        else "POSITION"
-        if position
-        else "VELOCITY"
-        if velocity
-        else "EFFORT"
-    )
+    modes = (("POSITION", "joint_target_q"), ("VELOCITY", "joint_target_qd"))
+    drive = Drive("_".join(mode for mode, target in modes if target in used) or "EFFORT")
     stiffness = {id(a): -a.bias[1][1] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
     damping = {id(a): -a.bias[1][2] * a.gear[0] ** 2 if a.bias[0] == "affine" else 0.0 for a in group}
     drive.ke, drive.kd = sum(stiffness.values()), sum(damping.values())
     efforts = []
     for actuator in group:
         ctrl = min(max(0.0, actuator.ctrlrange[0]), actuator.ctrlrange[1]) if actuator.ctrlrange else 0.0
+        share, target = 1.0, "force"
         if actuator.drive == "joint_target_q":
-            share = stiffness[id(actuator)] / drive.ke
+            share, target = stiffness[id(actuator)] / drive.ke, "target_q"
         elif actuator.drive == "joint_target_qd":
-            share = damping[id(actuator)] / drive.kd
-        else:
-            share = 1.0
+            share, target = damping[id(actuator)] / drive.kd, "target_qd"
         actuator.factor, actuator.offset = share * actuator.factor, share * actuator.offset
-        value = actuator.factor * ctrl + actuator.offset
-        if actuator.drive == "joint_target_q":
-            drive.target_q += value
-        elif actuator.drive == "joint_target_qd":
-            drive.target_qd += value
-        else:
-            drive.force += value
+        setattr(drive, target, getattr(drive, target) + (actuator.factor * ctrl + actuator.offset))
         efforts.append(_effort(actuator, model))
     if len(group) > 1:
         model.findings.remark("joints have several actuators, which became one drive", name)

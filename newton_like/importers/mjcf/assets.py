@@ -34,11 +34,7 @@ class Assets:
         self._hfields: dict[str, tuple[Heightfield, tuple]] = {}
 
     def mesh(self, name: str) -> Mesh:
-        """The mesh, in metres.
-
-        Raises:
-            ImportFileError: its file is missing or broken, or its numbers make no mesh.
-        """
+        """The mesh, in metres. Raises ImportFileError: its file is missing or broken, or its numbers make no mesh."""
         if name not in self._meshes:
             element = self._model.meshes[name]
             try:

@@ -10,26 +10,19 @@ from newton_like.geometry.transforms import (
     IDENTITY,
     as_transform,
     quat_from_axis_angle,
-    quat_inverse,
     quat_rotate,
     transform,
     transform_multiply,
 )
 from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
-from newton_like.importers.mjcf.constraints import (
-    Names,
-    read_contacts,
-    read_equalities,
-    read_keyframes,
-    read_tendons,
-)
+from newton_like.importers.mjcf.constraints import Names, read_contacts, read_equalities, read_keyframes, read_tendons
 from newton_like.importers.mjcf.mass import SOLIDS, fill_masses, fit_to_mesh, joint_inertias
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.shapes import ShapeBuilder
 from newton_like.importers.mjcf.ties import Ties
 from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
-from newton_like.importers.shared import articulation_of
+from newton_like.importers.shared import add_root_joint, join_articulation
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, JointTargetMode, JointType
@@ -193,7 +186,8 @@ class SceneBuilder:
             first = self.builder.joint_count
             for body in tree:
                 self._add_body(body)
-            self._add_articulation(list(range(first, self.builder.joint_count)), tree[0])
+            joints, label = list(range(first, self.builder.joint_count)), self._label(self.model.bodies[tree[0]].name)
+            self.articulations.append(join_articulation(self.builder, self.options.parent_body, joints, label))
         for index, body in enumerate(self.model.bodies):
             host, pose = self._hosts.place(index, IDENTITY)
             self.frames[body.name] = (self._links[host], self._in_link(host, pose))
@@ -274,14 +268,7 @@ class SceneBuilder:
         """The joint of the root body that the user asks for in place of the file's."""
         options, builder = self.options, self.builder
         if options.base_joint is not None:
-            # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
-            settings = {
-                "label": self._label("base_joint"),
-                "parent_xform": transform(anchor[:3]),
-                "child_xform": transform(q=quat_inverse(anchor[3:])),
-                **options.base_joint,
-            }
-            builder.add_joint(settings.pop("joint_type"), parent, link, **settings)
+            add_root_joint(builder, options.base_joint, parent, link, anchor, self._label("base_joint"))
         elif options.floating:
             name = body.joints[0].name if body.joints else "floating_base"
             joint = builder.add_joint_free(link, parent=parent, label=self._label(name))
@@ -399,15 +386,6 @@ class SceneBuilder:
             settings["effort_limit"] = min(drive.effort, MAXVAL)
         return default.copy(**settings)
 
-    def _add_articulation(self, joints: list[int], root: int) -> None:
-        builder = self.builder
-        if self.options.parent_body >= 0:
-            articulation = articulation_of(builder, self.options.parent_body)
-            builder.extend_articulation(articulation, joints)
-        else:
-            articulation = builder.add_articulation(joints, label=self._label(self.model.bodies[root].name))
-        self.articulations.append(articulation)
-
     def _add_tendons(self) -> None:
         for record in self.tendons:
             joints = tuple(
@@ -468,19 +446,9 @@ class SceneBuilder:
 
     def _set_gravity(self) -> None:
         option = self.model.option
-        if not self.options.apply_gravity:
-            return
-        gravity = option.get("gravity")
-        if option.get("flag gravity") is False:
-            gravity = (0.0, 0.0, 0.0)
-        if gravity is None:
-            return
-        vector = tuple(quat_rotate(self.options.turn, np.array(gravity)).tolist())
-        builder = self.builder
-        if builder.current_world >= 0:
-            builder.world_gravity[builder.current_world] = vector
-        else:
-            builder.gravity = vector
+        gravity = (0.0, 0.0, 0.0) if option.get("flag gravity") is False else option.get("gravity")
+        if gravity is not None and self.options.apply_gravity:
+            self.builder._adopt_gravity(tuple(quat_rotate(self.options.turn, np.array(gravity)).tolist()))
 
 
 def _scaled(pose: np.ndarray, scale: float) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import transform
 from newton_like.importers.mjcf.actuators import copies
-from newton_like.importers.mjcf.parse import BOOL, limits
+from newton_like.importers.mjcf.parse import BOOL, coefficients, limits
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import floats, words
@@ -115,16 +115,9 @@ class Names:
 
 
 _REFERENCES = {
-    "equality": {
-        "body1": "body",
-        "body2": "body",
-        "site1": "site",
-        "site2": "site",
-        "joint1": "joint",
-        "joint2": "joint",
-    },
+    "equality": {f"{kind}{end}": kind for kind in ("body", "site", "joint") for end in "12"},
     "tendon": {"joint": "joint", "site": "site", "geom": "geom", "sidesite": "site"},
-    "contact": {"body1": "body", "body2": "body", "geom1": "geom", "geom2": "geom"},
+    "contact": {f"{kind}{end}": kind for kind in ("body", "geom") for end in "12"},
 }
 
 
@@ -171,11 +164,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
 
 
 def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
-    """Tendons of a model.
-
-    Raises:
-        ImportFileError: a tendon is empty, or runs over what is not there.
-    """
+    """Tendons of a model. Raises ImportFileError: a tendon is empty, or runs over what is not there."""
     result, seen = [], set()
     for element in copies(model, model.elements["tendon"], _REFERENCES["tendon"]):
         name = element.get("name") or f"tendon_{len(result)}"
@@ -213,10 +202,7 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
             ("armature", "armature"),
         )
         for ours, theirs in given:
-            numbers = floats(element, theirs, 3, (0.0,))
-            if numbers[0] < 0.0:
-                raise element.error(f"{theirs}={element.attributes[theirs]!r} must be at least 0")
-            values[ours] = numbers[0]
+            values[ours] = (*coefficients(element, theirs), 0.0)[0]
         rest = floats(element, "springlength", 2)
         if rest is not None and rest[0] >= 0.0:
             values["rest_length"] = (rest[0], max(rest))

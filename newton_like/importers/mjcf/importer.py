@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +18,8 @@ from newton_like.importers.shared import (
     checked_hull_vertices,
     checked_parent,
     folders,
-    told,
     unchanged_by_errors,
+    warn,
 )
 from newton_like.types import Axis
 
@@ -140,11 +139,8 @@ def add_mjcf(
             its folder and below, and from ``package_dirs``; from nowhere else.
         xform: pose of the file's world in the world, or in ``parent_body``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
-        base_joint: another joint for that body: a dictionary of arguments of ``builder.add_joint`` (``joint_type``,
-            ``linear_axes``, ``angular_axes``, ``label``). Its axes are not turned by ``xform``.
-        parent_body: body that carries the model; -1 is the world. The model joins the articulation of that body.
-        scale: factor for all lengths. Masses, forces and gains keep their numbers; inertias grow with its square.
-        up_axis: the axis of the file that points up; it is turned to the builder's up axis.
+        base_joint: another joint for that body, as for :func:`newton_like.importers.urdf.add_urdf`.
+        parent_body, scale, up_axis, mesh_maxhullvert: as there.
         hide_visuals: leave out geoms that touch nothing.
         parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
         force_show_colliders: draw collisions of bodies that have visuals too.
@@ -158,7 +154,6 @@ def add_mjcf(
         collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
         keyframe: name or number of the keyframe whose positions become the initial ones.
         package_dirs: other folders from which files may be read.
-        mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
 
     Returns:
         Indices by name, what is kept as data, and remarks about the file.
@@ -226,8 +221,5 @@ def add_mjcf(
         not_understood=dict(findings.not_understood),
         unused=dict(findings.unused),
     )
-    statement = told(report.remarks, report.not_understood)
-    if statement:
-        # The frames between this one and the user's line are builder.add_mjcf.
-        warnings.warn(MjcfWarning(f"{file.name}: {statement}"), stacklevel=3)
+    warn(MjcfWarning, report, file.name)
     return report

@@ -106,11 +106,7 @@ def _adjust(body: Body, model: Mjcf) -> None:
 
 
 def geom_mass(geom: Geom, assets: Assets) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre and inertia of a geom in the frame of its body.
-
-    Raises:
-        ImportFileError: a mesh cannot be used.
-    """
+    """Mass, centre and inertia of a geom in the frame of its body. Raises ImportFileError: a mesh cannot be used."""
     if geom.mass == 0.0 or (geom.mass is None and geom.density == 0.0) or geom.kind in ("plane", "hfield", "sdf"):
         return 0.0, geom.pose[:3].copy(), np.zeros((3, 3))
     if geom.kind == "mesh":
@@ -187,20 +183,17 @@ def fit_to_mesh(geom: Geom, assets: Assets, aabb: bool) -> Geom:
         low, high = points.min(axis=0), points.max(axis=0)
         x, y, z = 0.5 * (high - low)
         centre = com + axes @ (0.5 * (low + high))
-        around = max(x, y)
-        sizes = {
-            "sphere": (max(x, y, z), 0.0, 0.0),
-            "capsule": (around, max(0.0, z - around), 0.0),
-            "cylinder": (around, z, 0.0),
-        }
+        around = cap = max(x, y)
+        ball = max(x, y, z)
     else:
         x, y, z = 0.5 * np.sqrt(np.maximum(6.0 * (moments.sum() - 2.0 * moments) / mass, 0.0))
         around = 0.5 * (x + y)
-        sizes = {
-            "sphere": ((x + y + z) / 3.0, 0.0, 0.0),
-            "capsule": (around, max(0.0, z - 0.5 * around), 0.0),
-            "cylinder": (around, z, 0.0),
-        }
+        ball, cap = (x + y + z) / 3.0, 0.5 * around
+    sizes = {
+        "sphere": (ball, 0.0, 0.0),
+        "capsule": (around, max(0.0, z - cap), 0.0),
+        "cylinder": (around, z, 0.0),
+    }
     scale = geom.element.number("fitscale", 1.0)
     size = tuple(float(scale * part) for part in sizes.get(geom.kind, (x, y, z)))
     placed = transform_multiply(geom.pose, transform(centre, quat_from_matrix(frame)))

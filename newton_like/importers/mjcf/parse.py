@@ -15,7 +15,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.mjcf.pose import between, direction, pose_of, quat_from_euler
+from newton_like.importers.mjcf.pose import between, pose_of, quat_from_euler, unit
 from newton_like.importers.mjcf.records import Body, Compiler, Geom, Joint, Mjcf, Site
 from newton_like.importers.mjcf.source import MAIN, MAX_ELEMENTS, Defaults, Findings, MjcfSource, floats, whole, words
 from newton_like.importers.mjcf.tables import ACTUATORS, PHYSICAL, TABLES
@@ -59,11 +59,7 @@ class _Place:
 
 
 def parse_mjcf(source: MjcfSource) -> Mjcf:
-    """Reads a model.
-
-    Raises:
-        ImportFileError: the file says what cannot be.
-    """
+    """Reads a model. Raises ImportFileError: the file says what cannot be."""
     return _Parser(source).model
 
 
@@ -275,7 +271,7 @@ class _Parser:
         number = f"_{len(body.joints)}" if body.joints else ""
         name = self._name(element, "joint", place.ending) or self._fresh("joint", f"{body.name}_joint{number}")
         pos = transform_point(place.pose, element.numbers("pos", 3, (0.0, 0.0, 0.0)))
-        axis = direction(element, "axis", element.numbers("axis", 3, (0.0, 0.0, 1.0)))
+        axis = unit(element, "axis", element.numbers("axis", 3, (0.0, 0.0, 1.0)))
         joint = Joint(name, kind, pos, quat_rotate(place.pose[3:], axis), element)
         body.joints.append(joint)
         if element.tag == "freejoint":
@@ -284,29 +280,26 @@ class _Parser:
                     "free joints are to align their bodies' frames, which stay as in the file", name
                 )
             return
-        unit = self.model.compiler.angle if kind in ("hinge", "ball") else float
+        angle = self.model.compiler.angle if kind in ("hinge", "ball") else float
         if kind in ("hinge", "slide"):
-            joint.ref = unit(element.number("ref", 0.0))
-            joint.springref = unit(element.number("springref", 0.0))
+            joint.ref = angle(element.number("ref", 0.0))
+            joint.springref = angle(element.number("springref", 0.0))
         for ours, theirs in (
             ("armature", "armature"),
             ("friction", "frictionloss"),
             ("damping", "damping"),
             ("stiffness", "stiffness"),
         ):
-            numbers = floats(element, theirs, 3)
-            if numbers is None:
-                continue
-            if numbers[0] < 0.0:
-                raise element.error(f"{theirs}={element.attributes[theirs]!r} must be at least 0")
-            joint.given[ours] = numbers[0]
+            numbers = coefficients(element, theirs)
+            if numbers:
+                joint.given[ours] = numbers[0]
             if any(numbers[1:]):
                 self.model.findings.remark(NOT_LINEAR, name)
         damper = floats(element, "springdamper", 2, least=2)
         if damper is not None and min(damper) > 0.0:
             joint.springdamper = damper
         auto = self.model.compiler.autolimits
-        joint.range = limits(element, "range", "limited", auto, unit)
+        joint.range = limits(element, "range", "limited", auto, angle)
         joint.effort = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)
         if kind == "free" and joint.range is not None:
             raise element.error("a free joint has no limits; drop range and limited")
@@ -398,6 +391,18 @@ class _Parser:
         self.model.sites.append(Site(name, kind, transform_multiply(place.pose, pose), size, element, place.body))
 
 
+def coefficients(element: XmlElement, name: str) -> tuple[float, ...]:
+    """Numbers of a stiffness, a damping and the like: of the linear law, which is at least 0, and of higher powers; () for none.
+
+    Raises:
+        ImportFileError: the first is negative.
+    """
+    numbers = floats(element, name, 3, ())
+    if numbers and numbers[0] < 0.0:
+        raise element.error(f"{name}={element.attributes[name]!r} must be at least 0")
+    return numbers
+
+
 def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=float):
     """Limits of an attribute where they hold, or ``None``.
 
@@ -420,11 +425,7 @@ def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=flo
 
 
 def _check_size(element: XmlElement) -> None:
-    """Counts the elements below one, with their replicas.
-
-    Raises:
-        ImportFileError: they are too many.
-    """
+    """Counts the elements below one, with their replicas. Raises ImportFileError: they are too many."""
     waiting, total = [(element, 1)], 0
     while waiting:
         parent, copies = waiting.pop()

@@ -6,12 +6,7 @@ import math
 
 import numpy as np
 
-from newton_like.geometry.transforms import (
-    quat_from_axis_angle,
-    quat_from_matrix,
-    quat_multiply,
-    transform,
-)
+from newton_like.geometry.transforms import quat_from_axis_angle, quat_from_matrix, quat_multiply, transform
 from newton_like.importers.mjcf.records import Compiler
 from newton_like.importers.mjcf.source import floats
 from newton_like.importers.xml_source import XmlElement
@@ -35,14 +30,14 @@ def quat_of(element: XmlElement, compiler: Compiler) -> np.ndarray:
     """
     if "axisangle" in element.attributes:
         *axis, angle = element.numbers("axisangle", 4)
-        return quat_from_axis_angle(direction(element, "axisangle", axis), compiler.angle(angle))
+        return quat_from_axis_angle(unit(element, "axisangle", axis), compiler.angle(angle))
     if "xyaxes" in element.attributes:
         numbers = np.array(element.numbers("xyaxes", 6))
-        x = direction(element, "xyaxes", numbers[:3])
-        y = direction(element, "xyaxes", numbers[3:] - np.dot(x, numbers[3:]) * x)
+        x = unit(element, "xyaxes", numbers[:3])
+        y = unit(element, "xyaxes", numbers[3:] - np.dot(x, numbers[3:]) * x)
         return quat_from_matrix(np.stack([x, y, np.cross(x, y)], axis=1))
     if "zaxis" in element.attributes:
-        return quat_from_z(direction(element, "zaxis", element.numbers("zaxis", 3)))
+        return quat_from_z(unit(element, "zaxis", element.numbers("zaxis", 3)))
     if "euler" in element.attributes:
         return quat_from_euler(element.numbers("euler", 3), compiler)
     w, *xyz = element.numbers("quat", 4, (1.0, 0.0, 0.0, 0.0))
@@ -50,11 +45,7 @@ def quat_of(element: XmlElement, compiler: Compiler) -> np.ndarray:
 
 
 def unit(element: XmlElement, name: str, values) -> np.ndarray:
-    """Values over their length.
-
-    Raises:
-        ImportFileError: they have none.
-    """
+    """Values over their length. Raises ImportFileError: they have none."""
     # Large and tiny numbers square to more and less than floating point holds.
     values = np.array(values, dtype=np.float64)
     size = np.abs(values).max()
@@ -64,11 +55,6 @@ def unit(element: XmlElement, name: str, values) -> np.ndarray:
             f"{name}={element.attributes.get(name)!r} has a part of length {length:g}, which says nothing"
         )
     return values / size / np.linalg.norm(values / size)
-
-
-def direction(element: XmlElement, name: str, values) -> np.ndarray:
-    """Unit vector of an attribute's numbers."""
-    return unit(element, name, values)
 
 
 def quat_from_z(axis: np.ndarray) -> np.ndarray:

@@ -182,11 +182,7 @@ class Defaults:
             self._fill(child, inner, is_actuator)
 
     def check(self, name: str, element: XmlElement) -> str:
-        """The name of a class that exists.
-
-        Raises:
-            ImportFileError: it does not.
-        """
+        """The name of a class that exists. Raises ImportFileError: it does not."""
         if name not in self._classes:
             shown = ", ".join(sorted(self._classes)[:8])
             raise element.error(f"unknown class {name!r}; there are: {shown}")
@@ -287,11 +283,7 @@ class Tables:
 
 
 def words(element: XmlElement, name: str, choices: dict, default=None):
-    """Meaning of an attribute that is one of some words.
-
-    Raises:
-        ImportFileError: it is another one.
-    """
+    """Meaning of an attribute that is one of some words. Raises ImportFileError: it is another one."""
     text = element.get(name)
     if text is None:
         return default
@@ -317,11 +309,7 @@ def floats(element: XmlElement, name: str, most: int, default=None, least: int =
 
 
 def whole(element: XmlElement, name: str, default: int, low: int | None = None) -> int:
-    """A whole number of an attribute.
-
-    Raises:
-        ImportFileError: it is none, or too small.
-    """
+    """A whole number of an attribute. Raises ImportFileError: it is none, or too small."""
     if name not in element.attributes:
         return default
     value = element.number(name, low=low)

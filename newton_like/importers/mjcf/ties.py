@@ -111,14 +111,8 @@ class Ties:
                 else:
                     at_first = transform(equality.anchor)
                     at_second = transform_multiply(transform_inverse(relative), at_first)
-            (first, at_first), (second, at_second) = (
-                hosts.place(first, at_first),
-                hosts.place(second, at_second),
-            )
-            ends = [
-                (links[first], in_link(first, at_first)),
-                (links[second], in_link(second, at_second)),
-            ]
+            (first, at_first), (second, at_second) = (hosts.place(first, at_first), hosts.place(second, at_second))
+            ends = [(links[first], in_link(first, at_first)), (links[second], in_link(second, at_second))]
             if first == second or ends[0][0] == ends[1][0]:
                 findings.remark("equalities tie bodies that are one body here, and are left out", equality.name)
                 continue

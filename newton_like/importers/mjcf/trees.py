@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, transform_multiply
 from newton_like.importers.mjcf.records import Joint, Mjcf
+from newton_like.importers.shared import outward
 
 RIGHT_ANGLE = 1.0e-9
 """Largest cosine of two axes of one D6 joint: ``finalize`` makes them orthonormal, which must not move them."""
@@ -73,16 +73,8 @@ def order_of(model: Mjcf, hosts: Hosts, ties: list[tuple[int, int]], breadth_fir
     root_of: dict[int, int] = {}
     trees: dict[int, list[int]] = {}
     for root in below[0]:
-        order, waiting = [], deque([root])
-        while waiting:
-            index = waiting.popleft()
-            order.append(index)
-            root_of[index] = root
-            if breadth_first:
-                waiting.extend(below[index])
-            else:
-                waiting.extendleft(reversed(below[index]))
-        trees[root] = order
+        trees[root] = outward([root], below.__getitem__, breadth_first)
+        root_of.update(dict.fromkeys(trees[root], root))
     leader = {root: root for root in trees}
 
     def find(root):

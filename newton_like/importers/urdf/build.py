@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import Mesh
-from newton_like.geometry.transforms import (
-    IDENTITY,
-    as_transform,
-    quat_from_axis_angle,
-    quat_inverse,
-    transform,
-    transform_multiply,
-)
-from newton_like.importers.shared import articulation_of
+from newton_like.geometry.transforms import IDENTITY, as_transform, quat_from_axis_angle, transform, transform_multiply
+from newton_like.importers.shared import add_root_joint, join_articulation, outward, possible_inertia
 from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
 from newton_like.importers.xml_source import allowed_folders, find_file
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
@@ -94,11 +86,7 @@ class RobotBuilder:
         for name in self._bodies:
             self._add_shapes(name)
         joints = [self.base_joint, *self.joints.values()]
-        if self.options.parent_body >= 0:
-            self.articulation = articulation_of(self.builder, self.options.parent_body)
-            self.builder.extend_articulation(self.articulation, joints)
-        else:
-            self.articulation = self.builder.add_articulation(joints, label=self.robot.name)
+        self.articulation = join_articulation(self.builder, self.options.parent_body, joints, self.robot.name)
         self._filter_collisions()
         self._remark_massless()
 
@@ -142,15 +130,7 @@ class RobotBuilder:
                 parts.append(rigid.transform(mass, scale * com, scale**2 * inertia, frame))
         # A centre of mass without mass says nothing, where other parts have mass.
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
-        if rigid.check(mass, inertia) is not None:
-            possible = rigid.nearest_possible(inertia)
-            change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)
-            self.robot.remark(
-                "links have an inertia that no body has (a moment is negative or above the sum of the others); the "
-                "nearest possible one is used",
-                f"{name} ({100.0 * change:.2g} % away)",
-            )
-            inertia = possible
+        inertia = possible_inertia(mass, inertia, "links", name, self.robot.remark)
         index = self.builder.add_link(xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name))
         for link, frame in zip(body.links, body.frames, strict=True):
             self.links[link.name] = index
@@ -159,14 +139,8 @@ class RobotBuilder:
     def _add_base(self) -> int:
         builder, pose, root = self.builder, self.options.root_pose, self.links[self.robot.root]
         if self.options.base_joint is not None:
-            # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
-            settings = {
-                "label": self._label("base_joint"),
-                "parent_xform": transform(pose[:3]),
-                "child_xform": transform(q=quat_inverse(pose[3:])),
-                **self.options.base_joint,
-            }
-            return builder.add_joint(settings.pop("joint_type"), self.options.parent_body, root, **settings)
+            label, parent = self._label("base_joint"), self.options.parent_body
+            return add_root_joint(builder, self.options.base_joint, parent, root, pose, label)
         if self.options.floating:
             return builder.add_joint_free(root, label=self._label("floating_base"))
         label = self._label("fixed_base")
@@ -316,15 +290,7 @@ def _ordered(robot: UrdfRobot, ordering: str | None) -> list[Joint]:
             placed.add(joint.child)
         return list(robot.joints.values())
     below = robot.children()
-    order, waiting = [], deque(below[robot.root])
-    while waiting:
-        joint = waiting.popleft()
-        order.append(joint)
-        if ordering == "dfs":
-            waiting.extendleft(reversed(below[joint.child]))
-        else:
-            waiting.extend(below[joint.child])
-    return order
+    return outward(below[robot.root], lambda joint: below[joint.child], ordering == "bfs")
 
 
 def _load_meshes(robot: UrdfRobot, options: Options) -> dict[int, Mesh]:

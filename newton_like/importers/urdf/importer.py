@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +13,8 @@ from newton_like.importers.shared import (
     checked_hull_vertices,
     checked_parent,
     folders,
-    told,
     unchanged_by_errors,
+    warn,
 )
 from newton_like.importers.urdf.build import Options, RobotBuilder
 from newton_like.importers.urdf.motors import SafetyController, Transmission, reflect_rotors, use_soft_limits
@@ -209,12 +208,5 @@ def add_urdf(
         transmissions=robot.transmissions,
         safety=robot.safety,
     )
-    _warn(report, robot.source.name)
+    warn(UrdfWarning, report, robot.source.name)
     return report
-
-
-def _warn(report: UrdfImport, source: str) -> None:
-    statement = told(report.remarks, report.not_understood)
-    if statement:
-        # The frames between this one and the user's line are add_urdf and builder.add_urdf.
-        warnings.warn(UrdfWarning(f"{source}: {statement}"), stacklevel=4)

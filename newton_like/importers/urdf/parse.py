@@ -190,17 +190,10 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     _take_stock(root, robot)
     palette = _materials(robot)
     for element in root.all("link"):
-        link = _link(element, robot, palette)
-        if link.name in robot.links:
-            first = robot.links[link.name].element.line
-            raise element.error(f"there is a link of that name in line {first} already; rename one")
-        robot.links[link.name] = link
+        _add(_link(element, robot, palette), robot.links)
     for element in root.all("joint"):
         joint = _joint(element, robot)
-        if joint.name in robot.joints:
-            first = robot.joints[joint.name].element.line
-            raise element.error(f"there is a joint of that name in line {first} already; rename one")
-        robot.joints[joint.name] = joint
+        _add(joint, robot.joints)
         safety = element.first("safety_controller")
         if safety is not None:
             robot.safety[joint.name] = read_safety(safety)
@@ -208,6 +201,14 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     _check_tree(robot)
     _resolve_mimics(robot)
     return robot
+
+
+def _add(record: Link | Joint, table: dict) -> None:
+    """Adds a record under its name. Raises ImportFileError: there is one of that name."""
+    if record.name in table:
+        first, kind = table[record.name].element.line, record.element.tag
+        raise record.element.error(f"there is a {kind} of that name in line {first} already; rename one")
+    table[record.name] = record
 
 
 def _take_stock(root: XmlElement, robot: UrdfRobot) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, as_transform
-from newton_like.importers.shared import articulation_of
+from newton_like.importers.shared import add_root_joint, join_articulation
 from newton_like.importers.usd.mass import body_mass
 from newton_like.importers.usd.merge import merge_joints
 from newton_like.importers.usd.own import joint_rank
@@ -17,12 +16,11 @@ from newton_like.importers.usd.pose import (
     moved_mass,
     quat_inverse,
     quat_rotate,
-    transform,
     transform_inverse,
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.usd.records import Scene, Shape
+from newton_like.importers.usd.records import Scene, Shape, below
 from newton_like.importers.usd.tree import Edge, Tree, build_trees, coordinates, speeds
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import GeoType, JointType, ShapeFlags
@@ -123,11 +121,7 @@ class SceneBuilder:
         self._filter_collisions()
         gravity = self.scene.gravity
         if gravity is not None and self.options.gravity:
-            gravity = tuple(quat_rotate(self.options.turn[3:], gravity).tolist())
-            if self.builder.current_world >= 0:
-                self.builder.world_gravity[self.builder.current_world] = gravity
-            else:
-                self.builder.gravity = gravity
+            self.builder._adopt_gravity(tuple(quat_rotate(self.options.turn[3:], gravity).tolist()))
 
     def _merged(self, edge: Edge) -> tuple[str, np.ndarray]:
         host, pose = self._host[edge.parent]
@@ -156,18 +150,12 @@ class SceneBuilder:
             self._add_body(path, members)
 
     def _add_tree(self, tree: Tree) -> None:
-        builder = self.builder
         joints = [self._add_base(tree)]
         for edge in tree.edges:
             if self._host[edge.child][0] == edge.child:
                 joints.append(self._add_joint(edge))
         label = self._label(tree)
-        if self.options.parent_body >= 0:
-            index = articulation_of(builder, self.options.parent_body)
-            builder.extend_articulation(index, joints)
-        else:
-            index = builder.add_articulation(joints, label=label)
-        self.articulations[label] = index
+        self.articulations[label] = join_articulation(self.builder, self.options.parent_body, joints, label)
 
     def _label(self, tree: Tree) -> str:
         """Path of the ArticulationRootAPI that covers the tree, unless another tree has it; else a name after the root."""
@@ -228,14 +216,8 @@ class SceneBuilder:
             pose = self._local(carrier, self._in_world(self.scene.bodies[tree.root].pose))
             floating = options.floating if options.floating is not None else carrier < 0
             if options.base_joint is not None:
-                # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
-                settings = {
-                    "label": f"{tree.root}_base_joint",
-                    "parent_xform": transform(pose[:3]),
-                    "child_xform": transform(q=quat_inverse(pose[3:])),
-                    **options.base_joint,
-                }
-                index = builder.add_joint(settings.pop("joint_type"), carrier, root, **settings)
+                label = f"{tree.root}_base_joint"
+                index = add_root_joint(builder, options.base_joint, carrier, root, pose, label)
             elif floating:
                 index = builder.add_joint_free(root, label=f"{tree.root}_free_joint")
                 start = builder.joint_qd_start[index]
@@ -455,12 +437,7 @@ class SceneBuilder:
         if path in self.scene.roots and path in self.scene.joints:
             trees = (tree for tree in self._trees if self._root_prim(tree) == path)
             return [i for tree in trees for body in tree.bodies for i in of_body.get(body, ())]
-        prefix = path.rstrip("/") + "/"
-        found = []
-        for other in paths[bisect_left(paths, prefix) :]:
-            if not other.startswith(prefix):
-                break
-            found += self.shapes[other]
+        found = [shape for other in below(path, paths) for shape in self.shapes[other]]
         if not found and path not in self.scene.roots:
             self.scene.remark("filtered pairs name prims without colliders", path)
         return found

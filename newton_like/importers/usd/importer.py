@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from pxr import Sdf, Usd, UsdGeom
 
 from newton_like.coercion import as_flag, as_list, as_number
 from newton_like.geometry.transforms import as_transform, quat_between, transform
-from newton_like.importers.shared import check_ordering, checked_hull_vertices, checked_parent, folders, told
+from newton_like.importers.shared import check_ordering, checked_hull_vertices, checked_parent, folders, warn
 from newton_like.importers.usd.build import Options
 from newton_like.importers.usd.files import open_stage, usd_errors
 from newton_like.importers.usd.parse import StageParser
@@ -221,7 +220,7 @@ def add_usd(
         remarks=_joined(part.scene.remarks for part in parts),
         not_understood=dict(sum((part.scene.leftovers.not_understood for part in parts), Counter())),
     )
-    _warn(report)
+    warn(UsdWarning, report, name)
     return report
 
 
@@ -254,9 +253,3 @@ def _patterns(value) -> list[str]:
         except re.error as error:
             raise ValueError(f"ignore_paths: {pattern!r} is no regular expression: {error}") from None
     return patterns
-
-
-def _warn(report: UsdImport) -> None:
-    if text := told(report.remarks, report.not_understood):
-        # The frames between this one and the user's line are add_usd and builder.add_usd.
-        warnings.warn(UsdWarning(f"{report.source}: {text}"), stacklevel=4)

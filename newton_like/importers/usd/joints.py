@@ -206,8 +206,7 @@ class JointReader:
         low, high = (-math.inf if limits[0] is None else limits[0]), (math.inf if limits[1] is None else limits[1])
         if low > high:
             raise reader.error(
-                prim,
-                f"the lower limit {low:g} is above the upper limit {high:g}; swap them, or use a fixed joint",
+                prim, f"the lower limit {low:g} is above the upper limit {high:g}; swap them, or use a fixed joint"
             )
         if limits != (None, None):
             settings["limit_lower"], settings["limit_upper"] = (

@@ -12,6 +12,7 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.shapes import MASSLESS, mass_properties
+from newton_like.importers.shared import possible_inertia
 from newton_like.importers.usd.pose import moved_mass, transform_inverse, transform_multiply, transform_point
 from newton_like.importers.usd.records import Body, Shape
 
@@ -61,16 +62,7 @@ def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given
         if given.mass is None:
             remark("bodies have neither mass nor colliders", body.path)
         return 0.0, np.zeros(3) if given.com is None else given.com, np.zeros((3, 3))
-    if rigid.check(mass, inertia) is not None:
-        possible = rigid.nearest_possible(inertia)
-        change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)
-        remark(
-            "bodies have an inertia that no body has (a moment is above the sum of the others); the nearest possible one "
-            "is used",
-            f"{body.path} ({100.0 * change:.2g} % away)",
-        )
-        inertia = possible
-    return mass, com, inertia
+    return mass, com, possible_inertia(mass, inertia, "bodies", body.path, remark)
 
 
 def _shape_mass(shape: Shape, body_density, default_density: float, use_given: bool, to_body: np.ndarray, remark):

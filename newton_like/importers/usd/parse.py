@@ -59,11 +59,7 @@ class StageParser:
         self._drawn: list = []
 
     def parse(self) -> Scene:
-        """Reads the stage.
-
-        Raises:
-            ImportFileError: something in it cannot be.
-        """
+        """Reads the stage. Raises ImportFileError: something in it cannot be."""
         scene, root = self.scene, self._stage.GetPrimAtPath(self._root_path)
         if not root:
             raise ValueError(f"{scene.source}: root_path {self._root_path!r} names no prim; give a path of the stage")

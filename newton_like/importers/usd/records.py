@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 
@@ -136,3 +139,9 @@ class Scene:
         paths = self.remarks.setdefault(statement, [])
         if path not in paths[-8:]:
             paths.append(path)
+
+
+def below(path: str, paths: list[str]) -> Iterator[str]:
+    """Those of some sorted paths that are below one."""
+    prefix = path.rstrip("/") + "/"
+    return takewhile(lambda other: other.startswith(prefix), paths[bisect_left(paths, prefix) :])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from bisect import bisect_left
 from dataclasses import dataclass
 
 from newton_like.importers.shared import unchanged_by_errors
 from newton_like.importers.usd.build import Options, SceneBuilder
 from newton_like.importers.usd.own import Restorer, arrange, world_prims
-from newton_like.importers.usd.records import Scene
+from newton_like.importers.usd.records import Scene, below
 
 
 @dataclass
@@ -92,13 +91,8 @@ def _filter_across(builder, parts: list[Part], across: list[tuple[str, str]]) ->
     shapes = {path: indices for part in parts for path, indices in part.made.shapes.items()}
     paths = sorted(shapes)
 
-    def below(path: str) -> list[int]:
-        found = list(shapes.get(path, ()))
-        for other in paths[bisect_left(paths, path + "/") :]:
-            if not other.startswith(path + "/"):
-                break
-            found += shapes[other]
-        return found
+    def at(path: str) -> list[int]:
+        return [shape for found in (path, *below(path, paths)) for shape in shapes.get(found, ())]
 
-    pairs = [(a, b) for first, second in across for a in below(first) for b in below(second) if a != b]
+    pairs = [(a, b) for first, second in across for a in at(first) for b in at(second) if a != b]
     builder.shape_collision_filter_pairs.update(pairs)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from newton_like.importers.shared import outward
 from newton_like.importers.usd.joints import Axis, Joint
 from newton_like.importers.usd.pose import (
     quat_inverse,
@@ -206,15 +207,7 @@ def _ordered(scene: Scene, tree: Tree, ordering: str | None, position: dict[str,
     below: dict[str | None, list[Edge]] = {}
     for edge in edges:
         below.setdefault(edge.parent, []).append(edge)
-    order, waiting = [], deque(below.get(tree.root, ()))
-    while waiting:
-        edge = waiting.popleft()
-        order.append(edge)
-        if ordering == "dfs":
-            waiting.extendleft(reversed(below.get(edge.child, ())))
-        else:
-            waiting.extend(below.get(edge.child, ()))
-    return order
+    return outward(below.get(tree.root, ()), lambda edge: below.get(edge.child, ()), ordering == "bfs")
 
 
 def coordinates(scene: Scene, edge: Edge) -> np.ndarray:

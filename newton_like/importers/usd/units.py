@@ -155,11 +155,7 @@ class Reader:
         return default if value is None else value
 
     def number(self, prim, name: str, default: float | None = None, *, low: float | None = None) -> float | None:
-        """A finite number.
-
-        Raises:
-            ImportFileError: it is none, or below ``low``.
-        """
+        """A finite number. Raises ImportFileError: it is none, or below ``low``."""
         value = self.limit(prim, name, default)
         if value is not None and (math.isinf(value) or abs(value) > LARGEST):
             raise self.error(prim, f"{name} is {value:g}; give a number below {LARGEST:g}")
@@ -190,22 +186,14 @@ class Reader:
         return self.limit(prim, name) if attribute and attribute.HasAuthoredValue() else None
 
     def flag(self, prim, name: str, default: bool | None) -> bool | None:
-        """A truth value; 0 and 1 are too.
-
-        Raises:
-            ImportFileError: it is none.
-        """
+        """A truth value; 0 and 1 are too. Raises ImportFileError: it is none."""
         value = self.get(prim, name, default)
         if value is not None and (not isinstance(value, bool | int | float) or value not in (0, 1)):
             raise self.error(prim, f"{name} is {str(value)[:40]!r}; give true or false")
         return None if value is None else bool(value)
 
     def numbers(self, prim, name: str) -> np.ndarray | None:
-        """Any numbers in an array of their shape.
-
-        Raises:
-            ImportFileError: they are none.
-        """
+        """Any numbers in an array of their shape. Raises ImportFileError: they are none."""
         value = self.get(prim, name)
         try:
             return None if value is None else np.array(value, dtype=np.float64)
@@ -213,11 +201,7 @@ class Reader:
             raise self.error(prim, f"{name} is {str(value)[:40]!r}; give numbers") from None
 
     def vector(self, prim, name: str, default=None) -> np.ndarray | None:
-        """Three finite numbers.
-
-        Raises:
-            ImportFileError: one is not finite.
-        """
+        """Three finite numbers. Raises ImportFileError: one is not finite."""
         vector = self.numbers(prim, name)
         if vector is None:
             return default
@@ -226,11 +210,7 @@ class Reader:
         return vector
 
     def rotation(self, prim, name: str) -> np.ndarray:
-        """A quaternion x, y, z, w, made one of unit length.
-
-        Raises:
-            ImportFileError: it is zero or not finite.
-        """
+        """A quaternion x, y, z, w, made one of unit length. Raises ImportFileError: it is zero or not finite."""
         value = self.get(prim, name)
         if value is None:
             return np.array([0.0, 0.0, 0.0, 1.0])
@@ -240,11 +220,7 @@ class Reader:
         return q
 
     def token(self, prim, name: str, default: str) -> str:
-        """A token.
-
-        Raises:
-            ImportFileError: it is none.
-        """
+        """A token. Raises ImportFileError: it is none."""
         value = self.get(prim, name, default)
         if not isinstance(value, str):
             raise self.error(prim, f"{name} is {str(value)[:40]!r}; give a token such as {default!r}")

@@ -14,7 +14,7 @@ import numpy as np
 from newton_like.coercion import LARGEST, as_matrix33, as_number, as_vector
 from newton_like.geometry.shapes import SOURCES
 from newton_like.geometry.transforms import UNIT_TOLERANCE, as_transform
-from newton_like.model.columns import COLUMNS, INT_SHAPES, SHAPES
+from newton_like.model.columns import COLUMNS, COUNTS, INT_SHAPES, KINDS, SHAPES
 from newton_like.types import MAXVAL, BodyFlags, GeoType, JointTargetMode, JointType, ShapeFlags
 
 AXIS_TOLERANCE = UNIT_TOLERANCE
@@ -22,14 +22,8 @@ AXIS_TOLERANCE = UNIT_TOLERANCE
 
 _QUATERNION_JOINTS = (JointType.BALL, JointType.FREE, JointType.DISTANCE)
 
-_PLURAL = {
-    "body": "bodies",
-    "joint": "joints",
-    "dof": "dofs",
-    "coord": "coordinates",
-    "articulation": "articulations",
-    "shape": "shapes",
-}
+_PLURAL = {"body": "bodies", "coord": "coordinates"}
+"""Of kinds that take more than an s."""
 
 
 class Report:
@@ -45,7 +39,7 @@ class Report:
         if kind not in ("dof", "coord"):
             return builder._describe(kind, index)
         starts = np.asarray(builder.joint_qd_start if kind == "dof" else builder.joint_q_start)
-        total = builder.joint_dof_count if kind == "dof" else builder.joint_coord_count
+        total = getattr(builder, COUNTS[kind])
         joint = int(np.searchsorted(starts, index, side="right")) - 1
         count = (starts[joint + 1] if joint + 1 < len(starts) else total) - starts[joint]
         name = builder._describe("joint", joint)
@@ -68,12 +62,7 @@ def read_columns(builder, report: Report) -> dict:
         TypeError: an entry cannot be read as what it should be.
     """
     columns = {}
-    counts = {
-        "body": builder.body_count,
-        "joint": builder.joint_count,
-        "articulation": builder.articulation_count,
-        "shape": builder.shape_count,
-    }
+    counts = {kind: getattr(builder, COUNTS[kind]) for kind in KINDS if kind not in ("dof", "coord")}
     for column in COLUMNS:
         if column.kind == "dof" and "dof" not in counts:  # the columns of joints have been read by now
             _check_enumeration("joint_type", "joint", JointType, columns, report)
@@ -83,7 +72,7 @@ def read_columns(builder, report: Report) -> dict:
         values, count = getattr(builder, column.name), counts[column.kind]
         if len(values) != count:
             raise ValueError(
-                f"builder.{column.name} has {len(values)} entries for {count} {_PLURAL[column.kind]}; "
+                f"builder.{column.name} has {len(values)} entries for {count} {_PLURAL.get(column.kind, column.kind + 's')}; "
                 "edit entries, keep their number"
             )
         if column.type == "object":

@@ -9,7 +9,7 @@ import numpy as np
 from newton_like.coercion import as_list
 from newton_like.geometry import inertia
 from newton_like.geometry.transforms import IDENTITY, as_transform, transform_inverse, transform_multiply
-from newton_like.model.columns import COLUMNS, KINDS
+from newton_like.model.columns import COLUMNS, COUNTS, KINDS
 from newton_like.types import JointType
 
 _log = logging.getLogger(__name__)
@@ -70,11 +70,15 @@ def collapse_fixed_joints(builder, *, verbose: bool = False, joints_to_keep=None
 def _kept(builder, joints_to_keep) -> set[int]:
     kept = set()
     for joint in [] if joints_to_keep is None else as_list(joints_to_keep, "joints_to_keep", "labels or indices"):
-        if isinstance(joint, str) and joint in builder.joint_label:
-            kept |= {index for index, label in enumerate(builder.joint_label) if label == joint}
-        else:
-            kept.add(builder._resolve("joint", joint))
+        kept.update(joints_called(builder, joint))
     return kept
+
+
+def joints_called(builder, joint: int | str) -> list[int]:
+    """All joints of a label, or the one of an index."""
+    if isinstance(joint, str) and joint in builder.joint_label:
+        return [j for j, label in enumerate(builder.joint_label) if label == joint]
+    return [builder._resolve("joint", joint)]
 
 
 def _tree_joints(builder) -> dict[int, int]:
@@ -126,10 +130,7 @@ def _merge_masses(builder, welds, host, pose) -> None:
         if host[body] >= 0:
             parts.setdefault(host[body], []).append(inertia.transform(*part(body), pose[body]))
     for body, merged in parts.items():
-        mass, com, moments = inertia.combine([part(body), *merged])
-        builder.body_mass[body] = mass
-        builder.body_com[body] = tuple(com.tolist())
-        builder.body_inertia[body] = tuple(map(tuple, moments.tolist()))
+        builder._set_mass(body, *inertia.combine([part(body), *merged]))
 
 
 def _move_entities(builder, host, pose) -> None:
@@ -152,11 +153,8 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
         "joint": [j for j in range(builder.joint_count) if j not in joints],
         "shape": range(builder.shape_count),
     }
-    for kind, name, total in (
-        ("dof", "joint_qd_start", builder.joint_dof_count),
-        ("coord", "joint_q_start", builder.joint_coord_count),
-    ):
-        starts = [*getattr(builder, name), total]
+    for kind, name in (("dof", "joint_qd_start"), ("coord", "joint_q_start")):
+        starts = [*getattr(builder, name), getattr(builder, COUNTS[kind])]
         keep[kind] = [i for j in keep["joint"] for i in range(starts[j], starts[j + 1])]
     owners = {builder.joint_articulation[j] for j in keep["joint"]}
     keep["articulation"] = [a for a in range(builder.articulation_count) if a in owners]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -11,6 +14,7 @@ from newton_like.geometry import inertia
 from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.geometry.shapes import MASSLESS, SOURCES, bounding_radius, mass_properties
 from newton_like.geometry.transforms import as_transform, quat_between, transform
+from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import ShapeConfig
 from newton_like.types import GeoType
 
@@ -25,6 +29,46 @@ PALETTE = (
     (0.80, 0.56, 0.70),
     (0.55, 0.58, 0.60),
 )
+
+_MATERIALS = [column.name for column in COLUMNS if column.name.startswith("shape_material_")]
+
+
+class _ShapeArguments(TypedDict, total=False):
+    """Arguments that all shape methods share, see :class:`ShapeMethods`."""
+
+    xform: Any
+    cfg: ShapeConfig | None
+    color: Any
+    opacity: float | None
+    label: str | None
+
+
+class _SolidArguments(_ShapeArguments, total=False):
+    """Those of shapes that may also be sites."""
+
+    as_site: bool
+
+
+def _passes_on(target, arguments: type):
+    """Shows in the signature of a method the `arguments` that it passes on to `target`, and refuses others."""
+
+    def decorate(method):
+        *own, _ = inspect.signature(method).parameters.values()
+        known = {parameter.name: parameter for parameter in own}
+        for name, parameter in inspect.signature(target).parameters.items():
+            if name in arguments.__annotations__:
+                known.setdefault(name, parameter)
+
+        @functools.wraps(method)
+        def checked(self, *args, **given):
+            for name in given.keys() - known.keys():
+                raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}")
+            return method(self, *args, **given)
+
+        checked.__signature__ = inspect.signature(method).replace(parameters=list(known.values()))
+        return checked
+
+    return decorate
 
 
 class ShapeMethods:
@@ -116,8 +160,8 @@ class ShapeMethods:
         self.shape_flags.append(int(cfg.flags))
         self.shape_is_solid.append(bool(cfg.is_solid))
         self.shape_collision_group.append(int(cfg.collision_group))
-        for name in _MATERIAL:
-            getattr(self, f"shape_material_{name}").append(float(getattr(cfg, name)))
+        for name in _MATERIALS:
+            getattr(self, name).append(float(getattr(cfg, name.removeprefix("shape_material_"))))
         self.shape_margin.append(float(cfg.margin))
         self.shape_gap.append(float(self.rigid_gap if cfg.gap is None else cfg.gap))
         self.shape_color.append(color)
@@ -128,6 +172,7 @@ class ShapeMethods:
             self._add_mass(body, *inertia.transform(*part, xform))
         return index
 
+    @_passes_on(add_shape, _ShapeArguments)
     def add_shape_plane(
         self,
         plane=(0.0, 0.0, 1.0, 0.0),
@@ -136,10 +181,7 @@ class ShapeMethods:
         width: float = 10.0,
         length: float = 10.0,
         body: int = -1,
-        cfg: ShapeConfig | None = None,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        **shape: Unpack[_ShapeArguments],
     ) -> int:
         """Adds a plane whose solid side is below its normal. Planes have no mass.
 
@@ -157,9 +199,7 @@ class ShapeMethods:
             normal = np.array([a, b, c]) / size
             xform = transform(-d / size * normal, quat_between((0.0, 0.0, 1.0), normal))
         scale = (as_number(width, "width"), as_number(length, "length"), 0.0)
-        return self.add_shape(
-            body=body, type=GeoType.PLANE, xform=xform, cfg=cfg, scale=scale, color=color, opacity=opacity, label=label
-        )
+        return self.add_shape(body=body, type=GeoType.PLANE, xform=xform, scale=scale, **shape)
 
     def add_ground_plane(
         self,
@@ -178,119 +218,49 @@ class ShapeMethods:
         plane = (*self.up_vector, -as_number(height, "height"))
         return self.add_shape_plane(plane, width=0.0, length=0.0, cfg=cfg, color=color, opacity=opacity, label=label)
 
-    def add_shape_sphere(
-        self,
-        body: int,
-        *,
-        xform=None,
-        radius: float = 1.0,
-        cfg: ShapeConfig | None = None,
-        as_site: bool = False,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
-    ) -> int:
+    @_passes_on(add_shape, _SolidArguments)
+    def add_shape_sphere(self, body: int, *, radius: float = 1.0, **shape: Unpack[_SolidArguments]) -> int:
         """Adds a ball of the given radius [m]."""
-        return self._add_sized(GeoType.SPHERE, body, xform, {"radius": radius}, cfg, as_site, color, opacity, label)
+        return self._add_sized(GeoType.SPHERE, body, {"radius": radius}, shape)
 
+    @_passes_on(add_shape, _SolidArguments)
     def add_shape_box(
-        self,
-        body: int,
-        *,
-        xform=None,
-        hx: float = 0.5,
-        hy: float = 0.5,
-        hz: float = 0.5,
-        cfg: ShapeConfig | None = None,
-        as_site: bool = False,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, body: int, *, hx: float = 0.5, hy: float = 0.5, hz: float = 0.5, **shape: Unpack[_SolidArguments]
     ) -> int:
         """Adds a box with the given **half** sides [m]."""
-        sizes = {"hx": hx, "hy": hy, "hz": hz}
-        return self._add_sized(GeoType.BOX, body, xform, sizes, cfg, as_site, color, opacity, label)
+        return self._add_sized(GeoType.BOX, body, {"hx": hx, "hy": hy, "hz": hz}, shape)
 
+    @_passes_on(add_shape, _SolidArguments)
     def add_shape_capsule(
-        self,
-        body: int,
-        *,
-        xform=None,
-        radius: float = 1.0,
-        half_height: float = 0.5,
-        cfg: ShapeConfig | None = None,
-        as_site: bool = False,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, body: int, *, radius: float = 1.0, half_height: float = 0.5, **shape: Unpack[_SolidArguments]
     ) -> int:
         """Adds a capsule along z; ``half_height`` [m] is half the length of its cylinder, without the caps."""
-        sizes = {"radius": radius, "half_height": half_height}
-        return self._add_sized(GeoType.CAPSULE, body, xform, sizes, cfg, as_site, color, opacity, label)
+        return self._add_sized(GeoType.CAPSULE, body, {"radius": radius, "half_height": half_height}, shape)
 
+    @_passes_on(add_shape, _SolidArguments)
     def add_shape_cylinder(
-        self,
-        body: int,
-        *,
-        xform=None,
-        radius: float = 1.0,
-        half_height: float = 0.5,
-        cfg: ShapeConfig | None = None,
-        as_site: bool = False,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, body: int, *, radius: float = 1.0, half_height: float = 0.5, **shape: Unpack[_SolidArguments]
     ) -> int:
         """Adds a cylinder along z with the given radius and half height [m]."""
-        sizes = {"radius": radius, "half_height": half_height}
-        return self._add_sized(GeoType.CYLINDER, body, xform, sizes, cfg, as_site, color, opacity, label)
+        return self._add_sized(GeoType.CYLINDER, body, {"radius": radius, "half_height": half_height}, shape)
 
+    @_passes_on(add_shape, _SolidArguments)
     def add_shape_cone(
-        self,
-        body: int,
-        *,
-        xform=None,
-        radius: float = 1.0,
-        half_height: float = 0.5,
-        cfg: ShapeConfig | None = None,
-        as_site: bool = False,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, body: int, *, radius: float = 1.0, half_height: float = 0.5, **shape: Unpack[_SolidArguments]
     ) -> int:
         """Adds a cone along z: base of the given radius [m] at ``-half_height``, tip at ``+half_height`` [m]."""
-        sizes = {"radius": radius, "half_height": half_height}
-        return self._add_sized(GeoType.CONE, body, xform, sizes, cfg, as_site, color, opacity, label)
+        return self._add_sized(GeoType.CONE, body, {"radius": radius, "half_height": half_height}, shape)
 
+    @_passes_on(add_shape, _SolidArguments)
     def add_shape_ellipsoid(
-        self,
-        body: int,
-        *,
-        xform=None,
-        rx: float = 1.0,
-        ry: float = 0.75,
-        rz: float = 0.5,
-        cfg: ShapeConfig | None = None,
-        as_site: bool = False,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, body: int, *, rx: float = 1.0, ry: float = 0.75, rz: float = 0.5, **shape: Unpack[_SolidArguments]
     ) -> int:
         """Adds an ellipsoid with the given semi-axes [m]."""
-        sizes = {"rx": rx, "ry": ry, "rz": rz}
-        return self._add_sized(GeoType.ELLIPSOID, body, xform, sizes, cfg, as_site, color, opacity, label)
+        return self._add_sized(GeoType.ELLIPSOID, body, {"rx": rx, "ry": ry, "rz": rz}, shape)
 
+    @_passes_on(add_shape, _ShapeArguments)
     def add_shape_mesh(
-        self,
-        body: int,
-        *,
-        xform=None,
-        mesh: Mesh | None = None,
-        scale=None,
-        cfg: ShapeConfig | None = None,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, body: int, *, mesh: Mesh | None = None, scale=None, **shape: Unpack[_ShapeArguments]
     ) -> int:
         """Adds a triangle mesh.
 
@@ -298,53 +268,18 @@ class ShapeMethods:
             mesh: its geometry; shapes may share one.
             scale: factors for the mesh along x, y, z; one number for all three; by default 1.
         """
-        return self.add_shape(
-            body=body,
-            type=GeoType.MESH,
-            xform=xform,
-            cfg=cfg,
-            scale=_factors(scale),
-            src=mesh,
-            color=color,
-            opacity=opacity,
-            label=label,
-        )
+        return self.add_shape(body=body, type=GeoType.MESH, scale=_factors(scale), src=mesh, **shape)
 
+    @_passes_on(add_shape, _ShapeArguments)
     def add_shape_convex_hull(
-        self,
-        body: int,
-        *,
-        xform=None,
-        mesh: Mesh | None = None,
-        scale=None,
-        cfg: ShapeConfig | None = None,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, body: int, *, mesh: Mesh | None = None, scale=None, **shape: Unpack[_ShapeArguments]
     ) -> int:
         """Adds the convex hull of a mesh, with the hull's mass and inertia. Arguments as :meth:`add_shape_mesh`."""
-        return self.add_shape(
-            body=body,
-            type=GeoType.CONVEX_MESH,
-            xform=xform,
-            cfg=cfg,
-            scale=_factors(scale),
-            src=mesh,
-            color=color,
-            opacity=opacity,
-            label=label,
-        )
+        return self.add_shape(body=body, type=GeoType.CONVEX_MESH, scale=_factors(scale), src=mesh, **shape)
 
+    @_passes_on(add_shape, _ShapeArguments)
     def add_shape_heightfield(
-        self,
-        *,
-        xform=None,
-        heightfield: Heightfield | None = None,
-        scale=None,
-        cfg: ShapeConfig | None = None,
-        color=None,
-        opacity: float | None = None,
-        label: str | None = None,
+        self, *, heightfield: Heightfield | None = None, scale=None, **shape: Unpack[_ShapeArguments]
     ) -> int:
         """Adds a terrain of heights over a grid, fixed in the world.
 
@@ -352,17 +287,7 @@ class ShapeMethods:
             heightfield: the grid.
             scale: factors for its extents along x and y and for its heights; by default 1.
         """
-        return self.add_shape(
-            body=-1,
-            type=GeoType.HFIELD,
-            xform=xform,
-            cfg=cfg,
-            scale=_factors(scale),
-            src=heightfield,
-            color=color,
-            opacity=opacity,
-            label=label,
-        )
+        return self.add_shape(body=-1, type=GeoType.HFIELD, scale=_factors(scale), src=heightfield, **shape)
 
     def add_site(
         self,
@@ -394,7 +319,8 @@ class ShapeMethods:
         b = as_index(shape_b, "shape_b", self.shape_count)
         self.shape_collision_filter_pairs.add((a, b))
 
-    def _add_sized(self, geo_type, body, xform, sizes, cfg, as_site, color, opacity, label) -> int:
+    def _add_sized(self, geo_type: GeoType, body: int, sizes: dict, shape: dict) -> int:
+        label = shape.get("label")
         what = f"shape {f'shape_{self.shape_count}' if label is None else label!r} ({geo_type.name})"
         values = []
         for name, size in sizes.items():
@@ -403,21 +329,13 @@ class ShapeMethods:
                 raise ValueError(f"{what}: {name} {size:g} must be above 0 [m]")
             values.append(size)
         scale = (*values, *(0.0,) * (3 - len(values)))
-        return self.add_shape(
-            body=body,
-            type=geo_type,
-            xform=xform,
-            cfg=cfg,
-            scale=scale,
-            color=color,
-            opacity=opacity,
-            label=label,
-            as_site=as_site,
-        )
+        return self.add_shape(body=body, type=geo_type, scale=scale, **shape)
 
     def _add_mass(self, body: int, mass: float, com, moments) -> None:
         present = (self.body_mass[body], self.body_com[body], self.body_inertia[body])
-        mass, com, moments = inertia.combine([present, (mass, com, moments)])
+        self._set_mass(body, *inertia.combine([present, (mass, com, moments)]))
+
+    def _set_mass(self, body: int, mass: float, com, moments) -> None:
         self.body_mass[body] = mass
         self.body_com[body] = tuple(com.tolist())
         self.body_inertia[body] = tuple(map(tuple, moments.tolist()))
@@ -450,16 +368,3 @@ class ShapeMethods:
 
 def _factors(scale):
     return (scale,) * 3 if np.isscalar(scale) or getattr(scale, "shape", None) == () else scale
-
-
-_MATERIAL = (
-    "mu",
-    "restitution",
-    "mu_torsional",
-    "mu_rolling",
-    "time_constant",
-    "damping_ratio",
-    "ke",
-    "kd",
-    "kf",
-)

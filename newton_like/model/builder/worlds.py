@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
-from newton_like.coercion import as_flag, as_list, as_number, as_vector
+from newton_like.coercion import as_count, as_flag, as_list, as_number, as_vector
 from newton_like.geometry.transforms import (
     IDENTITY,
     as_transform,
@@ -15,7 +13,7 @@ from newton_like.geometry.transforms import (
     transform_inverse,
     transform_multiply,
 )
-from newton_like.model.columns import COLUMNS, KINDS
+from newton_like.model.columns import COLUMNS, COUNTS
 from newton_like.types import Axis, JointType
 
 
@@ -36,8 +34,7 @@ class WorldMethods:
         Raises:
             RuntimeError: a world is open already.
         """
-        if self._current_world >= 0:
-            raise RuntimeError(f"world {self._current_world} is still open; call end_world() first, worlds do not nest")
+        self._refuse_open_world()
         gravity = None if gravity is None else self._gravity_vector(gravity)
         self._current_world = self.world_count
         self.world_label.append(f"world_{self.world_count}" if label is None else str(label))
@@ -96,7 +93,7 @@ class WorldMethods:
         self._check_source(builder)
         xform = as_transform(xform, "xform")
         prefix = _prefix(label_prefix, "label_prefix")
-        self._adopt_gravity(builder)
+        self._adopt_gravity(builder._gravity)
         self._append(builder, np.array([self._current_world]), xform[None], [prefix])
 
     def replicate(
@@ -131,14 +128,7 @@ class WorldMethods:
         if (copy_count is None) == (world_count is None):
             raise TypeError("give either copy_count or world_count")
         count = world_count if copy_count is None else copy_count
-        try:
-            if isinstance(count, bool):
-                raise TypeError
-            count = operator.index(count)
-        except TypeError:
-            raise TypeError(f"the number of copies must be an integer, not {count!r}") from None
-        if not 0 <= count < 2**31:
-            raise ValueError(f"cannot make {count} copies; give 0 to {2**31 - 1}, their indices are int32")
+        count = as_count(count, "the number of copies", 0)
         self._check_source(builder)
         poses = transform(grid_offsets(count, spacing, self.up_axis))
         if xforms is not None:
@@ -156,17 +146,18 @@ class WorldMethods:
         if not as_flag(separate_worlds, "separate_worlds"):
             worlds = np.full(count, self._current_world)
             if count:
-                self._adopt_gravity(builder)
+                self._adopt_gravity(builder._gravity)
         else:
-            if self._current_world >= 0:
-                raise RuntimeError(
-                    f"world {self._current_world} is still open; call end_world() first, worlds do not nest"
-                )
+            self._refuse_open_world()
             worlds = np.arange(self.world_count, self.world_count + count)
             self.world_label.extend(f"world_{world}" for world in worlds.tolist())
             self.world_gravity.extend([builder._gravity] * count)
             self.world_count += count
         self._append(builder, worlds, poses, prefixes)
+
+    def _refuse_open_world(self) -> None:
+        if self._current_world >= 0:
+            raise RuntimeError(f"world {self._current_world} is still open; call end_world() first, worlds do not nest")
 
     def _check_source(self, builder) -> None:
         if not isinstance(builder, WorldMethods):
@@ -185,19 +176,17 @@ class WorldMethods:
                 f"{Axis.from_any(self.up_axis)}; make both with the same up_axis"
             )
 
-    def _adopt_gravity(self, builder) -> None:
-        if builder._gravity is None:
-            return
-        if self._current_world >= 0:
-            self.world_gravity[self._current_world] = builder._gravity
-        else:
-            self._gravity = builder._gravity
+    def _adopt_gravity(self, gravity) -> None:
+        """Gives a vector of gravity, where there is one, to the world that is open, or to this builder."""
+        if gravity is not None and self._current_world >= 0:
+            self.world_gravity[self._current_world] = gravity
+        elif gravity is not None:
+            self.gravity = gravity
 
     def _append(self, source, worlds: np.ndarray, poses: np.ndarray, prefixes: list) -> None:
         """Appends a copy of ``source`` for each of ``worlds``, moved by ``poses``, all columns at once."""
         copies = len(worlds)
-        first = {kind: _count(self, kind) for kind in KINDS}
-        size = {kind: _count(source, kind) for kind in KINDS}
+        first, size = ({kind: getattr(builder, name) for kind, name in COUNTS.items()} for builder in (self, source))
         moved = _moved_columns(source, poses)
         for column in COLUMNS:
             values = getattr(source, column.name)
@@ -253,17 +242,6 @@ def grid_offsets(count: int, spacing, up_axis=Axis.Z) -> np.ndarray:
     middle = 0.5 * (offsets.min(axis=0) + offsets.max(axis=0))
     middle[Axis.from_any(up_axis)] = 0.0
     return offsets - middle
-
-
-def _count(builder, kind: str) -> int:
-    return {
-        "body": builder.body_count,
-        "joint": builder.joint_count,
-        "dof": builder.joint_dof_count,
-        "coord": builder.joint_coord_count,
-        "articulation": builder.articulation_count,
-        "shape": builder.shape_count,
-    }[kind]
 
 
 def _prefix(value, what: str) -> str | None:

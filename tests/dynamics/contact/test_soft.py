@@ -463,7 +463,7 @@ def test_what_makes_no_sense_is_refused(rng):
         contact_point_positions(model, state, ContactPoints(other))
     with pytest.raises(TypeError, match=r"points.*ContactPoints\(model, ...\)"):
         contact_point_positions(model, state, CORNERS)
-    with pytest.raises(ValueError, match=r"out_repr=None.*own"):
+    with pytest.raises(ValueError, match=r"out_repr=None.*VelRepr"):
         contact_point_jacobians(model, state, ContactPoints(model), out_repr=None)
     with pytest.raises(ValueError, match=r"must point upward"):
         PlaneTerrain((1, 0, 0))

@@ -14,6 +14,7 @@ from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.selection import mark, scatter_kernel
 from newton_like.model.arguments import check_array
 from newton_like.model.columns import COLUMNS, COUNTS
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import JointType, warp_types
 
 _KIND = {column.name: column.kind for column in COLUMNS if column.type != "object" and not column.builder_only} | {
@@ -29,8 +30,6 @@ _KIND = {column.name: column.kind for column in COLUMNS if column.type != "objec
 
 _STARTS = ("joint_q_start", "joint_qd_start", "articulation_start")
 """Arrays with one more entry, the total."""
-
-_BASES = (JointType.FREE, JointType.DISTANCE)
 
 
 class ArticulationView:
@@ -106,8 +105,8 @@ class ArticulationView:
         types = model.joint_type.numpy()[first]
         root = int(np.flatnonzero(model.joint_ancestor.numpy()[first] < 0)[0])
         self.root_joint_type = JointType(int(types[root]))
-        self.is_floating_base = self.root_joint_type in _BASES
-        self.is_fixed_base = self.root_joint_type is JointType.FIXED
+        self.is_floating_base = JOINT_TYPES[self.root_joint_type].floats
+        self.is_fixed_base = JOINT_TYPES[self.root_joint_type].fixed
         q_start, qd_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
         self._root = {
             "coord": _Rows(q_start[joints[..., root]]),

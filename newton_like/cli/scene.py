@@ -15,7 +15,8 @@ from newton_like.geometry.outline import triangles
 from newton_like.geometry.transforms import quat_inverse, quat_rotate, transform_multiply
 from newton_like.kinematics import eval_fk
 from newton_like.model import Model, ModelBuilder, State
-from newton_like.types import GeoType, JointType, ShapeFlags
+from newton_like.model.joint_types import look_up
+from newton_like.types import GeoType, ShapeFlags
 
 READERS = {
     ".urdf": "urdf",
@@ -129,8 +130,8 @@ def _start(model: Model) -> State:
 
 def _floating(model: Model) -> np.ndarray:
     """Joints that leave their body free in the world."""
-    free = np.isin(model.joint_type.numpy(), (JointType.FREE, JointType.DISTANCE))
-    return np.flatnonzero(free & (model.joint_parent.numpy() < 0))
+    floats = look_up(model.joint_type.numpy(), "floats")
+    return np.flatnonzero(floats & (model.joint_parent.numpy() < 0))
 
 
 def _lift(model: Model, height: float) -> State:

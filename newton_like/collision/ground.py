@@ -9,8 +9,9 @@ import numpy as np
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
 from newton_like.kernels.tree import COLLIDER, PLANE
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
-from newton_like.types import GeoType, JointType, ShapeFlags
+from newton_like.types import GeoType, ShapeFlags
 
 _KIND = {
     GeoType.SPHERE: SPHERE,
@@ -56,7 +57,7 @@ def couplings_of(batch: Batch) -> dict[str, np.ndarray]:
     """Mimic joints and distance limits, as fields of the kernels' ``Tree``."""
     template = batch.template
     follows = [(0, k, int(template.mimic[k])) for k in range(template.bodies) if template.mimic[k] >= 0]
-    spans = [(1, k, 0) for k in range(template.bodies) if template.joint_type[k] == JointType.DISTANCE]
+    spans = [(1, k, 0) for k in range(template.bodies) if JOINT_TYPES[template.joint_type[k]].limits_distance]
     table = np.array(follows + spans, dtype=np.int32).reshape(-1, 3)
     return dict(coupling_kind=table[:, 0], coupling_body=table[:, 1], coupling_other=table[:, 2])
 

@@ -8,12 +8,11 @@ import warp as wp
 from newton_like.coercion import as_index, as_list
 from newton_like.dynamics.internal.common import output_array
 from newton_like.dynamics.names import as_link_index, index_of, joint_dofs, names_of, unknown
-from newton_like.types import MAXVAL, JointType
+from newton_like.model.joint_types import look_up
+from newton_like.types import MAXVAL
 
 SLIDE = 1.0
 """Reach [m] to either side of what slides without limits."""
-
-_FLOATING = (JointType.FREE, JointType.DISTANCE)
 
 
 def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -55,7 +54,7 @@ def _limits(model) -> tuple[np.ndarray, np.ndarray]:
     lower[lower <= -MAXVAL] = -np.inf
     upper[upper >= MAXVAL] = np.inf
     counts = np.diff(model.joint_qd_start.numpy())
-    free = np.repeat(np.isin(model.joint_type.numpy(), (JointType.BALL, *_FLOATING)), counts)
+    free = np.repeat(look_up(model.joint_type.numpy(), "has_quaternion"), counts)
     lower[free], upper[free] = -np.inf, np.inf
     return lower, upper
 
@@ -133,7 +132,7 @@ def _draw(model, rng: np.random.Generator) -> np.ndarray:
     lower, upper = _limits(model)
     q = np.zeros(model.joint_coord_count)
 
-    scalar = ~np.isin(kinds, (JointType.BALL, *_FLOATING))
+    scalar = ~look_up(kinds, "has_quaternion")
     for linear in (True, False):
         counts = np.where(scalar, dims[:, 0 if linear else 1], 0)
         shift = np.zeros_like(counts) if linear else dims[:, 0]
@@ -148,9 +147,9 @@ def _draw(model, rng: np.random.Generator) -> np.ndarray:
 
     turned = np.flatnonzero(~scalar)
     q[at[turned + 1][:, None] - [4, 3, 2, 1]] = _directions(rng, len(turned), 4)
-    free = np.flatnonzero(kinds == JointType.FREE)
+    free = np.flatnonzero(~look_up(kinds, "anchored"))
     q[at[free][:, None] + [0, 1, 2]] = rng.uniform(-SLIDE, SLIDE, (len(free), 3))
-    rope = np.flatnonzero(kinds == JointType.DISTANCE)
+    rope = np.flatnonzero(look_up(kinds, "limits_distance"))
     near = np.maximum(model.joint_min_distance.numpy()[rope].astype(np.float64), 0.0)
     far = model.joint_max_distance.numpy()[rope].astype(np.float64)
     far = np.where(far < 0.0, near + SLIDE, far)

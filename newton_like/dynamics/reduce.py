@@ -21,6 +21,7 @@ from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.builder.checks import Report, check_values, read_columns
 from newton_like.model.builder.collapse import joints_called
 from newton_like.model.columns import COLUMNS, COUNTS
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.pairs import PairSet
 from newton_like.types import JointType
 
@@ -121,10 +122,7 @@ def _locked(builder, joints_to_keep, given: dict) -> list[int]:
 
 
 def _floats(builder, joint: int) -> bool:
-    """Whether a joint lets its link move freely (FREE, DISTANCE): it has a position and a quaternion."""
-    last = joint + 1 == builder.joint_count
-    end = builder.joint_coord_count if last else builder.joint_q_start[joint + 1]
-    return end - builder.joint_q_start[joint] == 7
+    return JOINT_TYPES[builder.joint_type[joint]].floats
 
 
 def _positions(builder, columns: dict, locked: list[int], given: dict) -> dict[int, np.ndarray]:

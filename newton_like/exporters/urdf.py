@@ -14,8 +14,9 @@ import numpy as np
 from newton_like.coercion import as_index
 from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_inverse, transform_multiply
 from newton_like.importers.urdf.build import plane_axes
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.model.model import Model
-from newton_like.types import MAXVAL, BodyFlags, GeoType, JointType, ShapeFlags
+from newton_like.types import MAXVAL, BodyFlags, GeoType, ShapeFlags
 
 ALIGNED = 1.0e-6
 """Largest difference of directions that are taken as the same: those of float32 models."""
@@ -107,12 +108,12 @@ class _Writer:
     def write(self) -> UrdfExport:
         self._refuse_loops()
         base = self.range[0]
-        kind = JointType(self.joint_type[base])
-        floating, pose = kind == JointType.FREE and self.joint_parent[base] < 0, IDENTITY
-        carried = self.joint_parent[base] >= 0 or kind not in (JointType.FREE, JointType.FIXED)
+        kind = JOINT_TYPES[self.joint_type[base]]
+        floating, pose = not kind.anchored and self.joint_parent[base] < 0, IDENTITY
+        carried = self.joint_parent[base] >= 0 or (kind.anchored and not kind.fixed)
         if carried:
             self._link("world", None)
-        elif kind == JointType.FIXED:
+        elif kind.fixed:
             pose = self.joint_X_p[base]
         for joint in self.range:
             child = int(self.joint_child[joint])
@@ -252,13 +253,13 @@ class _Writer:
     def _remark_rest(self, joint: int) -> None:
         """Says what no kind of joint, or this one, has words for."""
         label, dofs = self.model.joint_label[joint], slice(*self.joint_qd_start[joint : joint + 2])
-        kind = JointType(self.joint_type[joint])
+        kind = JOINT_TYPES[self.joint_type[joint]]
         passive = [array[dofs] for array in (self.joint_damping, self.joint_friction, self.joint_armature)]
         if not self.joint_enabled[joint]:
             self._remark("joints that are switched off", label)
-        if kind == JointType.FREE and np.any(passive):
+        if not kind.anchored and np.any(passive):
             self._remark("damping, friction and armature of free joints", label)
-        if kind == JointType.D6 and len(passive[0]) == 3:
+        if kind.compound and len(passive[0]) == 3:
             limits = (
                 self.joint_limit_lower,
                 self.joint_limit_upper,
@@ -273,10 +274,10 @@ class _Writer:
 
     def _kind(self, joint: int, dofs: range) -> tuple[str, np.ndarray | None]:
         """URDF's type of a joint, and its axis."""
-        kind, counts = JointType(self.joint_type[joint]), tuple(self.joint_dof_dim[joint].tolist())
-        if kind == JointType.FIXED or (kind == JointType.D6 and counts == (0, 0)):
+        kind, counts = JOINT_TYPES[self.joint_type[joint]], tuple(self.joint_dof_dim[joint].tolist())
+        if counts == (0, 0):
             return "fixed", None
-        if kind == JointType.FREE:
+        if not kind.anchored:
             return "floating", None
         axes = self.joint_axis[dofs]
         if counts == (1, 0):
@@ -284,10 +285,10 @@ class _Writer:
         if counts == (0, 1):
             free = self.joint_limit_lower[dofs[0]] <= -MAXVAL and self.joint_limit_upper[dofs[0]] >= MAXVAL
             return ("continuous" if free else "revolute"), axes[0]
-        if kind == JointType.D6 and counts == (2, 1) and np.abs(axes[:2] - plane_axes(axes[2])).max() < ALIGNED:
+        if counts == (2, 1) and np.abs(axes[:2] - plane_axes(axes[2])).max() < ALIGNED:
             return "planar", axes[2]
         raise ValueError(
-            f"joint {self.model.joint_label[joint]!r} (index {joint}) is a {kind.name} joint with {counts[0]} linear and "
+            f"joint {self.model.joint_label[joint]!r} (index {joint}) is a {kind.type.name} joint with {counts[0]} linear and "
             f"{counts[1]} angular axes, which URDF does not have; write the robot as USD, or build it of joints with one axis"
         )
 

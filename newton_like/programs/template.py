@@ -12,18 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from newton_like.kernels.tree import BALL, COMPOUND, FIXED, FREE, PRISMATIC, REVOLUTE
-from newton_like.types import JointType
-
-_KIND = {
-    JointType.PRISMATIC: PRISMATIC,
-    JointType.REVOLUTE: REVOLUTE,
-    JointType.BALL: BALL,
-    JointType.FIXED: FIXED,
-    JointType.FREE: FREE,
-    JointType.DISTANCE: FREE,
-}
-
+from newton_like.model.joint_types import JOINT_TYPES
 
 _WORLD = -(2**30)
 
@@ -72,7 +61,7 @@ class Template:
             first, last = int(self.dof_at[k]), int(self.dof_at[k + 1])
             for i in range(first, last):
                 chains.append([*(chains[i - 1] if i > first else chains[above] if above >= 0 else []), i])
-                if self.kind[k] in (REVOLUTE, PRISMATIC, COMPOUND):
+                if not JOINT_TYPES[self.joint_type[k]].has_quaternion:
                     dof_q[i] = self.q_at[k] + i - first
             leaf[k] = last - 1 if last > first else above
         lengths = np.array([len(c) for c in chains], dtype=np.int32)
@@ -127,7 +116,7 @@ class Template:
     @property
     def free_root(self) -> bool:
         """Whether the first joint is a floating base, whose anchor is then the reference point of the dynamics."""
-        return self.bodies > 0 and self.kind[0] == FREE and self.parent[0] == self.bodies
+        return self.bodies > 0 and JOINT_TYPES[self.joint_type[0]].floats and self.parent[0] == self.bodies
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,12 +215,9 @@ def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, 
                 "list an articulation's joints from the root to the leaves"
             )
         parents[k] = order[int(p)]
-    kind = np.zeros(n, dtype=np.int32)
-    for k, t in enumerate(joint_type):
-        linear, angular = (int(x) for x in dims[k])
-        single = {(0, 0): FIXED, (0, 1): REVOLUTE, (1, 0): PRISMATIC}.get((linear, angular), COMPOUND)
-        kind[k] = single if t == JointType.D6 else _KIND[JointType(int(t))]
     dims = np.asarray(dims, dtype=np.int32).reshape(n, 2)
+    kinds = [JOINT_TYPES[t].device_kind(*axes) for t, axes in zip(joint_type, dims.tolist(), strict=True)]
+    kind = np.array(kinds, dtype=np.int32)
     return Template(joint_type, kind, parents, slot, q_at, dof_at, dims[:, 0], dims[:, 1], mimic)
 
 

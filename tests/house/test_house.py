@@ -192,15 +192,33 @@ def names_joint_type(test: ast.AST) -> bool:
     return any(name in kinds or name.removeprefix("JOINT_").removeprefix("TYPE_") in kinds for name in names)
 
 
+def decisions(tree: ast.AST):
+    """Whatever a choice hangs on: conditions, comparisons, memberships (also of arrays) and keys of tables."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If | ast.IfExp | ast.While):
+            yield node.test
+        elif isinstance(node, ast.comprehension):
+            yield from node.ifs
+        elif isinstance(node, ast.match_case):
+            yield node.pattern
+        elif isinstance(node, ast.Dict):
+            yield from (key for key in node.keys if key is not None)
+        elif isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and ast.unparse(node.func) == "np.isin"):
+            yield node
+
+
 def test_joint_types_are_told_apart_in_one_place():
-    """Only kernels/joints decides by the joint type on the device; a solver or an algorithm that does has forked it."""
-    wrong = []
-    for module, path in MODULES.items():
-        inside = module.startswith(("newton_like.kernels", "newton_like.dynamics", "newton_like.solvers"))
-        if inside and not module.startswith("newton_like.kernels.joints"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.If | ast.IfExp | ast.While) and names_joint_type(node.test):
-                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    """A type is a row: of kernels/joints on the device, of model/joint_types on the host. Others ask a row for what they need."""
+    tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints")
+    # rest orientations of balls lie where the kernels look for them
+    tables += ("newton_like.programs.parameters",)
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for module, path in MODULES.items()
+        if not module.startswith(tables)
+        for node in decisions(ast.parse(path.read_text()))
+        if names_joint_type(node)
+    ]
     assert wrong == []
 
 

@@ -14,7 +14,8 @@ from pxr import Sdf
 
 from newton_like.exporters.usd.author import Author
 from newton_like.exporters.usd.host import Host, Scope
-from newton_like.types import JointType, ShapeFlags
+from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.types import ShapeFlags
 
 
 class Filters:
@@ -72,7 +73,7 @@ class Filters:
         world = int(host.joint_world[joint])
         around = self._statics[-1] + (self._statics[world] if world >= 0 else [])
         codes = _cross(around, own)
-        welded = host.joint_type[joint] == JointType.FIXED
+        welded = JOINT_TYPES[host.joint_type[joint]].fixed
         if not codes:
             return not welded
         touching = not codes <= self._pairs

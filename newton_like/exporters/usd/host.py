@@ -11,7 +11,7 @@ from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_sizes
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import JointDofConfig
-from newton_like.types import JointType
+from newton_like.model.joint_types import JOINT_TYPES
 
 EQUAL = 5.0e-6
 """Relative difference of places up to which worlds are copies of each other. A copy that was turned is rounded to float32, and so is
@@ -74,7 +74,8 @@ class Host:
         return np.arange(linear + angular) >= linear
 
     def _is_plain_free(self, joint: int) -> bool:
-        if self.joint_type[joint] != JointType.FREE or self.joint_parent[joint] >= 0 or not self.joint_enabled[joint]:
+        anchored = JOINT_TYPES[self.joint_type[joint]].anchored
+        if anchored or self.joint_parent[joint] >= 0 or not self.joint_enabled[joint]:
             return False
         poses = [self.joint_X_p[joint], self.joint_X_c[joint]]
         poses += [getattr(self, name)[self.coords(joint)] for name in ("joint_target_q", "joint_rest_q")]
@@ -266,10 +267,10 @@ def _moved_alike(host: Host, scope: Scope, original: Scope, frame: np.ndarray) -
     )
     for mine, joint in zip(scope.joints, original.joints, strict=True):
         anchor = host.joint_X_p[joint]
-        if host.joint_parent[joint] < 0 and host.joint_type[joint] != JointType.FREE:
+        if host.joint_parent[joint] < 0 and JOINT_TYPES[host.joint_type[joint]].anchored:
             anchor = transform_multiply(frame, anchor)
         poses.append((host.joint_X_p[mine], anchor))
-        if host.joint_type[joint] not in (JointType.FREE, JointType.DISTANCE):
+        if not JOINT_TYPES[host.joint_type[joint]].floats:
             for name, rows in (("joint_q", host.coords), ("joint_qd", host.dofs)):
                 if not np.array_equal(getattr(host, name)[rows(mine)], getattr(host, name)[rows(joint)]):
                     return False

@@ -20,17 +20,9 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.importers.usd.joints import ANGULAR, LINEAR
 from newton_like.importers.usd.own import COORD_ARRAYS, DOF_ARRAYS
-from newton_like.types import MAXVAL, JointTargetMode, JointType
+from newton_like.model.joint_types import GENERIC_PRIM, JOINT_TYPES, JointTypeRow
+from newton_like.types import MAXVAL, JointTargetMode
 
-PRIM_TYPES = {
-    JointType.PRISMATIC: "PhysicsPrismaticJoint",
-    JointType.REVOLUTE: "PhysicsRevoluteJoint",
-    JointType.BALL: "PhysicsSphericalJoint",
-    JointType.FIXED: "PhysicsFixedJoint",
-    JointType.FREE: "PhysicsJoint",
-    JointType.DISTANCE: "PhysicsDistanceJoint",
-    JointType.D6: "PhysicsJoint",
-}
 DEGREE = math.pi / 180.0
 NO_TURN = np.array([0.0, 0.0, 0.0, 1.0])
 
@@ -60,20 +52,20 @@ class JointWriter:
             collides: shapes of parent and child may touch.
         """
         author, host = self._author, self._host
-        kind = JointType(int(host.joint_type[joint]))
+        kind = JOINT_TYPES[host.joint_type[joint]]
         angular = host.angular(joint)
         axes = host.joint_axis[host.dofs(joint)]
         names, turn, signs = _layout(kind, axes, angular)
         drives = self._drives(joint, kind, names, signs)
         apis = self._apis(joint, kind, names, drives)
-        prim = author.prim(path, PRIM_TYPES[kind], apis=apis)
+        prim = author.prim(path, kind.usd, apis=apis)
         author.set(prim, "newtonLike:label", "string", scope.strip(host.joint_label[joint]))
         author.set(prim, "newtonLike:index", "int", index)
         for number, (end, target) in enumerate(zip(("X_p", "X_c"), ends, strict=True)):
             frame = getattr(host, f"joint_{end}")[joint]
-            if number == 0 and host.joint_parent[joint] < 0 and kind != JointType.FREE:
+            if number == 0 and host.joint_parent[joint] < 0 and kind.anchored:
                 frame = transform_multiply(transform_inverse(scope.frame), frame)
-            if number == 1 or host.joint_parent[joint] >= 0 or kind != JointType.FREE:
+            if number == 1 or host.joint_parent[joint] >= 0 or kind.anchored:
                 author.relate(prim, f"physics:body{number}", [target])
             author.set(prim, f"physics:localPos{number}", "point3f", frame[:3])
             author.set(prim, f"physics:localRot{number}", "quatf", quat_multiply(frame[3:], turn))
@@ -84,14 +76,14 @@ class JointWriter:
         ):
             if value != usual:
                 author.set(prim, f"physics:{name}", "bool", value, uniform=name == "excludeFromArticulation")
-        if kind in (JointType.PRISMATIC, JointType.REVOLUTE):
+        if kind.single_axis:
             self._single(prim, joint, names[0], angular[0])
-        elif kind == JointType.DISTANCE:
+        elif kind.limits_distance:
             for name, value in (("min", host.joint_min_distance[joint]), ("max", host.joint_max_distance[joint])):
                 author.set(prim, f"physics:{name}Distance", "float", value if 0.0 <= value < MAXVAL else -1.0)
-        elif kind == JointType.D6:
+        elif kind.compound:
             self._axes_of_d6(prim, joint, names, signs, angular)
-        if kind != JointType.FIXED:
+        if not kind.fixed:
             self._own(prim, joint, kind, names, turn, signs, axes)
         for name, gains in drives.items():
             self._drive(prim, name, *gains)
@@ -106,28 +98,29 @@ class JointWriter:
         author.set(prim, "newton:mimicCoef0", "float", offset / unit)
         author.set(prim, "newton:mimicCoef1", "float", factor)
 
-    def _apis(self, joint: int, kind: JointType, names, drives) -> list[str]:
+    def _apis(self, joint: int, kind: JointTypeRow, names, drives) -> list[str]:
         host = self._host
         apis = []
-        if kind == JointType.D6:
+        if kind.compound:
             limits = host.joint_limit_lower[host.dofs(joint)], host.joint_limit_upper[host.dofs(joint)]
             bounded = {name for name, low, high in zip(names, *limits, strict=True) if low > -MAXVAL or high < MAXVAL}
             apis += [f"PhysicsLimitAPI:{name}" for name in (*LINEAR, *ANGULAR) if name in bounded or name not in names]
         apis += [f"PhysicsDriveAPI:{name}" for name in drives]
-        if kind in (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6):
+        if kind.axis_by_axis:
             apis += [f"PhysicsJointStateAPI:{name}" for name in names]
             apis.append("NewtonJointAPI")
         if host.joint_mimic_joint[joint] >= 0:
             apis.append("NewtonMimicAPI")
         return apis
 
-    def _drives(self, joint: int, kind: JointType, names, signs) -> dict[str, tuple]:
+    def _drives(self, joint: int, kind: JointTypeRow, names, signs) -> dict[str, tuple]:
         """What drives amount to: (stiffness, damping, target, target velocity, largest force, is an angle) by dof."""
         host = self._host
         rows = range(*host.dofs(joint).indices(len(host.joint_axis)))
-        if kind not in (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6):
+        if not kind.axis_by_axis:
             if any(host.joint_target_mode[row] != JointTargetMode.NONE for row in rows):
-                self._remark(f"drives of {kind.name} joints are in newtonLike attributes only", host.joint_label[joint])
+                what = f"drives of {kind.type.name} joints are in newtonLike attributes only"
+                self._remark(what, host.joint_label[joint])
             return {}
         first = int(host.joint_q_start[joint])
         result = {}
@@ -217,43 +210,42 @@ class JointWriter:
             self._passive(prim, rows.start, DEGREE if angular[0] else 1.0)
         self._state(prim, joint, names, signs)
 
-    def _own(self, prim, joint: int, kind: JointType, names, turn, signs, axes) -> None:
+    def _own(self, prim, joint: int, kind: JointTypeRow, names, turn, signs, axes) -> None:
         """What no schema holds: turned axes, types that look alike, numbers of each dof."""
         author, host = self._author, self._host
         rows, coords = host.dofs(joint), host.coords(joint)
         tokens = [JointTargetMode(int(mode)).name.lower() for mode in host.joint_target_mode[rows]]
-        single = kind in (JointType.PRISMATIC, JointType.REVOLUTE)
-        if single or kind == JointType.D6 or any(token != "none" for token in tokens):
+        if kind.axis_by_axis or any(token != "none" for token in tokens):
             author.set(prim, "newtonLike:targetModes", "token[]", tokens, uniform=True)
-        if kind in (JointType.FREE, JointType.D6):
-            author.set(prim, "newtonLike:jointType", "token", kind.name.lower(), uniform=True)
-        if not np.array_equal(turn, NO_TURN) or (kind == JointType.D6 and not _is_standard(names, axes)):
+        if kind.usd == GENERIC_PRIM:
+            author.set(prim, "newtonLike:jointType", "token", kind.type.name.lower(), uniform=True)
+        if not np.array_equal(turn, NO_TURN) or (kind.compound and not _is_standard(names, axes)):
             author.set(prim, "newtonLike:frame", "quatf", turn)
             author.set(prim, "newtonLike:axes", "vector3f[]", axes)
             author.set(prim, "newtonLike:dofs", "token[]", names, uniform=True)
-            if kind == JointType.D6 and not _is_expressible(names, axes, turn, signs):
+            if kind.compound and not _is_expressible(names, axes, turn, signs):
                 self._remark(
                     "D6 joints with axes that are not square stand on the nearest frame", host.joint_label[joint]
                 )
         # Of other joints the states of the dofs say this, or the poses and velocities of the bodies.
-        told = {"velocity", "position"} if kind != JointType.BALL else set()
+        told = set() if kind.turns_only else {"velocity", "position"}
         for table, part in ((DOF_ARRAYS, rows), (COORD_ARRAYS, coords)):
             for name, column in table.items():
                 values = getattr(host, column)[part]
-                if name not in told and not self._is_told(column, values, kind, single, rows, coords):
+                if name not in told and not self._is_told(column, values, kind, rows):
                     author.set(prim, f"newtonLike:{name}", "double[]", values)
 
-    def _is_told(self, column: str, values, kind, single: bool, rows: slice, coords: slice) -> bool:
+    def _is_told(self, column: str, values, kind: JointTypeRow, rows: slice) -> bool:
         """Whether a reader knows these numbers without being told by an attribute of ours."""
         if column in ("joint_f", "joint_act"):
             return not values.any()
-        if kind == JointType.D6:
+        if kind.compound:
             return column in ("joint_limit_lower", "joint_limit_upper", "joint_qd") and not np.any(
                 (self._host.joint_limit_lower[rows] == 0.0) & (self._host.joint_limit_upper[rows] == 0.0)
             )
-        if kind == JointType.BALL:
+        if kind.turns_only:
             return False
-        if not single:
+        if not kind.single_axis:
             usual = FREE_DOF.get(column, 0.0)
             if column in COORD_ARRAYS.values():
                 usual = IDENTITY
@@ -281,15 +273,15 @@ def _token(axis: np.ndarray) -> int:
     return int(along[0]) if len(along) else 0
 
 
-def _layout(kind: JointType, axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
+def _layout(kind: JointTypeRow, axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Names of the dofs as UsdPhysics has them, the turn from the model's anchors to the frame whose axes they are, and
     for each dof 1, or -1 where it goes the other way: the axes of a chain may be left-handed.
     """
-    if kind in (JointType.PRISMATIC, JointType.REVOLUTE):
+    if kind.single_axis:
         along = np.eye(3)[_token(axes[0])]
         turn = NO_TURN if np.array_equal(along, axes[0]) else quat_between(along, axes[0])
         return ["angular" if angular[0] else "linear"], turn, np.ones(1)
-    if kind != JointType.D6:
+    if not kind.compound:
         return [], NO_TURN, np.ones(len(axes))
     return _frame_of_axes(axes, angular)
 

@@ -255,17 +255,12 @@ class SceneBuilder:
             index = builder.add_joint_distance(parent, child, min_distance=low, max_distance=high, **placed)
         elif joint.kind == "free":
             index = builder.add_joint_free(child, parent=parent, **placed)
-        elif joint.kind == "fixed":
-            index = builder.add_joint_fixed(parent, child, **placed)
         elif joint.kind == "ball":
             index = builder.add_joint_ball(parent, child, **joint.passive, **placed)
         else:
             linear, angular = ([self._dof(axis, edge) for axis in axes] for axes in (edge.linear, edge.angular))
-            kind = {"revolute": JointType.REVOLUTE, "prismatic": JointType.PRISMATIC}.get(joint.kind, JointType.D6)
-            if kind == JointType.D6 and not linear and not angular:
-                index = builder.add_joint_fixed(parent, child, **placed)
-            else:
-                index = builder.add_joint(kind, parent, child, linear_axes=linear, angular_axes=angular, **placed)
+            kind = JointType[joint.kind.upper() if linear or angular else "FIXED"]
+            index = builder.add_joint(kind, parent, child, linear_axes=linear, angular_axes=angular, **placed)
         self.joints[joint.path] = index
         if edge.flipped and edge.angular:
             self._reversed.add(joint.path)

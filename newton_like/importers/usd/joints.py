@@ -9,17 +9,11 @@ import numpy as np
 
 from newton_like.importers.usd.pose import transform
 from newton_like.importers.usd.units import DofUnits, Reader, Units
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import MAXVAL, JointTargetMode
 
-KINDS = {
-    "PhysicsRevoluteJoint": "revolute",
-    "PhysicsPrismaticJoint": "prismatic",
-    "PhysicsSphericalJoint": "ball",
-    "PhysicsFixedJoint": "fixed",
-    "PhysicsDistanceJoint": "distance",
-    "PhysicsJoint": "d6",
-}
-"""What a joint of each prim type is."""
+KINDS = {row.usd: row.type.name.lower() for row in JOINT_TYPES.values()}
+"""What a joint of each prim type is; a generic one is D6, or ``free`` where it has no limit."""
 
 LINEAR, ANGULAR = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
 

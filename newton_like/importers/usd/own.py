@@ -14,6 +14,7 @@ from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.geometry.transforms import quat_inverse, quat_rotate, transform, transform_inverse, transform_multiply
 from newton_like.importers.usd.joints import ANGULAR, LINEAR
 from newton_like.importers.usd.units import Reader
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import GeoType, JointTargetMode, JointType, ShapeFlags
 
 DOF_ARRAYS = {
@@ -162,7 +163,7 @@ class Restorer:
                 if mode not in known:
                     raise self._reader.error(prim, f"newtonLike:targetModes holds {mode!r}; use {', '.join(known)}")
                 builder.joint_target_mode[row] = known[mode]
-        if not names and _get(prim, "jointType") == "d6" and builder.joint_type[joint] == JointType.FIXED:
+        if not names and _get(prim, "jointType") == "d6" and JOINT_TYPES[builder.joint_type[joint]].fixed:
             builder.joint_type[joint] = int(JointType.D6)
         start = builder.joint_q_start[joint]
         ends = [*builder.joint_q_start, len(builder.joint_q)]

@@ -15,12 +15,11 @@ from newton_like.coercion import LARGEST, as_matrix33, as_number, as_vector
 from newton_like.geometry.shapes import SOURCES
 from newton_like.geometry.transforms import UNIT_TOLERANCE, as_transform
 from newton_like.model.columns import COLUMNS, COUNTS, INT_SHAPES, KINDS, SHAPES
+from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.types import MAXVAL, BodyFlags, GeoType, JointTargetMode, JointType, ShapeFlags
 
 AXIS_TOLERANCE = UNIT_TOLERANCE
 """Largest deviation of an axis' length from one that counts as rounding; as for quaternions."""
-
-_QUATERNION_JOINTS = (JointType.BALL, JointType.FREE, JointType.DISTANCE)
 
 _PLURAL = {"body": "bodies", "coord": "coordinates"}
 """Of kinds that take more than an s."""
@@ -68,7 +67,7 @@ def read_columns(builder, report: Report) -> dict:
             _check_enumeration("joint_type", "joint", JointType, columns, report)
             _check_dof_counts(columns, report)
             counts["dof"] = int(columns["joint_dof_dim"].sum())
-            counts["coord"] = counts["dof"] + np.count_nonzero(np.isin(columns["joint_type"], _QUATERNION_JOINTS))
+            counts["coord"] = counts["dof"] + np.count_nonzero(look_up(columns["joint_type"], "has_quaternion"))
         values, count = getattr(builder, column.name), counts[column.kind]
         if len(values) != count:
             raise ValueError(
@@ -233,19 +232,10 @@ def _check_flags(columns: dict, report: Report) -> None:
 def _check_dof_counts(columns: dict, report: Report) -> None:
     """Numbers of dofs agree with the joint types."""
     types, dims = columns["joint_type"], columns["joint_dof_dim"]
-    wanted = {
-        JointType.PRISMATIC: ((1, 0),),
-        JointType.REVOLUTE: ((0, 1),),
-        JointType.BALL: ((0, 3),),
-        JointType.FIXED: ((0, 0),),
-        JointType.FREE: ((3, 3),),
-        JointType.DISTANCE: ((3, 3),),
-        JointType.D6: tuple((linear, angular) for linear in range(4) for angular in range(4)),
-    }
     fits = np.zeros(len(types), dtype=bool)
-    for joint_type, allowed in wanted.items():
-        for dim in allowed:
-            fits |= (types == joint_type) & (dims == dim).all(axis=1)
+    for joint_type, row in JOINT_TYPES.items():
+        allowed = (dims >= 0) & (dims <= 3) if row.compound else dims == row.axes
+        fits |= (types == joint_type) & allowed.all(axis=1)
     report.refuse(
         "joint", ~fits, lambda i: f"a {JointType(types[i]).name} joint cannot have dof_dim {dims[i].tolist()}"
     )
@@ -253,7 +243,7 @@ def _check_dof_counts(columns: dict, report: Report) -> None:
 
 def _check_starts(columns: dict, report: Report) -> None:
     dofs = columns["joint_dof_dim"].sum(axis=1)
-    coords = dofs + np.isin(columns["joint_type"], _QUATERNION_JOINTS)
+    coords = dofs + look_up(columns["joint_type"], "has_quaternion")
     for name, counts in (("joint_qd_start", dofs), ("joint_q_start", coords)):
         expected = np.concatenate([[0], np.cumsum(counts)[:-1]])
         starts = columns[name]
@@ -271,9 +261,8 @@ def _unit(vectors: np.ndarray, noun: str, name: str, kind: str, report: Report) 
 
 def quaternion_starts(columns: dict) -> np.ndarray:
     """First coordinate of every quaternion among the joint coordinates."""
-    types, starts = columns["joint_type"], columns["joint_q_start"]
-    free = np.isin(types, (JointType.FREE, JointType.DISTANCE))
-    return np.sort(np.concatenate([starts[types == JointType.BALL], starts[free] + 3]))
+    at = look_up(columns["joint_type"], "rotation_at")
+    return (columns["joint_q_start"] + at)[at >= 0]
 
 
 def _check_joint_quaternions(columns: dict, report: Report) -> None:
@@ -298,7 +287,7 @@ def _check_joint_quaternions(columns: dict, report: Report) -> None:
 
 def _orthonormalise_axes(columns: dict, report: Report) -> None:
     """Gram-Schmidt on the angular axes of D6 joints; refuses axes that leave a direction out."""
-    d6 = columns["joint_type"] == JointType.D6
+    d6 = look_up(columns["joint_type"], "compound")
     axis = columns["joint_axis"]
     linear, angular = columns["joint_dof_dim"].T
     start = columns["joint_qd_start"]
@@ -335,7 +324,7 @@ def _check_limits(columns: dict, report: Report) -> None:
         "dof", upper <= -MAXVAL, lambda i: f"limit_upper {upper[i]:g} leaves no position; use inf for no limit"
     )
     limited = (lower > -MAXVAL) | (upper < MAXVAL)
-    turning = np.repeat(np.isin(columns["joint_type"], _QUATERNION_JOINTS), columns["joint_dof_dim"].sum(axis=1))
+    turning = np.repeat(look_up(columns["joint_type"], "has_quaternion"), columns["joint_dof_dim"].sum(axis=1))
     report.refuse(
         "dof", limited & turning, lambda i: "a joint with a quaternion has no position limits; use a D6 joint"
     )

@@ -7,7 +7,8 @@ import numpy as np
 from newton_like.coercion import as_list
 from newton_like.model.builder.checks import Report
 from newton_like.model.columns import KINDS
-from newton_like.types import BodyFlags, JointType
+from newton_like.model.joint_types import look_up
+from newton_like.types import BodyFlags
 
 
 def check_worlds(builder, columns: dict, report: Report) -> None:
@@ -196,7 +197,7 @@ def check_mimics(columns: dict, report: Report) -> None:
     if not followers.size:
         return
     types, dofs = columns["joint_type"], columns["joint_dof_dim"].sum(axis=1)
-    plain = np.isin(types, (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6))
+    plain = look_up(types, "axis_by_axis")
     owner = columns["joint_articulation"]
     led = leader[followers]
     for wrong, text in (

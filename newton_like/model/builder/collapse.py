@@ -10,7 +10,7 @@ from newton_like.coercion import as_list
 from newton_like.geometry import inertia
 from newton_like.geometry.transforms import IDENTITY, as_transform, transform_inverse, transform_multiply
 from newton_like.model.columns import COLUMNS, COUNTS, KINDS
-from newton_like.types import JointType
+from newton_like.model.joint_types import JOINT_TYPES
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def _welds(builder, tree_joint: dict[int, int], kept: set[int]) -> dict[int, int
     return {
         body: joint
         for body, joint in sorted(tree_joint.items())
-        if builder.joint_type[joint] == JointType.FIXED and builder.joint_enabled[joint] and joint not in kept
+        if JOINT_TYPES[builder.joint_type[joint]].fixed and builder.joint_enabled[joint] and joint not in kept
     }
 
 

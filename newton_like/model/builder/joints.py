@@ -12,22 +12,10 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.model.configs import JointDofConfig
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import MAXVAL, Axis, JointType
 
 XYZ = (Axis.X, Axis.Y, Axis.Z)
-IDENTITY_POSE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-IDENTITY_QUATERNION = (0.0, 0.0, 0.0, 1.0)
-
-# What a joint type needs: numbers of linear and angular axes (None: 0 to 3) and the coordinates at rest (None: zeros).
-_LAYOUT = {
-    JointType.PRISMATIC: (1, 0, None),
-    JointType.REVOLUTE: (0, 1, None),
-    JointType.BALL: (0, 3, IDENTITY_QUATERNION),
-    JointType.FIXED: (0, 0, None),
-    JointType.FREE: (3, 3, IDENTITY_POSE),
-    JointType.DISTANCE: (3, 3, IDENTITY_POSE),
-    JointType.D6: (None, None, None),
-}
 
 
 class JointMethods:
@@ -48,19 +36,10 @@ class JointMethods:
     """
 
     def add_joint(
-        self,
-        joint_type: JointType,
-        parent: int,
-        child: int,
-        *,
-        linear_axes: list[JointDofConfig] | None = None,
-        angular_axes: list[JointDofConfig] | None = None,
-        label: str | None = None,
-        parent_xform=None,
-        child_xform=None,
-        collision_filter_parent: bool | None = None,
-        enabled: bool = True,
-    ) -> int:
+        self, joint_type: JointType, parent: int, child: int, *, linear_axes: list[JointDofConfig] | None = None,
+        angular_axes: list[JointDofConfig] | None = None, label: str | None = None, parent_xform=None,
+        child_xform=None, collision_filter_parent: bool | None = None, enabled: bool = True,
+    ) -> int:  # fmt: skip
         """Adds a joint of any type. FREE and DISTANCE joints start where ``body_q`` of their child says, others at 0.
 
         Args:
@@ -86,12 +65,13 @@ class JointMethods:
                     f"{what} is added to world {self.current_world}, but {self._describe('body', body)} is in world "
                     f"{self.body_world[body]}; add joints in the same begin_world() block as their bodies"
                 )
-        linear, angular, rest = self._joint_axes(joint_type, linear_axes, angular_axes, what)
+        row = JOINT_TYPES[joint_type]
+        linear, angular = self._joint_axes(row, linear_axes, angular_axes, what)
         parent_xform = as_transform(parent_xform, f"{what}: parent_xform")
         child_xform = as_transform(child_xform, f"{what}: child_xform")
         enabled = as_flag(enabled, f"{what}: enabled")
         if collision_filter_parent is None:
-            collision_filter_parent = parent >= 0 or joint_type == JointType.FIXED
+            collision_filter_parent = parent >= 0 or row.fixed
         collision_filter_parent = as_flag(collision_filter_parent, f"{what}: collision_filter_parent")
 
         self.joint_label.append(label)
@@ -112,67 +92,58 @@ class JointMethods:
         self.joint_max_distance.append(-1.0)
         for cfg in (*linear, *angular):
             self._append_dof(cfg)
-        if rest is None:
+        if row.has_quaternion:
+            for coordinates in (self.joint_q, self.joint_target_q, self.joint_rest_q):
+                coordinates.extend(row.rest)
+        else:
             axes = (*linear, *angular)
             self.joint_q.extend(0.0 for _ in axes)
             self.joint_target_q.extend(cfg.target_q or 0.0 for cfg in axes)
             self.joint_rest_q.extend(cfg.rest_q or 0.0 for cfg in axes)
-        else:
-            self.joint_q.extend(rest)
-            self.joint_target_q.extend(rest)
-            self.joint_rest_q.extend(rest)
-
-        if joint_type in (JointType.FREE, JointType.DISTANCE):
+        if row.floats:
             self._place_free_joint(index)
         self.joint_collision_filter_parent.append(collision_filter_parent)
         if collision_filter_parent:
             self._filter_bodies(parent, child)
         return index
 
-    def _joint_axes(self, joint_type, linear_axes, angular_axes, what):
-        """Configurations of all axes of a joint, and its rest coordinates."""
-        wanted_linear, wanted_angular, rest = _LAYOUT[joint_type]
+    def _joint_axes(self, row, linear_axes, angular_axes, what):
+        """Configurations of the linear and of the angular axes of a joint."""
+        kind, counts = row.type.name, row.axes or (None, None)
         result = []
-        for given, wanted, name in ((linear_axes, wanted_linear, "linear"), (angular_axes, wanted_angular, "angular")):
+        for given, wanted, name in zip((linear_axes, angular_axes), counts, ("linear", "angular"), strict=True):
             entries = [] if given is None else as_list(given, f"{what}: {name}_axes", "axes or JointDofConfigs")
             try:
                 axes = [cfg if isinstance(cfg, JointDofConfig) else JointDofConfig(axis=cfg) for cfg in entries]
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{what}: {name} {error}") from None
-            if given is None and rest is not None and wanted:
+            if given is None and row.has_quaternion and wanted:
                 axes = [JointDofConfig.create_unlimited(axis) for axis in XYZ]
             if wanted is not None and len(axes) != wanted:
-                raise ValueError(f"{what}: a {joint_type.name} joint has {wanted} {name} axes, not {len(axes)}")
+                raise ValueError(f"{what}: a {kind} joint has {wanted} {name} axes, not {len(axes)}")
             if len(axes) > 3:
                 raise ValueError(f"{what}: {len(axes)} {name} axes; space has three")
-            if rest is not None and axes and not np.allclose([cfg.axis for cfg in axes], np.eye(3), atol=1.0e-9):
-                raise ValueError(f"{what}: the {name} axes of a {joint_type.name} joint are x, y, z in this order")
+            if row.has_quaternion and axes and not np.allclose([cfg.axis for cfg in axes], np.eye(3), atol=1.0e-9):
+                raise ValueError(f"{what}: the {name} axes of a {kind} joint are x, y, z in this order")
             result.append(axes)
-        return (*result, rest)
+        return result
 
     def _append_dof(self, cfg: JointDofConfig) -> None:
-        self.joint_axis.append(cfg.axis)
-        self.joint_armature.append(cfg.armature)
-        self.joint_friction.append(cfg.friction)
-        self.joint_damping.append(cfg.damping)
-        self.joint_stiffness.append(cfg.stiffness)
-        self.joint_limit_lower.append(cfg.limit_lower)
-        self.joint_limit_upper.append(cfg.limit_upper)
-        self.joint_limit_ke.append(cfg.limit_ke)
-        self.joint_limit_kd.append(cfg.limit_kd)
-        self.joint_effort_limit.append(cfg.effort_limit)
-        self.joint_velocity_limit.append(cfg.velocity_limit)
-        self.joint_target_ke.append(cfg.target_ke)
-        self.joint_target_kd.append(cfg.target_kd)
+        for name in _DOF_COLUMNS:
+            getattr(self, f"joint_{name}").append(getattr(cfg, name))
         self.joint_target_mode.append(int(cfg.target_mode))
         self.joint_target_qd.append(cfg.target_qd or 0.0)
         for name in ("joint_qd", "joint_f", "joint_act"):
             getattr(self, name).append(0.0)
 
-    def _axis_config(self, axis, settings: dict, label: str | None) -> JointDofConfig:
+    def _add(self, joint_type: JointType, arguments: dict, **axes) -> int:
+        """Adds a joint from the arguments of a method of its type, which has those that all methods share."""
+        return self.add_joint(joint_type, **{name: arguments[name] for name in _SHARED}, **axes)
+
+    def _axis_config(self, arguments: dict) -> JointDofConfig:
         """Configuration of a single axis: the one given, or the defaults with the settings that are not None."""
-        what = self._new_joint(label)
-        settings = {name: value for name, value in settings.items() if value is not None}
+        axis, what = arguments["axis"], self._new_joint(arguments["label"])
+        settings = {name: value for name, value in arguments.items() if name in _DOF_SETTINGS and value is not None}
         if isinstance(axis, JointDofConfig):
             if settings:
                 raise ValueError(f"{what}: give {', '.join(settings)} in its JointDofConfig, or the axis as a vector")
@@ -192,122 +163,48 @@ class JointMethods:
             raise type(error)(f"{what}: {error}") from None
 
     def add_joint_revolute(
-        self,
-        parent: int,
-        child: int,
-        *,
-        parent_xform=None,
-        child_xform=None,
-        axis=None,
-        target_q: float | None = None,
-        target_qd: float | None = None,
-        target_ke: float | None = None,
-        target_kd: float | None = None,
-        damping: float | None = None,
-        stiffness: float | None = None,
-        rest_q: float | None = None,
-        limit_lower: float | None = None,
-        limit_upper: float | None = None,
-        limit_ke: float | None = None,
-        limit_kd: float | None = None,
-        armature: float | None = None,
-        effort_limit: float | None = None,
-        velocity_limit: float | None = None,
-        friction: float | None = None,
-        actuator_mode=None,
-        label: str | None = None,
-        collision_filter_parent: bool | None = None,
+        self, parent: int, child: int, *, parent_xform=None, child_xform=None, axis=None,
+        target_q: float | None = None, target_qd: float | None = None, target_ke: float | None = None,
+        target_kd: float | None = None, damping: float | None = None, stiffness: float | None = None,
+        rest_q: float | None = None, limit_lower: float | None = None, limit_upper: float | None = None,
+        limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
+        effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
+        actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Adds a hinge: one angle [rad] about ``axis``, which stands in the parent anchor frame.
 
         Args:
             axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
                 of ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
         """
-        settings = {name: value for name, value in locals().items() if name in _DOF_SETTINGS}
-        return self.add_joint(
-            JointType.REVOLUTE,
-            parent,
-            child,
-            angular_axes=[self._axis_config(axis, settings, label)],
-            label=label,
-            parent_xform=parent_xform,
-            child_xform=child_xform,
-            collision_filter_parent=collision_filter_parent,
-            enabled=enabled,
-        )
+        return self._add(JointType.REVOLUTE, locals(), angular_axes=[self._axis_config(locals())])
 
     def add_joint_prismatic(
-        self,
-        parent: int,
-        child: int,
-        *,
-        parent_xform=None,
-        child_xform=None,
-        axis=None,
-        target_q: float | None = None,
-        target_qd: float | None = None,
-        target_ke: float | None = None,
-        target_kd: float | None = None,
-        damping: float | None = None,
-        stiffness: float | None = None,
-        rest_q: float | None = None,
-        limit_lower: float | None = None,
-        limit_upper: float | None = None,
-        limit_ke: float | None = None,
-        limit_kd: float | None = None,
-        armature: float | None = None,
-        effort_limit: float | None = None,
-        velocity_limit: float | None = None,
-        friction: float | None = None,
-        actuator_mode=None,
-        label: str | None = None,
-        collision_filter_parent: bool | None = None,
+        self, parent: int, child: int, *, parent_xform=None, child_xform=None, axis=None,
+        target_q: float | None = None, target_qd: float | None = None, target_ke: float | None = None,
+        target_kd: float | None = None, damping: float | None = None, stiffness: float | None = None,
+        rest_q: float | None = None, limit_lower: float | None = None, limit_upper: float | None = None,
+        limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
+        effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
+        actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Adds a slider: one distance [m] along ``axis``, which stands in the parent anchor frame.
 
         Args:
             axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
                 of ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
         """
-        settings = {name: value for name, value in locals().items() if name in _DOF_SETTINGS}
-        return self.add_joint(
-            JointType.PRISMATIC,
-            parent,
-            child,
-            linear_axes=[self._axis_config(axis, settings, label)],
-            label=label,
-            parent_xform=parent_xform,
-            child_xform=child_xform,
-            collision_filter_parent=collision_filter_parent,
-            enabled=enabled,
-        )
+        return self._add(JointType.PRISMATIC, locals(), linear_axes=[self._axis_config(locals())])
 
     def add_joint_ball(
-        self,
-        parent: int,
-        child: int,
-        *,
-        parent_xform=None,
-        child_xform=None,
-        target_q=None,
-        target_qd=None,
-        target_ke: float | None = None,
-        target_kd: float | None = None,
-        armature: float | None = None,
-        friction: float | None = None,
-        damping: float | None = None,
-        stiffness: float | None = None,
-        rest_q=None,
-        effort_limit: float | None = None,
-        velocity_limit: float | None = None,
-        actuator_mode=None,
-        label: str | None = None,
-        collision_filter_parent: bool | None = None,
-        enabled: bool = True,
-    ) -> int:
+        self, parent: int, child: int, *, parent_xform=None, child_xform=None, target_q=None, target_qd=None,
+        target_ke: float | None = None, target_kd: float | None = None, armature: float | None = None,
+        friction: float | None = None, damping: float | None = None, stiffness: float | None = None, rest_q=None,
+        effort_limit: float | None = None, velocity_limit: float | None = None, actuator_mode=None,
+        label: str | None = None, collision_filter_parent: bool | None = None, enabled: bool = True,
+    ) -> int:  # fmt: skip
         """Adds a ball joint: a quaternion (x, y, z, w), the attitude of the child anchor in the parent anchor frame.
 
         The three dofs are the child's angular velocity against the parent in the axes of the parent anchor frame.
@@ -331,85 +228,35 @@ class JointMethods:
             for name, q in (("target_q", target_q), ("rest_q", rest_q))
             if q is not None
         }
-        joint = self.add_joint(
-            JointType.BALL,
-            parent,
-            child,
-            angular_axes=axes,
-            label=label,
-            parent_xform=parent_xform,
-            child_xform=child_xform,
-            collision_filter_parent=collision_filter_parent,
-            enabled=enabled,
-        )
+        joint = self._add(JointType.BALL, arguments, angular_axes=axes)
         start = self.joint_q_start[joint]
         for name, q in orientations.items():
             getattr(self, f"joint_{name}")[start : start + 4] = q
         return joint
 
     def add_joint_fixed(
-        self,
-        parent: int,
-        child: int,
-        *,
-        parent_xform=None,
-        child_xform=None,
-        label: str | None = None,
-        collision_filter_parent: bool | None = None,
-        enabled: bool = True,
-    ) -> int:
+        self, parent: int, child: int, *, parent_xform=None, child_xform=None, label: str | None = None,
+        collision_filter_parent: bool | None = None, enabled: bool = True,
+    ) -> int:  # fmt: skip
         """Welds two bodies together, or a body to the world."""
-        return self.add_joint(
-            JointType.FIXED,
-            parent,
-            child,
-            label=label,
-            parent_xform=parent_xform,
-            child_xform=child_xform,
-            collision_filter_parent=collision_filter_parent,
-            enabled=enabled,
-        )
+        return self._add(JointType.FIXED, locals())
 
     def add_joint_free(
-        self,
-        child: int,
-        *,
-        parent_xform=None,
-        child_xform=None,
-        parent: int = -1,
-        label: str | None = None,
-        collision_filter_parent: bool | None = None,
-        enabled: bool = True,
-    ) -> int:
+        self, child: int, *, parent_xform=None, child_xform=None, parent: int = -1, label: str | None = None,
+        collision_filter_parent: bool | None = None, enabled: bool = True,
+    ) -> int:  # fmt: skip
         """Lets a body move in any way: position [m] and quaternion of the child anchor in the parent anchor frame.
 
         The initial coordinates put the child where its ``body_q`` says. The dofs are the velocity of the child's centre
         of mass and its angular velocity, in the axes of the parent anchor frame.
         """
-        return self.add_joint(
-            JointType.FREE,
-            parent,
-            child,
-            label=label,
-            parent_xform=parent_xform,
-            child_xform=child_xform,
-            collision_filter_parent=collision_filter_parent,
-            enabled=enabled,
-        )
+        return self._add(JointType.FREE, locals())
 
     def add_joint_distance(
-        self,
-        parent: int,
-        child: int,
-        *,
-        parent_xform=None,
-        child_xform=None,
-        min_distance: float = -1.0,
-        max_distance: float = 1.0,
-        collision_filter_parent: bool | None = None,
-        enabled: bool = True,
+        self, parent: int, child: int, *, parent_xform=None, child_xform=None, min_distance: float = -1.0,
+        max_distance: float = 1.0, collision_filter_parent: bool | None = None, enabled: bool = True,
         label: str | None = None,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Lets a body move freely while the distance of the two anchors stays between two limits.
 
         Coordinates, dofs and initial coordinates are those of :meth:`add_joint_free`.
@@ -421,33 +268,16 @@ class JointMethods:
         what = self._new_joint(label)
         low = as_number(min_distance, f"{what}: min_distance")
         high = as_number(max_distance, f"{what}: max_distance", finite=False)
-        joint = self.add_joint(
-            JointType.DISTANCE,
-            parent,
-            child,
-            label=label,
-            parent_xform=parent_xform,
-            child_xform=child_xform,
-            collision_filter_parent=collision_filter_parent,
-            enabled=enabled,
-        )
+        joint = self._add(JointType.DISTANCE, locals())
         self.joint_min_distance[joint] = low
         self.joint_max_distance[joint] = high
         return joint
 
     def add_joint_d6(
-        self,
-        parent: int,
-        child: int,
-        *,
-        linear_axes: list[JointDofConfig] | None = None,
-        angular_axes: list[JointDofConfig] | None = None,
-        label: str | None = None,
-        parent_xform=None,
-        child_xform=None,
-        collision_filter_parent: bool | None = None,
-        enabled: bool = True,
-    ) -> int:
+        self, parent: int, child: int, *, linear_axes: list[JointDofConfig] | None = None,
+        angular_axes: list[JointDofConfig] | None = None, label: str | None = None, parent_xform=None,
+        child_xform=None, collision_filter_parent: bool | None = None, enabled: bool = True,
+    ) -> int:  # fmt: skip
         """Adds a joint with up to three linear and up to three angular axes, one coordinate and one dof each.
 
         The child slides along the linear axes, which stand in the parent anchor frame, and then turns about the angular
@@ -458,18 +288,7 @@ class JointMethods:
             linear_axes: a :class:`JointDofConfig` (or a bare axis) for each direction of sliding.
             angular_axes: the same for each turn, in the order of the chain.
         """
-        return self.add_joint(
-            JointType.D6,
-            parent,
-            child,
-            linear_axes=linear_axes,
-            angular_axes=angular_axes,
-            label=label,
-            parent_xform=parent_xform,
-            child_xform=child_xform,
-            collision_filter_parent=collision_filter_parent,
-            enabled=enabled,
-        )
+        return self._add(JointType.D6, locals(), linear_axes=linear_axes, angular_axes=angular_axes)
 
     def _place_free_joint(self, joint: int) -> None:
         """Coordinates at which forward kinematics puts the child where its body_q is."""
@@ -501,11 +320,9 @@ class JointMethods:
             return
         reference = self._resolve("joint", reference_joint)
         what = f"{self._describe('joint', joint)} cannot follow {self._describe('joint', reference)}"
-        allowed = (JointType.PRISMATIC, JointType.REVOLUTE, JointType.D6)
-        for index in (joint, reference):
-            if self.joint_type[index] not in allowed:
-                kind = JointType(self.joint_type[index]).name
-                raise ValueError(f"{what}: {kind} joints do not mimic; use PRISMATIC, REVOLUTE or D6")
+        for row in (JOINT_TYPES[self.joint_type[index]] for index in (joint, reference)):
+            if not row.axis_by_axis:
+                raise ValueError(f"{what}: {row.type.name} joints do not mimic; use PRISMATIC, REVOLUTE or D6")
         if joint == reference:
             raise ValueError(f"{what}: they are the same")
         if sum(self.joint_dof_dim[joint]) != sum(self.joint_dof_dim[reference]):
@@ -521,18 +338,14 @@ class JointMethods:
         self.joint_mimic_coeffs[joint] = coeffs
 
 
+_SHARED = ("parent", "child", "parent_xform", "child_xform", "label", "collision_filter_parent", "enabled")
 _DOF_SETTINGS = frozenset(JointDofConfig.__dataclass_fields__) - {"axis"}
+_NO_COLUMNS = {"target_q", "target_qd", "rest_q", "actuator_mode"}
+_DOF_COLUMNS = tuple(name for name in JointDofConfig.__dataclass_fields__ if name not in _NO_COLUMNS)
 _BALL_SETTINGS = (
-    "target_ke",
-    "target_kd",
-    "armature",
-    "friction",
-    "damping",
-    "stiffness",
-    "effort_limit",
-    "velocity_limit",
+    "target_ke", "target_kd", "armature", "friction", "damping", "stiffness", "effort_limit", "velocity_limit",
     "actuator_mode",
-)
+)  # fmt: skip
 _NOT_FOR_BALL = {"limit_lower": -MAXVAL, "limit_upper": MAXVAL, "target_q": None, "rest_q": None}
 
 

@@ -14,7 +14,8 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.model.columns import COLUMNS, COUNTS
-from newton_like.types import Axis, JointType
+from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.types import Axis
 
 
 class WorldMethods:
@@ -288,7 +289,7 @@ def _move_roots(source, poses, roots, moved) -> None:
     q = np.tile(np.array([as_number(v, "joint_q") for v in source.joint_q]), (copies, 1))
     qd = np.tile(np.array([as_number(v, "joint_qd") for v in source.joint_qd]), (copies, 1))
     for joint in roots:
-        if source.joint_type[joint] != JointType.FREE:
+        if JOINT_TYPES[source.joint_type[joint]].anchored:
             anchors[:, joint] = transform_multiply(poses, x_p[joint])
             continue
         # X_p q' = pose X_p q; velocities are in the axes of X_p and turn alike.

@@ -10,6 +10,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like.geometry.mesh import Mesh
 from newton_like.model import JointDofConfig, ModelBuilder, PairSet, ShapeConfig
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import MAXVAL, Axis, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
 from tests.support import reference
 from tests.support.random_trees import random_inertia, random_transform, random_tree, random_unit
@@ -33,6 +34,13 @@ def body_matrices(model, q) -> dict[int, np.ndarray]:
     """4 x 4 poses of all bodies at coordinates q; -1 is the world."""
     poses = reference.body_poses(reference.Tree.from_model(model), q)
     return {-1: np.eye(4), **{body: reference.pose_matrix(x) for body, x in enumerate(poses)}}
+
+
+def test_every_joint_type_has_a_row_with_its_numbers_of_coordinates():
+    assert list(JOINT_TYPES) == list(JointType)
+    for kind, row in JOINT_TYPES.items():
+        dofs = sum(row.axes or (2, 1))
+        assert kind.dof_count(dofs) == (dofs, dofs + row.has_quaternion)
 
 
 # Mass

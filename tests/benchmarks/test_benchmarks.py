@@ -18,6 +18,7 @@ def settled(feet: int, way: float = 0.0) -> Settled:
     return Settled(0.3 * worlds, way * worlds, np.full(4, feet), worlds, True)
 
 
+@pytest.mark.slow
 def test_one_case_runs_and_its_table_has_what_was_asked_for(tmp_path, capsys, monkeypatch):
     # It makes Warp quiet, and the tests after this one should not find it so.
     monkeypatch.setattr(wp.config, "log_level", wp.config.log_level)

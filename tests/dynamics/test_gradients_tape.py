@@ -125,6 +125,7 @@ def test_soft_contact(model, rng, hills):
     agree(model, function, inputs, rng)
 
 
+@pytest.mark.slow
 def test_numbers_that_all_articulations_share(model, rng):
     """Gradients of points and forces that are given once are sums over articulations."""
     state = at(*(wp.array(x, dtype=wp.float64) for x in start(model, rng)))

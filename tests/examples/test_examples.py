@@ -304,7 +304,7 @@ def test_interrupt_ends_it_with_a_word(example):
             early = process.stderr.readline()
             assert early, "it ended by itself"
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=120)
+        _, rest = process.communicate(timeout=600)
     finally:
         process.kill()
     assert process.returncode == 130

@@ -41,6 +41,7 @@ def test_evaluators_give_the_same_bits(rng, dtype):
         assert np.abs(general).max() > 0.0
 
 
+@pytest.mark.slow
 def test_evaluators_agree_without_lanes(rng, monkeypatch):
     """At width 1, as on GPUs, compilers fuse operations of the general kernel as they like: rounding differs."""
     use_width(monkeypatch, 1)

@@ -8,5 +8,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ROBOTS = ROOT.parent / "shared" / "example-robot-data" / "robots"
 """Robots of other makers, beside a checkout; tests of them are left out where there are none."""
 
+LARGE = ("anymal", "tiago", "tiago_dual")
+"""Those with the most links and meshes, which take as long as all others together."""
+
 SCENES = ROOT.parent / "shared" / "scenes"
 """Scenes of other makers, as ``ROBOTS``."""

@@ -88,7 +88,7 @@ def run(seed: int, count: int, limit: float = 60.0, first: int = 0) -> list[dict
                 [*command, "--seed", str(seed)], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, env=os.environ
             ) as process,
         ):
-            lines = _lines(process, limit, start=60.0)
+            lines = _lines(process, limit, start=600.0)
             case = None
             for line in lines:
                 at, kind, words, *seconds = json.loads(line)

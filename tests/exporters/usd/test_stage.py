@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from tests.support.paths import ROBOTS
+from tests.support.paths import LARGE, ROBOTS
 
 pytest.importorskip("pxr")
 from pxr import Usd, UsdGeom, UsdPhysics, UsdShade
@@ -98,7 +98,11 @@ def test_doubles_come_back_in_single_precision(rng, tmp_path):
 
 
 @pytest.mark.skipif(not ROBOTS.is_dir(), reason="no ../shared/example-robot-data beside the repository")
-@pytest.mark.parametrize(("number", "file"), list(enumerate(ROBOT_FILES)), ids=lambda value: getattr(value, "stem", ""))
+@pytest.mark.parametrize(
+    ("number", "file"),
+    [pytest.param(i, file, marks=pytest.mark.slow if file.stem in LARGE else ()) for i, file in enumerate(ROBOT_FILES)],
+    ids=lambda value: getattr(value, "stem", ""),
+)
 def test_robots_come_back_field_by_field(tmp_path, number, file):
     """Every robot, held and free in turn. Numbers of float32 attributes are off by half of 1.2e-7 of themselves, products of a
     few by some 1e-7; the mass matrix and where drives take the robot follow."""

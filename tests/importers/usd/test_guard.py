@@ -206,12 +206,12 @@ assert os.waitpid(fork, 0)[1] == 0
 assert read("c") == first
 print("read", first, flush=True)
 """
-    result = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=600)
     assert result.returncode == 0 and not result.stderr, result.stderr
     pids = [int(pid) for pid in re.findall(r"read (\d+)", result.stdout)]
     assert len(set(pids)) == 2
     for pid in pids:
         with pytest.raises(ProcessLookupError):
-            for _ in range(100):  # the fork's ends when its input does
+            for _ in range(2000):  # the fork's ends when its input does
                 os.kill(pid, 0)
                 signal.sigtimedwait([], 0.05)

@@ -156,7 +156,9 @@ def step_once(simulation, rng, speed=1.0):
 # Backward error of a factorisation: a few hundred roundings. In float32 the difference v+ - v over dt = 1/480 s costs
 # more: 480 roundings of a velocity, times the largest mass; one tree in a thousand is at 4e-4. Steps are short, because trees
 # that turn by some hundredths of a radian a step are damped beside these forces, see kernels.solvers.balance; one may be all the same.
-PRECISIONS = pytest.mark.parametrize(("dtype", "tolerance"), [(wp.float64, 1e-11), (wp.float32, 1e-3)])
+PRECISIONS = pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(wp.float64, 1e-11), pytest.param(wp.float32, 1e-3, marks=pytest.mark.slow)]
+)
 
 
 @PRECISIONS

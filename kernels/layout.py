@@ -53,7 +53,8 @@ KINEMATICS = (
     Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + 1)),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies),
-    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings kernel"),
+    # the kernel reads of it what the traced `predict` reads
+    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings"),
 )
 """Rows of every program."""
 

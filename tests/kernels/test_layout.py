@@ -1,0 +1,97 @@
+"""The table of memory: what specialised code leaves out is read by nobody."""
+
+import ast
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from newton_like.kernels.layout import KEPT, KINEMATICS, LIBRARY, ROWS, STEP, sizes, stack
+
+from tests.support.paths import ROOT
+
+KERNELS = ROOT / "kernels"
+COUNTS = dict(
+    coords=7, dofs=6, bodies=2, entries=21, reach=6, candidates=3, colliders=2, contact_rows=3, couplings=1, limit_rows=18,
+    given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4,
+)  # fmt: skip
+
+
+def functions() -> dict[str, list[ast.FunctionDef]]:
+    """Device functions of all kernels by name."""
+    found: dict[str, list[ast.FunctionDef]] = {}
+    for path in sorted(KERNELS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                found.setdefault(node.name, []).append(node)
+    return found
+
+
+FUNCTIONS = functions()
+
+
+def rows_in(node: ast.AST) -> set[str]:
+    """Rows that a piece of code names as ``L.row``."""
+    named = {
+        n.attr
+        for n in ast.walk(node)
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "L"
+    }
+    return named & set(ROWS)
+
+
+def calls_in(node: ast.AST) -> set[str]:
+    calls = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+    return {c.attr if isinstance(c, ast.Attribute) else c.id for c in calls if isinstance(c, ast.Attribute | ast.Name)}
+
+
+def rows_of(name: str, seen: set[str] | None = None) -> set[str]:
+    """Rows that a device function and all that it calls name."""
+    seen = set() if seen is None else seen
+    if name in seen:
+        return set()
+    seen.add(name)
+    return set().union(
+        *(rows_in(f).union(*(rows_of(c, seen) for c in calls_in(f))) for f in FUNCTIONS.get(name, ())), set()
+    )
+
+
+def read_by(reader: str) -> set[str]:
+    return {row.name for row in (*KINEMATICS, *STEP) if reader in row.read_by.split()}
+
+
+def test_the_kernel_of_a_step_reads_what_the_table_says():
+    """Its own functions are not traced: what they name must be written by stages that are."""
+    (kernel,) = FUNCTIONS["step_kernel"]
+    named = rows_in(kernel)
+    assert {"impulse", "over", "near"} <= named
+    assert named <= read_by("kernel")
+
+
+@pytest.mark.parametrize(
+    ("reader", "entries"), [("hulls", ["detect"]), ("couplings", ["coupling_build", "coupling_sweep"])]
+)
+def test_general_functions_of_specialised_steps_read_what_the_table_says(reader, entries):
+    named = set().union(*(rows_of(name) for name in entries))
+    assert len(named) > 3
+    assert named <= read_by(reader) | read_by("kernel")
+
+
+def test_rows_have_names_of_their_own_and_sizes():
+    rows = (*KINEMATICS, *STEP, *LIBRARY)
+    assert len(ROWS) == len(rows)
+    layout = stack(sizes((*KINEMATICS, *STEP), SimpleNamespace(**COUNTS)))
+    starts = np.array([layout[row.name] for row in (*KINEMATICS, *STEP)])
+    assert (np.diff(starts) >= 0).all()
+    assert layout["size"] > starts[-1]
+
+
+def test_impulses_follow_each_other():
+    """They are scaled, set aside and forgotten as one run of numbers."""
+    counts = SimpleNamespace(**COUNTS)
+    layout = stack(sizes((*KINEMATICS, *STEP), counts))
+    names = ["impulse", "coupling_impulse", "dof_impulse"]
+    for a, b in pairwise(names):
+        assert layout[b] - layout[a] == ROWS[a].size(counts)
+    assert [row.name for row in KEPT[:3]] == names
+    assert ROWS["first_impulse"].size(counts) == sum(ROWS[name].kept(counts) for name in names)

@@ -5,6 +5,7 @@ on a GPU thread. Stages hand values over through the worker's memory; what no ot
 and of limits are traced once for each body or degree of freedom they can act on, and chosen by a switch.
 """
 
+import inspect
 import types
 
 import numpy as np
@@ -18,6 +19,23 @@ from newton_like.programs.tracing import known_parameters, known_tree, traced_pr
 
 BUDGET = 60_000
 """Operations of all stages of a robot beyond which it is not specialised."""
+
+
+STAGES = {
+    "smooth": ((), ""),
+    "wrenches": ((), ""),
+    "predict": ((), ""),
+    "saturate": ((), ""),
+    "recheck": ((), ""),
+    "finish": ((), ""),
+    "friction_sweep": ((), ""),
+    "contact_build": (("a", "c", "s", "k", "pl"), "k * {planes} + pl"),
+    "contact_sweep": (("a", "c", "k"), "k"),
+    "detect": (("s",), "s"),
+    "dof_build": (("i", "full"), "2 * i + full"),
+    "dof_sweep": (("i", "full"), "2 * i + full"),
+}
+"""The stages that are traced: integers that they are called with, and which of their traces these choose."""
 
 
 class Specialiser:
@@ -96,96 +114,41 @@ class Specialiser:
         stores = self.emitter.stores(trace, lambda place: place in places or self._name(place) in arrays)
         return self.emitter.statements(trace, stores)
 
-    def _code(self, name: str, places: set, arrays: set, selector: str | None = None) -> str:
+    def _code(self, name: str, places: set, arrays: set, selector: str) -> str:
         head = self.emitter.head()
         cases = self._traces[name]
-        if selector is None:
+        if not selector:
             return head + self._emit(cases[0], places, arrays)
         body = "\n".join(f"case {k}: {{ {self._emit(t, places, arrays)} break; }}" for k, t in cases.items())
         return f"{head} switch ({selector}) {{ {body} }}" if cases else head
 
     def stages(self) -> types.SimpleNamespace:
         """The stages as Warp functions, in place of `general_stages`."""
-        m = self.m
-        live = self._live()
-        smooth_code, wrenches_code, predict_code, saturate_code, recheck_code, finish_code = (
-            self._code(name, *live) for name in ("smooth", "wrenches", "predict", "saturate", "recheck", "finish")
-        )
-        build_code = self._code("contact_build", *live, f"k * {self.planes} + pl")
-        sweep_code = self._code("contact_sweep", *live, "k")
-        detect_code = self._code("detect", *live, "s")
-        dof_build_code = self._code("dof_build", *live, "2 * i + full")
-        dof_sweep_code = self._code("dof_sweep", *live, "2 * i + full")
-        friction_sweep_code = self._code("friction_sweep", *live) if "friction_sweep" in self._traces else ""
+        m, live = self.m, self._live()
+        arguments = dict(o=m.Options, T=m.Tree, P=m.Params, L=m.Layout, mem=m.memory)
+        stages = {}
+        for name, (integers, selector) in STAGES.items():
+            code = self._code(name, *live, selector.format(planes=self.planes)) if name in self._traces else ""
+            stages[name] = native(name, code, dict.fromkeys(("b", "t", *integers), int) | arguments)
+        # general code that no world of this robot needs is not compiled
+        T, end = self.T, dict(T=m.Tree, P=m.Params, L=m.Layout, mem=m.memory)
+        no_hull = native("no_hull", "", dict(b=int, t=int, s=int, dt=m.lane) | end)
+        no_build = native("no_build", "", dict(b=int, t=int, e=int, o=m.Options) | end)
+        no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
+        stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
+        stages["coupling_build"] = m.coupling_build if T.couplings else no_build
+        stages["coupling_sweep"] = m.coupling_sweep if T.couplings else no_sweep
+        return types.SimpleNamespace(**stages)
 
-        @wp.func_native(smooth_code)
-        def smooth(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
 
-        @wp.func_native(wrenches_code)
-        def wrenches(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+def native(name: str, code: str, arguments: dict[str, type]):
+    """A Warp function of the given name and arguments with a body in C++."""
 
-        @wp.func_native(predict_code)
-        def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
+    def function(): ...
 
-        @wp.func_native(saturate_code)
-        def saturate(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
-
-        @wp.func_native(recheck_code)
-        def recheck(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
-
-        @wp.func_native(finish_code)
-        def finish(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
-
-        @wp.func_native(build_code)
-        def contact_build(
-            b: int,
-            t: int,
-            a: int,
-            c: int,
-            s: int,
-            k: int,
-            pl: int,
-            o: m.Options,
-            T: m.Tree,
-            P: m.Params,
-            L: m.Layout,
-            mem: m.memory,
-        ): ...
-
-        @wp.func_native(sweep_code)
-        def contact_sweep(
-            b: int, t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
-        ): ...
-
-        @wp.func_native(detect_code)
-        def detect(b: int, t: int, s: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
-
-        @wp.func_native("")
-        def no_hull(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
-
-        @wp.func_native("")
-        def no_build(b: int, t: int, e: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
-
-        @wp.func_native("")
-        def no_sweep(t: int, e: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
-
-        # code that no world of this robot needs is not compiled
-        detect_hull = m.detect if self.T.first_hull < self.T.colliders else no_hull
-        coupling_build = m.coupling_build if self.T.couplings else no_build
-        coupling_sweep = m.coupling_sweep if self.T.couplings else no_sweep
-
-        @wp.func_native(dof_build_code)
-        def dof_build(
-            b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
-        ): ...
-
-        @wp.func_native(friction_sweep_code)
-        def friction_sweep(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory): ...
-
-        @wp.func_native(dof_sweep_code)
-        def dof_sweep(
-            b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
-        ): ...
-
-        own = ("self", "m", "live", "no_hull", "no_build", "no_sweep")
-        return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own and not k.endswith("_code")})
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__name__, function.__annotations__ = name, arguments
+    function.__signature__ = inspect.Signature(
+        [inspect.Parameter(argument, kind, annotation=a) for argument, a in arguments.items()]
+    )
+    return wp.func_native(code)(function)

@@ -14,7 +14,7 @@ from newton_like.collision.ground import find_colliders
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
-from newton_like.kernels.layout import KEPT, KINEMATICS, STEP
+from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, stack
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import ROW
@@ -39,7 +39,7 @@ def general_kernel(width: int, real, given: bool = False):
 
 
 def step_memory(work: Workspace, tables) -> Workspace:
-    """A batch with the memory of a step.
+    """A batch with the memory of a step; ``kept_size`` numbers of an articulation outlive it.
 
     Args:
         work: the batch.
@@ -52,10 +52,10 @@ def step_memory(work: Workspace, tables) -> Workspace:
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     numbers.pop("given", None)
     work = work.with_memory(sizes, {**numbers, **tables.arrays})
-    at = 0
-    for row in KEPT:
-        setattr(work.L, f"kept_{row.name}", at)
-        at += row.kept(SimpleNamespace(**work.numbers))
+    kept = stack({f"kept_{row.name}": row.kept(SimpleNamespace(**work.numbers)) for row in KEPT})
+    work.kept_size = kept.pop("size")
+    for name, at in kept.items():
+        setattr(work.L, name, at)
     return work
 
 
@@ -80,7 +80,7 @@ class Stepper:
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work = work = step_memory(work, tables)
         self.kernel = self._choose_kernel()
-        self.kept = work.kept(sum(row.kept(SimpleNamespace(**work.numbers)) for row in KEPT))
+        self.kept = work.kept(work.kept_size)
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = work.kept(tables.numbers["candidates"] + 2, wp.int32)
         self.hand_over = HandOver(model, tables, work) if self.given else None

@@ -60,7 +60,7 @@ def motion_subspaces(model, state, *, repr=VelRepr.MIXED, out: wp.array | None =
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    program = _SUBSPACES.ask(output=output_representation(repr, "repr"))
+    program = _SUBSPACES.ask(output_repr=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model), 6)], out)
 
 
@@ -91,5 +91,5 @@ def joint_bias_accelerations(model, state, *, repr=VelRepr.MIXED, out: wp.array 
 
 
 def _motion(model, state, program: Program, repr, out) -> wp.array:
-    program = program.ask(output=output_representation(repr, "repr"))
+    program = program.ask(output_repr=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state), [(links(model), 6)], out)

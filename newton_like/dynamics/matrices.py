@@ -72,7 +72,7 @@ def mass_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    program = _MASS_MATRIX.ask(base=representation(repr))
+    program = _MASS_MATRIX.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
 
 
@@ -101,7 +101,7 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    program = _INVERSE.ask(output=representation(repr))
+    program = _INVERSE.ask(output_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
 
 
@@ -125,5 +125,5 @@ def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> 
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    program = _CORIOLIS.ask(base=representation(repr))
+    program = _CORIOLIS.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state), [(columns(model),) * 2], out)

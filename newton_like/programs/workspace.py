@@ -145,8 +145,12 @@ def tree_numbers(template, parameters, contacts) -> tuple[dict[str, int], dict[s
         free_root=template.free_root,
         reach=int(template.depth.max(initial=0)) + 1,
     )
-    settings = ("base", "output", "link", "other", "choice", "given_as", "world_wrench", "points", "links", "columns")
-    numbers.update(dict.fromkeys((*settings, "offset_size", "components", "sweeps"), 0))
+    settings = (
+        "links", "columns", "base_repr", "output_repr", "wrench_repr", "wrenches_by_link", "replace_wrenches", "world_wrench", "quantity",
+        "configuration_mode", "force_terms", "result_size", "points", "offset_size", "components", "contact_law", "contact_sweeps",
+        "loop_rows", "proximal_steps",
+    )  # fmt: skip
+    numbers.update(dict.fromkeys(settings, 0))
     numbers.update({name: n for name, n in contacts.numbers.items() if name != "given"})
     arrays = {
         name: getattr(template, name)

@@ -280,7 +280,7 @@ def contact_point_velocities(model, state, points: ContactPoints, *, out=None) -
     ``[articulation_count, points.count, 3]``.
     """
     n = check_points(model, points).count
-    program = _frames(points, "eval_frame_velocities", (Q, V), 3 * n, 3, output=MIXED)
+    program = _frames(points, "eval_frame_velocities", (Q, V), 3 * n, 3, output_repr=MIXED)
     return evaluate(model, program, [*state_arrays(model, state), points.offsets], [(n, 3)], out)
 
 
@@ -306,7 +306,7 @@ def contact_point_jacobians(
         TypeError: an array of the wrong scalar type.
     """
     n = check_points(model, points).count
-    asked = {"base": representation(repr), "output": _frame_representation(out_repr)}
+    asked = {"base_repr": representation(repr), "output_repr": _frame_representation(out_repr)}
     size = 6 * n * columns(model)
     program = _frames(points, "eval_frame_jacobians", (Q,), size, 6, "matrix", **asked)
     inputs = [*state_arrays(model, state, False), points.offsets]
@@ -318,7 +318,7 @@ def contact_point_jacobian_derivatives(
 ) -> wp.array:
     """Time derivatives of :func:`contact_point_jacobians` at ``state.joint_qd``. Arguments, shape and errors as there."""
     n = check_points(model, points).count
-    asked = {"base": representation(repr), "output": _frame_representation(out_repr)}
+    asked = {"base_repr": representation(repr), "output_repr": _frame_representation(out_repr)}
     size = 6 * n * columns(model)
     program = _frames(points, "eval_frame_jacobian_derivatives", (Q, V), size, 6, "matrix", _rate_rows, **asked)
     inputs = [*state_arrays(model, state), points.offsets]

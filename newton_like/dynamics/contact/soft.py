@@ -25,7 +25,8 @@ from newton_like.dynamics.internal.common import (
     to_device,
 )
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
+from newton_like.kernels.dynamics.soft_contact import LAW, ONE_PLANE, SQUARE_ROOTS
+from newton_like.kernels.tree import NATIVE
 from newton_like.kinematics import eval_fk
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
@@ -170,12 +171,7 @@ def soft_contact_forces(
         )
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
     ground = contact.ground(state)
-    asked = (
-        SQUARE_ROOTS * contact.parameters.square_roots
-        | ONE_PLANE * contact.one_plane
-        | GIVEN_WRENCHES * (wrenches is not None)
-    )
-    asked |= DENSE_WRENCHES * (given.kind == "articulations")
+    kind = _wrench_representation(link_forces_repr, "link_forces_repr")
     inputs = (
         Q,
         V,
@@ -193,8 +189,9 @@ def soft_contact_forces(
         Field("second", "articulations", six_by_link),
     )
     program = Program("eval_soft_contact", inputs, outputs, tables=contact.points.table).ask(
-        link=asked, output=_wrench_representation(repr, "repr"), given_as=_wrench_representation(link_forces_repr, "link_forces_repr"),
-        offset_size=3,
+        contact_law=SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * contact.one_plane, offset_size=3,
+        output_repr=_wrench_representation(repr, "repr"), wrench_repr=kind if wrenches is not None else NATIVE,
+        wrenches_by_link=int(given.kind == "articulations"),
     )  # fmt: skip
     arrays = [
         *state_arrays(model, state), contact.points.offsets, contact.points.on, contact_state, contact.law, ground, wrenches,

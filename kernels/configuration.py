@@ -20,7 +20,7 @@ Coefficients of series are written out: Warp works out ``1.0 / 6.0`` in single p
 
 import types
 
-# what T.other asks eval_configuration for
+# what T.configuration_mode asks eval_configuration for
 NORMAL, PRINCIPAL, ZERO = range(3)
 
 
@@ -47,7 +47,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def choose_joint(t: int, k: int, out: int, T: Tree, L: Layout, mem: m.memory):
         """Coordinates of joint k at `out`: those of q normalised or made principal, or those of no motion."""
-        mode = T.other
+        mode = T.configuration_mode
         qi = L.q + T.q_at[k]
         to = out + T.q_at[k]
         n = T.linear[k] + T.angular[k]

@@ -13,7 +13,10 @@ Where a trace is to be differentiated (``m.varied``), orientations are constants
 
 import types
 
-from newton_like.kernels.tree import BALL, BODY_FIXED, COMPOUND, DOF, FIXED, FREE, INERTIAL, JOINT, PRISMATIC, REVOLUTE
+from newton_like.kernels.tree import (  # isort: skip
+    AXIS, AXIS_IN_PARENT, BALL, BODY_FIXED, CHILD_POS, CHILD_QUAT_INVERSE, COMPOUND, FIXED, FREE, HALF_TURN_QUAT,
+    HOME_QUAT, INERTIAL, PARENT_POS, PARENT_QUAT, PRISMATIC, REST_Q, REST_W, REVOLUTE,
+)  # fmt: skip
 
 
 def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -25,9 +28,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def set_origin(b: int, t: int, T: Tree, P: Params, L: Layout, mem: m.memory):
         """The reference point: the root's anchor, which a floating base carries along; and the world, body T.bodies."""
         zero = m.zero3()
-        o = m.joint_vec(P, b, 4)
+        o = m.joint_vec(P, b, 0, PARENT_POS)
         if T.free_root != 0:
-            o = m.apply_plus(m.quat_to_matrix(m.joint_quat(P, b, 0)), m.get3(mem, L.q, t), o)
+            o = m.apply_plus(m.quat_to_matrix(m.joint_quat(P, b, 0, PARENT_QUAT)), m.get3(mem, L.q, t), o)
         m.put3(mem, L.origin, t, o)
         z = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -48,7 +51,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if varied:
             r = m.varied_axes(t, k, r, L, mem)
             q = m.varied_quat(t, k, q, L, mem)
-        x = m.sub3(anchor, m.apply(r, m.joint_vec(P, b, JOINT * k + 11)))
+        x = m.sub3(anchor, m.apply(r, m.joint_vec(P, b, k, CHILD_POS)))
         m.put4(mem, L.quat + 4 * k, t, q)
         m.put9(mem, L.rot + 9 * k, t, r)
         m.put3(mem, L.pos + 3 * k, t, x)
@@ -69,7 +72,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         b: int, t: int, dof: int, qi: int, axes: Mat33, anchor: Vec3, P: Params, L: Layout, mem: m.memory
     ) -> Vec3:
         """The place of `anchor` after the slide of one linear dof of a compound joint, whose subspace is stored."""
-        axis = m.apply(axes, m.dof_vec(P, b, DOF * dof))
+        axis = m.apply(axes, m.dof_vec(P, b, dof, AXIS))
         m.put6(mem, L.subspace + 6 * dof, t, m.spatial(axis, m.zero3()))
         return m.fma3(axis, m.get(mem, qi, t), anchor)
 
@@ -78,7 +81,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         b: int, t: int, k: int, dof: int, qi: int, frame: Quat, pivot: Vec3, P: Params, L: Layout, mem: m.memory
     ) -> Quat:
         """The orientation `frame` after the turn of one angular dof of a compound joint, whose subspace is stored."""
-        local = m.dof_vec(P, b, DOF * dof)
+        local = m.dof_vec(P, b, dof, AXIS)
         axes = m.quat_to_matrix(frame)
         if varied:
             frame = m.quat_detach(frame)
@@ -94,46 +97,40 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """Pose, centre of mass, motion subspace and twist of body k, from those of its parent."""
         p = T.parent[k]
         kind = T.kind[k]
-        j = JOINT * k
         dof = T.dof_at[k]
         qi = L.q + T.q_at[k]
         parent_quat = m.get4(mem, L.quat + 4 * p, t)
         parent_rot = m.get9(mem, L.rot + 9 * p, t)
-        anchor = m.apply_plus(parent_rot, m.joint_vec(P, b, j + 4), m.get3(mem, L.pos + 3 * p, t))
+        anchor = m.apply_plus(parent_rot, m.joint_vec(P, b, k, PARENT_POS), m.get3(mem, L.pos + 3 * p, t))
         if varied:
             parent_quat = m.quat_detach(parent_quat)
             m.vary_with_parent(t, k, p, L, mem)
         if kind == FIXED:
-            put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, j + 14)), anchor, P, L, mem)
+            put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, k, HOME_QUAT)), anchor, P, L, mem)
         if kind == REVOLUTE:
             half = m.mul(m.fill(real(0.5)), m.get(mem, qi, t))
             c = m.cos(half)
             s = m.sin(half)
-            e = m.joint_quat(P, b, j + 14)
-            f = m.quat(
-                m.dof_param(P, b, DOF * dof + 6),
-                m.dof_param(P, b, DOF * dof + 7),
-                m.dof_param(P, b, DOF * dof + 8),
-                m.dof_param(P, b, DOF * dof + 9),
-            )
+            e = m.joint_quat(P, b, k, HOME_QUAT)
+            f = m.dof_quat(P, b, dof, HALF_TURN_QUAT)
             turned = m.quat(
                 m.fma(f.x, s, m.mul(e.x, c)),
                 m.fma(f.y, s, m.mul(e.y, c)),
                 m.fma(f.z, s, m.mul(e.z, c)),
                 m.fma(f.w, s, m.mul(e.w, c)),
             )
-            axis = m.apply(parent_rot, m.dof_vec(P, b, DOF * dof + 3))
+            axis = m.apply(parent_rot, m.dof_vec(P, b, dof, AXIS_IN_PARENT))
             m.put6(mem, L.subspace + 6 * dof, t, m.spatial(m.cross(anchor, axis), axis))
             if varied:
                 m.vary_about(t, k, axis, qi, L, mem)
             put_pose(b, t, k, m.quat_multiply(parent_quat, turned), anchor, P, L, mem)
         if kind == PRISMATIC:
-            axis = m.apply(parent_rot, m.dof_vec(P, b, DOF * dof + 3))
+            axis = m.apply(parent_rot, m.dof_vec(P, b, dof, AXIS_IN_PARENT))
             m.put6(mem, L.subspace + 6 * dof, t, m.spatial(axis, m.zero3()))
             anchor = m.fma3(axis, m.get(mem, qi, t), anchor)
-            put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, j + 14)), anchor, P, L, mem)
+            put_pose(b, t, k, m.quat_multiply(parent_quat, m.joint_quat(P, b, k, HOME_QUAT)), anchor, P, L, mem)
         if kind == BALL:
-            frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
+            frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, k, PARENT_QUAT))
             axes = m.quat_to_matrix(frame)
             if varied:
                 axes = m.varied_axes(t, k, axes, L, mem)
@@ -141,9 +138,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi, t)))
             if varied:
                 m.vary_with(t, k, turned, L, mem)
-            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
+            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), anchor, P, L, mem)
         if kind == FREE:
-            frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
+            frame = m.quat_multiply(parent_quat, m.joint_quat(P, b, k, PARENT_QUAT))
             axes = m.quat_to_matrix(frame)
             if varied:
                 axes = m.varied_axes(t, k, axes, L, mem)
@@ -154,11 +151,11 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi + 3, t)))
             if varied:
                 m.vary_with(t, k, turned, L, mem)
-            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
+            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), anchor, P, L, mem)
             put_columns(b, t, dof, 3, axes, anchor, 0, L, mem)
             put_columns(b, t, dof + 3, 3, axes, m.get3(mem, L.com + 3 * k, t), 1, L, mem)
         if kind == COMPOUND:
-            turned = m.quat_multiply(parent_quat, m.joint_quat(P, b, j))
+            turned = m.quat_multiply(parent_quat, m.joint_quat(P, b, k, PARENT_QUAT))
             axes = m.quat_to_matrix(turned)
             if varied:
                 axes = m.varied_axes(t, k, axes, L, mem)
@@ -176,7 +173,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 turned = turn_about(b, t, k, dof + at + 1, qi + at + 1, turned, anchor, P, L, mem)
             if T.angular[k] > 2:
                 turned = turn_about(b, t, k, dof + at + 2, qi + at + 2, turned, anchor, P, L, mem)
-            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, j + 7)), anchor, P, L, mem)
+            put_pose(b, t, k, m.quat_multiply(turned, m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), anchor, P, L, mem)
         v = m.get6(mem, L.twist + 6 * p, t)
         for i in range(T.linear[k] + T.angular[k]):
             v = m.fma6(m.get6(mem, L.subspace + 6 * (dof + i), t), m.get(mem, L.v + dof + i, t), v)
@@ -212,7 +209,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             move = joint_twist(t, dof, T.linear[k] + T.angular[k], vel, L, mem)
             a = m.cross_motion(v, move)
             # the point that a free body turns about moves along, unless it is fixed to the world or to the body
-            if kind == FREE and (k > 0 or T.base < INERTIAL):
+            if kind == FREE and (k > 0 or T.base_repr < INERTIAL):
                 u = joint_twist(t, dof, 3, vel, L, mem)
                 a = m.spatial(m.cross_plus(u.v, move.w, a.v), a.w)
         return a
@@ -227,7 +224,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             n = T.linear[k] + T.angular[k]
             # what carries the columns: the parent, or the body where a floating base moves along its own axes
             v = m.get6(mem, L.twist + 6 * T.parent[k], t)
-            if k == 0 and T.free_root != 0 and T.base == BODY_FIXED:
+            if k == 0 and T.free_root != 0 and T.base_repr == BODY_FIXED:
                 v = m.get6(mem, L.twist, t)
             for i in range(n):
                 s = m.get6(mem, L.subspace + 6 * (dof + i), t)
@@ -235,7 +232,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 if kind == COMPOUND:
                     v = m.fma6(s, m.get(mem, L.v + dof + i, t), v)
             # the point that a free body turns about moves along, see joint_drift
-            if kind == FREE and (k > 0 or T.base < INERTIAL):
+            if kind == FREE and (k > 0 or T.base_repr < INERTIAL):
                 u = joint_twist(t, dof, 3, L.v, L, mem)
                 for i in range(3):
                     at = 6 * (dof + 3 + i)
@@ -256,7 +253,10 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = T.q_at[k]
         if kind == BALL:
             rest = m.quat(
-                m.gain(P, b, dof, 3), m.gain(P, b, dof + 1, 3), m.gain(P, b, dof + 2, 3), m.gain(P, b, dof, 14)
+                m.gain(P, b, dof, REST_Q),
+                m.gain(P, b, dof + 1, REST_Q),
+                m.gain(P, b, dof + 2, REST_Q),
+                m.gain(P, b, dof, REST_W),
             )
             goal = m.quat_normalize(m.get4(mem, L.target_q + at, t))
             m.put3(mem, L.error + dof, t, rotation_error(t, L.q + at, goal, mem))
@@ -269,7 +269,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.linear[k] + T.angular[k]):
                 q = m.get(mem, L.q + at + i, t)
                 m.put(mem, L.error + dof + i, t, m.sub(m.get(mem, L.target_q + at + i, t), q))
-                m.put(mem, L.strain + dof + i, t, m.sub(q, m.gain(P, b, dof + i, 3)))
+                m.put(mem, L.strain + dof + i, t, m.sub(q, m.gain(P, b, dof + i, REST_Q)))
 
     @m.func
     def joint_force(t: int, k: int, T: Tree, L: Layout, mem: m.memory):
@@ -319,8 +319,8 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         elif kind == FREE:
             # the centre of mass in the child anchor frame: inverse(X_c) com
             c = m.apply(
-                m.quat_to_matrix(m.joint_quat(P, b, JOINT * k + 7)),
-                m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, JOINT * k + 11)),
+                m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)),
+                m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS)),
             )
             old = m.quat_normalize(m.get4(mem, qi + 3, t))
             step = m.quat_exp(m.scale3(m.get3(mem, dof + 3, t), half))
@@ -346,8 +346,8 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def child_com(b: int, k: int, P: Params) -> Vec3:
         """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
-        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, JOINT * k + 11))
-        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, JOINT * k + 7)), c)
+        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
+        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
 
     @m.func
     def retract_joint(b: int, t: int, k: int, step: int, to: int, T: Tree, P: Params, L: Layout, mem: m.memory):

@@ -2,7 +2,7 @@
 
 import types
 
-from newton_like.kernels.tree import BALL, DOF, FIXED, FREE, JOINT
+from newton_like.kernels.tree import AXIS, BALL, CHILD_POS, CHILD_QUAT_INVERSE, FIXED, FREE, PARENT_POS, PARENT_QUAT
 
 
 def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -59,16 +59,16 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def read_slides(b: int, t: int, dof: int, qi: int, n: int, x: Vec3, v: Vec3, P: Params, L: Layout, mem: m.memory):
         """Coordinates of x and v along n axes (n > 0) that need not be at right angles, by their dual basis."""
-        a0 = m.dof_vec(P, b, DOF * dof)
+        a0 = m.dof_vec(P, b, dof, AXIS)
         if n == 1:
             m.put(mem, qi, t, m.dot(x, a0))
             m.put(mem, L.v + dof, t, m.dot(v, a0))
         else:
-            a1 = m.dof_vec(P, b, DOF * (dof + 1))
+            a1 = m.dof_vec(P, b, dof + 1, AXIS)
             normal = m.cross(a0, a1)
             a2 = normal
             if n == 3:
-                a2 = m.dof_vec(P, b, DOF * (dof + 2))
+                a2 = m.dof_vec(P, b, dof + 2, AXIS)
             inverse = m.rcp(m.dot(normal, a2))
             d0 = m.scale3(m.cross(a1, a2), inverse)
             d1 = m.scale3(m.cross(a2, a0), inverse)
@@ -84,8 +84,8 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def read_two_turns(b: int, t: int, dof: int, qi: int, q: Quat, w: Vec3, P: Params, L: Layout, mem: m.memory):
         """Angles in (-pi, pi] of q = turn about a0, then the turned a1: atan2 of entries of the rotation matrix."""
         two = m.fill(real(2.0))
-        a0 = m.dof_vec(P, b, DOF * dof)
-        a1 = m.dof_vec(P, b, DOF * (dof + 1))
+        a0 = m.dof_vec(P, b, dof, AXIS)
+        a1 = m.dof_vec(P, b, dof + 1, AXIS)
         a2 = m.cross(a0, a1)
         v = m.vec(q.x, q.y, q.z)
         x = m.dot(v, a0)
@@ -109,11 +109,11 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         pose is met all the same.
         """
         one = m.fill(real(1.0))
-        a0 = m.dof_vec(P, b, DOF * dof)
-        a1 = m.dof_vec(P, b, DOF * (dof + 1))
+        a0 = m.dof_vec(P, b, dof, AXIS)
+        a1 = m.dof_vec(P, b, dof + 1, AXIS)
         e2 = m.cross(a0, a1)
         # a left-handed triple: the last angle counts backwards
-        hand = m.where_lt(m.dot(e2, m.dof_vec(P, b, DOF * (dof + 2))), m.fill(real(0.0)), m.neg(one), one)
+        hand = m.where_lt(m.dot(e2, m.dof_vec(P, b, dof + 2, AXIS)), m.fill(real(0.0)), m.neg(one), one)
         v = m.vec(q.x, q.y, q.z)
         x = m.dot(v, a0)
         y = m.dot(v, a1)
@@ -140,21 +140,22 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """Coordinates and velocities of joint k that bring body k closest to where it is, seen from its parent."""
         kind = T.kind[k]
         p = T.parent[k]
-        j = JOINT * k
         dof = T.dof_at[k]
         qi = L.q + T.q_at[k]
         parent = m.get6(mem, L.twist + 6 * p, t)
         child = m.get6(mem, L.twist + 6 * k, t)
         parent_com = m.get3(mem, L.com + 3 * p, t)
         child_com = m.get3(mem, L.com + 3 * k, t)
-        frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, j))
+        frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, k, PARENT_QUAT))
         axes = m.quat_to_matrix(frame)
-        at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, j + 4))
-        at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, j + 11))
+        at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
+        at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
         apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
         # anchor from anchor, in the axes of the parent anchor
         x = m.apply_t(m.add3(m.sub3(apart, at_parent), at_child), axes)
-        child_anchor = m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, j + 7)))
+        child_anchor = m.quat_multiply(
+            m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
+        )
         turn = m.quat_multiply(m.quat_conjugate(frame), child_anchor)
         w = m.apply_t(m.sub3(child.w, parent.w), axes)
         if kind == BALL:
@@ -176,7 +177,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             dof = dof + slides
             qi = qi + slides
             if turns == 1:
-                axis = m.dof_vec(P, b, DOF * dof)
+                axis = m.dof_vec(P, b, dof, AXIS)
                 m.put(mem, qi, t, angle_about(turn, axis))
                 m.put(mem, L.v + dof, t, m.dot(w, axis))
             if turns == 2:

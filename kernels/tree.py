@@ -23,20 +23,49 @@ FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
 # Representations of velocities, see newton_like.kernels.dynamics.representation; NATIVE: velocities of the joint as they are.
 NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 
-BODY = 10  # mass, com (3, link frame), inertia about the com (xx yy zz xy xz yz, link axes)
-JOINT = 21  # quat of X_p (4), position of X_p (3), quat of inverse X_c (4), position of X_c (3), product of both quats (4), distance limits
-DOF = 10  # axis in the anchor frame (3), axis in the parent body (3), quat X_p (axis, 0) inverse X_c (4)
-GAIN = 17  # see GAINS
-GAINS = (
-    "armature", "damping", "stiffness", "rest_q", "target_ke", "target_kd", "target_velocity_gain", "effort_limit",
-    "velocity_limit", "friction", "limit_lower", "limit_upper", "limit_omega", "limit_damping_ratio", "mimic_offset",
-    "mimic_ratio", "clip_force",
-)  # fmt: skip
-COLLIDER = 20  # size (3), position (3), rotation quat (4), then MATERIAL (8), bounding radius, spare
-MATERIAL = ("mu", "restitution", "omega", "damping_ratio", "mu_torsional", "mu_rolling", "margin", "gap")
-GIVEN = 18  # a contact that is handed over: there, point on the body (3, link frame), point on the other shape (3, world), normal (3),
-# margins (2), material (6)
-PLANE = 14  # normal (3), first tangent (3), second tangent (3), offsets along these (3, normal first), half length, half width
+# Blocks of parameters: how many numbers each has, and where they are in it.
+
+BODY = 10  # inertia about the centre of mass: xx yy zz xy xz yz, link axes
+MASS, CENTRE_OF_MASS, INERTIA = 0, 1, 4
+
+# Quaternions and positions of the anchors X_p and inverse X_c (of X_c the position), the product of both quaternions, which is the
+# child's orientation at q = 0, and the limits of a distance joint.
+JOINT = 21
+PARENT_QUAT, PARENT_POS, CHILD_QUAT_INVERSE, CHILD_POS, HOME_QUAT, DISTANCE_MIN, DISTANCE_MAX = 0, 4, 7, 11, 14, 18, 19
+
+# The axis in the anchor's frame and in the parent's; the child's orientation half a turn from q = 0: X_p (axis, 0) inverse X_c.
+DOF = 10
+AXIS, AXIS_IN_PARENT, HALF_TURN_QUAT = 0, 3, 6
+
+GAIN = 17
+(
+    ARMATURE, DAMPING, STIFFNESS, REST_Q, TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, EFFORT_LIMIT, VELOCITY_LIMIT, FRICTION_LOSS,
+    LIMIT_LOWER, LIMIT_UPPER, LIMIT_OMEGA, LIMIT_DAMPING_RATIO, MIMIC_OFFSET, MIMIC_RATIO, CLIP_FORCE,
+) = range(GAIN)  # fmt: skip
+# A rest orientation has four numbers: x, y, z at REST_Q of three dofs, w where the first one's mimic offset would be.
+REST_W = MIMIC_OFFSET
+
+COLLIDER = 20
+SIZE, CENTER, ROTATION, SURFACE, RADIUS = 0, 3, 6, 10, 18
+# A surface. Natural frequency and damping ratio are those of its spring-damper per unit of effective mass.
+MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(8)
+
+# A contact that is handed over: whether there is one, its point on the body (link frame) and on the other shape (world), the normal, the
+# margins of both, and the surface from MU to MU_ROLLING.
+GIVEN = 18
+GIVEN_ON, GIVEN_POINT, GIVEN_OTHER_POINT, GIVEN_NORMAL, GIVEN_MARGIN, GIVEN_OTHER_MARGIN, GIVEN_SURFACE = (
+    0,
+    1,
+    4,
+    7,
+    10,
+    11,
+    12,
+)
+
+# Offsets are those of the plane's origin along its normal and tangents.
+PLANE = 14
+NORMAL, TANGENT_1, TANGENT_2, OFFSET, OFFSET_1, OFFSET_2, HALF_LENGTH, HALF_WIDTH = 0, 3, 6, 9, 10, 11, 12, 13
 
 
 def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -92,29 +121,39 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         limit_rows: int
         # stride of a constraint row: the longest chain
         reach: int
-        # sizes of a dense matrix: joints and dofs of the largest articulation of the model
+        # sizes of dense results: joints and dofs of the largest articulation of the model
         links: int
         columns: int
-        # what a program is asked for: representations of the base's velocity and of results, a link and another one
-        base: int
-        output: int
-        link: int
-        other: int
-        # which of its results a program gives
-        choice: int
-        # representation of given wrenches; 1: forces of FREE joints are world wrenches at the centre of mass
-        given_as: int
+        # representations of the base's velocity, of results, and of given wrenches (NATIVE: there are none)
+        base_repr: int
+        output_repr: int
+        wrench_repr: int
+        # given wrenches follow each other by link, not by body
+        wrenches_by_link: int
+        # the wrenches of frames stand in place of what was on their links
+        replace_wrenches: int
+        # forces of FREE joints are world wrenches at the centre of mass
         world_wrench: int
-        # contact points on links, or frames, and on which one each is
+        # which momentum, inertia or energy is asked for, see `kernels.dynamics.momentum`
+        quantity: int
+        # which coordinates, see `kernels.configuration`, and which passive forces, see `kernels.dynamics.system`
+        configuration_mode: int
+        force_terms: int
+        # numbers of a result that no count above gives
+        result_size: int
+        # contact points, or frames, and on which link each is
         points: int
         point_body: wp.array[int]
         # numbers a frame's offset from its link has (0, 3: a point, or 7), and how many of its vectors' components are wanted
         offset_size: int
         components: int
-        # visits that iterative solvers pay to each contact point
-        sweeps: int
-        # what the rows of loop joints are; the bodies of their parents, then those of their children, are at point_body
+        # what contact forces follow, as bits of the contact's file, and visits paid to each point
+        contact_law: int
+        contact_sweeps: int
+        # rows of loop joints, and what each is; the bodies of their parents, then those of their children, are at point_body
+        loop_rows: int
         loop_kind: wp.array[int]
+        proximal_steps: int
         # the operations of an interpreted program
         code: wp.array[int]
 
@@ -149,42 +188,50 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         push_speed: m.real
 
     @m.func
-    def joint_param(P: Params, b: int, i: int) -> m.lane:
-        return m.param(P.uniform, P.varying, P.joints_vary, b, P.joint_at + i)
+    def joint_param(P: Params, b: int, k: int, i: int) -> m.lane:
+        return m.param(P.uniform, P.varying, P.joints_vary, b, P.joint_at + JOINT * k + i)
 
     @m.func
-    def joint_vec(P: Params, b: int, i: int) -> m.Vec3:
-        return m.vec(joint_param(P, b, i), joint_param(P, b, i + 1), joint_param(P, b, i + 2))
+    def joint_vec(P: Params, b: int, k: int, i: int) -> m.Vec3:
+        return m.vec(joint_param(P, b, k, i), joint_param(P, b, k, i + 1), joint_param(P, b, k, i + 2))
 
     @m.func
-    def joint_quat(P: Params, b: int, i: int) -> m.Quat:
-        return m.quat(
-            joint_param(P, b, i), joint_param(P, b, i + 1), joint_param(P, b, i + 2), joint_param(P, b, i + 3)
-        )
+    def joint_quat(P: Params, b: int, k: int, i: int) -> m.Quat:
+        v = joint_vec(P, b, k, i)
+        return m.quat(v.x, v.y, v.z, joint_param(P, b, k, i + 3))
 
     @m.func
-    def dof_param(P: Params, b: int, i: int) -> m.lane:
-        return m.param(P.uniform, P.varying, P.joints_vary, b, P.dof_at + i)
+    def dof_param(P: Params, b: int, dof: int, i: int) -> m.lane:
+        return m.param(P.uniform, P.varying, P.joints_vary, b, P.dof_at + DOF * dof + i)
 
     @m.func
-    def dof_vec(P: Params, b: int, i: int) -> m.Vec3:
-        return m.vec(dof_param(P, b, i), dof_param(P, b, i + 1), dof_param(P, b, i + 2))
+    def dof_vec(P: Params, b: int, dof: int, i: int) -> m.Vec3:
+        return m.vec(dof_param(P, b, dof, i), dof_param(P, b, dof, i + 1), dof_param(P, b, dof, i + 2))
 
     @m.func
-    def body_param(P: Params, b: int, i: int) -> m.lane:
-        return m.param(P.uniform, P.varying, P.bodies_vary, b, P.body_at + i)
+    def dof_quat(P: Params, b: int, dof: int, i: int) -> m.Quat:
+        v = dof_vec(P, b, dof, i)
+        return m.quat(v.x, v.y, v.z, dof_param(P, b, dof, i + 3))
+
+    @m.func
+    def body_param(P: Params, b: int, k: int, i: int) -> m.lane:
+        return m.param(P.uniform, P.varying, P.bodies_vary, b, P.body_at + BODY * k + i)
+
+    @m.func
+    def body_mass(P: Params, b: int, k: int) -> m.lane:
+        return body_param(P, b, k, MASS)
 
     @m.func
     def body_com(P: Params, b: int, k: int) -> m.Vec3:
-        i = BODY * k + 1
-        return m.vec(body_param(P, b, i), body_param(P, b, i + 1), body_param(P, b, i + 2))
+        i = CENTRE_OF_MASS
+        return m.vec(body_param(P, b, k, i), body_param(P, b, k, i + 1), body_param(P, b, k, i + 2))
 
     @m.func
     def body_inertia(P: Params, b: int, k: int) -> m.Sym3:
-        i = BODY * k + 4
+        i = INERTIA
         return m.sym(
-            body_param(P, b, i), body_param(P, b, i + 1), body_param(P, b, i + 2),
-            body_param(P, b, i + 3), body_param(P, b, i + 4), body_param(P, b, i + 5),
+            body_param(P, b, k, i), body_param(P, b, k, i + 1), body_param(P, b, k, i + 2),
+            body_param(P, b, k, i + 3), body_param(P, b, k, i + 4), body_param(P, b, k, i + 5),
         )  # fmt: skip
 
     @m.func
@@ -201,19 +248,24 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )
 
     @m.func
-    def collider_param(P: Params, b: int, i: int) -> m.lane:
-        return m.param(P.uniform, P.varying, P.colliders_vary, b, P.collider_at + i)
+    def collider_param(P: Params, b: int, s: int, i: int) -> m.lane:
+        return m.param(P.uniform, P.varying, P.colliders_vary, b, P.collider_at + COLLIDER * s + i)
 
     @m.func
-    def collider_vec(P: Params, b: int, i: int) -> m.Vec3:
-        return m.vec(collider_param(P, b, i), collider_param(P, b, i + 1), collider_param(P, b, i + 2))
+    def collider_vec(P: Params, b: int, s: int, i: int) -> m.Vec3:
+        return m.vec(collider_param(P, b, s, i), collider_param(P, b, s, i + 1), collider_param(P, b, s, i + 2))
 
     @m.func
-    def plane_param(P: Params, b: int, i: int) -> m.lane:
-        return m.param(P.uniform, P.varying, P.planes_vary, b, P.plane_at + i)
+    def collider_quat(P: Params, b: int, s: int, i: int) -> m.Quat:
+        v = collider_vec(P, b, s, i)
+        return m.quat(v.x, v.y, v.z, collider_param(P, b, s, i + 3))
 
     @m.func
-    def plane_vec(P: Params, b: int, i: int) -> m.Vec3:
-        return m.vec(plane_param(P, b, i), plane_param(P, b, i + 1), plane_param(P, b, i + 2))
+    def plane_param(P: Params, b: int, pl: int, i: int) -> m.lane:
+        return m.param(P.uniform, P.varying, P.planes_vary, b, P.plane_at + PLANE * pl + i)
+
+    @m.func
+    def plane_vec(P: Params, b: int, pl: int, i: int) -> m.Vec3:
+        return m.vec(plane_param(P, b, pl, i), plane_param(P, b, pl, i + 1), plane_param(P, b, pl, i + 2))
 
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})

@@ -7,7 +7,11 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.programs import programs
-from newton_like.kernels.tree import GIVEN
+
+from newton_like.kernels.tree import (  # isort: skip
+    GIVEN, GIVEN_MARGIN, GIVEN_NORMAL, GIVEN_ON, GIVEN_OTHER_MARGIN, GIVEN_OTHER_POINT, GIVEN_POINT, GIVEN_SURFACE,
+    OMEGA,
+)  # fmt: skip
 
 FOUND = 5  # near, gap, point (3, world)
 
@@ -211,23 +215,19 @@ def hand_over_kernels(real):
             up = -normal[i]
             near = margin0[i]
             far = margin1[i]
-        given[b, at, lane] = real(1.0)
+        given[b, at + GIVEN_ON, lane] = real(1.0)
         for j in range(3):
-            given[b, at + 1 + j, lane] = mine[j]
-            given[b, at + 4 + j, lane] = theirs[j]
-            given[b, at + 7 + j, lane] = up[j]
-        given[b, at + 10, lane] = near
-        given[b, at + 11, lane] = far
-        # material rows: mu, restitution, time constant, damping ratio, torsional and rolling friction; means of both shapes
-        half = real(0.5)
-        ratio = half * (material[s, 3] + material[other, 3])
-        tau = half * (material[s, 2] + material[other, 2])
-        given[b, at + 12, lane] = half * (material[s, 0] + material[other, 0])
-        given[b, at + 13, lane] = half * (material[s, 1] + material[other, 1])
-        given[b, at + 14, lane] = real(1.0) / wp.max(tau, real(1.0e-6))
-        given[b, at + 15, lane] = ratio
-        given[b, at + 16, lane] = half * (material[s, 4] + material[other, 4])
-        given[b, at + 17, lane] = half * (material[s, 5] + material[other, 5])
+            given[b, at + GIVEN_POINT + j, lane] = mine[j]
+            given[b, at + GIVEN_OTHER_POINT + j, lane] = theirs[j]
+            given[b, at + GIVEN_NORMAL + j, lane] = up[j]
+        given[b, at + GIVEN_MARGIN, lane] = near
+        given[b, at + GIVEN_OTHER_MARGIN, lane] = far
+        # means of both shapes' material, whose rows have a time constant in place of OMEGA
+        for j in range(material.shape[1]):
+            mean = real(0.5) * (material[s, j] + material[other, j])
+            if j == OMEGA:
+                mean = real(1.0) / wp.max(mean, real(1.0e-6))
+            given[b, at + GIVEN_SURFACE + j, lane] = mean
         used[i] = 1
 
     return keys, place

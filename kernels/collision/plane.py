@@ -8,15 +8,14 @@ span the widest patch with it are taken.
 
 import types
 
-from newton_like.kernels.tree import COLLIDER, PLANE
+from newton_like.kernels.tree import (  # isort: skip
+    CENTER, GAP, HALF_LENGTH, HALF_WIDTH, MARGIN, NORMAL, OFFSET, OFFSET_1, OFFSET_2, RADIUS, ROTATION, SIZE, SURFACE,
+    TANGENT_1, TANGENT_2,
+)  # fmt: skip
 
 # Collider kinds, and how many candidate points each has.
 SPHERE, CAPSULE, BOX, CYLINDER, CONE, ELLIPSOID, HULL = range(7)
 POINTS = (1, 2, 8, 8, 5, 1, 4)
-
-# The place of the material parameters behind a collider's size (3), position (3) and rotation (4).
-MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(10, 18)
-RADIUS = 18
 
 FAR = 1.0e10
 
@@ -41,25 +40,25 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
     ):
         """Stores candidate c: its gap, how much closer than the detection distance it is, and its place (relative to the origin)."""
         pl = T.collider_plane[s]
-        n = m.plane_vec(P, b, PLANE * pl)
+        n = m.plane_vec(P, b, pl, NORMAL)
         o = m.get3(mem, L.origin, t)
-        margin = m.collider_param(P, b, COLLIDER * s + MARGIN)
-        offset = m.sub(m.dot(n, o), m.plane_param(P, b, PLANE * pl + 9))
+        margin = m.collider_param(P, b, s, SURFACE + MARGIN)
+        offset = m.sub(m.dot(n, o), m.plane_param(P, b, pl, OFFSET))
         gap = m.sub(m.sub(m.dot_plus(n, x, offset), radius), margin)
         if T.plane_finite[pl] != 0:
-            one = m.plane_vec(P, b, PLANE * pl + 3)
-            two = m.plane_vec(P, b, PLANE * pl + 6)
-            u = m.sub(m.dot_plus(one, o, m.dot(one, x)), m.plane_param(P, b, PLANE * pl + 10))
-            v = m.sub(m.dot_plus(two, o, m.dot(two, x)), m.plane_param(P, b, PLANE * pl + 11))
+            one = m.plane_vec(P, b, pl, TANGENT_1)
+            two = m.plane_vec(P, b, pl, TANGENT_2)
+            u = m.sub(m.dot_plus(one, o, m.dot(one, x)), m.plane_param(P, b, pl, OFFSET_1))
+            v = m.sub(m.dot_plus(two, o, m.dot(two, x)), m.plane_param(P, b, pl, OFFSET_2))
             far = m.fill(real(FAR))
-            gap = m.where_lt(m.plane_param(P, b, PLANE * pl + 12), m.larger(u, m.neg(u)), far, gap)
-            gap = m.where_lt(m.plane_param(P, b, PLANE * pl + 13), m.larger(v, m.neg(v)), far, gap)
+            gap = m.where_lt(m.plane_param(P, b, pl, HALF_LENGTH), m.larger(u, m.neg(u)), far, gap)
+            gap = m.where_lt(m.plane_param(P, b, pl, HALF_WIDTH), m.larger(v, m.neg(v)), far, gap)
         # halfway between the two surfaces
         point = m.fnma3(n, m.add(radius, m.mul(m.fill(real(0.5)), m.add(gap, margin))), x)
         approach = m.dot(n, m.velocity_at(m.get6(mem, L.twist + 6 * T.collider_body[s], t), point))
         reach = m.larger(m.fill(real(0.0)), m.mul(m.fill(real(-2.0)), m.mul(dt, approach)))
         m.put(mem, L.gap + c, t, gap)
-        m.put(mem, L.near + c, t, m.sub(gap, m.add(reach, m.collider_param(P, b, COLLIDER * s + GAP))))
+        m.put(mem, L.near + c, t, m.sub(gap, m.add(reach, m.collider_param(P, b, s, SURFACE + GAP))))
         m.put3(mem, L.point + 3 * c, t, point)
 
     @m.func
@@ -67,7 +66,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
             T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):  # fmt: skip
         """Four points of the circle about `center`, the first one the closest to the plane; r's third column is the circle's axis."""
         axis = m.column(r, 2)
-        n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
+        n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
         down = m.sub3(m.scale3(axis, m.dot(n, axis)), n)
         square = m.dot(down, down)
         # a disc that lies flat has no lowest point: any frame does
@@ -111,7 +110,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
                    T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):  # fmt: skip
         """The deepest vertex, the farthest one from it, and the two farthest to either side of their line, or behind the first one. A
         vertex counts the more the lower it is: one that is not chosen may sink, and what pushes it out later would add energy."""
-        n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
+        n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
         count = T.hull_count[s]
         zero = m.fill(real(0.0))
         first = m.zero3()
@@ -122,10 +121,10 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
             first = choose(low, lowest, x, first)
             lowest = m.larger(lowest, low)
         # vertices within this height of the deepest one may carry the shape within the step; those below the plane do
-        thick = m.mul(m.fill(real(0.05)), m.collider_param(P, b, COLLIDER * s + RADIUS))
+        thick = m.mul(m.fill(real(0.05)), m.collider_param(P, b, s, RADIUS))
         slab = m.sub(lowest, thick)
-        plane = m.sub(m.dot(n, m.get3(mem, L.origin, t)), m.plane_param(P, b, PLANE * T.collider_plane[s] + 9))
-        plane = m.sub(plane, m.collider_param(P, b, COLLIDER * s + MARGIN))
+        plane = m.sub(m.dot(n, m.get3(mem, L.origin, t)), m.plane_param(P, b, T.collider_plane[s], OFFSET))
+        plane = m.sub(plane, m.collider_param(P, b, s, SURFACE + MARGIN))
         touching = m.mul(m.fill(real(64.0)), thick)
         second = first
         farthest = zero
@@ -168,25 +167,19 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """Negative where collider s, or the bounding sphere of a hull, is within the detection distance of its plane."""
         k = T.collider_body[s]
         kind = T.collider_kind[s]
-        at = COLLIDER * s
-        n = m.plane_vec(P, b, PLANE * T.collider_plane[s])
+        n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
         body = m.get9(mem, L.rot + 9 * k, t)
-        center = m.apply_plus(body, m.collider_vec(P, b, at + 3), m.get3(mem, L.pos + 3 * k, t))
+        center = m.apply_plus(body, m.collider_vec(P, b, s, CENTER), m.get3(mem, L.pos + 3 * k, t))
         height = m.sub(
             m.dot_plus(n, m.get3(mem, L.origin, t), m.dot(n, center)),
-            m.plane_param(P, b, PLANE * T.collider_plane[s] + 9),
+            m.plane_param(P, b, T.collider_plane[s], OFFSET),
         )
-        radius = m.collider_param(P, b, at + RADIUS)
+        radius = m.collider_param(P, b, s, RADIUS)
         extent = radius
         if kind != HULL:
             # how far the shape reaches along -n: exact for a box, a cylinder and an ellipsoid, a bound for a cone
-            size = m.collider_vec(P, b, at)
-            local = m.quat(
-                m.collider_param(P, b, at + 6),
-                m.collider_param(P, b, at + 7),
-                m.collider_param(P, b, at + 8),
-                m.collider_param(P, b, at + 9),
-            )
+            size = m.collider_vec(P, b, s, SIZE)
+            local = m.collider_quat(P, b, s, ROTATION)
             d = m.apply_t(m.apply_t(n, body), m.quat_to_matrix(local))
             z = m.larger(d.z, m.neg(d.z))
             if kind == BOX:
@@ -201,7 +194,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         v = m.get6(mem, L.twist + 6 * k, t)
         u = m.velocity_at(v, center)
         speed = m.add(m.sqrt(m.dot(u, u)), m.mul(radius, m.sqrt(m.dot(v.w, v.w))))
-        reach = m.add(m.collider_param(P, b, at + GAP), m.collider_param(P, b, at + MARGIN))
+        reach = m.add(m.collider_param(P, b, s, SURFACE + GAP), m.collider_param(P, b, s, SURFACE + MARGIN))
         return m.sub(height, m.add(extent, m.fma(m.mul(m.fill(real(2.0)), dt), speed, reach)))
 
     @m.shared
@@ -210,20 +203,14 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         k = T.collider_body[s]
         kind = T.collider_kind[s]
         c = T.collider_candidate[s]
-        at = COLLIDER * s
-        size = m.collider_vec(P, b, at)
+        size = m.collider_vec(P, b, s, SIZE)
         body = m.get9(mem, L.rot + 9 * k, t)
-        center = m.apply_plus(body, m.collider_vec(P, b, at + 3), m.get3(mem, L.pos + 3 * k, t))
+        center = m.apply_plus(body, m.collider_vec(P, b, s, CENTER), m.get3(mem, L.pos + 3 * k, t))
         zero = m.fill(real(0.0))
         if kind == SPHERE:
             put_candidate(b, t, c, s, center, size.x, dt, T, P, L, mem)
         else:
-            local = m.quat(
-                m.collider_param(P, b, at + 6),
-                m.collider_param(P, b, at + 7),
-                m.collider_param(P, b, at + 8),
-                m.collider_param(P, b, at + 9),
-            )
+            local = m.collider_quat(P, b, s, ROTATION)
             r = m.quat_to_matrix(m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), local))
             x = m.scale3(m.column(r, 0), size.x)
             y = m.scale3(m.column(r, 1), size.y)
@@ -252,7 +239,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 put_candidate(b, t, c + 4, s, m.add3(center, half), zero, dt, T, P, L, mem)
             if kind == ELLIPSOID:
                 # the point whose outward normal is -n: A^2 n / |A n|, with A the semi-axes
-                n = m.apply_t(m.plane_vec(P, b, PLANE * T.collider_plane[s]), r)
+                n = m.apply_t(m.plane_vec(P, b, T.collider_plane[s], NORMAL), r)
                 a = m.vec(m.mul(size.x, n.x), m.mul(size.y, n.y), m.mul(size.z, n.z))
                 scale = m.neg(m.rcp(m.sqrt(m.larger(m.dot(a, a), m.fill(real(1.0e-20))))))
                 lowest = m.vec(

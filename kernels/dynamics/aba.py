@@ -134,29 +134,29 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def base_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """tau <- the given forces, those of a floating base from the representation T.output to its joint's."""
+        """tau <- the given forces, those of a floating base from the representation T.output_repr to its joint's."""
         for i in range(T.dofs):
             m.put(mem, L.tau + i, t, m.get(mem, L.force + i, t))
-        if T.free_root != 0 and T.output != NATIVE:
+        if T.free_root != 0 and T.output_repr != NATIVE:
             f = m.get6(mem, L.force, t)
-            f = m.wrench_from(T.output, f, m.place_of(t, 0, T.output, L, mem), m.get9(mem, L.rot, t))
+            f = m.wrench_from(T.output_repr, f, m.place_of(t, 0, T.output_repr, L, mem), m.get9(mem, L.rot, t))
             for i in range(6):
                 m.put(mem, L.tau + i, t, m.dot6(m.get6(mem, L.subspace + 6 * i, t), f))
 
     @m.func
     def base_accelerations(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """vector <- with those of a floating base from its joint's velocities to the representation T.output."""
-        if T.free_root != 0 and T.output != NATIVE:
+        """vector <- with those of a floating base from its joint's velocities to the representation T.output_repr."""
+        if T.free_root != 0 and T.output_repr != NATIVE:
             a = m.joint_drift(t, 0, L.v, T, L, mem)
             for i in range(6):
                 a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.vector + i, t), a)
             v = m.get6(mem, L.twist, t)
-            u = m.acceleration_as(T.output, a, v, m.place_of(t, 0, T.output, L, mem), m.get9(mem, L.rot, t))
+            u = m.acceleration_as(T.output_repr, a, v, m.place_of(t, 0, T.output_repr, L, mem), m.get9(mem, L.rot, t))
             m.put6(mem, L.vector, t, u)
 
     @m.func
     def eval_forward_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output"""
+        """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output_repr"""
         m.forward_kinematics(b, t, T, P, L, mem)
         base_forces(b, t, T, P, L, mem)
         still = m.spatial(m.zero3(), m.zero3())
@@ -165,7 +165,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.drift + 6 * k, t, m.joint_drift(t, k, L.v, T, L, mem))
             total = rigid(m.link_inertia(b, t, k, P, L, mem))
             p = m.inertial_wrench(b, t, k, still, P, L, mem)
-            if T.given_as != 0:
+            if T.wrench_repr != NATIVE:
                 f = m.link_wrench(t, k, T, L, mem)
                 p = m.spatial(m.sub3(p.v, f.v), m.sub3(p.w, f.w))
             for i in range(T.child_at[k], T.child_at[k + 1]):

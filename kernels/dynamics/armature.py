@@ -6,7 +6,7 @@ along three axes, and inertias about them, at the centre of mass. As a wrench it
 
 import types
 
-from newton_like.kernels.tree import COM, NATIVE
+from newton_like.kernels.tree import ARMATURE, COM, NATIVE, PARENT_QUAT
 
 
 def armature_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -16,18 +16,26 @@ def armature_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def turned_base(T: m.Tree) -> int:
         """1: the armature of the base is no diagonal."""
         turned = int(0)
-        if T.free_root != 0 and T.base != NATIVE:
+        if T.free_root != 0 and T.base_repr != NATIVE:
             turned = 1
         return turned
 
     @m.func
     def base_armature(b: int, t: int, x: m.Spatial, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
         """The wrench about the origin that the armature answers a motion x with: components at the centre of mass along world axes."""
-        axes = m.quat_to_matrix(m.joint_quat(P, b, 0))
+        axes = m.quat_to_matrix(m.joint_quat(P, b, 0, PARENT_QUAT))
         v = m.apply_t(x.v, axes)
         w = m.apply_t(x.w, axes)
-        f = m.vec(m.mul(m.gain(P, b, 0, 0), v.x), m.mul(m.gain(P, b, 1, 0), v.y), m.mul(m.gain(P, b, 2, 0), v.z))
-        n = m.vec(m.mul(m.gain(P, b, 3, 0), w.x), m.mul(m.gain(P, b, 4, 0), w.y), m.mul(m.gain(P, b, 5, 0), w.z))
+        f = m.vec(
+            m.mul(m.gain(P, b, 0, ARMATURE), v.x),
+            m.mul(m.gain(P, b, 1, ARMATURE), v.y),
+            m.mul(m.gain(P, b, 2, ARMATURE), v.z),
+        )
+        n = m.vec(
+            m.mul(m.gain(P, b, 3, ARMATURE), w.x),
+            m.mul(m.gain(P, b, 4, ARMATURE), w.y),
+            m.mul(m.gain(P, b, 5, ARMATURE), w.z),
+        )
         at_com = m.spatial(m.apply(axes, f), m.apply(axes, n))
         return m.wrench_from(COM, at_com, m.get3(mem, L.com, t), axes)
 

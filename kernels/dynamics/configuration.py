@@ -13,7 +13,7 @@ def configuration_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_configuration(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """third <- coordinates as ``T.other`` asks for them: q normalised or made principal, or of no motion."""
+        """third <- coordinates as ``T.configuration_mode`` asks for them: q normalised or made principal, or of no motion."""
         for k in range(T.bodies):
             m.choose_joint(t, k, L.third, T, L, mem)
 

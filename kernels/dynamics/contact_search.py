@@ -6,7 +6,7 @@ one sweeps over them once, one says what came of it.
 
 import types
 
-from newton_like.kernels.dynamics.rigid_contact import BLOCK
+from newton_like.kernels.dynamics.rigid_contact import BEFORE, BLOCK, START
 
 
 def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -23,8 +23,8 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.momentum, t, m.get(mem, at + 2 * T.columns, t))
         at = at + 2 * T.columns + 1
         for i in range(T.points):
-            m.put3(mem, L.contact + BLOCK * i + 14, t, m.get3(mem, at + 9 * i, t))
-            m.put3(mem, L.contact + BLOCK * i + 17, t, m.get3(mem, at + 9 * i + 3, t))
+            m.put3(mem, L.contact + BLOCK * i + START, t, m.get3(mem, at + 9 * i, t))
+            m.put3(mem, L.contact + BLOCK * i + BEFORE, t, m.get3(mem, at + 9 * i + 3, t))
             m.put3(mem, L.point_force + 3 * i, t, m.get3(mem, at + 9 * i + 6, t))
 
     @m.func
@@ -38,8 +38,8 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, at + 2 * T.columns, t, m.get(mem, L.momentum, t))
         at = at + 2 * T.columns + 1
         for i in range(T.points):
-            m.put3(mem, at + 9 * i, t, m.get3(mem, L.contact + BLOCK * i + 14, t))
-            m.put3(mem, at + 9 * i + 3, t, m.get3(mem, L.contact + BLOCK * i + 17, t))
+            m.put3(mem, at + 9 * i, t, m.get3(mem, L.contact + BLOCK * i + START, t))
+            m.put3(mem, at + 9 * i + 3, t, m.get3(mem, L.contact + BLOCK * i + BEFORE, t))
             m.put3(mem, at + 9 * i + 6, t, m.get3(mem, L.point_force + 3 * i, t))
 
     @m.func

@@ -95,7 +95,7 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_coriolis_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- C, in the representation T.base"""
+        """matrix <- C, in the representation T.base_repr"""
         m.prepare(b, t, T, P, L, mem)
         m.subspace_rates(t, L.subspace_rate, T, L, mem)
         m.clear(t, L.matrix, T.columns * T.columns, mem)

@@ -6,8 +6,6 @@ and are not stored.
 
 import types
 
-from newton_like.kernels.tree import BODY
-
 
 def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``joint_space_inertia``."""
@@ -16,7 +14,7 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def link_inertia(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
         """The inertia of body k, in world axes about the origin."""
         at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
-        return m.inertia_of(m.body_param(P, b, BODY * k), m.get3(mem, L.com + 3 * k, t), at_com)
+        return m.inertia_of(m.body_mass(P, b, k), m.get3(mem, L.com + 3 * k, t), at_com)
 
     @m.func
     def composite_inertia(b: int, t: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
@@ -25,7 +23,7 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.child_at[k], T.child_at[k + 1]):
             below = m.inertia_add(below, m.get10(mem, L.composite + 10 * T.child[i], t))
         return m.turned_inertia_plus(
-            m.body_param(P, b, BODY * k), m.get3(mem, L.com + 3 * k, t), m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), below
+            m.body_mass(P, b, k), m.get3(mem, L.com + 3 * k, t), m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), below
         )  # fmt: skip
 
     @m.shared

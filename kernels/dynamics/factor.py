@@ -12,6 +12,7 @@ import types
 
 import numpy as np
 import warp as wp
+from newton_like.kernels.tree import ARMATURE
 
 NOISE = 16.0
 """Roundings of the inertia that a degree of freedom moves below which its pivot counts as zero."""
@@ -56,7 +57,7 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """1 / (inertia + armature of dof i), 0 where there is neither: an inertia within the rounding of `scale` is none."""
         zero = m.fill(real(0.0))
         felt = m.where_lt(m.mul(m.fill(real(noise)), scale), inertia, inertia, zero)
-        pivot = m.add(felt, m.gain(P, b, i, 0))
+        pivot = m.add(felt, m.gain(P, b, i, ARMATURE))
         safe = m.where_lt(zero, pivot, pivot, m.fill(real(1.0)))
         return m.where_lt(zero, pivot, m.rcp(safe), zero)
 

@@ -20,7 +20,7 @@ def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_forward_dynamics_implicit(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output"""
+        """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output_repr"""
         m.accelerating_forces(b, t, L.vector, T, P, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.factorize_apart(b, t, T, P, L, mem)

@@ -2,7 +2,7 @@
 
 import types
 
-from newton_like.kernels.tree import JOINT
+from newton_like.kernels.tree import CHILD_POS, CHILD_QUAT_INVERSE, PARENT_POS, PARENT_QUAT
 
 
 def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -16,42 +16,44 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.clear(t, L.vector, 7 * T.links, mem)
         for k in range(T.bodies):
             p = T.parent[k]
-            frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, JOINT * k))
-            at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, JOINT * k + 4))
-            at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, JOINT * k + 11))
+            frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, k, PARENT_QUAT))
+            at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
+            at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
             apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
             x = m.add3(m.sub3(apart, at_parent), at_child)
-            child = m.quat_multiply(m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, JOINT * k + 7)))
+            child = m.quat_multiply(
+                m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
+            )
             m.put3(mem, L.vector + 7 * k, t, m.apply_t(x, m.quat_to_matrix(frame)))
             m.put4(mem, L.vector + 7 * k + 3, t, m.quat_multiply(m.quat_conjugate(frame), child))
 
     @m.func
     def eval_motion_subspaces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- for every dof the twist of its joint for a unit velocity, in the representation ``T.output`` of the child."""
+        """matrix <- for every dof the twist of its joint for a unit velocity, in the representation ``T.output_repr`` of the child."""
         m.still(t, T, L, mem)
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.matrix, 6 * T.columns, mem)
         for k in range(T.bodies):
-            x = m.place_of(t, k, T.output, L, mem)
+            x = m.place_of(t, k, T.output_repr, L, mem)
             r = m.get9(mem, L.rot + 9 * k, t)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 s = m.get6(mem, L.subspace + 6 * i, t)
-                m.put6(mem, L.matrix + 6 * i, t, m.twist_as(T.output, s, x, r))
+                m.put6(mem, L.matrix + 6 * i, t, m.twist_as(T.output_repr, s, x, r))
 
     @m.func
     def eval_joint_motion(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- the twist of every joint's child relative to its parent, in the representation ``T.output`` of the child;
+        """vector <- the twist of every joint's child relative to its parent, in the representation ``T.output_repr`` of the child;
         second <- its time derivative while the velocities stay."""
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.vector, 6 * T.links, mem)
         m.clear(t, L.second, 6 * T.links, mem)
         for k in range(T.bodies):
-            x = m.place_of(t, k, T.output, L, mem)
+            x = m.place_of(t, k, T.output_repr, L, mem)
             r = m.get9(mem, L.rot + 9 * k, t)
             v = m.joint_twist(t, T.dof_at[k], T.linear[k] + T.angular[k], L.v, L, mem)
             a = m.joint_drift(t, k, L.v, T, L, mem)
-            m.put6(mem, L.vector + 6 * k, t, m.twist_as(T.output, v, x, r))
-            rate = m.column_rate(T.output, v, a, m.get6(mem, L.twist + 6 * k, t), x, r)
+            m.put6(mem, L.vector + 6 * k, t, m.twist_as(T.output_repr, v, x, r))
+            rate = m.column_rate(T.output_repr, v, a, m.get6(mem, L.twist + 6 * k, t), x, r)
             m.put6(mem, L.second + 6 * k, t, rate)
 
     return types.SimpleNamespace(

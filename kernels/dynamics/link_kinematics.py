@@ -57,11 +57,11 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def output_place(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
-        """The point of the representation ``T.output`` of frame i on body k."""
+        """The point of the representation ``T.output_repr`` of frame i on body k."""
         x = frame_place(t, i, k, T, L, mem)
-        if T.output == COM and k < T.bodies:
+        if T.output_repr == COM and k < T.bodies:
             x = m.get3(mem, L.com + 3 * k, t)
-        if T.output == INERTIAL:
+        if T.output_repr == INERTIAL:
             x = m.neg3(m.get3(mem, L.origin, t))
         return x
 
@@ -113,16 +113,16 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 v = m.spatial(m.sub3(v.v, u.v), m.sub3(v.w, u.w))
                 x = output_place(t, i, k, T, L, mem)
                 r = frame_axes(t, T.points, base, T, L, mem)
-                if T.output == INERTIAL:
+                if T.output_repr == INERTIAL:
                     x = frame_place(t, T.points, base, T, L, mem)
-                if T.output == BODY_FIXED:
+                if T.output_repr == BODY_FIXED:
                     r = frame_axes(t, i, k, T, L, mem)
                 seen = m.twist_as(BODY_FIXED, v, x, r)
                 put_components(t, L.vector + T.components * i, 1, seen, T, mem)
 
     @m.func
     def eval_frame_jacobians(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- Jacobians of the frames, from nu in the representation ``T.base`` to ``T.output``."""
+        """matrix <- Jacobians of the frames, from nu in the representation ``T.base_repr`` to ``T.output_repr``."""
         still(t, T, L, mem)
         m.prepare(b, t, T, P, L, mem)
         size = T.components * T.columns
@@ -136,7 +136,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     r = frame_axes(t, i, k, T, L, mem)
                     for d in range(T.depth[leaf] + 1):
                         dof = T.chain[T.chain_at[leaf] + d]
-                        s = m.twist_as(T.output, m.get6(mem, L.subspace + 6 * dof, t), x, r)
+                        s = m.twist_as(T.output_repr, m.get6(mem, L.subspace + 6 * dof, t), x, r)
                         put_components(t, L.matrix + size * i + dof, T.columns, s, T, mem)
 
     @m.func
@@ -171,12 +171,12 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                         dof = T.chain[T.chain_at[leaf] + d]
                         s = m.get6(mem, L.subspace + 6 * dof, t)
                         rate = m.get6(mem, L.subspace_rate + 6 * dof, t)
-                        c = column_rate(T.output, s, rate, v, x, r)
+                        c = column_rate(T.output_repr, s, rate, v, x, r)
                         put_components(t, L.matrix + size * i + dof, T.columns, c, T, mem)
 
     @m.func
     def eval_frame_accelerations(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- time derivatives of the frames' velocities, when those of nu in ``T.base`` are `acceleration`."""
+        """vector <- time derivatives of the frames' velocities, when those of nu in ``T.base_repr`` are `acceleration`."""
         m.prepare(b, t, T, P, L, mem)
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))
         for k in range(T.bodies):
@@ -191,7 +191,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 v = m.get6(mem, L.twist + 6 * k, t)
                 x = output_place(t, i, k, T, L, mem)
                 r = frame_axes(t, i, k, T, L, mem)
-                s = m.acceleration_as(T.output, m.get6(mem, L.drift + 6 * k, t), v, x, r)
+                s = m.acceleration_as(T.output_repr, m.get6(mem, L.drift + 6 * k, t), v, x, r)
                 put_components(t, L.vector + T.components * i, 1, s, T, mem)
 
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})

@@ -21,7 +21,9 @@ import warp as wp
 
 NO_ROW, LINEAR, ANGULAR = range(3)
 
-LOOP = 12  # anchors in parent and child, a direction fixed to the parent and one fixed to the child
+LOOP = 12
+# Vectors of a row: anchors in parent and child, a direction fixed to the parent and one fixed to the child.
+PARENT_ANCHOR, CHILD_ANCHOR, PARENT_DIRECTION, CHILD_DIRECTION = range(0, LOOP, 3)
 PROXIMAL_STEPS = 5
 
 
@@ -35,14 +37,14 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def loop_row_kind(r: int, T: m.Tree) -> int:
         """What row r is: none if it is one of another robot."""
         kind = T.loop_kind[r]
-        if m.frame_body(r, T) < 0 or m.frame_body(T.points + r, T) < 0:
+        if m.frame_body(r, T) < 0 or m.frame_body(T.loop_rows + r, T) < 0:
             kind = 0
         return kind
 
     @m.func
     def loop_vector(t: int, r: int, i: int, k: int, L: m.Layout, mem: m.memory) -> m.Vec3:
-        """Vector i of row r, which is fixed to body k, along world axes."""
-        return m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.loop + LOOP * r + 3 * i, t))
+        """The vector at i of row r, which is fixed to body k, along world axes."""
+        return m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.loop + LOOP * r + i, t))
 
     @m.func
     def loop_anchor(t: int, r: int, i: int, k: int, L: m.Layout, mem: m.memory) -> m.Vec3:
@@ -52,42 +54,44 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def loop_error(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
         """g"""
         p = m.frame_body(r, T)
-        c = m.frame_body(T.points + r, T)
-        n = loop_vector(t, r, 2, p, L, mem)
-        g = m.dot(n, loop_vector(t, r, 3, c, L, mem))
+        c = m.frame_body(T.loop_rows + r, T)
+        n = loop_vector(t, r, PARENT_DIRECTION, p, L, mem)
+        g = m.dot(n, loop_vector(t, r, CHILD_DIRECTION, c, L, mem))
         if T.loop_kind[r] == LINEAR:
-            g = m.dot(n, m.sub3(loop_anchor(t, r, 1, c, L, mem), loop_anchor(t, r, 0, p, L, mem)))
+            g = m.dot(
+                n, m.sub3(loop_anchor(t, r, CHILD_ANCHOR, c, L, mem), loop_anchor(t, r, PARENT_ANCHOR, p, L, mem))
+            )
         return g
 
     @m.func
     def loop_wrench(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
         """W"""
-        c = m.frame_body(T.points + r, T)
-        n = loop_vector(t, r, 2, m.frame_body(r, T), L, mem)
-        w = m.spatial(m.zero3(), m.cross(loop_vector(t, r, 3, c, L, mem), n))
+        c = m.frame_body(T.loop_rows + r, T)
+        n = loop_vector(t, r, PARENT_DIRECTION, m.frame_body(r, T), L, mem)
+        w = m.spatial(m.zero3(), m.cross(loop_vector(t, r, CHILD_DIRECTION, c, L, mem), n))
         if T.loop_kind[r] == LINEAR:
-            w = m.spatial(n, m.cross(loop_anchor(t, r, 1, c, L, mem), n))
+            w = m.spatial(n, m.cross(loop_anchor(t, r, CHILD_ANCHOR, c, L, mem), n))
         return w
 
     @m.func
     def loop_wrench_rate(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
         """W'"""
         p = m.frame_body(r, T)
-        c = m.frame_body(T.points + r, T)
-        n = loop_vector(t, r, 2, p, L, mem)
-        u = loop_vector(t, r, 3, c, L, mem)
+        c = m.frame_body(T.loop_rows + r, T)
+        n = loop_vector(t, r, PARENT_DIRECTION, p, L, mem)
+        u = loop_vector(t, r, CHILD_DIRECTION, c, L, mem)
         v = m.get6(mem, L.twist + 6 * c, t)
         turn = m.cross(m.get3(mem, L.twist + 6 * p + 3, t), n)
         w = m.spatial(m.zero3(), m.cross_plus(u, turn, m.cross(m.cross(v.w, u), n)))
         if T.loop_kind[r] == LINEAR:
-            x = loop_anchor(t, r, 1, c, L, mem)
+            x = loop_anchor(t, r, CHILD_ANCHOR, c, L, mem)
             w = m.spatial(turn, m.cross_plus(x, turn, m.cross(m.velocity_at(v, x), n)))
         return w
 
     @m.func
     def across(t: int, r: int, at: int, T: m.Tree, mem: m.memory) -> m.Spatial:
         """The spatial vector of the child of row r minus that of its parent, out of those of all bodies."""
-        a = m.get6(mem, at + 6 * m.frame_body(T.points + r, T), t)
+        a = m.get6(mem, at + 6 * m.frame_body(T.loop_rows + r, T), t)
         b = m.get6(mem, at + 6 * m.frame_body(r, T), t)
         return m.spatial(m.sub3(a.v, b.v), m.sub3(a.w, b.w))
 
@@ -119,11 +123,11 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """Row r of K at `at`, where zeros are: one number for each dof that moves one of its bodies and not the other."""
         w = loop_wrench(t, r, T, L, mem)
         for side in range(2):
-            k = m.frame_body(T.points + r, T)
+            k = m.frame_body(T.loop_rows + r, T)
             other = m.frame_body(r, T)
             if side == 1:
                 k = m.frame_body(r, T)
-                other = m.frame_body(T.points + r, T)
+                other = m.frame_body(T.loop_rows + r, T)
             if k < T.bodies:
                 leaf = T.leaf[k]
                 if leaf >= 0:
@@ -140,9 +144,9 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """matrix <- K; vector <- g"""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
-        m.clear(t, L.matrix, T.columns * T.points, mem)
-        m.clear(t, L.vector, T.points, mem)
-        for r in range(T.points):
+        m.clear(t, L.matrix, T.columns * T.loop_rows, mem)
+        m.clear(t, L.vector, T.loop_rows, mem)
+        for r in range(T.loop_rows):
             if loop_row_kind(r, T) != NO_ROW:
                 m.put(mem, L.vector + r, t, loop_error(t, r, T, L, mem))
                 put_loop_row(t, r, L.matrix + T.columns * r, T, L, mem)
@@ -152,8 +156,8 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """vector <- k"""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.bias_accelerations(b, t, L.v, T, P, L, mem)
-        m.clear(t, L.vector, T.points, mem)
-        for r in range(T.points):
+        m.clear(t, L.vector, T.loop_rows, mem)
+        for r in range(T.loop_rows):
             if loop_row_kind(r, T) != NO_ROW:
                 m.put(mem, L.vector + r, t, loop_acceleration(t, r, T, L, mem))
 
@@ -161,7 +165,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def whitened_loops(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """loop_row <- Y; loop_gram <- the lower half of the Cholesky factor of Y^T Y + s 1, with inverses on its diagonal (Golub and
         Van Loan 2013, algorithm 4.2.1). The factors of M are known."""
-        n = T.points
+        n = T.loop_rows
         m.clear(t, L.loop_row, T.dofs * n, mem)
         largest = m.fill(real(smallest))
         for r in range(n):
@@ -192,7 +196,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def proximal_step(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """loop_force <- l + (Y^T Y + s 1)^-1 (loop_want - Y^T Y l)"""
-        n = T.points
+        n = T.loop_rows
         for r in range(n):
             m.put(mem, L.loop_step + r, t, m.get(mem, L.loop_want + r, t))
         for i in range(T.dofs):
@@ -221,15 +225,15 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def solve_loops(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """u, loop_force <- the solution for the forces at z and the accelerations that loop_want asks of the rows."""
         m.whiten_row(t, L.z, T, L, mem)
-        for r in range(T.points):
+        for r in range(T.loop_rows):
             b = m.get(mem, L.loop_want + r, t)
             for i in range(T.dofs):
                 b = m.fnma(m.get(mem, L.loop_row + T.dofs * r + i, t), m.get(mem, L.z + i, t), b)
             m.put(mem, L.loop_want + r, t, b)
-        m.clear(t, L.loop_force, T.points, mem)
-        for _step in range(T.sweeps):
+        m.clear(t, L.loop_force, T.loop_rows, mem)
+        for _step in range(T.proximal_steps):
             proximal_step(t, T, L, mem)
-        for r in range(T.points):
+        for r in range(T.loop_rows):
             for i in range(T.dofs):
                 x = m.get(mem, L.loop_row + T.dofs * r + i, t)
                 m.put(mem, L.z + i, t, m.fma(x, m.get(mem, L.loop_force + r, t), m.get(mem, L.z + i, t)))
@@ -239,7 +243,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def want_closing(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """loop_want <- -g'' - 2 f g' - f^2 g. The bodies' drift is that of newton_euler."""
         f = m.get(mem, L.weights, t)
-        for r in range(T.points):
+        for r in range(T.loop_rows):
             x = m.fill(real(0.0))
             if loop_row_kind(r, T) != NO_ROW:
                 x = m.fnma(f, loop_error(t, r, T, L, mem), m.mul(m.fill(real(-2.0)), loop_speed(t, r, T, L, mem)))
@@ -256,7 +260,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_constrained_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- accelerations with closed loops, in the representation T.output, in which the forces of a floating base are too;
+        """vector <- accelerations with closed loops, in the representation T.output_repr, in which the forces of a floating base are too;
         loop_force <- l"""
         first_loop_solution(b, t, T, P, L, mem)
         for i in range(T.dofs):
@@ -267,11 +271,11 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def add_loop_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """z <- z + K^T l, l at L.loop_given"""
         m.clear(t, L.load, 6 * T.bodies, mem)
-        for r in range(T.points):
+        for r in range(T.loop_rows):
             if loop_row_kind(r, T) != NO_ROW:
                 w = loop_wrench(t, r, T, L, mem)
                 x = m.get(mem, L.loop_given + r, t)
-                c = L.load + 6 * m.frame_body(T.points + r, T)
+                c = L.load + 6 * m.frame_body(T.loop_rows + r, T)
                 m.put6(mem, c, t, m.fma6(w, x, m.get6(mem, c, t)))
                 if m.frame_body(r, T) < T.bodies:
                     p = L.load + 6 * m.frame_body(r, T)
@@ -295,9 +299,9 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.detach_rows(t, L.h + T.row[i], T.depth[i] + 1, mem)
             m.put(mem, L.acceleration + i, t, m.detach(m.get(mem, L.u + i, t)))
         m.detach_rows(t, L.root, T.dofs, mem)
-        m.detach_rows(t, L.loop_row, T.dofs * T.points, mem)
-        m.detach_rows(t, L.loop_gram, T.points * (T.points + 1) // 2, mem)
-        for r in range(T.points):
+        m.detach_rows(t, L.loop_row, T.dofs * T.loop_rows, mem)
+        m.detach_rows(t, L.loop_gram, T.loop_rows * (T.loop_rows + 1) // 2, mem)
+        for r in range(T.loop_rows):
             m.put(mem, L.loop_given + r, t, m.detach(m.get(mem, L.loop_force + r, t)))
         m.residual(b, t, L.z, T, P, L, mem)
         want_closing(t, T, L, mem)
@@ -306,7 +310,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.dofs):
             x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.u + i, t))
             m.put(mem, L.vector + i, t, x)
-        for r in range(T.points):
+        for r in range(T.loop_rows):
             x = m.add(m.get(mem, L.loop_given + r, t), m.get(mem, L.loop_force + r, t))
             m.put(mem, L.loop_force + r, t, x)
         m.base_accelerations(t, T, L, mem)

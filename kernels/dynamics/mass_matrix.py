@@ -2,7 +2,7 @@
 
 import types
 
-from newton_like.kernels.tree import COM, NATIVE
+from newton_like.kernels.tree import ARMATURE, COM, NATIVE
 
 
 def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -11,12 +11,12 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def add_armature(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """h <- h with armature, in the representation T.base"""
+        """h <- h with armature, in the representation T.base_repr"""
         turned = m.turned_base(T)
         for i in range(T.dofs):
             if i > 5 or turned == 0:
                 at = L.h + T.row[i] + T.depth[i]
-                m.put(mem, at, t, m.add(m.get(mem, at, t), m.gain(P, b, i, 0)))
+                m.put(mem, at, t, m.add(m.get(mem, at, t), m.gain(P, b, i, ARMATURE)))
             else:
                 c = m.get3(mem, L.com, t)
                 x = m.twist_as(COM, m.get6(mem, L.subspace + 6 * i, t), c, m.get9(mem, L.rot, t))
@@ -28,7 +28,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_mass_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- the joint-space inertia with armature, in the representation T.base; rows and columns that this articulation
+        """matrix <- the joint-space inertia with armature, in the representation T.base_repr; rows and columns that this articulation
         lacks are zero."""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
@@ -44,11 +44,11 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def represent(t: int, at: int, stride: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """Six velocities of a floating base, `stride` apart, as those in the representation T.output."""
+        """Six velocities of a floating base, `stride` apart, as those in the representation T.output_repr."""
         v = m.spatial(m.zero3(), m.zero3())
         for i in range(6):
             v = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, at + i * stride, t), v)
-        u = m.twist_as(T.output, v, m.place_of(t, 0, T.output, L, mem), m.get9(mem, L.rot, t))
+        u = m.twist_as(T.output_repr, v, m.place_of(t, 0, T.output_repr, L, mem), m.get9(mem, L.rot, t))
         m.put(mem, at, t, u.v.x)
         m.put(mem, at + stride, t, u.v.y)
         m.put(mem, at + 2 * stride, t, u.v.z)
@@ -74,7 +74,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_mass_matrix_inverse(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- the inverse of the joint-space inertia, in the representation T.output: L^-1 D^-1 L^-T, where row i of L^-1 has
+        """matrix <- the inverse of the joint-space inertia, in the representation T.output_repr: L^-1 D^-1 L^-T, where row i of L^-1 has
         the sparsity of row i of L."""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
@@ -94,7 +94,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                             x = m.fma(w, m.get(mem, L.h + T.row[i] + d, t), x)
                 m.put(mem, L.matrix + i * T.columns + j, t, x)
                 m.put(mem, L.matrix + j * T.columns + i, t, x)
-        if T.free_root != 0 and T.output != NATIVE:
+        if T.free_root != 0 and T.output_repr != NATIVE:
             for i in range(T.dofs):
                 represent(t, L.matrix + i, T.columns, T, L, mem)
             for i in range(T.dofs):

@@ -12,9 +12,9 @@ import types
 
 import numpy as np
 import warp as wp
-from newton_like.kernels.tree import BODY, BODY_FIXED
+from newton_like.kernels.tree import ARMATURE, BODY_FIXED
 
-# what T.choice asks eval_momentum and eval_momentum_matrix for; at c where CENTROIDAL is added, else as in the base's frame
+# what T.quantity asks eval_momentum and eval_momentum_matrix for; at c where CENTROIDAL is added, else as in the base's frame
 MOMENTUM, AVERAGE, CENTROIDAL = 0, 2, 1
 CENTRE = 4
 # and eval_inertia
@@ -36,7 +36,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def own_inertia(b: int, t: int, k: int, p: m.Vec3, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
         """The inertia of body k about the point p."""
         at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
-        return m.inertia_of(m.body_param(P, b, BODY * k), m.sub3(m.get3(mem, L.com + 3 * k, t), p), at_com)
+        return m.inertia_of(m.body_mass(P, b, k), m.sub3(m.get3(mem, L.com + 3 * k, t), p), at_com)
 
     @m.func
     def inverse_mass(mass: m.lane) -> m.lane:
@@ -48,7 +48,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         mass = m.fill(real(0.0))
         h = m.zero3()
         for k in range(T.bodies):
-            one = m.body_param(P, b, BODY * k)
+            one = m.body_mass(P, b, k)
             mass = m.add(mass, one)
             h = m.fma3(m.get3(mem, L.com + 3 * k, t), one, h)
         return m.scale3(h, inverse_mass(mass))
@@ -73,7 +73,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for k in range(T.bodies):
             v = m.get6(mem, L.twist + 6 * k, t)
             c = m.get3(mem, L.com + 3 * k, t)
-            f = m.scale3(m.velocity_at(v, c), m.body_param(P, b, BODY * k))
+            f = m.scale3(m.velocity_at(v, c), m.body_mass(P, b, k))
             n = m.turned_apply(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), v.w)
             h = m.spatial(m.add3(h.v, f), m.add3(h.w, m.cross_plus(m.sub3(c, p), f, n)))
         return h
@@ -123,7 +123,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """The point of results, from c: that of the representation of body 0, or c itself."""
         p = m.zero3()
         if centroidal == 0:
-            p = m.sub3(m.place_of(t, 0, T.output, L, mem), c)
+            p = m.sub3(m.place_of(t, 0, T.output_repr, L, mem), c)
         return p
 
     @m.func
@@ -133,14 +133,14 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         c = centre_of_mass(b, t, T, P, L, mem)
         inertia = whole_inertia(b, t, c, T, P, L, mem)
         h = whole_momentum(b, t, c, T, P, L, mem)
-        p = asked_place(t, T.choice % 2, c, T, L, mem)
+        p = asked_place(t, T.quantity % 2, c, T, L, mem)
         r = m.get9(mem, L.rot, t)
         v = m.scale3(h.v, inverse_mass(inertia.m))
-        if T.choice < AVERAGE:
-            m.put6(mem, L.vector, t, m.wrench_as(T.output, h, p, r))
+        if T.quantity < AVERAGE:
+            m.put6(mem, L.vector, t, m.wrench_as(T.output_repr, h, p, r))
         else:
             w = m.sym_apply(sym_inverse(inertia.i), h.w)
-            m.put6(mem, L.vector, t, m.twist_as(T.output, m.spatial(v, w), p, r))
+            m.put6(mem, L.vector, t, m.twist_as(T.output_repr, m.spatial(v, w), p, r))
         m.put3(mem, L.second, t, m.add3(c, m.get3(mem, L.origin, t)))
         m.put3(mem, L.third, t, v)
 
@@ -156,13 +156,13 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
         c = centre_of_mass(b, t, T, P, L, mem)
-        p = asked_place(t, T.choice % 2, c, T, L, mem)
+        p = asked_place(t, T.quantity % 2, c, T, L, mem)
         r = m.get9(mem, L.rot, t)
         inertia = whole_inertia(b, t, c, T, P, L, mem)
         inverse = sym_inverse(inertia.i)
         over_mass = inverse_mass(inertia.m)
         rows = int(6)
-        if T.choice == CENTRE:
+        if T.quantity == CENTRE:
             rows = 3
         m.clear(t, L.matrix, rows * T.columns, mem)
         for back in range(T.bodies):
@@ -174,14 +174,14 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 h = m.momentum(total, seen_from(m.get6(mem, L.subspace + 6 * i, t), c))
                 at = L.matrix + i
-                if T.choice < AVERAGE:
-                    h = m.wrench_as(T.output, h, p, r)
+                if T.quantity < AVERAGE:
+                    h = m.wrench_as(T.output_repr, h, p, r)
                 else:
                     h = m.spatial(m.scale3(h.v, over_mass), m.sym_apply(inverse, h.w))
-                    if T.choice < CENTRE:
-                        h = m.twist_as(T.output, h, p, r)
+                    if T.quantity < CENTRE:
+                        h = m.twist_as(T.output_repr, h, p, r)
                 put_column3(t, at, T.columns, h.v, mem)
-                if T.choice < CENTRE:
+                if T.quantity < CENTRE:
                     put_column3(t, at + 3 * T.columns, T.columns, h.w, mem)
 
     @m.func
@@ -195,17 +195,17 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
             m.put6(mem, L.drift + 6 * k, t, a)
             f = m.add6(f, m.own_load(b, t, k, P, L, mem))
-            mass = m.add(mass, m.body_param(P, b, BODY * k))
+            mass = m.add(mass, m.body_mass(P, b, k))
         c = centre_of_mass(b, t, T, P, L, mem)
         r = m.get9(mem, L.rot, t)
         m.put3(mem, L.second, t, m.scale3(f.v, inverse_mass(mass)))
         rate = m.spatial(f.v, m.cross_plus(f.v, c, f.w))
-        if T.output == BODY_FIXED:
+        if T.output_repr == BODY_FIXED:
             # components along axes that turn
             h = whole_momentum(b, t, c, T, P, L, mem)
             v = m.get6(mem, L.twist, t)
             rate = m.spatial(m.cross_plus(h.v, v.w, rate.v), m.cross_plus(h.w, v.w, rate.w))
-        m.put6(mem, L.vector, t, m.wrench_as(T.output, rate, m.zero3(), r))
+        m.put6(mem, L.vector, t, m.wrench_as(T.output_repr, rate, m.zero3(), r))
 
     @m.func
     def put_row6(t: int, at: int, a: m.Vec3, b: m.Vec3, mem: m.memory):
@@ -251,25 +251,25 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """matrix <- 6 x 6 inertias of every link, of every subtree, or of the whole"""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
-        if T.choice < WHOLE:
+        if T.quantity < WHOLE:
             m.clear(t, L.matrix, 36 * T.links, mem)
             for back in range(T.bodies):
                 k = T.bodies - 1 - back
-                p = m.place_of(t, k, T.output, L, mem)
+                p = m.place_of(t, k, T.output_repr, L, mem)
                 r = m.get9(mem, L.rot + 9 * k, t)
-                if T.choice == LINK:
-                    put_inertia(t, L.matrix + 36 * k, T.output, own_inertia(b, t, k, p, P, L, mem), r, mem)
+                if T.quantity == LINK:
+                    put_inertia(t, L.matrix + 36 * k, T.output_repr, own_inertia(b, t, k, p, P, L, mem), r, mem)
                 else:
                     total = m.composite_inertia(b, t, k, T, P, L, mem)
                     m.put10(mem, L.composite + 10 * k, t, total)
-                    put_inertia(t, L.matrix + 36 * k, T.output, inertia_from(total, p), r, mem)
+                    put_inertia(t, L.matrix + 36 * k, T.output_repr, inertia_from(total, p), r, mem)
         else:
             c = centre_of_mass(b, t, T, P, L, mem)
             total = whole_inertia(b, t, c, T, P, L, mem)
             # exactly zero, where rounding leaves something
             total.h = m.zero3()
-            p = asked_place(t, T.choice - WHOLE, c, T, L, mem)
-            put_inertia(t, L.matrix, T.output, inertia_from(total, p), m.get9(mem, L.rot, t), mem)
+            p = asked_place(t, T.quantity - WHOLE, c, T, L, mem)
+            put_inertia(t, L.matrix, T.output_repr, inertia_from(total, p), m.get9(mem, L.rot, t), mem)
 
     @m.func
     def eval_energy(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -277,21 +277,21 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.prepare(b, t, T, P, L, mem)
         kinetic = m.fill(real(0.0))
         potential = m.fill(real(0.0))
-        if T.choice != POTENTIAL:
+        if T.quantity != POTENTIAL:
             for k in range(T.bodies):
                 s = m.get6(mem, L.twist + 6 * k, t)
                 v = m.velocity_at(s, m.get3(mem, L.com + 3 * k, t))
-                kinetic = m.fma(m.body_param(P, b, BODY * k), m.dot(v, v), kinetic)
+                kinetic = m.fma(m.body_mass(P, b, k), m.dot(v, v), kinetic)
                 w = m.apply_t(s.w, m.get9(mem, L.rot + 9 * k, t))
                 kinetic = m.dot_plus(w, m.sym_apply(m.body_inertia(P, b, k), w), kinetic)
             for i in range(T.dofs):
                 speed = m.get(mem, L.v + i, t)
-                kinetic = m.fma(m.mul(m.gain(P, b, i, 0), speed), speed, kinetic)
-        if T.choice != KINETIC:
+                kinetic = m.fma(m.mul(m.gain(P, b, i, ARMATURE), speed), speed, kinetic)
+        if T.quantity != KINETIC:
             c = centre_of_mass(b, t, T, P, L, mem)
             mass = m.fill(real(0.0))
             for k in range(T.bodies):
-                mass = m.add(mass, m.body_param(P, b, BODY * k))
+                mass = m.add(mass, m.body_mass(P, b, k))
             height = m.dot(m.gravity(P, b), m.add3(c, m.get3(mem, L.origin, t)))
             potential = m.neg(m.mul(mass, height))
         m.put(mem, L.vector, t, m.fma(m.fill(real(0.5)), kinetic, potential))

@@ -86,27 +86,27 @@ def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def change_base(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """Motion subspace and velocities of a floating base in the representation ``T.base``."""
-        if T.free_root != 0 and T.base != NATIVE:
+        """Motion subspace and velocities of a floating base in the representation ``T.base_repr``."""
+        if T.free_root != 0 and T.base_repr != NATIVE:
             r = m.get9(mem, L.rot, t)
-            p = place_of(t, 0, T.base, L, mem)
-            m.put6(mem, L.v, t, twist_as(T.base, m.get6(mem, L.twist, t), p, r))
+            p = place_of(t, 0, T.base_repr, L, mem)
+            m.put6(mem, L.v, t, twist_as(T.base_repr, m.get6(mem, L.twist, t), p, r))
             zero = m.fill(real(0.0))
             one = m.fill(real(1.0))
             x = m.vec(one, zero, zero)
             y = m.vec(zero, one, zero)
             z = m.vec(zero, zero, one)
             n = m.zero3()
-            m.put6(mem, L.subspace, t, twist_from(T.base, m.spatial(x, n), p, r))
-            m.put6(mem, L.subspace + 6, t, twist_from(T.base, m.spatial(y, n), p, r))
-            m.put6(mem, L.subspace + 12, t, twist_from(T.base, m.spatial(z, n), p, r))
-            m.put6(mem, L.subspace + 18, t, twist_from(T.base, m.spatial(n, x), p, r))
-            m.put6(mem, L.subspace + 24, t, twist_from(T.base, m.spatial(n, y), p, r))
-            m.put6(mem, L.subspace + 30, t, twist_from(T.base, m.spatial(n, z), p, r))
+            m.put6(mem, L.subspace, t, twist_from(T.base_repr, m.spatial(x, n), p, r))
+            m.put6(mem, L.subspace + 6, t, twist_from(T.base_repr, m.spatial(y, n), p, r))
+            m.put6(mem, L.subspace + 12, t, twist_from(T.base_repr, m.spatial(z, n), p, r))
+            m.put6(mem, L.subspace + 18, t, twist_from(T.base_repr, m.spatial(n, x), p, r))
+            m.put6(mem, L.subspace + 24, t, twist_from(T.base_repr, m.spatial(n, y), p, r))
+            m.put6(mem, L.subspace + 30, t, twist_from(T.base_repr, m.spatial(n, z), p, r))
 
     @m.func
     def prepare(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """Kinematics at q and v, with base velocities in the representation ``T.base``: v becomes nu."""
+        """Kinematics at q and v, with base velocities in the representation ``T.base_repr``: v becomes nu."""
         m.forward_kinematics(b, t, T, P, L, mem)
         change_base(t, T, L, mem)
 

@@ -18,14 +18,14 @@ unless that went back (O'Donoghue and Candes 2015): several points of a link are
 
 import types
 
-from newton_like.kernels.tree import BODY
+# What T.contact_law asks for, as bits; ONE_PLANE as in soft contact.
+RELAXED, ONE_PLANE, COULOMB, BOUNCES = 1, 2, 4, 8
 
-# What T.link asks for, as bits; ONE_PLANE as in soft contact.
-RELAXED, ONE_PLANE, COULOMB, RESTITUTION = 1, 2, 4, 8
+RIGID_LAW = 9
+MU, STIFFNESS, DAMPING, IMPEDANCE_MIN, IMPEDANCE_MAX, INVERSE_WIDTH, MIDPOINT, POWER, RESTITUTION = range(RIGID_LAW)
 
-RIGID_LAW = 9  # mu, K, D, d_min, d_max, 1 / width, midpoint, power, restitution
-
-BLOCK = 20  # normal (3), A (6: xx yy zz xy xz yz), constant part of w (3), R, step, where a sweep starts (3), the force before it (3)
+BLOCK = 20  # A (6: xx yy zz xy xz yz), the constant part of w, R; where a sweep starts, and the force before it
+NORMAL, RESPONSE, CONSTANT, SOFTNESS, STEP, START, BEFORE = 0, 3, 9, 12, 13, 14, 17
 STEPS = 4
 """Projected gradient steps of a visit."""
 
@@ -39,16 +39,16 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """xi: from d_min at no depth to d_max at the width, by two powers that meet at the midpoint."""
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-12))
-        x = m.smaller(m.mul(depth, m.get(mem, L.point_law + 5, t)), one)
-        middle = m.get(mem, L.point_law + 6, t)
-        power = m.get(mem, L.point_law + 7, t)
+        x = m.smaller(m.mul(depth, m.get(mem, L.point_law + INVERSE_WIDTH, t)), one)
+        middle = m.get(mem, L.point_law + MIDPOINT, t)
+        power = m.get(mem, L.point_law + POWER, t)
         # the powers of x and of the midpoint, from whichever end is nearer
         near = m.where_lt(x, middle, x, m.sub(one, x))
         span = m.where_lt(x, middle, middle, m.sub(one, middle))
         share = m.mul(span, m.exp(m.mul(power, m.log(m.div(m.larger(near, tiny), span)))))
         y = m.where_lt(x, middle, share, m.sub(one, share))
-        low = m.get(mem, L.point_law + 3, t)
-        return m.fma(y, m.sub(m.get(mem, L.point_law + 4, t), low), low)
+        low = m.get(mem, L.point_law + IMPEDANCE_MIN, t)
+        return m.fma(y, m.sub(m.get(mem, L.point_law + IMPEDANCE_MAX, t), low), low)
 
     @m.func
     def whitened_rows(t: int, i: int, k: int, x: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Sym3:
@@ -111,16 +111,16 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         t: int, i: int, n: m.Vec3, a: m.Sym3, c: m.Vec3, soft: m.lane, on: m.lane, T: m.Tree, L: m.Layout, mem: m.memory
     ):
         at = L.contact + BLOCK * i
-        m.put3(mem, at, t, n)
-        m.put3(mem, at + 3, t, m.vec(a.xx, a.yy, a.zz))
-        m.put3(mem, at + 6, t, m.vec(a.xy, a.xz, a.yz))
-        m.put3(mem, at + 9, t, c)
-        m.put(mem, at + 12, t, soft)
+        m.put3(mem, at + NORMAL, t, n)
+        m.put3(mem, at + RESPONSE, t, m.vec(a.xx, a.yy, a.zz))
+        m.put3(mem, at + RESPONSE + 3, t, m.vec(a.xy, a.xz, a.yz))
+        m.put3(mem, at + CONSTANT, t, c)
+        m.put(mem, at + SOFTNESS, t, soft)
         # a point that nothing moves has no say
         free = m.where_lt(m.fill(real(1.0e-20)), m.add(m.add(a.xx, a.yy), a.zz), on, m.fill(real(0.0)))
-        m.put(mem, at + 13, t, m.div(free, m.add(largest_eigenvalue(a), soft)))
-        m.put3(mem, at + 14, t, m.zero3())
-        m.put3(mem, at + 17, t, m.zero3())
+        m.put(mem, at + STEP, t, m.div(free, m.add(largest_eigenvalue(a), soft)))
+        m.put3(mem, at + START, t, m.zero3())
+        m.put3(mem, at + BEFORE, t, m.zero3())
 
     @m.func
     def norm(v: m.Vec3) -> m.lane:
@@ -150,21 +150,21 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         zero = m.fill(real(0.0))
         at = L.contact + BLOCK * i
         leaf = T.leaf[k]
-        n = m.get3(mem, at, t)
-        d = m.get3(mem, at + 3, t)
-        e = m.get3(mem, at + 6, t)
+        n = m.get3(mem, at + NORMAL, t)
+        d = m.get3(mem, at + RESPONSE, t)
+        e = m.get3(mem, at + RESPONSE + 3, t)
         a = m.sym(d.x, d.y, d.z, e.x, e.y, e.z)
-        soft = m.get(mem, at + 12, t)
-        step = m.get(mem, at + 13, t)
-        mu = m.get(mem, L.point_law, t)
-        old = m.get3(mem, at + 14, t)
-        others = m.add3(m.get3(mem, at + 9, t), row_velocity(t, i, k, T, L, mem))
+        soft = m.get(mem, at + SOFTNESS, t)
+        step = m.get(mem, at + STEP, t)
+        mu = m.get(mem, L.point_law + MU, t)
+        old = m.get3(mem, at + START, t)
+        others = m.add3(m.get3(mem, at + CONSTANT, t), row_velocity(t, i, k, T, L, mem))
         others = m.sub3(others, m.sym_apply(a, old))
         f = old
         for _step in range(STEPS):
             w = m.fma3(f, soft, m.sym_apply_plus(a, f, others))
             rise = zero
-            if T.link & COULOMB:
+            if T.contact_law & COULOMB:
                 w_t = m.fnma3(n, m.dot(n, w), w)
                 rise = m.mul(mu, norm(w_t))
             f = projected(m.fnma3(m.fma3(n, rise, w), step, f), n, mu)
@@ -195,8 +195,8 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if can_push(i, T):
                 at = L.contact + BLOCK * i
                 f = m.get3(mem, L.point_force + 3 * i, t)
-                way = m.sub3(f, m.get3(mem, at + 17, t))
-                back = m.dot_plus(m.sub3(m.get3(mem, at + 14, t), f), way, back)
+                way = m.sub3(f, m.get3(mem, at + BEFORE, t))
+                back = m.dot_plus(m.sub3(m.get3(mem, at + START, t), f), way, back)
         pace = L.momentum
         old = m.where_lt(zero, back, one, m.get(mem, pace, t))
         new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
@@ -206,8 +206,8 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if can_push(i, T):
                 at = L.contact + BLOCK * i
                 f = m.get3(mem, L.point_force + 3 * i, t)
-                m.put3(mem, at + 14, t, m.fma3(m.sub3(f, m.get3(mem, at + 17, t)), further, f))
-                m.put3(mem, at + 17, t, f)
+                m.put3(mem, at + START, t, m.fma3(m.sub3(f, m.get3(mem, at + BEFORE, t)), further, f))
+                m.put3(mem, at + BEFORE, t, f)
         for i in range(T.dofs):
             z = m.get(mem, L.z + i, t)
             m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.previous_z + i, t)), z))
@@ -232,7 +232,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def find_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """point_force <- the solution, from zero; z <- with what it adds."""
         begin_search(t, T, L, mem)
-        for _sweep in range(T.sweeps):
+        for _sweep in range(T.contact_sweeps):
             sweep_points(t, T, L, mem)
 
     @m.func
@@ -250,7 +250,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def point_depth(t: int, i: int, n: m.Vec3, x: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
         """How deep point i at x is below the ground, negative above."""
         at = L.point_ground + 3
-        if (T.link & ONE_PLANE) == 0:
+        if (T.contact_law & ONE_PLANE) == 0:
             at = at + 4 * i
         level = m.sub(m.get(mem, at, t), m.dot(n, m.get3(mem, L.origin, t)))
         return m.sub(level, m.dot(n, x))
@@ -258,7 +258,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def point_normal(t: int, i: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
         at = L.point_ground
-        if (T.link & ONE_PLANE) == 0:
+        if (T.contact_law & ONE_PLANE) == 0:
             at = at + 4 * i
         return m.get3(mem, at, t)
 
@@ -283,16 +283,16 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             v = m.velocity_at(twist, x)
             drift = m.get6(mem, L.drift + 6 * k, t)
             bias = m.add3(m.velocity_at(drift, x), m.cross_plus(twist.w, v, m.gravity(P, b)))
-            mu = m.get(mem, L.point_law, t)
-            stiffness = m.get(mem, L.point_law + 1, t)
+            mu = m.get(mem, L.point_law + MU, t)
+            stiffness = m.get(mem, L.point_law + STIFFNESS, t)
             soft = m.fill(real(0.0))
-            if T.link & RELAXED:
+            if T.contact_law & RELAXED:
                 xi = impedance(t, depth, L, mem)
                 stiffness = m.mul(stiffness, xi)
                 square = m.mul(mu, mu)
                 scale = m.mul(m.fill(real(2.0)), m.mul(square, m.add(one, square)))
-                soft = m.div(m.mul(scale, m.sub(one, xi)), m.mul(xi, m.body_param(P, b, BODY * k)))
-            c = m.fnma3(n, m.mul(stiffness, depth), m.fma3(v, m.get(mem, L.point_law + 2, t), bias))
+                soft = m.div(m.mul(scale, m.sub(one, xi)), m.mul(xi, m.body_mass(P, b, k)))
+            c = m.fnma3(n, m.mul(stiffness, depth), m.fma3(v, m.get(mem, L.point_law + DAMPING, t), bias))
             a = whitened_rows(t, i, k, x, T, L, mem)
             put_block(t, i, n, a, c, soft, on, T, L, mem)
 
@@ -325,14 +325,14 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 w = m.spatial(f, m.cross(m.frame_place(t, i, k, T, L, mem), f))
                 m.put6(mem, L.load + 6 * k, t, m.add6(m.get6(mem, L.load + 6 * k, t), w))
         for k in range(T.bodies):
-            place = m.place_of(t, k, T.given_as, L, mem)
-            w = m.wrench_as(T.given_as, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
+            place = m.place_of(t, k, T.wrench_repr, L, mem)
+            w = m.wrench_as(T.wrench_repr, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
             m.put6(mem, L.second + 6 * k, t, w)
 
     @m.func
     def eval_rigid_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.given_as``: the given ones and those
-        of the ground; vector <- accelerations in the representation ``T.output``, in which the forces of a floating base are too."""
+        """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.wrench_repr``: the given ones and
+        those of the ground; vector <- accelerations in the representation ``T.output_repr``, as are the forces of a floating base."""
         contact_blocks(b, t, T, P, L, mem)
         find_forces(t, T, L, mem)
         contact_results(t, T, L, mem)
@@ -347,7 +347,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             energy = m.fma(z, z, energy)
         for i in range(T.points):
             p = m.get3(mem, L.point_force + 3 * i, t)
-            work = m.sub(work, m.dot(p, m.get3(mem, L.contact + BLOCK * i + 9, t)))
+            work = m.sub(work, m.dot(p, m.get3(mem, L.contact + BLOCK * i + CONSTANT, t)))
         work = m.larger(m.add(work, work), m.fill(real(0.0)))
         scale = m.smaller(most, m.div(work, energy))
         for i in range(3 * T.points):
@@ -378,16 +378,16 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """What was found, as much larger as the restitution says, to impulse and acceleration; what still enters the ground after that is
         to be stopped: z <- zero."""
         one = m.fill(real(1.0))
-        bounded(t, m.add(one, m.get(mem, L.point_law + 8, t)), T, L, mem)
+        bounded(t, m.add(one, m.get(mem, L.point_law + RESTITUTION, t)), T, L, mem)
         for i in range(3 * T.points):
             m.put(mem, L.impulse + i, t, m.get(mem, L.point_force + i, t))
         for i in range(T.points):
             if can_push(i, T):
                 at = L.contact + BLOCK * i
                 v = row_velocity(t, i, T.point_body[i], T, L, mem)
-                m.put3(mem, at + 9, t, m.add3(m.get3(mem, at + 9, t), v))
-                m.put3(mem, at + 14, t, m.zero3())
-                m.put3(mem, at + 17, t, m.zero3())
+                m.put3(mem, at + CONSTANT, t, m.add3(m.get3(mem, at + CONSTANT, t), v))
+                m.put3(mem, at + START, t, m.zero3())
+                m.put3(mem, at + BEFORE, t, m.zero3())
         for i in range(T.dofs):
             m.put(mem, L.acceleration + i, t, m.get(mem, L.z + i, t))
             m.put(mem, L.z + i, t, m.fill(real(0.0)))
@@ -396,7 +396,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def impact_results(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
         """next_v, point_force <- what came of it."""
         bounded(t, m.fill(real(1.0)), T, L, mem)
-        if T.link & RESTITUTION:
+        if T.contact_law & BOUNCES:
             for i in range(3 * T.points):
                 m.put(mem, L.point_force + i, t, m.add(m.get(mem, L.point_force + i, t), m.get(mem, L.impulse + i, t)))
             for i in range(T.dofs):
@@ -410,7 +410,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """next_v <- velocities after the impact of the points that touch; point_force <- impulses on them."""
         impact_blocks(b, t, T, P, L, mem)
         find_forces(t, T, L, mem)
-        if T.link & RESTITUTION:
+        if T.contact_law & BOUNCES:
             bounce(t, T, L, mem)
             find_forces(t, T, L, mem)
         impact_results(t, T, L, mem)

@@ -9,7 +9,7 @@ The bias forces are what remains when all joint accelerations are zero, and a is
 
 import types
 
-from newton_like.kernels.tree import BODY, COM
+from newton_like.kernels.tree import ARMATURE, COM, NATIVE
 
 
 def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -31,7 +31,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         v = m.get6(mem, L.twist + 6 * k, t)
         c = m.get3(mem, L.com + 3 * k, t)
         at_com = m.cross_plus(v.w, m.velocity_at(v, c), m.velocity_at(a, c))
-        f = m.scale3(at_com, m.body_param(P, b, BODY * k))
+        f = m.scale3(at_com, m.body_mass(P, b, k))
         return m.spatial(f, m.cross_plus(c, f, n))
 
     @m.func
@@ -73,16 +73,16 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def link_wrench(t: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
-        """The wrench given for link k in the representation T.given_as, about the origin; T.other: given by link, not by body."""
+        """The wrench given for link k in the representation T.wrench_repr, about the origin."""
         at = 6 * T.body_slot[k]
-        if T.other == 1:
+        if T.wrenches_by_link == 1:
             at = 6 * k
-        p = m.place_of(t, k, T.given_as, L, mem)
-        return m.wrench_from(T.given_as, m.get6(mem, L.wrenches + at, t), p, m.get9(mem, L.rot + 9 * k, t))
+        p = m.place_of(t, k, T.wrench_repr, L, mem)
+        return m.wrench_from(T.wrench_repr, m.get6(mem, L.wrenches + at, t), p, m.get9(mem, L.rot + 9 * k, t))
 
     @m.func
     def newton_euler(b: int, t: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """out <- M nu_dot + h, less the given wrenches of links where T.given_as is not 0; nu_dot at L.acceleration."""
+        """out <- M nu_dot + h, less the given wrenches of links where T.wrench_repr is not 0; nu_dot at L.acceleration."""
         turned = m.turned_base(T)
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
         for k in range(T.bodies):
@@ -93,7 +93,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for back in range(T.bodies):
             k = T.bodies - 1 - back
             f = own_load(b, t, k, P, L, mem)
-            if T.given_as != 0:
+            if T.wrench_repr != NATIVE:
                 w = link_wrench(t, k, T, L, mem)
                 f = m.spatial(m.sub3(f.v, w.v), m.sub3(f.w, w.w))
             for i in range(T.child_at[k], T.child_at[k + 1]):
@@ -108,12 +108,13 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 x = m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)
                 if k > 0 or turned == 0:
-                    x = m.fma(m.gain(P, b, i, 0), m.get(mem, L.acceleration + i, t), x)
+                    x = m.fma(m.gain(P, b, i, ARMATURE), m.get(mem, L.acceleration + i, t), x)
                 m.put(mem, out + i, t, x)
 
     @m.func
     def eval_inverse_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- M nu_dot + h - the given wrenches, in the representation T.base; or as Control.joint_f, where T.world_wrench is 1"""
+        """vector <- M nu_dot + h - the given wrenches, in the representation T.base_repr, or, where T.world_wrench is 1, as
+        Control.joint_f"""
         m.prepare(b, t, T, P, L, mem)
         if T.world_wrench == 0:
             m.clear(t, L.vector, T.columns, mem)
@@ -125,20 +126,20 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- h, in the representation T.base"""
+        """vector <- h, in the representation T.base_repr"""
         m.clear(t, L.acceleration, T.dofs, mem)
         eval_inverse_dynamics(b, t, T, P, L, mem)
 
     @m.func
     def eval_gravity_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- g, in the representation T.base"""
+        """vector <- g, in the representation T.base_repr"""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.columns, mem)
         up = m.neg3(m.gravity(P, b))
         for back in range(T.bodies):
             k = T.bodies - 1 - back
-            f = m.scale3(up, m.body_param(P, b, BODY * k))
+            f = m.scale3(up, m.body_mass(P, b, k))
             load = m.spatial(f, m.cross(m.get3(mem, L.com + 3 * k, t), f))
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 load = m.add6(load, m.get6(mem, L.load + 6 * T.child[i], t))
@@ -148,13 +149,13 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_frame_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """third <- wrenches, by link, and those at `second`, in the representation T.output of the frames that they act in, one force
-        where T.components is 3; T.other 1: in place of what was on those links."""
+        """third <- wrenches, by link, and those at `second`, in the representation T.output_repr of the frames that they act in, one force
+        where T.components is 3; T.replace_wrenches 1: in place of what was on those links."""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         for i in range(6 * T.links):
             m.put(mem, L.third + i, t, m.get(mem, L.wrenches + i, t))
-        if T.other == 1:
+        if T.replace_wrenches == 1:
             for i in range(T.points):
                 if m.frame_body(i, T) >= 0:
                     m.clear(t, L.third + 6 * m.frame_body(i, T), 6, mem)
@@ -164,8 +165,12 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 f = m.spatial(m.get3(mem, L.second + T.components * i, t), m.zero3())
                 if T.components == 6:
                     f = m.get6(mem, L.second + 6 * i, t)
-                f = m.wrench_from(T.output, f, m.output_place(t, i, k, T, L, mem), m.frame_axes(t, i, k, T, L, mem))
-                f = m.wrench_as(T.given_as, f, m.place_of(t, k, T.given_as, L, mem), m.get9(mem, L.rot + 9 * k, t))
+                f = m.wrench_from(
+                    T.output_repr, f, m.output_place(t, i, k, T, L, mem), m.frame_axes(t, i, k, T, L, mem)
+                )
+                f = m.wrench_as(
+                    T.wrench_repr, f, m.place_of(t, k, T.wrench_repr, L, mem), m.get9(mem, L.rot + 9 * k, t)
+                )
                 m.put6(mem, L.third + 6 * k, t, m.add6(m.get6(mem, L.third + 6 * k, t), f))
 
     return types.SimpleNamespace(

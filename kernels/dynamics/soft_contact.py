@@ -12,10 +12,13 @@ and d^(p-q) counts as 1: one formula, in which nothing cancels.
 
 import types
 
-# What T.link asks for, as bits.
-SQUARE_ROOTS, ONE_PLANE, GIVEN_WRENCHES, DENSE_WRENCHES = 1, 2, 4, 8
+from newton_like.kernels.tree import NATIVE
+
+# What T.contact_law asks for, as bits.
+SQUARE_ROOTS, ONE_PLANE = 1, 2
 
 LAW = 5  # K, D, mu, p, q
+STIFFNESS, DAMPING, MU, P_EXPONENT, Q_EXPONENT = range(LAW)
 
 
 def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -29,10 +32,10 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-20))
-        stiffness = m.get(mem, L.point_law, t)
-        damping = m.get(mem, L.point_law + 1, t)
+        stiffness = m.get(mem, L.point_law + STIFFNESS, t)
+        damping = m.get(mem, L.point_law + DAMPING, t)
         ground = L.point_ground
-        if (T.link & ONE_PLANE) == 0:
+        if (T.contact_law & ONE_PLANE) == 0:
             ground = ground + 4 * i
         n = m.get3(mem, ground, t)
         x = m.frame_place(t, i, k, T, L, mem)
@@ -44,10 +47,10 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         power_p = m.sqrt(some)
         power_q = power_p
         ratio = one
-        if (T.link & SQUARE_ROOTS) == 0:
+        if (T.contact_law & SQUARE_ROOTS) == 0:
             log = m.log(some)
-            p = m.get(mem, L.point_law + 3, t)
-            q = m.get(mem, L.point_law + 4, t)
+            p = m.get(mem, L.point_law + P_EXPONENT, t)
+            q = m.get(mem, L.point_law + Q_EXPONENT, t)
             power_p = m.exp(m.mul(p, log))
             power_q = m.exp(m.mul(q, log))
             ratio = m.where_lt(zero, depth, m.exp(m.mul(m.sub(p, q), log)), one)
@@ -60,7 +63,7 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         slip_t = m.fnma3(n, m.dot(n, slip), slip)
         drag = m.fma3(slip_t, spring, m.scale3(v_t, damper))
         length = m.sqrt(m.larger(m.dot(drag, drag), m.fill(real(1.0e-30))))
-        most = m.mul(m.get(mem, L.point_law + 2, t), push)
+        most = m.mul(m.get(mem, L.point_law + MU, t), push)
         # without contact and where the ground would have to pull, nothing sticks
         share = m.where_lt(zero, push, m.smaller(m.div(most, length), one), zero)
         force = m.fnma3(drag, share, m.scale3(n, push))
@@ -77,30 +80,25 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_soft_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """point_force, point_slip_rate, point_depth <- of every contact point; second <- wrenches on the links in ``T.output``: the
-        given ones, in ``T.given_as``, and those of the ground."""
+        """point_force, point_slip_rate, point_depth <- of every contact point; second <- wrenches on the links in ``T.output_repr``: the
+        given ones, in ``T.wrench_repr``, and those of the ground."""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.point_force, 3 * T.points, mem)
         m.clear(t, L.point_slip_rate, 3 * T.points, mem)
         m.clear(t, L.point_depth, T.points, mem)
         m.clear(t, L.second, 6 * T.links, mem)
         m.clear(t, L.load, 6 * T.bodies, mem)
-        if T.link & GIVEN_WRENCHES:
+        if T.wrench_repr != NATIVE:
             for k in range(T.bodies):
-                at = L.wrenches + 6 * T.body_slot[k]
-                if T.link & DENSE_WRENCHES:
-                    at = L.wrenches + 6 * k
-                place = m.place_of(t, k, T.given_as, L, mem)
-                f = m.wrench_from(T.given_as, m.get6(mem, at, t), place, m.get9(mem, L.rot + 9 * k, t))
-                m.put6(mem, L.load + 6 * k, t, f)
+                m.put6(mem, L.load + 6 * k, t, m.link_wrench(t, k, T, L, mem))
         for i in range(T.points):
             k = T.point_body[i]
             if k >= 0:
                 f = m.add6(m.get6(mem, L.load + 6 * k, t), point_contact(t, i, k, T, L, mem))
                 m.put6(mem, L.load + 6 * k, t, f)
         for k in range(T.bodies):
-            place = m.place_of(t, k, T.output, L, mem)
-            f = m.wrench_as(T.output, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
+            place = m.place_of(t, k, T.output_repr, L, mem)
+            f = m.wrench_as(T.output_repr, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
             m.put6(mem, L.second + 6 * k, t, f)
 
     return types.SimpleNamespace(**vars(m), eval_soft_contact=eval_soft_contact)

@@ -8,6 +8,8 @@ rates of the one before and a weighted sum of all so far, and nothing else.
 
 import types
 
+from newton_like.kernels.tree import DAMPING, FRICTION_LOSS, LIMIT_LOWER, LIMIT_UPPER, STIFFNESS
+
 # Passive forces of joints, as bits.
 STATIC_FRICTION, VISCOUS_FRICTION, LIMITS, SPRINGS = 1, 2, 4, 8
 
@@ -27,8 +29,8 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def limit_force(b: int, t: int, i: int, P: m.Params, L: m.Layout, mem: m.memory, q: m.lane) -> m.lane:
         """-k d - c v of a dof whose coordinate q is beyond a limit by d, else nothing."""
         zero = m.fill(real(0.0))
-        lower = m.gain(P, b, i, 10)
-        upper = m.gain(P, b, i, 11)
+        lower = m.gain(P, b, i, LIMIT_LOWER)
+        upper = m.gain(P, b, i, LIMIT_UPPER)
         depth = m.add(m.smaller(m.sub(q, lower), zero), m.larger(m.sub(q, upper), zero))
         damping = m.get(mem, L.limit_damping + i, t)
         damping = m.where_lt(q, lower, damping, m.where_lt(upper, q, damping, zero))
@@ -36,9 +38,9 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_joint_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- joint forces + the passive forces that ``T.other`` asks for; weights holds the speed from which static friction
+        """vector <- joint forces + the passive forces that ``T.force_terms`` asks for; weights holds the speed from which static friction
         is whole."""
-        if T.other & SPRINGS:
+        if T.force_terms & SPRINGS:
             for k in range(T.bodies):
                 m.joint_errors(b, t, k, T, P, L, mem)
         m.clear(t, L.vector, T.columns, mem)
@@ -46,21 +48,21 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.dofs):
             f = m.get(mem, L.force + i, t)
             v = m.get(mem, L.v + i, t)
-            if T.other & STATIC_FRICTION:
-                f = m.fnma(m.gain(P, b, i, 9), friction_share(v, speed), f)
-            if T.other & VISCOUS_FRICTION:
-                f = m.fnma(m.gain(P, b, i, 1), v, f)
-            if T.other & LIMITS:
+            if T.force_terms & STATIC_FRICTION:
+                f = m.fnma(m.gain(P, b, i, FRICTION_LOSS), friction_share(v, speed), f)
+            if T.force_terms & VISCOUS_FRICTION:
+                f = m.fnma(m.gain(P, b, i, DAMPING), v, f)
+            if T.force_terms & LIMITS:
                 if T.dof_q[i] >= 0:
                     f = m.add(f, limit_force(b, t, i, P, L, mem, m.get(mem, L.q + T.dof_q[i], t)))
-            if T.other & SPRINGS:
-                f = m.fnma(m.gain(P, b, i, 2), m.get(mem, L.strain + i, t), f)
+            if T.force_terms & SPRINGS:
+                f = m.fnma(m.gain(P, b, i, STIFFNESS), m.get(mem, L.strain + i, t), f)
             m.put(mem, L.vector + i, t, f)
 
     @m.func
     def eval_position_rate(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """vector <- dq/dt, ``T.other`` places; weights holds the gain that pulls quaternions to unit length."""
-        m.clear(t, L.vector, T.other, mem)
+        """vector <- dq/dt, ``T.result_size`` places; weights holds the gain that pulls quaternions to unit length."""
+        m.clear(t, L.vector, T.result_size, mem)
         gain = m.get(mem, L.weights, t)
         for k in range(T.bodies):
             m.coordinate_rate(b, t, k, gain, L.vector, T, P, L, mem)
@@ -94,8 +96,8 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def eval_increment(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """next_v <- from vector by rates and totals with their weights: ``T.other`` further states of the articulation."""
-        for i in range(T.other):
+        """next_v <- from vector by rates and totals with their weights: ``T.result_size`` further states of the articulation."""
+        for i in range(T.result_size):
             m.put(mem, L.next_v + i, t, weighted(t, i, m.get(mem, L.vector + i, t), L.rate, L.rate_total, L, mem))
             add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)
 

@@ -13,7 +13,7 @@ more to give, from all motion about its centre of mass.
 
 import types
 
-from newton_like.kernels.tree import BODY
+from newton_like.kernels.tree import PARENT_QUAT
 
 # Shares of the kinetic energy: what may have been lost and come back, and what cannot wait until the motion is fast again.
 CREDIT, OWED = 0.1, 1.0e-3
@@ -33,7 +33,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             u = m.velocity_at(v, m.get3(mem, L.com + 3 * k, t))
             w = m.apply_t(v.w, m.get9(mem, L.rot + 9 * k, t))
             spin = m.dot(w, m.sym_apply(m.body_inertia(P, b, k), w))
-            total = m.add(total, m.fma(m.body_param(P, b, BODY * k), m.dot(u, u), spin))
+            total = m.add(total, m.fma(m.body_mass(P, b, k), m.dot(u, u), spin))
         return m.mul(m.fill(real(0.5)), total)
 
     @m.func
@@ -44,7 +44,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         total = m.fill(real(0.0))
         for k in range(T.bodies):
             c = m.add3(o, m.get3(mem, L.com + 3 * k, t))
-            total = m.fnma(m.body_param(P, b, BODY * k), m.dot(g, c), total)
+            total = m.fnma(m.body_mass(P, b, k), m.dot(g, c), total)
         return total
 
     @m.func
@@ -118,14 +118,14 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if T.free_root != 0:
             mass = zero
             for k in range(T.bodies):
-                own = m.body_param(P, b, BODY * k)
+                own = m.body_mass(P, b, k)
                 mass = m.add(mass, own)
                 drift = m.fma3(
                     m.velocity_at(m.get6(mem, L.twist + 6 * k, t), m.get3(mem, L.com + 3 * k, t)), own, drift
                 )
             drift = m.scale3(drift, m.rcp(mass))
             inner = m.fnma(m.mul(m.fill(real(0.5)), mass), m.dot(drift, drift), inner)
-            drift = m.apply_t(drift, m.quat_to_matrix(m.joint_quat(P, b, 0)))
+            drift = m.apply_t(drift, m.quat_to_matrix(m.joint_quat(P, b, 0, PARENT_QUAT)))
         slower = m.sub(one, m.div(account, m.larger(inner, tiny)))
         slower = m.sqrt(m.larger(m.fill(real(0.25)), slower))
         on = m.smaller(m.smaller(account, inner), fresh)

@@ -11,10 +11,15 @@ block projected Gauss-Seidel:
 
 import types
 
-from newton_like.kernels.collision.plane import MU
-from newton_like.kernels.tree import COLLIDER, GIVEN, PLANE
+from newton_like.kernels.tree import (  # isort: skip
+    DAMPING_RATIO, GIVEN, GIVEN_MARGIN, GIVEN_NORMAL, GIVEN_ON, GIVEN_OTHER_MARGIN, GIVEN_OTHER_POINT, GIVEN_POINT,
+    GIVEN_SURFACE, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OMEGA, RESTITUTION, SURFACE, TANGENT_1, TANGENT_2,
+)  # fmt: skip
 
-CONTACT = 12  # mass, softness, target, A_n1, A_n2, tangent step, mu, on, spin mass, roll step, mu_torsional, mu_rolling
+CONTACT = 12  # off-diagonal entries of the response to a normal impulse; steps of projected gradients
+(
+    MASS, SOFTNESS, TARGET, NORMAL_SLIDE_1, NORMAL_SLIDE_2, SLIDE_STEP, MU_SLIDE, ON, SPIN_MASS, ROLL_STEP, MU_SPIN, MU_ROLL,
+) = range(CONTACT)  # fmt: skip
 
 
 def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -78,30 +83,30 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         tiny = m.fill(real(1.0e-12))
         ann = m.larger(m.row_product(t, leaf, y, y, T, mem), tiny)
         # softness: the spring-damper's coefficients over one implicit step
-        omega = m.mul(dt, m.get(mem, material + 2, t))
-        a1 = m.fma(m.fill(real(2.0)), m.get(mem, material + 3, t), omega)
+        omega = m.mul(dt, m.get(mem, material + OMEGA, t))
+        a1 = m.fma(m.fill(real(2.0)), m.get(mem, material + DAMPING_RATIO, t), omega)
         a2 = m.mul(omega, a1)
         a3 = m.rcp(m.add(one, a2))
         # the penetration is pushed out at no more than push_speed
         push = m.smaller(m.fill(o.push_speed), m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1))))
         target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
         # an impact bounces: rigidly, if it is fast enough and reached within this step
-        bounce = m.neg(m.mul(m.get(mem, material + 1, t), before))
+        bounce = m.neg(m.mul(m.get(mem, material + RESTITUTION, t), before))
         calm = m.larger(m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed))), m.neg(bounce))
         at = L.contact + CONTACT * a
-        m.put(mem, at, t, m.mul(on, m.mul(m.where_lt(calm, zero, one, m.mul(a2, a3)), m.rcp(ann))))
-        m.put(mem, at + 1, t, m.where_lt(calm, zero, zero, a3))
-        m.put(mem, at + 2, t, m.where_lt(calm, zero, bounce, target))
-        m.put(mem, at + 3, t, m.row_product(t, leaf, y, y1, T, mem))
-        m.put(mem, at + 4, t, m.row_product(t, leaf, y, y2, T, mem))
+        m.put(mem, at + MASS, t, m.mul(on, m.mul(m.where_lt(calm, zero, one, m.mul(a2, a3)), m.rcp(ann))))
+        m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, a3))
+        m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
+        m.put(mem, at + NORMAL_SLIDE_1, t, m.row_product(t, leaf, y, y1, T, mem))
+        m.put(mem, at + NORMAL_SLIDE_2, t, m.row_product(t, leaf, y, y2, T, mem))
         step = gradient_step(
             m.row_product(t, leaf, y1, y1, T, mem),
             m.row_product(t, leaf, y1, y2, T, mem),
             m.row_product(t, leaf, y2, y2, T, mem),
         )
-        m.put(mem, at + 5, t, m.mul(on, step))
-        m.put(mem, at + 6, t, m.get(mem, material, t))
-        m.put(mem, at + 7, t, on)
+        m.put(mem, at + SLIDE_STEP, t, m.mul(on, step))
+        m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
+        m.put(mem, at + ON, t, on)
         if T.contact_rows == 6:
             y3 = y2 + T.reach
             y4 = y3 + T.reach
@@ -109,17 +114,17 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             angular_row(t, k, y3, n, T, L, mem)
             angular_row(t, k, y4, u1, T, L, mem)
             angular_row(t, k, y5, u2, T, L, mem)
-            m.put(mem, at + 8, t, m.mul(on, m.rcp(m.larger(m.row_product(t, leaf, y3, y3, T, mem), tiny))))
+            m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(m.row_product(t, leaf, y3, y3, T, mem), tiny))))
             roll = gradient_step(
                 m.row_product(t, leaf, y4, y4, T, mem),
                 m.row_product(t, leaf, y4, y5, T, mem),
                 m.row_product(t, leaf, y5, y5, T, mem),
             )
-            m.put(mem, at + 9, t, m.mul(on, roll))
-            m.put(mem, at + 10, t, m.get(mem, material + 4, t))
-            m.put(mem, at + 11, t, m.get(mem, material + 5, t))
+            m.put(mem, at + ROLL_STEP, t, m.mul(on, roll))
+            m.put(mem, at + MU_SPIN, t, m.get(mem, material + MU_TORSIONAL, t))
+            m.put(mem, at + MU_ROLL, t, m.get(mem, material + MU_ROLLING, t))
         p = L.impulse + T.contact_rows * c
-        work = m.mul(m.mul(on, m.mul(dt, m.get(mem, p, t))), m.get(mem, at + 2, t))
+        work = m.mul(m.mul(on, m.mul(dt, m.get(mem, p, t))), m.get(mem, at + TARGET, t))
         m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
         for j in range(T.contact_rows):
             warm = m.mul(on, m.mul(dt, m.get(mem, p + j, t)))
@@ -143,10 +148,10 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     ):
         """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
         for i in range(6):
-            m.put(mem, L.material + i, t, m.collider_param(P, b, COLLIDER * s + MU + i))
-        n = m.plane_vec(P, b, PLANE * pl)
-        u1 = m.plane_vec(P, b, PLANE * pl + 3)
-        u2 = m.plane_vec(P, b, PLANE * pl + 6)
+            m.put(mem, L.material + i, t, m.collider_param(P, b, s, SURFACE + MU + i))
+        n = m.plane_vec(P, b, pl, NORMAL)
+        u1 = m.plane_vec(P, b, pl, TANGENT_1)
+        u2 = m.plane_vec(P, b, pl, TANGENT_2)
         build_rows(t, a, c, k, L.material, n, u1, u2, o, T, L, mem)
 
     @m.func
@@ -169,22 +174,22 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = L.contact + CONTACT * a
         p = L.impulse + T.contact_rows * c
         y = L.contact_y + reach * T.contact_rows * a
-        on = m.get(mem, at + 7, t)
+        on = m.get(mem, at + ON, t)
         un = m.chain_dot(t, leaf, y, T, L, mem)
         u1 = m.chain_dot(t, leaf, y + reach, T, L, mem)
         u2 = m.chain_dot(t, leaf, y + 2 * reach, T, L, mem)
         old = m.get(mem, p, t)
-        error = m.mul(m.sub(un, m.get(mem, at + 2, t)), m.get(mem, at, t))
-        new = m.larger(zero, m.fnma(m.get(mem, at + 1, t), old, m.sub(old, error)))
+        error = m.mul(m.sub(un, m.get(mem, at + TARGET, t)), m.get(mem, at + MASS, t))
+        new = m.larger(zero, m.fnma(m.get(mem, at + SOFTNESS, t), old, m.sub(old, error)))
         dn = m.mul(on, m.sub(new, old))
         pn = m.add(old, dn)
         m.put(mem, p, t, pn)
-        u1 = m.fma(m.get(mem, at + 3, t), dn, u1)
-        u2 = m.fma(m.get(mem, at + 4, t), dn, u2)
-        step = m.get(mem, at + 5, t)
+        u1 = m.fma(m.get(mem, at + NORMAL_SLIDE_1, t), dn, u1)
+        u2 = m.fma(m.get(mem, at + NORMAL_SLIDE_2, t), dn, u2)
+        step = m.get(mem, at + SLIDE_STEP, t)
         o1 = m.get(mem, p + 1, t)
         o2 = m.get(mem, p + 2, t)
-        disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + 6, t), pn), on, mem)
+        disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + MU_SLIDE, t), pn), on, mem)
         d1 = m.sub(m.get(mem, p + 1, t), o1)
         d2 = m.sub(m.get(mem, p + 2, t), o2)
         for d in range(T.depth[leaf] + 1):
@@ -195,19 +200,19 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if T.contact_rows == 6:
             y3 = y + 3 * reach
             spin = m.get(mem, p + 3, t)
-            bound = m.mul(m.get(mem, at + 10, t), pn)
-            goal = m.fnma(m.chain_dot(t, leaf, y3, T, L, mem), m.get(mem, at + 8, t), spin)
+            bound = m.mul(m.get(mem, at + MU_SPIN, t), pn)
+            goal = m.fnma(m.chain_dot(t, leaf, y3, T, L, mem), m.get(mem, at + SPIN_MASS, t), spin)
             change = m.mul(on, m.sub(m.larger(m.neg(bound), m.smaller(bound, goal)), spin))
             m.put(mem, p + 3, t, m.add(spin, change))
             m.chain_add(t, leaf, y3, change, T, L, mem)
             y4 = y3 + reach
             y5 = y4 + reach
-            step = m.get(mem, at + 9, t)
+            step = m.get(mem, at + ROLL_STEP, t)
             o1 = m.get(mem, p + 4, t)
             o2 = m.get(mem, p + 5, t)
             w1 = m.fnma(m.chain_dot(t, leaf, y4, T, L, mem), step, o1)
             w2 = m.fnma(m.chain_dot(t, leaf, y5, T, L, mem), step, o2)
-            disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + 11, t), pn), on, mem)
+            disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + MU_ROLL, t), pn), on, mem)
             m.chain_add(t, leaf, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
             m.chain_add(t, leaf, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
 
@@ -217,13 +222,15 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = L.given + GIVEN * c
         half = m.fill(real(0.5))
         rot = m.get9(mem, L.rot + 9 * k, t)
-        x = m.apply_plus(rot, m.get3(mem, at + 1, t), m.get3(mem, L.pos + 3 * k, t))
-        other = m.sub3(m.get3(mem, at + 4, t), m.get3(mem, L.origin, t))
-        n = m.get3(mem, at + 7, t)
-        gap = m.sub(m.dot(n, m.sub3(x, other)), m.add(m.get(mem, at + 10, t), m.get(mem, at + 11, t)))
+        x = m.apply_plus(rot, m.get3(mem, at + GIVEN_POINT, t), m.get3(mem, L.pos + 3 * k, t))
+        other = m.sub3(m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.origin, t))
+        n = m.get3(mem, at + GIVEN_NORMAL, t)
+        gap = m.sub(
+            m.dot(n, m.sub3(x, other)), m.add(m.get(mem, at + GIVEN_MARGIN, t), m.get(mem, at + GIVEN_OTHER_MARGIN, t))
+        )
         m.put(mem, L.gap + c, t, gap)
-        m.put(mem, L.near + c, t, m.neg(m.get(mem, at, t)))
-        m.put3(mem, L.point + 3 * c, t, m.fnma3(n, m.fma(half, gap, m.get(mem, at + 10, t)), x))
+        m.put(mem, L.near + c, t, m.neg(m.get(mem, at + GIVEN_ON, t)))
+        m.put3(mem, L.point + 3 * c, t, m.fnma3(n, m.fma(half, gap, m.get(mem, at + GIVEN_MARGIN, t)), x))
 
     @m.func
     def given_build(t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, L: m.Layout, mem: m.memory):
@@ -231,13 +238,13 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = L.given + GIVEN * c
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        n = m.get3(mem, at + 7, t)
+        n = m.get3(mem, at + GIVEN_NORMAL, t)
         sign = m.where_lt(n.z, zero, m.neg(one), one)
         f = m.neg(m.rcp(m.add(sign, n.z)))
         g = m.mul(n.x, m.mul(n.y, f))
         u1 = m.vec(m.fma(sign, m.mul(n.x, m.mul(n.x, f)), one), m.mul(sign, g), m.neg(m.mul(sign, n.x)))
         u2 = m.vec(g, m.fma(n.y, m.mul(n.y, f), sign), m.neg(n.y))
-        build_rows(t, a, c, k, at + 12, n, u1, u2, o, T, L, mem)
+        build_rows(t, a, c, k, at + GIVEN_SURFACE, n, u1, u2, o, T, L, mem)
 
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

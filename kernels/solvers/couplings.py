@@ -8,11 +8,12 @@ mass, at -r from its anchor; the row of a distance counts that in.
 
 import types
 
-from newton_like.kernels.tree import JOINT
+from newton_like.kernels.tree import CHILD_POS, DISTANCE_MAX, DISTANCE_MIN, MIMIC_OFFSET, MIMIC_RATIO
 
 # Kinds of couplings.
 FOLLOW, SPAN = range(2)
-COUPLING = 4  # on, 1 / response, target, side
+COUPLING = 4
+ON, MASS, TARGET, SIDE = range(COUPLING)
 
 
 def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -52,14 +53,14 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         k = T.coupling_body[e]
         other = T.coupling_other[e]
         dof = T.dof_at[k]
-        ratio = m.gain(P, b, dof, 15)
+        ratio = m.gain(P, b, dof, MIMIC_RATIO)
         m.put(mem, y + dof, t, m.fill(real(1.0)))
         m.put(mem, y + T.dof_at[other], t, m.neg(ratio))
         q = m.get(mem, L.q + T.q_at[k], t)
-        error = m.fnma(ratio, m.get(mem, L.q + T.q_at[other], t), m.sub(q, m.gain(P, b, dof, 14)))
-        m.put(mem, at, t, m.fill(real(1.0)))
-        m.put(mem, at + 2, t, m.mul(error, m.mul(m.fill(real(-0.2)), inverse_dt)))
-        m.put(mem, at + 3, t, m.fill(real(1.0)))
+        error = m.fnma(ratio, m.get(mem, L.q + T.q_at[other], t), m.sub(q, m.gain(P, b, dof, MIMIC_OFFSET)))
+        m.put(mem, at + ON, t, m.fill(real(1.0)))
+        m.put(mem, at + TARGET, t, m.mul(error, m.mul(m.fill(real(-0.2)), inverse_dt)))
+        m.put(mem, at + SIDE, t, m.fill(real(1.0)))
 
     @m.func
     def distance_row(
@@ -78,7 +79,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             axis = m.get3(mem, L.subspace + 6 * (dof + i), t)
             d = m.fma3(axis, m.mul(inverse, m.get(mem, L.q + T.q_at[k] + i, t)), d)
         rot = m.get9(mem, L.rot + 9 * k, t)
-        anchor = m.apply_plus(rot, m.joint_vec(P, b, JOINT * k + 11), m.get3(mem, L.pos + 3 * k, t))
+        anchor = m.apply_plus(rot, m.joint_vec(P, b, k, CHILD_POS), m.get3(mem, L.pos + 3 * k, t))
         v = m.zero3()
         for i in range(6):
             s = m.velocity_at(m.get6(mem, L.subspace + 6 * (dof + i), t), anchor)
@@ -91,17 +92,17 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         across = m.fnma3(d, m.dot(d, v), v)
         bend = m.fma(inverse, m.dot(across, across), m.dot(d, whirl))
         bend = m.mul(m.mul(m.fill(real(0.5)), dt), bend)
-        shortest = m.joint_param(P, b, JOINT * k + 18)
-        longest = m.joint_param(P, b, JOINT * k + 19)
+        shortest = m.joint_param(P, b, k, DISTANCE_MIN)
+        longest = m.joint_param(P, b, k, DISTANCE_MAX)
         none = m.fill(real(1.0e10))
         low = m.where_lt(shortest, zero, none, m.sub(length, shortest))
         high = m.where_lt(longest, zero, none, m.sub(longest, length))
         gap = m.smaller(low, high)
         side = m.where_lt(high, low, m.neg(one), one)
         pace = m.where_lt(gap, zero, m.fill(real(0.2)), one)
-        m.put(mem, at, t, m.where_lt(gap, m.fill(real(1.0e9)), one, zero))
-        m.put(mem, at + 2, t, m.neg(m.fma(side, bend, m.div(m.mul(gap, pace), dt))))
-        m.put(mem, at + 3, t, side)
+        m.put(mem, at + ON, t, m.where_lt(gap, m.fill(real(1.0e9)), one, zero))
+        m.put(mem, at + TARGET, t, m.neg(m.fma(side, bend, m.div(m.mul(gap, pace), dt))))
+        m.put(mem, at + SIDE, t, side)
 
     @m.func
     def coupling_build(b: int, t: int, e: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -116,12 +117,12 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         else:
             distance_row(b, t, e, y, at, m.fill(o.dt), T, P, L, mem)
         dense_half_solve(t, y, T, L, mem)
-        on = m.get(mem, at, t)
+        on = m.get(mem, at + ON, t)
         a = m.larger(dense_dot(t, y, y, T, mem), m.fill(real(1.0e-12)))
-        m.put(mem, at + 1, t, m.mul(on, m.rcp(a)))
+        m.put(mem, at + MASS, t, m.mul(on, m.rcp(a)))
         warm = m.mul(on, m.mul(m.fill(o.dt), m.get(mem, L.coupling_impulse + e, t)))
         if T.coupling_kind[e] == SPAN:
-            side = m.get(mem, at + 3, t)
+            side = m.get(mem, at + SIDE, t)
             warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
         m.put(mem, L.coupling_impulse + e, t, warm)
         dense_add(t, y, warm, T, L, mem)
@@ -132,10 +133,10 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at = L.coupling_row + COUPLING * e
         y = L.coupling_y + T.dofs * e
         p = L.coupling_impulse + e
-        side = m.get(mem, at + 3, t)
+        side = m.get(mem, at + SIDE, t)
         old = m.mul(side, m.get(mem, p, t))
         u = m.mul(side, dense_dot(t, y, L.z, T, mem))
-        new = m.fnma(m.sub(u, m.get(mem, at + 2, t)), m.get(mem, at + 1, t), old)
+        new = m.fnma(m.sub(u, m.get(mem, at + TARGET, t)), m.get(mem, at + MASS, t), old)
         if T.coupling_kind[e] == SPAN:
             new = m.larger(m.fill(real(0.0)), new)
         change = m.mul(side, m.sub(new, old))

@@ -13,9 +13,13 @@ block do; a row without them is shorter.
 
 import types
 
-from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
+from newton_like.kernels.tree import (  # isort: skip
+    FRICTION, FRICTION_LOSS, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, POSITION, VELOCITY,
+    VELOCITY_LIMIT,
+)  # fmt: skip
 
-ROW = 7  # hard, response, 1 / response, side of the position limit, its mass, softness and target
+DOF_ROW = 7  # side to target: of the position limit
+HARD, RESPONSE, INVERSE_RESPONSE, SIDE, MASS, SOFTNESS, TARGET = range(DOF_ROW)
 
 
 def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -33,7 +37,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def limit_gap(b: int, i: int, q: m.lane, P: m.Params) -> m.lane:
         """Distance of q from the nearer of its limits, negative beyond."""
-        return m.smaller(m.sub(q, m.gain(P, b, i, 10)), m.sub(m.gain(P, b, i, 11), q))
+        return m.smaller(m.sub(q, m.gain(P, b, i, LIMIT_LOWER)), m.sub(m.gain(P, b, i, LIMIT_UPPER), q))
 
     @m.func
     def dof_need(b: int, t: int, i: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
@@ -42,7 +46,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         u = absolute(m.get(mem, L.u + i, t))
         need = m.fill(real(1.0))
         if limits & VELOCITY:
-            need = m.smaller(need, m.sub(m.gain(P, b, i, 8), u))
+            need = m.smaller(need, m.sub(m.gain(P, b, i, VELOCITY_LIMIT), u))
         if limits & POSITION:
             gap = limit_gap(b, i, m.get(mem, L.q + T.dof_q[i], t), P)
             need = m.smaller(need, m.fnma(m.mul(m.fill(real(2.0)), dt), u, gap))
@@ -54,7 +58,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         limits = T.dof_limits[i]
         need = m.fill(real(1.0))
         if limits & VELOCITY:
-            bound = m.mul(m.fill(real(1.0001)), m.gain(P, b, i, 8))
+            bound = m.mul(m.fill(real(1.0001)), m.gain(P, b, i, VELOCITY_LIMIT))
             need = m.smaller(need, m.sub(bound, absolute(m.get(mem, L.u + i, t))))
         if limits & POSITION:
             q = m.fma(dt, m.get(mem, L.u + i, t), m.get(mem, L.q + T.dof_q[i], t))
@@ -68,7 +72,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         limits = T.dof_limits[i]
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        at = L.dof_row + ROW * i
+        at = L.dof_row + DOF_ROW * i
         y = L.dof_y + T.reach * i
         p = L.dof_impulse + 3 * i
         depth = T.depth[i]
@@ -78,39 +82,39 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.half_solve(t, i, y, T, L, mem)
         a = m.row_product(t, i, y, y, T, mem)
         inverse = m.rcp(a)
-        m.put(mem, at + 1, t, a)
-        m.put(mem, at + 2, t, inverse)
+        m.put(mem, at + RESPONSE, t, a)
+        m.put(mem, at + INVERSE_RESPONSE, t, inverse)
         total = m.mul(dt, m.get(mem, p, t))
         m.put(mem, p, t, total)
         if full != 0:
             hard = m.where_lt(m.get(mem, L.dof_need + i, t), zero, one, zero)
-            m.put(mem, at, t, hard)
+            m.put(mem, at + HARD, t, hard)
             warm = m.mul(hard, m.mul(dt, m.get(mem, p + 1, t)))
             m.put(mem, p + 1, t, warm)
             total = m.add(total, warm)
-            work = m.neg(m.mul(absolute(warm), m.gain(P, b, i, 8)))
+            work = m.neg(m.mul(absolute(warm), m.gain(P, b, i, VELOCITY_LIMIT)))
             if limits & POSITION:
                 q = m.get(mem, L.q + T.dof_q[i], t)
-                low = m.sub(q, m.gain(P, b, i, 10))
-                high = m.sub(m.gain(P, b, i, 11), q)
+                low = m.sub(q, m.gain(P, b, i, LIMIT_LOWER))
+                high = m.sub(m.gain(P, b, i, LIMIT_UPPER), q)
                 side = m.where_lt(high, low, m.fill(real(-1.0)), one)
                 gap = m.smaller(low, high)
                 # as for contacts: an implicit spring-damper per unit of effective mass
-                omega = m.mul(dt, m.gain(P, b, i, 12))
-                a1 = m.fma(m.fill(real(2.0)), m.gain(P, b, i, 13), omega)
+                omega = m.mul(dt, m.gain(P, b, i, LIMIT_OMEGA))
+                a1 = m.fma(m.fill(real(2.0)), m.gain(P, b, i, LIMIT_DAMPING_RATIO), omega)
                 a2 = m.mul(omega, a1)
                 a3 = m.rcp(m.add(one, a2))
                 push = m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1)))
-                m.put(mem, at + 3, t, side)
-                m.put(mem, at + 4, t, m.mul(hard, m.mul(m.mul(a2, a3), inverse)))
-                m.put(mem, at + 5, t, a3)
-                m.put(mem, at + 6, t, m.where_lt(gap, zero, push, m.neg(m.div(gap, dt))))
+                m.put(mem, at + SIDE, t, side)
+                m.put(mem, at + MASS, t, m.mul(hard, m.mul(m.mul(a2, a3), inverse)))
+                m.put(mem, at + SOFTNESS, t, a3)
+                m.put(mem, at + TARGET, t, m.where_lt(gap, zero, push, m.neg(m.div(gap, dt))))
                 # an impulse remembered from the other limit is none of this one's
                 warm = m.mul(hard, m.mul(dt, m.get(mem, p + 2, t)))
                 warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
                 m.put(mem, p + 2, t, warm)
                 total = m.add(total, warm)
-                work = m.fma(m.mul(side, warm), m.get(mem, at + 6, t), work)
+                work = m.fma(m.mul(side, warm), m.get(mem, at + TARGET, t), work)
             m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
         m.chain_add(t, i, y, total, T, L, mem)
 
@@ -119,33 +123,35 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """One Gauss-Seidel visit of dof i."""
         limits = T.dof_limits[i]
         zero = m.fill(real(0.0))
-        at = L.dof_row + ROW * i
+        at = L.dof_row + DOF_ROW * i
         y = L.dof_y + T.reach * i
         p = L.dof_impulse + 3 * i
-        a = m.get(mem, at + 1, t)
-        inverse = m.get(mem, at + 2, t)
+        a = m.get(mem, at + RESPONSE, t)
+        inverse = m.get(mem, at + INVERSE_RESPONSE, t)
         u = m.chain_dot(t, i, y, T, L, mem)
         total = zero
         if limits & FRICTION:
             old = m.get(mem, p, t)
-            new = clamp(m.fnma(u, inverse, old), m.mul(dt, m.gain(P, b, i, 9)))
+            new = clamp(m.fnma(u, inverse, old), m.mul(dt, m.gain(P, b, i, FRICTION_LOSS)))
             total = m.sub(new, old)
             m.put(mem, p, t, new)
             u = m.fma(a, total, u)
         if full != 0:
-            hard = m.get(mem, at, t)
+            hard = m.get(mem, at + HARD, t)
             if limits & VELOCITY:
                 old = m.get(mem, p + 1, t)
                 free = m.fnma(a, old, u)
-                change = m.mul(hard, m.sub(m.mul(m.sub(clamp(free, m.gain(P, b, i, 8)), free), inverse), old))
+                change = m.mul(
+                    hard, m.sub(m.mul(m.sub(clamp(free, m.gain(P, b, i, VELOCITY_LIMIT)), free), inverse), old)
+                )
                 m.put(mem, p + 1, t, m.add(old, change))
                 total = m.add(total, change)
                 u = m.fma(a, change, u)
             if limits & POSITION:
-                side = m.get(mem, at + 3, t)
+                side = m.get(mem, at + SIDE, t)
                 old = m.mul(side, m.get(mem, p + 2, t))
-                error = m.mul(m.sub(m.mul(side, u), m.get(mem, at + 6, t)), m.get(mem, at + 4, t))
-                new = m.larger(zero, m.fnma(m.get(mem, at + 5, t), old, m.sub(old, error)))
+                error = m.mul(m.sub(m.mul(side, u), m.get(mem, at + TARGET, t)), m.get(mem, at + MASS, t))
+                new = m.larger(zero, m.fnma(m.get(mem, at + SOFTNESS, t), old, m.sub(old, error)))
                 change = m.mul(side, m.mul(hard, m.sub(new, old)))
                 m.put(mem, p + 2, t, m.add(m.get(mem, p + 2, t), change))
                 total = m.add(total, change)

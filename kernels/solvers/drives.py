@@ -11,7 +11,9 @@ the constraints.
 
 import types
 
-from newton_like.kernels.tree import EFFORT
+from newton_like.kernels.tree import (  # isort: skip
+    ARMATURE, CLIP_FORCE, DAMPING, EFFORT, EFFORT_LIMIT, STIFFNESS, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN,
+)  # fmt: skip
 
 
 def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -20,7 +22,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def drive_slope(b: int, i: int, dt: m.lane, P: m.Params) -> m.lane:
-        return m.fma(dt, m.gain(P, b, i, 4), m.gain(P, b, i, 5))
+        return m.fma(dt, m.gain(P, b, i, TARGET_KE), m.gain(P, b, i, TARGET_KD))
 
     @m.func
     def apply_drives(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
@@ -31,15 +33,19 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.dofs):
             v = m.get(mem, L.v + i, t)
             force = m.get(mem, L.force + i, t)
-            clipped = m.mul(m.gain(P, b, i, 16), force)
-            push = m.fma(m.gain(P, b, i, 6), m.get(mem, L.target_v + i, t), m.add(m.get(mem, L.act + i, t), clipped))
-            push = m.fma(m.gain(P, b, i, 4), m.get(mem, L.error + i, t), push)
-            drag = m.fma(dt, m.gain(P, b, i, 2), m.gain(P, b, i, 1))
-            tau = m.fnma(m.gain(P, b, i, 2), m.get(mem, L.strain + i, t), m.sub(force, clipped))
+            clipped = m.mul(m.gain(P, b, i, CLIP_FORCE), force)
+            push = m.fma(
+                m.gain(P, b, i, TARGET_VELOCITY_GAIN),
+                m.get(mem, L.target_v + i, t),
+                m.add(m.get(mem, L.act + i, t), clipped),
+            )
+            push = m.fma(m.gain(P, b, i, TARGET_KE), m.get(mem, L.error + i, t), push)
+            drag = m.fma(dt, m.gain(P, b, i, STIFFNESS), m.gain(P, b, i, DAMPING))
+            tau = m.fnma(m.gain(P, b, i, STIFFNESS), m.get(mem, L.strain + i, t), m.sub(force, clipped))
             tau = m.fnma(drag, v, tau)
             m.put(mem, L.push + i, t, push)
             m.put(mem, L.tau + i, t, m.add(tau, m.fnma(drive_slope(b, i, dt, P), v, push)))
-            m.put(mem, L.drag + i, t, m.fma(dt, drag, m.gain(P, b, i, 0)))
+            m.put(mem, L.drag + i, t, m.fma(dt, drag, m.gain(P, b, i, ARMATURE)))
             m.put(mem, L.saturated + i, t, m.fill(real(0.0)))
 
     @m.func
@@ -57,7 +63,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def drive_excess(b: int, t: int, i: int, dt: m.lane, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
         """By how much the saturation of dof i (-1, 0 or 1) has to change for its drive to be within its limit at the velocity u."""
         effort = m.fnma(drive_slope(b, i, dt, P), m.get(mem, L.u + i, t), m.get(mem, L.push + i, t))
-        limit = m.mul(m.fill(real(1.0001)), m.gain(P, b, i, 7))
+        limit = m.mul(m.fill(real(1.0001)), m.gain(P, b, i, EFFORT_LIMIT))
         zero = m.fill(real(0.0))
         wanted = m.where_lt(
             limit, effort, m.fill(real(1.0)), m.where_lt(effort, m.neg(limit), m.fill(real(-1.0)), zero)
@@ -74,7 +80,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 new = m.add(old, m.get(mem, L.excess + i, t))
                 # a drive gives (1 - s^2) drive + s limit
                 change = m.mul(m.fnma(new, new, m.mul(old, old)), drive)
-                change = m.fma(m.sub(new, old), m.gain(P, b, i, 7), change)
+                change = m.fma(m.sub(new, old), m.gain(P, b, i, EFFORT_LIMIT), change)
                 m.put(mem, L.tau + i, t, m.add(m.get(mem, L.tau + i, t), change))
                 m.put(mem, L.saturated + i, t, new)
 

@@ -8,9 +8,9 @@ import types
 
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
-from newton_like.kernels.solvers.contact_rows import CONTACT
+from newton_like.kernels.solvers.contact_rows import CONTACT, SOFTNESS
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
-from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, POSITION, VELOCITY
+from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, VELOCITY
 
 
 def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -229,8 +229,8 @@ def step_kernel(
         zero = m.fill(real(0.0))
         n = int(0)
         for c in range(T.candidates):
-            m.recall(mem, L.given + GIVEN * c, GIVEN * c, t, contacts_in, b, 1)
-            if m.any_lt(zero, m.get(mem, L.given + GIVEN * c, t)):
+            m.recall(mem, L.given + GIVEN * c + GIVEN_ON, GIVEN * c + GIVEN_ON, t, contacts_in, b, 1)
+            if m.any_lt(zero, m.get(mem, L.given + GIVEN * c + GIVEN_ON, t)):
                 m.recall(mem, L.given + GIVEN * c, GIVEN * c, t, contacts_in, b, GIVEN)
                 m.given_candidate(b, t, c, T.candidate_body[c], m.fill(o.dt), T, L, mem)
                 active[n, t] = c
@@ -320,7 +320,7 @@ def step_kernel(
         # an impact is what has no softness
         softness = one
         for a in range(contacts):
-            softness = m.smaller(softness, m.get(mem, L.contact + CONTACT * a + 1, t))
+            softness = m.smaller(softness, m.get(mem, L.contact + CONTACT * a + SOFTNESS, t))
         tiny = m.fill(real(1.0e-30))
         if m.any_lt(softness, tiny):
             square = tiny

@@ -14,7 +14,7 @@ _VELOCITY = Program("eval_momentum", (Q, V), (Field("third", "articulations", 3)
 _BIAS = Program("eval_momentum_bias", (Q, V), (Field("second", "articulations", 3),), RESULTS)
 _JACOBIAN = Program(
     "eval_momentum_matrix", (Q,), (Field("matrix", "articulations", lambda m: 3 * columns(m)),)
-).ask(choice=CENTRE)  # fmt: skip
+).ask(quantity=CENTRE)  # fmt: skip
 
 
 def com_position(model, state, *, out: wp.array | None = None) -> wp.array:
@@ -64,7 +64,7 @@ def com_jacobian(model, state, *, repr=None, out: wp.array | None = None) -> wp.
     Raises:
         ValueError, TypeError: as :func:`com_position`, or an unknown representation.
     """
-    program = _JACOBIAN.ask(base=representation(repr))
+    program = _JACOBIAN.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(3, columns(model))], out)
 
 
@@ -77,5 +77,5 @@ def com_bias_acceleration(model, state, *, repr=None, out: wp.array | None = Non
     Returns:
         [m/s^2], world axes, ``[articulation_count, 3]``.
     """
-    program = _BIAS.ask(base=representation(repr))
+    program = _BIAS.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state), [(3,)], out)

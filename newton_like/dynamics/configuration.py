@@ -45,7 +45,7 @@ _CONFIGURATION = Program("eval_configuration", (Q,), (_CHOSEN,))
 
 
 def _choose(model, mode: int, given, out) -> wp.array:
-    return evaluate(model, _CONFIGURATION.ask(other=mode), [given], [(positions(model),)], out)
+    return evaluate(model, _CONFIGURATION.ask(configuration_mode=mode), [given], [(positions(model),)], out)
 
 
 def normalize_configuration(model, state, *, out: wp.array | None = None) -> wp.array:

@@ -10,7 +10,7 @@ from newton_like.programs.program import Field, Program
 
 _ENERGY = Field("vector", "articulations", 1)
 _MOVING = Program("eval_energy", (Q, V), (_ENERGY,))
-_PLACED = Program("eval_energy", (Q,), (_ENERGY,)).ask(choice=POTENTIAL)
+_PLACED = Program("eval_energy", (Q,), (_ENERGY,)).ask(quantity=POTENTIAL)
 
 
 def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
@@ -28,7 +28,7 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
         ValueError: an array of the wrong shape or device.
         TypeError: an array of the wrong scalar type.
     """
-    return evaluate(model, _MOVING.ask(choice=KINETIC), state_arrays(model, state), [()], out)
+    return evaluate(model, _MOVING.ask(quantity=KINETIC), state_arrays(model, state), [()], out)
 
 
 def potential_energy(model, state, *, out: wp.array | None = None) -> wp.array:
@@ -42,4 +42,4 @@ def potential_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 
 def mechanical_energy(model, state, *, out: wp.array | None = None) -> wp.array:
     """Kinetic and potential energy of each mechanism together. Arguments, result and errors as for :func:`kinetic_energy`."""
-    return evaluate(model, _MOVING.ask(choice=MECHANICAL), state_arrays(model, state), [()], out)
+    return evaluate(model, _MOVING.ask(quantity=MECHANICAL), state_arrays(model, state), [()], out)

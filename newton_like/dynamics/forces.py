@@ -46,7 +46,7 @@ def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]
     if link_forces is None:
         return (), [], {}
     field, array = link_vectors(model, link_forces, "link_forces", "wrenches")
-    return (field,), [array], {"given_as": kind, "other": int(field.kind == "articulations")}
+    return (field,), [array], {"wrench_repr": kind, "wrenches_by_link": int(field.kind == "articulations")}
 
 
 def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
@@ -68,7 +68,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    program = _BIAS.ask(base=representation(repr))
+    program = _BIAS.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state), [(columns(model),)], out)
 
 
@@ -77,7 +77,7 @@ def gravity_forces(model, state, *, repr=None, out: wp.array | None = None) -> w
 
     Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state does not count.
     """
-    program = _GRAVITY.ask(base=representation(repr))
+    program = _GRAVITY.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),)], out)
 
 
@@ -119,7 +119,9 @@ def inverse_dynamics(
     """
     field, acceleration = dof_vector(model, joint_acceleration, "joint_acceleration", "acceleration")
     fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
-    program = cached_program(_PUBLIC.name, (Q, V, field, *fields), _VECTOR).ask(base=representation(repr), **settings)
+    program = cached_program(_PUBLIC.name, (Q, V, field, *fields), _VECTOR).ask(
+        base_repr=representation(repr), **settings
+    )
     inputs = [*state_arrays(model, state), acceleration, *arrays]
     return evaluate(model, program, inputs, [(columns(model),)], out)
 
@@ -170,7 +172,7 @@ def forward_dynamics(
     fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
     name, rows = _FORWARD[method]
     program = cached_program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
-    program = program.ask(output=representation(repr), **settings)
+    program = program.ask(output_repr=representation(repr), **settings)
     inputs = [*state_arrays(model, state), forces, *arrays]
     return evaluate(model, program, inputs, [(columns(model),)], out)
 
@@ -193,9 +195,9 @@ def _applied(
     if asked.field is not None:
         inputs, arrays = [*inputs, asked.field], [*arrays, asked.offsets]
     settings = {
-        "output": output_representation(repr, "repr"),
-        "given_as": output_representation(link_forces_repr, "link_forces_repr"),
-        "other": int(bool(replace)),
+        "output_repr": output_representation(repr, "repr"),
+        "wrench_repr": output_representation(link_forces_repr, "link_forces_repr"),
+        "replace_wrenches": int(bool(replace)),
         "components": size,
     }
     for frames, mask in asked.parts:

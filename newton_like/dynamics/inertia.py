@@ -29,7 +29,7 @@ _INERTIAS = Program("eval_inertia", (Q,), (Field("matrix", "articulations", lamb
 
 
 def _inertias(model, state, choice: int, repr, out):
-    program = _INERTIAS.ask(choice=choice, output=output_representation(repr, "repr"))
+    program = _INERTIAS.ask(quantity=choice, output_repr=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(links(model), 6, 6)], out)
 
 

@@ -43,7 +43,7 @@ _STAGE = Program(
 def _increment(size: int) -> Program:
     inputs = [Field(name, "articulations", size) for name in ("vector", "rate", "rate_total")]
     outputs = [Field(name, "articulations", size) for name in ("next_v", "next_rate_total")]
-    return Program("eval_increment", (*inputs, _WEIGHTS), tuple(outputs)).ask(other=size)
+    return Program("eval_increment", (*inputs, _WEIGHTS), tuple(outputs)).ask(result_size=size)
 
 
 @dataclass(frozen=True)

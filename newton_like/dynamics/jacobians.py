@@ -23,7 +23,9 @@ def _matrices(
     moving = name == _DERIVATIVE
     fields, arrays = [Q, V] if moving else [Q], state_arrays(model, state, moving)
     shape = (components, columns(model))
-    return for_frames(model, name, asked, fields, arrays, "matrix", shape, single, out, base=base, output=output)
+    return for_frames(
+        model, name, asked, fields, arrays, "matrix", shape, single, out, base_repr=base, output_repr=output
+    )
 
 
 def link_jacobians(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:

@@ -48,7 +48,7 @@ def motion_subspaces(model, state, *, repr=VelRepr.MIXED, out: wp.array | None =
     Returns:
         ``[articulation_count, max_dofs_per_articulation, 6]``, linear part first; dofs that an articulation lacks are zero.
     """
-    program = _SUBSPACES.ask(output=output_representation(repr, "repr"))
+    program = _SUBSPACES.ask(output_repr=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model), 6)], out)
 
 
@@ -79,5 +79,5 @@ def joint_bias_accelerations(model, state, *, repr=VelRepr.MIXED, out: wp.array 
 
 
 def _motion(model, state, program: Program, repr, out) -> wp.array:
-    program = program.ask(output=output_representation(repr, "repr"))
+    program = program.ask(output_repr=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state), [(links(model), 6)], out)

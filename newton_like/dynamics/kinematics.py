@@ -233,13 +233,13 @@ def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | 
 
 def _velocities(model, state, asked, single: bool, repr, out) -> wp.array:
     output = output_representation(repr, "repr")
-    return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output=output)
+    return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output_repr=output)
 
 
 def point_velocities(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
     """Velocities [m/s] in world axes of points that links carry, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
     asked = asked_points(model, links, points)
-    return _vectors(model, state, "eval_frame_velocities", asked, 3, False, out, output=int(MIXED))
+    return _vectors(model, state, "eval_frame_velocities", asked, 3, False, out, output_repr=int(MIXED))
 
 
 # -------------------------------------------------------------------------------------------------- accelerations
@@ -314,11 +314,13 @@ def point_bias_accelerations(model, state, links, points, *, repr=None, out: wp.
     still = dof_vector(model, None, "joint_acceleration", "acceleration")
     return _vectors(
         model, state, "eval_frame_accelerations", asked_points(model, links, points), 3, False, out, [still],
-        base=base, output=int(MIXED),
+        base_repr=base, output_repr=int(MIXED),
     )  # fmt: skip
 
 
 def _accelerations(model, state, asked, single: bool, joint_acceleration, repr, out_repr, out) -> wp.array:
     base, output = representation(repr), output_representation(out_repr, "out_repr")
     given = dof_vector(model, joint_acceleration, "joint_acceleration", "acceleration")
-    return _vectors(model, state, "eval_frame_accelerations", asked, 6, single, out, [given], base=base, output=output)
+    return _vectors(
+        model, state, "eval_frame_accelerations", asked, 6, single, out, [given], base_repr=base, output_repr=output
+    )

@@ -44,7 +44,7 @@ class LoopRows:
     def of(self, batch) -> dict:
         """What programs need to know; see :class:`newton_like.programs.program.Program`."""
         arrays = {"loop_kind": np.array(self.kinds), "point_body": np.array(self.links)}
-        return {"points": len(self.kinds), "sweeps": PROXIMAL_STEPS, **arrays}
+        return {"loop_rows": len(self.kinds), "proximal_steps": PROXIMAL_STEPS, **arrays}
 
 
 class Loops:
@@ -329,7 +329,7 @@ def constrained_dynamics(
         "eval_constrained_dynamics", (Q, V, field, _WEIGHTS, *fields), outputs, _rows(count),
         adjoint="eval_constrained_dynamics_implicit",
     )  # fmt: skip
-    program = program.ask(output=representation(repr), **settings)
+    program = program.ask(output_repr=representation(repr), **settings)
     arrays = [*state_arrays(model, state), forces, weights, *wrenches]
     return _run(model, program, arrays, [(columns(model),), (count,)], out)
 

@@ -64,7 +64,7 @@ def mass_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    program = _MASS_MATRIX.ask(base=representation(repr))
+    program = _MASS_MATRIX.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
 
 
@@ -81,7 +81,7 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
 
     Arguments and errors as for :func:`mass_matrix`; returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
     """
-    program = _INVERSE.ask(output=representation(repr))
+    program = _INVERSE.ask(output_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
 
 
@@ -94,5 +94,5 @@ def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> 
     Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state counts too; returns [kg/s, kg m/s or kg m^2/s], of the same
     shape.
     """
-    program = _CORIOLIS.ask(base=representation(repr))
+    program = _CORIOLIS.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state), [(columns(model),) * 2], out)

@@ -30,17 +30,19 @@ _INERTIA = Program("eval_inertia", (Q,), (Field("matrix", "articulations", 36),)
 
 
 def _vector(model, state, choice: int, repr, out):
-    program = _MOMENTUM.ask(choice=choice, output=output_representation(repr, "repr"))
+    program = _MOMENTUM.ask(quantity=choice, output_repr=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state), [(6,)], out)
 
 
 def _jacobian(model, state, choice: int, repr, out_repr, out):
-    program = _MATRIX.ask(choice=choice, base=representation(repr), output=output_representation(out_repr, "out_repr"))
+    program = _MATRIX.ask(
+        quantity=choice, base_repr=representation(repr), output_repr=output_representation(out_repr, "out_repr")
+    )
     return evaluate(model, program, state_arrays(model, state, False), [(6, columns(model))], out)
 
 
 def _inertia(model, state, choice: int, repr, out):
-    program = _INERTIA.ask(choice=choice, output=output_representation(repr, "repr"))
+    program = _INERTIA.ask(quantity=choice, output_repr=output_representation(repr, "repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(6, 6)], out)
 
 
@@ -133,7 +135,7 @@ def centroidal_momentum_bias(
     Raises:
         ValueError, TypeError: as :func:`total_momentum`.
     """
-    program = _BIAS.ask(base=representation(repr), output=output_representation(out_repr, "out_repr"))
+    program = _BIAS.ask(base_repr=representation(repr), output_repr=output_representation(out_repr, "out_repr"))
     return evaluate(model, program, state_arrays(model, state), [(6,)], out)
 
 

@@ -99,7 +99,7 @@ def sum_of_joint_forces(model, state, joint_forces, bits: int, friction_speed, o
     ]
     speed = number_array(model, friction_speed, "friction_speed")
     inputs = [*state_arrays(model, state), given, *limits, speed]
-    return evaluate(model, _joint_program(field).ask(other=bits), inputs, [(columns(model),)], out)
+    return evaluate(model, _joint_program(field).ask(force_terms=bits), inputs, [(columns(model),)], out)
 
 
 def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEED, out=None) -> wp.array:
@@ -165,7 +165,7 @@ def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.
     """
     gain = number_array(model, regularisation, "regularisation")
     most = positions(model)
-    return evaluate(model, _RATE.ask(other=most), [*state_arrays(model, state), gain], [(most,)], out)
+    return evaluate(model, _RATE.ask(result_size=most), [*state_arrays(model, state), gain], [(most,)], out)
 
 
 def velocity_rate(

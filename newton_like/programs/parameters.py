@@ -11,21 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
-from newton_like.kernels.tree import (
-    BALL,
-    BODY,
-    DOF,
-    EFFORT,
-    FRICTION,
-    GAIN,
-    JOINT,
-    POSITION,
-    VELOCITY,
-)
+
+from newton_like.kernels.tree import (  # isort: skip
+    ARMATURE, AXIS, AXIS_IN_PARENT, BALL, BODY, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, DAMPING,
+    DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, HALF_TURN_QUAT, HOME_QUAT,
+    INERTIA, JOINT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, MASS, MIMIC_OFFSET, MIMIC_RATIO,
+    PARENT_POS, PARENT_QUAT, POSITION, REST_Q, REST_W, STIFFNESS, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN,
+    VELOCITY, VELOCITY_LIMIT,
+)  # fmt: skip
 from newton_like.programs.template import Batch
 from newton_like.types import MAXVAL, JointTargetMode
 
-LIMIT_TIME_CONSTANT, LIMIT_DAMPING_RATIO = 0.001, 100.0
+STOP_TIME_CONSTANT, STOP_DAMPING_RATIO = 0.001, 100.0
 """Joint limits give way as contacts do by default, see :class:`newton_like.ShapeConfig`."""
 
 GROUPS = ("joint", "dof", "body", "gain", "collider", "hull", "plane", "gravity")
@@ -80,13 +77,13 @@ def _joint_frames(model, joints) -> np.ndarray:
     x_c = _numpy(model.joint_X_c, joints)
     out = np.zeros((*joints.shape, JOINT))
     inverse = quat_inverse(x_c[..., 3:])
-    out[..., 0:4] = x_p[..., 3:]
-    out[..., 4:7] = x_p[..., :3]
-    out[..., 7:11] = inverse
-    out[..., 11:14] = x_c[..., :3]
-    out[..., 14:18] = quat_multiply(x_p[..., 3:], inverse)
-    out[..., 18] = _numpy(model.joint_min_distance, joints)
-    out[..., 19] = _numpy(model.joint_max_distance, joints)
+    out[..., PARENT_QUAT : PARENT_QUAT + 4] = x_p[..., 3:]
+    out[..., PARENT_POS : PARENT_POS + 3] = x_p[..., :3]
+    out[..., CHILD_QUAT_INVERSE : CHILD_QUAT_INVERSE + 4] = inverse
+    out[..., CHILD_POS : CHILD_POS + 3] = x_c[..., :3]
+    out[..., HOME_QUAT : HOME_QUAT + 4] = quat_multiply(x_p[..., 3:], inverse)
+    out[..., DISTANCE_MIN] = _numpy(model.joint_min_distance, joints)
+    out[..., DISTANCE_MAX] = _numpy(model.joint_max_distance, joints)
     return out
 
 
@@ -95,23 +92,25 @@ def _axes(model, batch: Batch, dofs, frames) -> np.ndarray:
     template = batch.template
     of = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
     axis = _numpy(model.joint_axis, dofs)
-    q_p = frames[:, of, 0:4]
+    q_p = frames[:, of, PARENT_QUAT : PARENT_QUAT + 4]
     out = np.zeros((*dofs.shape, DOF))
-    out[..., 0:3] = axis
-    out[..., 3:6] = quat_rotate(q_p, axis)
+    out[..., AXIS : AXIS + 3] = axis
+    out[..., AXIS_IN_PARENT : AXIS_IN_PARENT + 3] = quat_rotate(q_p, axis)
     pure = np.concatenate([axis, np.zeros((*dofs.shape, 1))], axis=-1)
-    out[..., 6:10] = quat_multiply(quat_multiply(q_p, pure), frames[:, of, 7:11])
+    out[..., HALF_TURN_QUAT : HALF_TURN_QUAT + 4] = quat_multiply(
+        quat_multiply(q_p, pure), frames[:, of, CHILD_QUAT_INVERSE : CHILD_QUAT_INVERSE + 4]
+    )
     return out
 
 
 def _bodies(model, bodies) -> np.ndarray:
     """``[count, bodies, BODY]``"""
     out = np.zeros((*bodies.shape, BODY))
-    out[..., 0] = _numpy(model.body_mass, bodies)
-    out[..., 1:4] = _numpy(model.body_com, bodies)
+    out[..., MASS] = _numpy(model.body_mass, bodies)
+    out[..., CENTRE_OF_MASS : CENTRE_OF_MASS + 3] = _numpy(model.body_com, bodies)
     inertia = _numpy(model.body_inertia, bodies)
     for i, (r, c) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))):
-        out[..., 4 + i] = 0.5 * (inertia[..., r, c] + inertia[..., c, r])
+        out[..., INERTIA + i] = 0.5 * (inertia[..., r, c] + inertia[..., c, r])
     return out
 
 
@@ -123,20 +122,20 @@ def _gains(model, batch: Batch, joints, dofs) -> tuple[np.ndarray, np.ndarray]:
     velocity = np.isin(mode, (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY))
     kd = _numpy(model.joint_target_kd, dofs)
     out = np.zeros((*dofs.shape, GAIN))
-    out[..., 0] = _numpy(model.joint_armature, dofs)
-    out[..., 1] = _numpy(model.joint_damping, dofs)
-    out[..., 2] = _numpy(model.joint_stiffness, dofs)
-    out[..., 4] = np.where(position, _numpy(model.joint_target_ke, dofs), 0.0)
-    out[..., 5] = np.where(position | velocity, kd, 0.0)
-    out[..., 6] = np.where(velocity, kd, 0.0)
-    out[..., 7] = _numpy(model.joint_effort_limit, dofs)
-    out[..., 8] = _numpy(model.joint_velocity_limit, dofs)
-    out[..., 9] = _numpy(model.joint_friction, dofs)
-    out[..., 10] = _numpy(model.joint_limit_lower, dofs)
-    out[..., 11] = _numpy(model.joint_limit_upper, dofs)
-    out[..., 12] = 1.0 / LIMIT_TIME_CONSTANT
-    out[..., 13] = LIMIT_DAMPING_RATIO
-    out[..., 16] = mode == JointTargetMode.EFFORT
+    out[..., ARMATURE] = _numpy(model.joint_armature, dofs)
+    out[..., DAMPING] = _numpy(model.joint_damping, dofs)
+    out[..., STIFFNESS] = _numpy(model.joint_stiffness, dofs)
+    out[..., TARGET_KE] = np.where(position, _numpy(model.joint_target_ke, dofs), 0.0)
+    out[..., TARGET_KD] = np.where(position | velocity, kd, 0.0)
+    out[..., TARGET_VELOCITY_GAIN] = np.where(velocity, kd, 0.0)
+    out[..., EFFORT_LIMIT] = _numpy(model.joint_effort_limit, dofs)
+    out[..., VELOCITY_LIMIT] = _numpy(model.joint_velocity_limit, dofs)
+    out[..., FRICTION_LOSS] = _numpy(model.joint_friction, dofs)
+    out[..., LIMIT_LOWER] = _numpy(model.joint_limit_lower, dofs)
+    out[..., LIMIT_UPPER] = _numpy(model.joint_limit_upper, dofs)
+    out[..., LIMIT_OMEGA] = 1.0 / STOP_TIME_CONSTANT
+    out[..., LIMIT_DAMPING_RATIO] = STOP_DAMPING_RATIO
+    out[..., CLIP_FORCE] = mode == JointTargetMode.EFFORT
     rest = model.joint_rest_q.numpy().astype(np.float64)
     coeffs = _numpy(model.joint_mimic_coeffs, joints)
     for k in range(template.bodies):
@@ -145,21 +144,30 @@ def _gains(model, batch: Batch, joints, dofs) -> tuple[np.ndarray, np.ndarray]:
         if template.kind[k] == BALL:
             # a rest orientation has four numbers: x, y, z with the three dofs, w where a mimic offset would be
             for j in range(3):
-                out[:, i + j, 3] = rest[q + j]
-            out[:, i, 14] = rest[q + 3]
+                out[:, i + j, REST_Q] = rest[q + j]
+            out[:, i, REST_W] = rest[q + 3]
         elif template.dof_q[i : i + n].min(initial=0) >= 0:
             for j in range(n):
-                out[:, i + j, 3] = rest[q + j]
+                out[:, i + j, REST_Q] = rest[q + j]
             if template.mimic[k] >= 0 and n:
-                out[:, i, 14:16] = coeffs[:, k]
+                out[:, i, MIMIC_OFFSET : MIMIC_RATIO + 1] = coeffs[:, k]
     return out, _limits(batch, out)
 
 
 def _limits(batch: Batch, gains: np.ndarray) -> np.ndarray:
-    driven = (gains[..., 4] != 0) | (gains[..., 5] != 0) | (gains[..., 7] < 1.0e5) | (gains[..., 16] != 0)
-    bits = np.where((gains[..., 7] < MAXVAL) & driven, EFFORT, 0)
-    bits = bits | np.where(gains[..., 9] > 0, FRICTION, 0) | np.where(gains[..., 8] < 1.0e5, VELOCITY, 0)
-    bits = bits | np.where((gains[..., 10] > -MAXVAL) | (gains[..., 11] < MAXVAL), POSITION, 0)
+    driven = (
+        (gains[..., TARGET_KE] != 0)
+        | (gains[..., TARGET_KD] != 0)
+        | (gains[..., EFFORT_LIMIT] < 1.0e5)
+        | (gains[..., CLIP_FORCE] != 0)
+    )
+    bits = np.where((gains[..., EFFORT_LIMIT] < MAXVAL) & driven, EFFORT, 0)
+    bits = (
+        bits
+        | np.where(gains[..., FRICTION_LOSS] > 0, FRICTION, 0)
+        | np.where(gains[..., VELOCITY_LIMIT] < 1.0e5, VELOCITY, 0)
+    )
+    bits = bits | np.where((gains[..., LIMIT_LOWER] > -MAXVAL) | (gains[..., LIMIT_UPPER] < MAXVAL), POSITION, 0)
     bits = np.bitwise_or.reduce(bits, axis=0) if len(bits) else np.zeros(gains.shape[1], dtype=int)
     for i, q in enumerate(batch.template.dof_q):
         if q < 0:

@@ -235,7 +235,7 @@ def _evaluate(model, state, points: ContactPoints, name: str, shape: tuple[int, 
 
 def _jacobians(model, state, points: ContactPoints, name: str, repr, out_repr, out, moving: bool) -> wp.array:
     base, output = representation(repr), output_representation(out_repr, "out_repr")
-    return _evaluate(model, state, points, name, (6, columns(model)), out, moving, base=base, output=output)
+    return _evaluate(model, state, points, name, (6, columns(model)), out, moving, base_repr=base, output_repr=output)
 
 
 def contact_point_positions(model, state, points: ContactPoints, *, out=None) -> wp.array:
@@ -271,7 +271,7 @@ def contact_point_velocities(model, state, points: ContactPoints, *, out=None) -
     Arguments (``state.joint_qd`` counts too) and errors as for :func:`contact_point_positions`; returns [m/s],
     ``[articulation_count, points.count, 3]``.
     """
-    return _evaluate(model, state, points, "eval_frame_velocities", (3,), out, True, output=MIXED)
+    return _evaluate(model, state, points, "eval_frame_velocities", (3,), out, True, output_repr=MIXED)
 
 
 def contact_point_jacobians(

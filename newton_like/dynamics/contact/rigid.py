@@ -29,7 +29,7 @@ from newton_like.dynamics.internal.common import (
     state_arrays,
 )
 from newton_like.dynamics.kinematics import output_representation
-from newton_like.kernels.dynamics.rigid_contact import COULOMB, ONE_PLANE, RELAXED, RESTITUTION, RIGID_LAW
+from newton_like.kernels.dynamics.rigid_contact import BOUNCES, COULOMB, ONE_PLANE, RELAXED, RIGID_LAW
 from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
@@ -255,7 +255,7 @@ def _fields(contact: RigidContact) -> tuple[Field, ...]:
 def _program(name: str, contact: RigidContact, inputs, outputs, **settings) -> Program:
     fields = (*_fields(contact), *inputs)
     program = Program(name, fields, outputs, rows(contact.points.count), tables=contact.points.table, varied=True)
-    return program.ask(offset_size=3, sweeps=contact.sweeps, **settings)
+    return program.ask(offset_size=3, contact_sweeps=contact.sweeps, **settings)
 
 
 def rigid_contact_forces(
@@ -321,8 +321,8 @@ def rigid_contact_forces(
         Field("vector", "articulations", columns),
     )
     settings = dict(
-        link=RELAXED * contact.parameters.relaxed | FRICTION[contact.friction] | ONE_PLANE * contact.one_plane,
-        output=base, given_as=kind, other=int(given.kind == "articulations"),
+        contact_law=RELAXED * contact.parameters.relaxed | FRICTION[contact.friction] | ONE_PLANE * contact.one_plane,
+        output_repr=base, wrench_repr=kind, wrenches_by_link=int(given.kind == "articulations"),
     )  # fmt: skip
     shapes = [(n, 3), (n,), (links(model), 6), (columns(model),)]
     results = output_arrays(model, arrays, by_articulation(model, shapes), out)
@@ -371,7 +371,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     arrays = [*state_arrays(model, state), *contact.arrays(state)]
     outputs = (Field("next_v", "dofs"), Field("point_force", "articulations", 3 * n))
     results = output_arrays(model, arrays, [(model.joint_dof_count,), contact.shape], out)
-    settings = dict(link=COULOMB | RESTITUTION * bounces | ONE_PLANE * contact.one_plane)
+    settings = dict(contact_law=COULOMB | BOUNCES * bounces | ONE_PLANE * contact.one_plane)
     if not model.articulation_count:
         return Impact(*results)
     if not _in_stages(contact, arrays, (1 + bounces) * contact.sweeps):

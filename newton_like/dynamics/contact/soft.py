@@ -25,7 +25,8 @@ from newton_like.dynamics.internal.common import (
 )
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.dynamics.soft_contact import DENSE_WRENCHES, GIVEN_WRENCHES, LAW, ONE_PLANE, SQUARE_ROOTS
+from newton_like.kernels.dynamics.soft_contact import LAW, ONE_PLANE, SQUARE_ROOTS
+from newton_like.kernels.tree import NATIVE
 from newton_like.kinematics import eval_fk
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
@@ -168,8 +169,7 @@ def soft_contact_forces(
         )
     given, wrenches = link_vectors(model, link_forces, "link_forces", "wrenches")
     ground = contact.ground(state)
-    asked = SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * contact.one_plane
-    asked |= GIVEN_WRENCHES * (wrenches is not None) | DENSE_WRENCHES * (given.kind == "articulations")
+    kind = output_representation(link_forces_repr, "link_forces_repr")
     inputs = (
         Q, V, contact.points.offset_field, Field("point_on", "articulations", n), Field("point_slip", "articulations", 3 * n),
         Field("point_law", "articulations", LAW), contact.ground_field, given,
@@ -181,8 +181,9 @@ def soft_contact_forces(
         Field("second", "articulations", six_by_link),
     )
     program = Program("eval_soft_contact", inputs, outputs, tables=contact.points.table).ask(
-        link=asked, output=output_representation(repr, "repr"), given_as=output_representation(link_forces_repr, "link_forces_repr"),
-        offset_size=3,
+        contact_law=SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * contact.one_plane, offset_size=3,
+        output_repr=output_representation(repr, "repr"), wrench_repr=kind if wrenches is not None else NATIVE,
+        wrenches_by_link=int(given.kind == "articulations"),
     )  # fmt: skip
     arrays = [
         *state_arrays(model, state), contact.points.offsets, contact.points.on, contact_state, contact.law, ground, wrenches,

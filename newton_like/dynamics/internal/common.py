@@ -149,7 +149,7 @@ def six_by_link(model) -> int:
 def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
     """Six numbers for each link: ``[body_count]`` spatial vectors, ``[body_count, 6]``, or ``[articulation_count, max_links, 6]``;
     None: zeros. In programs, the first two lie at ``row + 6 * T.body_slot[k]``, and the last at ``row + 6 * k``:
-    ``T.other`` is 1 for the last.
+    ``T.wrenches_by_link`` is 1 for the last.
 
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.

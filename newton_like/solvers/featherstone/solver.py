@@ -7,6 +7,7 @@ import warp as wp
 
 from newton_like.arrays import check_recorded
 from newton_like.collision.ground import shape_kinds, unsupported_pairs
+from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.model import EVALUATORS
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
@@ -99,7 +100,7 @@ class SolverFeatherstone(SolverBase):
         self.threads = threads
         if unsupported_contacts == "error":
             self._refuse_contacts()
-        self.m = namespace(self.width, model.dtype)
+        self.m = namespace(self.width, model.dtype, STEP_ROWS)
         # no mask: all worlds step
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
         self._recorded = Recordings(_RECORDED)

@@ -30,11 +30,17 @@ class Recording:
         self.addresses = addresses(arrays)
         # what is not given stays zero
         self.given = np.array(self.addresses) != 0
+        self._alone = all(len(workers) == 1 for workers in launches)
 
     def run(self) -> None:
         """Launches."""
-        for workers in self.launches:
-            run_shared(workers)
+        if self._alone:
+            for (commands,) in self.launches:
+                for command in commands:
+                    command.launch()
+        else:
+            for workers in self.launches:
+                run_shared(workers)
 
     def run_on(self, arrays) -> None:
         """Launches on arrays of the same sizes."""

@@ -153,7 +153,7 @@ class SolverFeatherstone(SolverBase):
             self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
-        recording = self._recorded.find(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
+        recording = self._recorded.get(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
             recording.set_param_by_name("o", self._options(dt))
             recording.dt = dt

@@ -156,3 +156,21 @@ def test_interpreted_code_stays_within_its_memory(rng, seen_from):
     check_within_memory(work)
     tape.backward(grads={twist: wp.ones_like(twist)})
     assert seen_from is None or not qd.grad.numpy().any()
+
+
+def test_gradients_of_some_inputs_after_those_of_others(rng):
+    """The same function by coordinates alone, then by velocities alone: no launch is taken for the other."""
+    model = forest(rng, worlds=2, robots=1, joints=5).finalize("cpu", dtype=wp.float64)
+    model.evaluator = "general"
+    start = random_state(model, rng)
+    found = []
+    for tracked in ((True, True), (True, False), (False, True)):
+        arrays = [
+            wp.array(x, dtype=wp.float64, device="cpu", requires_grad=t) for x, t in zip(start, tracked, strict=True)
+        ]
+        with wp.Tape() as tape:
+            velocities = dynamics.link_velocities(model, SimpleNamespace(joint_q=arrays[0], joint_qd=arrays[1]))
+        tape.backward(grads={velocities: wp.ones_like(velocities)})
+        found.append([a.grad.numpy() if t else None for a, t in zip(arrays, tracked, strict=True)])
+    np.testing.assert_array_equal(found[1][0], found[0][0])
+    np.testing.assert_array_equal(found[2][1], found[0][1])

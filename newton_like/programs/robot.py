@@ -261,7 +261,9 @@ def _load(work: Workspace, code: Code) -> None:
     """Gives the interpreter its code, and memory for the numbers that it needs. What earlier launches use stays as it is."""
     if work.code is code:
         return
-    work.T, work.code = changed(work.m.Tree, work.T, code=work.ints(code.operations)), code
+    # of just this length, which may be none where nothing follows from anything: the interpreter reads to the array's end
+    operations = wp.array(code.operations, dtype=wp.int32, device=work.device)
+    work.T, work.code = changed(work.m.Tree, work.T, code=operations), code
     first = work.layout["size"]
     rows = np.zeros(
         (first + code.rows, work.rows, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64

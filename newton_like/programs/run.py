@@ -155,7 +155,8 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         return _record(model, numbers, batches, (fields, results), (brought, taken), mask)
 
     if mask is None and not numbers.fixed:
-        key = ("adjoint", program.key, model.evaluator, inertia, *(f.kind for f in ours))
+        # launches know which gradients they write; arrays of others may be as many
+        key = ("adjoint", program.key, model.evaluator, *((f.row, f.kind) for f in results))
         recording = numbers.recording(key, whole, None, record)
     else:
         recording = record()

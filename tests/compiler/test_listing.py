@@ -1,5 +1,7 @@
 """Programs as lists of operations: what they do is what their traces say, and what compiled code does."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import warp as wp
@@ -11,7 +13,7 @@ from newton_like.compiler.trace import Trace, tracing_math
 from newton_like.programs.run import _numbers_of
 from tests.support.kinematic_cases import forest, use_width
 from tests.support.random_traces import random_trace
-from tests.support.random_trees import random_state
+from tests.support.random_trees import random_state, random_transform
 from tests.support.traced import evaluate
 
 PLACES = 12
@@ -124,3 +126,51 @@ def test_recorded_tapes_keep_their_numbers(rng):
     tape.backward(grads={tau: wp.array(seed.reshape(tau.shape), dtype=model.dtype, device="cpu")})
     np.testing.assert_array_equal(state.joint_q.grad.numpy(), expected[0])
     assert np.abs(other[0] - expected[0]).max() > 1e-6
+
+
+def check_within_memory(work) -> None:
+    """Walks the code of a workspace as the interpreter does: to its end, over rows that there are."""
+    code, rows, at = work.T.code.numpy(), work.memory[0].shape[0], 0
+    while at < len(code):
+        name, count = code[at : at + 2]
+        told = 1 + READS.get(OPERATIONS[name], 1)
+        end = at + 2 + told * count
+        # the place and the group of a parameter are no rows
+        named = code[at + 2 : end].reshape(count, told)[:, : 1 if OPERATIONS[name] == "param" else told]
+        assert ((named >= 0) & (named < rows)).all()
+        at = end
+    assert at == len(code)
+
+
+@pytest.mark.parametrize("seen_from", [None, 1])
+def test_interpreted_code_stays_within_its_memory(rng, seen_from):
+    """Also code without operations: nothing moves a frame that is seen from another one on its link."""
+    model = forest(rng, worlds=2, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
+    model.evaluator = "general"
+    q, qd = (wp.array(x, dtype=wp.float64, device="cpu", requires_grad=True) for x in random_state(model, rng))
+    with wp.Tape() as tape:
+        state, frame = SimpleNamespace(joint_q=q, joint_qd=qd), (1, random_transform(rng))
+        twist = dynamics.relative_twist(model, state, frame, seen_from)
+    (work,) = (w for robot in _numbers_of(model).robots for w in robot.works.values() if w.code is not None)
+    assert seen_from is None or not len(work.code.operations)
+    check_within_memory(work)
+    tape.backward(grads={twist: wp.ones_like(twist)})
+    assert seen_from is None or not qd.grad.numpy().any()
+
+
+def test_gradients_of_some_inputs_after_those_of_others(rng):
+    """The same function by coordinates alone, then by velocities alone: no launch is taken for the other."""
+    model = forest(rng, worlds=2, robots=1, joints=5).finalize("cpu", dtype=wp.float64)
+    model.evaluator = "general"
+    start = random_state(model, rng)
+    found = []
+    for tracked in ((True, True), (True, False), (False, True)):
+        arrays = [
+            wp.array(x, dtype=wp.float64, device="cpu", requires_grad=t) for x, t in zip(start, tracked, strict=True)
+        ]
+        with wp.Tape() as tape:
+            velocities = dynamics.link_velocities(model, SimpleNamespace(joint_q=arrays[0], joint_qd=arrays[1]))
+        tape.backward(grads={velocities: wp.ones_like(velocities)})
+        found.append([a.grad.numpy() if t else None for a, t in zip(arrays, tracked, strict=True)])
+    np.testing.assert_array_equal(found[1][0], found[0][0])
+    np.testing.assert_array_equal(found[2][1], found[0][1])

@@ -240,7 +240,8 @@ def test_whoever_is_free_takes_the_next_piece(rng, monkeypatch):
     model = forest(rng, worlds=50, robots=1).finalize("cpu")
     launched = []
     monkeypatch.setattr(
-        "newton_like.programs.run.run_shared", lambda workers: (launched.append(len(workers)), run_shared(workers))
+        "newton_like.programs.recording.run_shared",
+        lambda workers: (launched.append(len(workers)), run_shared(workers)),
     )
     bodies_at(model, *random_state(model, rng))
     assert launched == [3]

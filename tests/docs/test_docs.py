@@ -100,15 +100,13 @@ def test_options_of_commands_are_known(page, command):
     assert unknown == [], f"{page}: python -m {command}"
 
 
-def examples() -> list:
-    """Commands of examples; the benchmarks take minutes. Code of its own for a robot takes half a minute to compile."""
-    found = [c for c in commands() if c[1].startswith("examples.")]
-    quick = ("README.md", "examples.usd_pipeline")
-    return [c if c == quick else pytest.param(*c, marks=pytest.mark.slow) for c in found]
+EXAMPLES = [c for c in commands() if c[1].startswith("examples.")]
 
 
-@pytest.mark.parametrize(("page", "command"), examples(), ids=lambda x: x)
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "command"), EXAMPLES, ids=[": ".join(c) for c in EXAMPLES])
 def test_commands_run(page, command, tmp_path):
+    """Examples; the benchmarks take minutes. What the examples do is tested in tests/examples."""
     module, *words = shlex.split(command)
     known = options_of(module)
     words = [w for w in words if w not in HEAVY]
@@ -170,7 +168,7 @@ def test_ci_runs_what_the_readme_says_and_what_is_slow():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     text = script.read_text()
-    assert 'pip" install' in text and '-e ".[test]"' in text and '-m pytest -m "" ' in text
+    assert re.search(r'pip" install .*-e "\.\[(test|dev)\]"', text) and '-m pytest -m "" ' in text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -484,9 +484,8 @@ def every_function(model, state, rng):
 
 
 # Float32 rounds at 6e-8. Solutions multiply their roundings by the condition of the mass matrix, which is seldom above 1e3.
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [pytest.param(wp.float64, 1e-10, marks=pytest.mark.slow), (wp.float32, 1e-4)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "tolerance"), [(wp.float64, 1e-10), (wp.float32, 1e-4)])
 def test_kernels_say_what_traces_say(rng, monkeypatch, dtype, tolerance):
     scene = forest(rng, worlds=3, robots=2, joints=5)
     model = scene.finalize("cpu", dtype=dtype)

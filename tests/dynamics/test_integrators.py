@@ -339,7 +339,10 @@ def test_gradients_of_a_step_are_those_of_central_differences(rng):
 
 def test_what_makes_no_sense_is_refused(rng):
     model = forest(rng, worlds=2, joints=3).finalize("cpu")
-    other = forest(rng, worlds=1, joints=2).finalize("cpu")
+    # Two worlds have an even number of coordinates; a body has seven.
+    body = ModelBuilder()
+    body.add_body(mass=1.0, inertia=np.eye(3))
+    other = body.finalize("cpu")
     state = model.state()
     with pytest.raises(ValueError, match=r"method='euler'.*'semi_implicit'.*'explicit'.*'heun'.*'rk4'"):
         integrate(model, state, state, 0.01, "euler")

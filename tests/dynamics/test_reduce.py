@@ -220,7 +220,7 @@ def test_wrong_arguments_are_refused(rng):
         dynamics.reduce(builder)
     with pytest.raises(TypeError, match="works on a ModelBuilder, before finalize\\(\\), not on a Model"):
         dynamics.reduce(builder.finalize("cpu"), ["shoulder"])
-    with pytest.raises(ValueError, match=r"joint 'wrist' \(index 2\) joints_to_keep.*locked_positions"):
+    with pytest.raises(ValueError, match=r"joint 'wrist' \(index 2\).*joints_to_keep.*locked_positions"):
         dynamics.reduce(builder, ["wrist"], {2: 0.0})
     with pytest.raises(ValueError, match=r"position.*'wrist'.*\(index 2\).*1.*2"):
         dynamics.reduce(builder, ["shoulder"], {"wrist": (0.0, 1.0)})

@@ -408,6 +408,7 @@ def test_integrated_boxes_stick_slide_and_bounce():
 # ----------------------------------------------------------------------------------------------- evaluators, gradients, arguments
 
 
+@pytest.mark.slow
 def test_compiled_in_both_precisions_and_by_numpy(rng, numpy_run):
     """The same numbers; on a heightfield that is a plane too; wrenches in another representation; into given arrays."""
     scene = forest(rng, worlds=2, joints=4, floating=True)

@@ -107,8 +107,8 @@ def test_arrays_of_other_models_are_refused():
     model, solver = solver_of(bodies(2))
     other = bodies(3).finalize("cpu")
     state = model.state()
-    for pair, name in (((other.state(), state), "state_in.joint_q"), ((state, other.state()), "state_out.joint_q")):
-        with pytest.raises(ValueError, match=rf"{name} has 21 numbers .* needs 14 .*model.state\(\)"):
+    for pair, name in (((other.state(), state), "state_in"), ((state, other.state()), "state_out")):
+        with pytest.raises(ValueError, match=rf"^{name}\.\w+ .*model.state\(\)"):
             solver.step(*pair, None, None, 0.01)
     with pytest.raises(ValueError, match=r"control.joint_f.*18.*12.*model.control\(\)"):
         solver.step(state, state, other.control(), None, 0.01)

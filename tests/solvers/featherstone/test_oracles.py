@@ -172,6 +172,7 @@ def test_a_step_solves_the_implicit_equation_of_motion(rng, dtype, tolerance):
     assert np.median(errors) < 0.05 * tolerance
 
 
+@pytest.mark.slow
 @PRECISIONS
 def test_drives_are_clipped_at_the_new_velocity(rng, dtype, tolerance):
     scene = random_worlds(rng, 4 * TREES, stiffness=True)

@@ -100,7 +100,8 @@ def test_several_steps(model, rng, method, steps):
     dynamics.set_inertial_parameters(model, before.reshape(-1, 10), linear=True)
 
 
-@pytest.mark.parametrize("hills", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("hills", [False, True])
 def test_soft_contact(model, rng, hills):
     """Forces and rates of contact points, with respect to the state, tangential displacements and constants of the law."""
     ground = dynamics.PlaneTerrain((0.1, 0.2, 1.0))

@@ -143,6 +143,7 @@ def simulate(model, steps, duration=1.0):
     return lost, opened
 
 
+@pytest.mark.slow
 def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
     """Both errors fall by 16 when steps are halved: the order of the integrator; redundant rows do not disturb it."""
     model = four_bar().finalize("cpu", dtype=wp.float64)

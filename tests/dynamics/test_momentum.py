@@ -299,7 +299,8 @@ def options_of(function) -> dict:
     return {name: repr for name, repr in (("repr", VelRepr.INERTIAL), ("out_repr", VelRepr.BODY)) if name in names}
 
 
-@pytest.mark.parametrize("dtype", [pytest.param(wp.float64, marks=pytest.mark.slow), wp.float32])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
 def test_kernels_say_what_traces_say(rng, monkeypatch, dtype):
     """Two robots in three worlds; what an articulation lacks is zero; `out` is used again."""
     scene = forest(rng, worlds=3, robots=2, joints=6)
@@ -381,6 +382,7 @@ def test_energy_is_linear_in_the_linear_parameters(rng, by_numpy):
     np.testing.assert_allclose(share, whole, **CLOSE)
 
 
+@pytest.mark.slow
 def test_gradients_reach_the_parameters(rng):
     """Through the tape to vectors of ten numbers, against the exact difference of a function that is linear in them."""
     tree = random_tree(rng, joints=3, types=CHAINED, floating=False)

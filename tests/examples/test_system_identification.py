@@ -48,6 +48,7 @@ def test_finds_the_arm(capsys, tmp_path):
     assert (tmp_path / "system_identification.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_says_so_where_it_has_not_found_it():
     with pytest.raises(SystemExit, match="test failed: the descent ended at"):
         example.main(["--test", "--quiet", "--num-frames", "20", "--world-count", "256"])

@@ -51,6 +51,7 @@ def test_evaluators_agree_without_lanes(rng, monkeypatch):
         np.testing.assert_allclose(general, specialised, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_specialised_code_follows_the_model(rng):
     """Numbers that were constants of the code, then edited: for all worlds alike, and for one."""
     model = forest(rng, worlds=18, robots=1, joints=5).finalize("cpu", dtype=wp.float64)

@@ -319,6 +319,7 @@ def test_forces_and_rates_follow_the_formulas(rng, by_numpy, exponents):
     assert min(seen["free"], seen["stick"], seen["slip"]) > 0, seen
 
 
+@pytest.mark.slow
 def test_a_thrown_point_moves_as_its_equations_say(rng):
     """A point mass lands on a slope, slides, sticks: position, velocity and tangential state by another integrator."""
     builder = ModelBuilder()

@@ -9,7 +9,7 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``eval_joint_transforms``, ``eval_motion_subspaces`` and ``eval_joint_motion``."""
 
     @m.func
-    def eval_joint_transforms(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_joint_transforms(b, t, T, P, L, mem):
         """vector <- X_j(q) of every joint: pose of its child anchor in its parent anchor."""
         m.still(t, T, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
@@ -28,7 +28,7 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put4(mem, L.vector + 7 * k + 3, t, m.quat_multiply(m.quat_conjugate(frame), child))
 
     @m.func
-    def eval_motion_subspaces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_motion_subspaces(b, t, T, P, L, mem):
         """matrix <- for every dof the twist of its joint for a unit velocity, in the representation ``T.output_repr`` of the child."""
         m.still(t, T, L, mem)
         m.prepare(b, t, T, P, L, mem)
@@ -41,7 +41,7 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put6(mem, L.matrix + 6 * i, t, m.twist_as(T.output_repr, s, x, r))
 
     @m.func
-    def eval_joint_motion(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_joint_motion(b, t, T, P, L, mem):
         """vector <- the twist of every joint's child relative to its parent, in the representation ``T.output_repr`` of the child;
         second <- its time derivative while the velocities stay."""
         m.prepare(b, t, T, P, L, mem)

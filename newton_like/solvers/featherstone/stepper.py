@@ -17,7 +17,7 @@ from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, stack
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
-from newton_like.kernels.solvers.dof_rows import ROW
+from newton_like.kernels.solvers.dof_rows import DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.step import general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
@@ -48,7 +48,7 @@ def step_memory(work: Workspace, tables) -> Workspace:
     template = work.batch.template
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
     numbers = {**tables.numbers, "limit_rows": 3 * template.dofs if limited else 0}
-    records = dict(contact_numbers=CONTACT, dof_numbers=ROW, coupling_numbers=COUPLING)
+    records = dict(contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING)
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     numbers.pop("given", None)
     work = work.with_memory(sizes, {**numbers, **tables.arrays})

@@ -23,6 +23,7 @@ class Row:
         read_by: which code reads it without being traced: ``"kernel"``, the kernel that strings the stages of a step together;
             ``"hulls"`` and ``"couplings"``, general functions that specialised steps call too. A trace shows all other readers.
         kept: of the namespace of counts, how many of its lanes, from the first one on, outlive a step; None: none.
+        shared: whether programs of the library use a row of a step, too.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Row:
     size: Callable | None = None
     read_by: str = ""
     kept: Callable | None = None
+    shared: bool = False
 
 
 def _dofs(n) -> int:
@@ -60,29 +62,29 @@ KINEMATICS = (
 
 STEP = (
     # what comes in
-    Row("force", "joint forces", _dofs),
-    Row("target_q", "position targets", lambda n: n.coords, "kernel"),
+    Row("force", "joint forces", _dofs, shared=True),
+    Row("target_q", "position targets", lambda n: n.coords, "kernel", shared=True),
     Row("target_v", "velocity targets", _dofs),
     Row("act", "forces of drives", _dofs),
-    Row("wrench", "external wrenches on bodies", lambda n: 6 * n.bodies),
+    Row("wrench", "external wrenches on bodies", lambda n: 6 * n.bodies, shared=True),
     # forces without constraints, and the velocity that they give
-    Row("error", "from coordinates to their targets, by dof", _dofs),
-    Row("strain", "from rest values to coordinates, by dof", _dofs),
-    Row("root", "inverse roots of the factor's diagonal", _dofs, "couplings kernel"),
+    Row("error", "from coordinates to their targets, by dof", _dofs, shared=True),
+    Row("strain", "from rest values to coordinates, by dof", _dofs, shared=True),
+    Row("root", "inverse roots of the factor's diagonal", _dofs, "couplings kernel", shared=True),
     Row("drag", "armature and implicit passive terms of the diagonal", _dofs),
     Row("push", "forces of drives at no velocity", _dofs),
     Row("saturated", "-1, 0 or 1: which limit a drive gives", _dofs),
     Row("excess", "by how much that has to change", _dofs),
     Row("over", "positive where a limit was broken that no row enforced", _one, "kernel"),
-    Row("bias", "bias forces", _dofs, "kernel"),
+    Row("bias", "bias forces", _dofs, "kernel", shared=True),
     Row("bias_change", "change of the velocity by the last iteration for the bias, squared, over its square; positive: once more", _one,
         "kernel"),
     Row("bias_share", "share of the sum of old and new velocity that counts as the middle", _one, "kernel"),
     Row("middle", "velocities at the middle of the step", _dofs),
     Row("trial", "forces at these velocities, or without constraints", _dofs),
-    Row("tau", "forces without the bias", _dofs),
-    Row("u", "new velocities", _dofs, "kernel"),
-    Row("z", "new velocities, whitened", _dofs, "couplings kernel"),
+    Row("tau", "forces without the bias", _dofs, shared=True),
+    Row("u", "new velocities", _dofs, "kernel", shared=True),
+    Row("z", "new velocities, whitened", _dofs, "couplings kernel", shared=True),
     # contacts: candidates have places and forces, active contacts have rows
     Row("gap", "distances of candidates", lambda n: n.candidates, "hulls"),
     Row("near", "negative where a candidate acts", lambda n: n.candidates, "kernel"),
@@ -90,12 +92,12 @@ STEP = (
     Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls"),
     # impulses follow each other: they are scaled, set aside and forgotten as one
     Row("impulse", "impulses of candidates, between steps forces", lambda n: n.contact_rows * n.candidates, "kernel",
-        lambda n: n.contact_rows * n.candidates),
+        lambda n: n.contact_rows * n.candidates, shared=True),
     Row("coupling_impulse", "the same of couplings", lambda n: n.couplings, "couplings kernel", lambda n: n.couplings),
     Row("dof_impulse", "the same of friction, velocity limit and position limit of dofs", lambda n: 3 * n.dofs, "kernel",
         lambda n: n.limit_rows),
-    Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel"),
-    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates),
+    Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel", shared=True),
+    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates, shared=True),
     Row("material", "material of a contact", lambda n: 6),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # limits and friction of dofs, couplings
@@ -116,8 +118,8 @@ STEP = (
     Row("account", "energy that was added and not taken back", _one, "kernel", _one),
     Row("owed", "one where that cannot wait until the motion is fast again", _one, "kernel", _one),
     # what goes out
-    Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel"),
-    Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel"),
+    Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel", shared=True),
+    Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel", shared=True),
 )  # fmt: skip
 """Further rows of a step."""
 
@@ -174,6 +176,8 @@ LIBRARY = (
 """Further rows of programs of the dynamics library; these may name rows of `STEP`, too."""
 
 ROWS = {row.name: row for row in (*KINEMATICS, *STEP, *LIBRARY)}
+STEP_ROWS = tuple(row.name for row in (*KINEMATICS, *STEP))
+LIBRARY_ROWS = tuple(row.name for row in (*KINEMATICS, *(row for row in STEP if row.shared), *LIBRARY))
 KEPT = tuple(row for row in STEP if row.kept is not None)
 
 
@@ -199,7 +203,11 @@ def stack(sizes: dict[str, int]) -> dict[str, int]:
 
 
 def layout_struct(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the struct ``Layout``: where rows start, and ``kept_name``, where they start in what outlives a step."""
-    fields = ["size", *ROWS, *(f"kept_{row.name}" for row in KEPT)]
+    """The namespace `m` with the struct ``Layout``: where rows start, and ``kept_name``, where they start in what outlives a step.
+
+    Functions are told the struct by value: steps and the library have one each, of the rows that they use (``m.memory_rows``).
+    """
+    kept = [f"kept_{row.name}" for row in KEPT] if m.memory_rows is STEP_ROWS else []
+    fields = ["size", *m.memory_rows, *kept]
     Layout = m.struct(type("Layout", (), {"__annotations__": dict.fromkeys(fields, int), "__module__": __name__}))
     return types.SimpleNamespace(**vars(m), Layout=Layout)

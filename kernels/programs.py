@@ -29,7 +29,7 @@ from newton_like.kernels.joints import joint_dispatch
 from newton_like.kernels.joints_inverse import inverse_joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
-from newton_like.kernels.layout import layout_struct
+from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
@@ -84,14 +84,15 @@ LAYERS = (
 )
 
 
-def assemble(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """Every program over the numbers of `m`."""
+def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
+    """Every program over the numbers of `m`; `rows` of memory are known to its structs."""
+    m = types.SimpleNamespace(**vars(m), memory_rows=rows)
     for layer in LAYERS:
         m = layer(m)
     return m
 
 
 @cache
-def programs(width: int, real=wp.float32) -> types.SimpleNamespace:
+def programs(width: int, real=wp.float32, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
     """Every program over lanes of `width` worlds, as Warp functions: they compile as they stand for any robot."""
-    return assemble(lane_math(width, real))
+    return assemble(lane_math(width, real), rows)

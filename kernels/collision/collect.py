@@ -6,6 +6,7 @@ Lists are ordered by articulation and candidate, whatever the device does first.
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.layout import STEP_ROWS
 from newton_like.kernels.programs import programs
 
 from newton_like.kernels.tree import (  # isort: skip
@@ -19,7 +20,7 @@ FOUND = 5  # near, gap, point (3, world)
 @cache
 def detect_kernel(width: int, real):
     """Kernel over blocks: the candidates of all colliders at the given body poses; ``found`` gets FOUND lanes of each."""
-    m = programs(width, real)
+    m = programs(width, real, STEP_ROWS)
 
     @wp.kernel(module="unique", enable_backward=False)
     def detect(

@@ -13,7 +13,7 @@ from newton_like.kernels.collision.collect import (
     detect_kernel,
     hand_over_kernels,
 )
-from newton_like.kernels.layout import KINEMATICS, ROWS
+from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import GIVEN
 from newton_like.programs.device import lane_width
@@ -45,7 +45,7 @@ class _Finder:
             sizes = row_sizes(batch.template, rows, candidates=tables.numbers["candidates"])
             # where bodies lie in the arrays, gaps included
             fields = {**tables.numbers, **tables.arrays, "body_slot": batch.template.body_slot}
-            work = Workspace(programs(self.width, model.dtype), batch, parameters, model.device)
+            work = Workspace(programs(self.width, model.dtype, STEP_ROWS), batch, parameters, model.device)
             work = work.with_memory(sizes, fields)
             found = work.kept(FOUND * tables.numbers["candidates"])
             index = [

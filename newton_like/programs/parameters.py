@@ -13,12 +13,13 @@ import numpy as np
 from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
 
 from newton_like.kernels.tree import (  # isort: skip
-    ARMATURE, AXIS, AXIS_IN_PARENT, BALL, BODY, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, DAMPING,
+    ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, DAMPING,
     DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, HALF_TURN_QUAT, HOME_QUAT,
     INERTIA, JOINT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, MASS, MIMIC_OFFSET, MIMIC_RATIO,
     PARENT_POS, PARENT_QUAT, POSITION, REST_Q, REST_W, STIFFNESS, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN,
     VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
 from newton_like.types import MAXVAL, JointTargetMode
 
@@ -141,7 +142,7 @@ def _gains(model, batch: Batch, joints, dofs) -> tuple[np.ndarray, np.ndarray]:
     for k in range(template.bodies):
         i, n = int(template.dof_at[k]), int(template.dof_at[k + 1] - template.dof_at[k])
         q = batch.q_start + int(template.q_at[k])
-        if template.kind[k] == BALL:
+        if JOINT_TYPES[template.joint_type[k]].turns_only:
             # a rest orientation has four numbers: x, y, z with the three dofs, w where a mimic offset would be
             for j in range(3):
                 out[:, i + j, REST_Q] = rest[q + j]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 
 import numpy as np
 
@@ -54,29 +53,27 @@ class Recording:
                 command.set_param_by_name(name, value)
 
 
-class Recordings:
-    """The recordings that were used last."""
+class Recordings(OrderedDict):
+    """The recordings that were used last, by what tells them apart.
+
+    Args:
+        most: how many are kept.
+    """
 
     def __init__(self, most: int):
-        self.most, self._kept = most, OrderedDict()
+        super().__init__()
+        self.most = most
 
-    def find(self, key, make: Callable):
-        """The recording of a key: the one that is kept, or the one that ``make()`` gives."""
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept[key] = make()
-            if len(self._kept) > self.most:
-                self._kept.popitem(last=False)
-        else:
-            self._kept.move_to_end(key)
+    def find(self, key) -> Recording | None:
+        """The recording of a key, if it is kept."""
+        found = self.get(key)
+        if found is not None:
+            self.move_to_end(key)
         return found
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def __iter__(self):
-        return iter(self._kept)
-
-    def clear(self) -> None:
-        """Forgets all."""
-        self._kept.clear()
+    def add(self, key, recording: Recording) -> Recording:
+        """Keeps a recording, and forgets the one that was not used for longest if there are too many."""
+        self[key] = recording
+        if len(self) > self.most:
+            self.popitem(last=False)
+        return recording

@@ -15,7 +15,7 @@ from newton_like.compiler.cpp import FLAGS, Emitter, native_program
 from newton_like.compiler.listing import Code, encode
 from newton_like.compiler.trace import Number, Trace
 from newton_like.kernels.batched import batch_kernel
-from newton_like.kernels.layout import ROWS
+from newton_like.kernels.layout import LIBRARY_ROWS, ROWS
 from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY
@@ -37,9 +37,9 @@ _STAGING = 8
 
 
 @cache
-def namespace(width: int, real) -> types.SimpleNamespace:
+def namespace(width: int, real, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
     """The programs and the structs of batches, for one lane width and scalar type."""
-    return piece_moves(programs(width, real))
+    return piece_moves(programs(width, real, rows))
 
 
 @cache

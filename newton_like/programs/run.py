@@ -47,7 +47,7 @@ class _Numbers:
         # on a CPU all arrays will do, where as many are given
         fixed += addresses(arrays) if self.fixed else [a is None for a in arrays]
         key = (*key, *fixed)
-        return self.recorded.find(key, record)
+        return self.recorded.find(key) or self.recorded.add(key, record())
 
     def read(self, model) -> None:
         """Gathers the parameters anew."""

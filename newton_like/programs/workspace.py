@@ -14,7 +14,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.compiler.cpp import Emitter, Parameters
-from newton_like.kernels.layout import sizes, stack
+from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.programs.device import BLOCK_DIM, interleaved, worker_count
 from newton_like.programs.threads import Command, cut
 
@@ -72,6 +72,8 @@ class Workspace:
         for name, at in layout.items():
             if name in self.m.Layout.vars:
                 setattr(work.L, name, at)
+            elif name in ROWS:
+                raise ValueError(f"row '{name}' is not known to these programs; say so in newton_like.kernels.layout")
         if not self.batch.template.dense:
             # rows of bodies have no gaps, whatever lies between in the arrays
             fields = {"body_slot": np.arange(self.batch.template.bodies), **(fields or {})}

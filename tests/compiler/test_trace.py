@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.layout import STEP_ROWS
 from newton_like.kernels.programs import programs
 
 from newton_like.collision.ground import find_colliders, shape_kinds
@@ -282,7 +283,7 @@ def specialiser(robot, worlds: int = 3, varied=()) -> Specialiser:
     (batch,) = find_batches(model, shape_kinds(model))
     tables = find_colliders(model, batch)
     parameters = gather_parameters(model, batch, tables.parameters)
-    work = Workspace(programs(8, wp.float32), batch, parameters, "cpu", 1)
+    work = Workspace(programs(8, wp.float32, STEP_ROWS), batch, parameters, "cpu", 1)
     return Specialiser(step_memory(work, tables))
 
 

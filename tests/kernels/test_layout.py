@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from newton_like.kernels.layout import KEPT, KINEMATICS, LIBRARY, ROWS, STEP, sizes, stack
+from newton_like.kernels.layout import KEPT, KINEMATICS, LIBRARY, LIBRARY_ROWS, ROWS, STEP, STEP_ROWS, sizes, stack
 
 from tests.support.paths import ROOT
 
@@ -95,3 +95,12 @@ def test_impulses_follow_each_other():
         assert layout[b] - layout[a] == ROWS[a].size(counts)
     assert [row.name for row in KEPT[:3]] == names
     assert ROWS["first_impulse"].size(counts) == sum(ROWS[name].kept(counts) for name in names)
+
+
+def test_programs_of_the_library_name_rows_that_it_knows():
+    """What kernels outside of solvers and collision name is of the library, or shared."""
+    own = [p for p in KERNELS.rglob("*.py") if not {"solvers", "collision"} & set(p.relative_to(KERNELS).parts)]
+    named = set().union(*(rows_in(ast.parse(p.read_text())) for p in own))
+    assert named <= set(LIBRARY_ROWS)
+    others = [p for p in KERNELS.rglob("*.py") if p not in own]
+    assert set().union(*(rows_in(ast.parse(p.read_text())) for p in others)) <= set(STEP_ROWS)

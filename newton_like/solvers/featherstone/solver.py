@@ -7,6 +7,7 @@ import warp as wp
 
 from newton_like.arrays import check_recorded
 from newton_like.collision.ground import shape_kinds, unsupported_pairs
+from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.model import EVALUATORS
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
@@ -99,7 +100,7 @@ class SolverFeatherstone(SolverBase):
         self.threads = threads
         if unsupported_contacts == "error":
             self._refuse_contacts()
-        self.m = namespace(self.width, model.dtype)
+        self.m = namespace(self.width, model.dtype, STEP_ROWS)
         # no mask: all worlds step
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
         self._recorded = Recordings(_RECORDED)
@@ -152,7 +153,7 @@ class SolverFeatherstone(SolverBase):
             self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
-        recording = self._recorded.find(key, lambda: self._record(steppers, arrays, dt))
+        recording = self._recorded.find(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
             recording.set_param_by_name("o", self._options(dt))
             recording.dt = dt

@@ -14,7 +14,7 @@ from newton_like.collision.ground import find_colliders
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
-from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, stack
+from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import DOF_ROW
@@ -34,7 +34,7 @@ log = logging.getLogger("newton_like")
 @cache
 def general_kernel(width: int, real, given: bool = False):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`."""
-    m = namespace(width, real)
+    m = namespace(width, real, STEP_ROWS)
     return step_kernel(m, general_stages(m), given=given)
 
 

@@ -303,6 +303,12 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.body_qd + 6 * slot + 3, t, v.w)
 
     @m.func
+    def child_com(b, k: int, P) -> Vec3:
+        """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
+        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
+        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
+
+    @m.func
     def integrate_joint(b, t, k: int, dt: m.lane, T, P, L, mem):
         """q <- q + dt qd on the joint's manifold; a free body turns about its centre of mass."""
         kind = T.kind[k]
@@ -313,11 +319,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             step = m.quat_exp(m.scale3(m.get3(mem, dof, t), half))
             m.put4(mem, qi, t, m.quat_normalize(m.quat_multiply(step, m.get4(mem, qi, t))))
         elif kind == FREE:
-            # the centre of mass in the child anchor frame: inverse(X_c) com
-            c = m.apply(
-                m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)),
-                m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS)),
-            )
+            c = child_com(b, k, P)
             old = m.quat_normalize(m.get4(mem, qi + 3, t))
             step = m.quat_exp(m.scale3(m.get3(mem, dof + 3, t), half))
             new = m.quat_normalize(m.quat_multiply(step, old))
@@ -338,12 +340,6 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if kind == FREE:
             at = 3
         return at
-
-    @m.func
-    def child_com(b, k: int, P) -> Vec3:
-        """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
-        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
-        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
 
     @m.func
     def retract_joint(b, t, k: int, step: int, to: int, T, P, L, mem):

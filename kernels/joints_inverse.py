@@ -136,6 +136,33 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.v + dof + 2, t, m.mul(hand, rate))
 
     @m.func
+    def anchor_frame(b, t, k: int, T, P, L, mem) -> Quat:
+        """The orientation of the anchor of joint k in its parent."""
+        return m.quat_multiply(m.get4(mem, L.quat + 4 * T.parent[k], t), m.joint_quat(P, b, k, PARENT_QUAT))
+
+    @m.func
+    def child_arm(b, t, k: int, P, L, mem) -> Vec3:
+        """From the origin of body k to the anchor of its joint."""
+        return m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
+
+    @m.func
+    def joint_shift(b, t, k: int, frame: Quat, T, P, L, mem) -> Vec3:
+        """From the anchor of joint k in its parent, whose orientation is `frame`, to that in its child, along the axes of the first."""
+        p = T.parent[k]
+        at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
+        apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
+        x = m.add3(m.sub3(apart, at_parent), child_arm(b, t, k, P, L, mem))
+        return m.apply_t(x, m.quat_to_matrix(frame))
+
+    @m.func
+    def joint_turn(b, t, k: int, frame: Quat, P, L, mem) -> Quat:
+        """The orientation of the child's anchor of joint k in that of its parent, which is `frame`."""
+        child = m.quat_multiply(
+            m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
+        )
+        return m.quat_multiply(m.quat_conjugate(frame), child)
+
+    @m.func
     def read_joint(b, t, k: int, T, P, L, mem):
         """Coordinates and velocities of joint k that bring body k closest to where it is, seen from its parent."""
         kind = T.kind[k]
@@ -146,17 +173,12 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         child = m.get6(mem, L.twist + 6 * k, t)
         parent_com = m.get3(mem, L.com + 3 * p, t)
         child_com = m.get3(mem, L.com + 3 * k, t)
-        frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, k, PARENT_QUAT))
+        frame = anchor_frame(b, t, k, T, P, L, mem)
         axes = m.quat_to_matrix(frame)
-        at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
-        at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
+        at_child = child_arm(b, t, k, P, L, mem)
         apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
-        # anchor from anchor, in the axes of the parent anchor
-        x = m.apply_t(m.add3(m.sub3(apart, at_parent), at_child), axes)
-        child_anchor = m.quat_multiply(
-            m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
-        )
-        turn = m.quat_multiply(m.quat_conjugate(frame), child_anchor)
+        x = joint_shift(b, t, k, frame, T, P, L, mem)
+        turn = joint_turn(b, t, k, frame, P, L, mem)
         w = m.apply_t(m.sub3(child.w, parent.w), axes)
         if kind == BALL:
             m.put4(mem, qi, t, m.quat_normalize(turn))

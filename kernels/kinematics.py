@@ -5,7 +5,6 @@ import types
 
 def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``forward_kinematics``, ``write_bodies``, ``eval_fk``, ``eval_ik`` and ``eval_jacobian``."""
-    real = m.real
 
     @m.shared
     def forward_kinematics(b, t, T, P, L, mem):
@@ -46,12 +45,9 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def eval_jacobian(b, t, T, P, L, mem):
         """matrix <- six rows of every link that the largest articulation has; what this one lacks is zero."""
-        zero = m.fill(real(0.0))
-        for i in range(T.dofs):
-            m.put(mem, L.v + i, t, zero)
+        m.clear(t, L.v, T.dofs, mem)
         forward_kinematics(b, t, T, P, L, mem)
-        for i in range(6 * T.links * T.columns):
-            m.put(mem, L.matrix + i, t, zero)
+        m.clear(t, L.matrix, 6 * T.links * T.columns, mem)
         for k in range(T.bodies):
             leaf = T.leaf[k]
             if leaf >= 0:
@@ -66,5 +62,4 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put(mem, at + 4 * T.columns, t, s.w.y)
                     m.put(mem, at + 5 * T.columns, t, s.w.z)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})

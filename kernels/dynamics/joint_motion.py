@@ -2,8 +2,6 @@
 
 import types
 
-from newton_like.kernels.tree import CHILD_POS, CHILD_QUAT_INVERSE, PARENT_POS, PARENT_QUAT
-
 
 def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``eval_joint_transforms``, ``eval_motion_subspaces`` and ``eval_joint_motion``."""
@@ -15,17 +13,9 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.vector, 7 * T.links, mem)
         for k in range(T.bodies):
-            p = T.parent[k]
-            frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, k, PARENT_QUAT))
-            at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
-            at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
-            apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
-            x = m.add3(m.sub3(apart, at_parent), at_child)
-            child = m.quat_multiply(
-                m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
-            )
-            m.put3(mem, L.vector + 7 * k, t, m.apply_t(x, m.quat_to_matrix(frame)))
-            m.put4(mem, L.vector + 7 * k + 3, t, m.quat_multiply(m.quat_conjugate(frame), child))
+            frame = m.anchor_frame(b, t, k, T, P, L, mem)
+            m.put3(mem, L.vector + 7 * k, t, m.joint_shift(b, t, k, frame, T, P, L, mem))
+            m.put4(mem, L.vector + 7 * k + 3, t, m.joint_turn(b, t, k, frame, P, L, mem))
 
     @m.func
     def eval_motion_subspaces(b, t, T, P, L, mem):

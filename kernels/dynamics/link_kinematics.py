@@ -121,25 +121,6 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 put_components(t, L.vector + T.components * i, 1, seen, T, mem)
 
     @m.func
-    def eval_frame_jacobians(b, t, T, P, L, mem):
-        """matrix <- Jacobians of the frames, from nu in the representation ``T.base_repr`` to ``T.output_repr``."""
-        still(t, T, L, mem)
-        m.prepare(b, t, T, P, L, mem)
-        size = T.components * T.columns
-        m.clear(t, L.matrix, size * T.points, mem)
-        for i in range(T.points):
-            k = frame_body(i, T)
-            if k >= 0 and k < T.bodies:
-                leaf = T.leaf[k]
-                if leaf >= 0:
-                    x = output_place(t, i, k, T, L, mem)
-                    r = frame_axes(t, i, k, T, L, mem)
-                    for d in range(T.depth[leaf] + 1):
-                        dof = T.chain[T.chain_at[leaf] + d]
-                        s = m.twist_as(T.output_repr, m.get6(mem, L.subspace + 6 * dof, t), x, r)
-                        put_components(t, L.matrix + size * i + dof, T.columns, s, T, mem)
-
-    @m.func
     def column_rate(kind: int, s: m.Spatial, rate: m.Spatial, v: m.Spatial, x: m.Vec3, r: m.Mat33) -> m.Spatial:
         """The time derivative of twist_as(s), for a frame on a body with the twist v."""
         u = m.velocity_at(s, x)
@@ -153,10 +134,8 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.turned_back(kind, m.spatial(du, dw), r)
 
     @m.func
-    def eval_frame_jacobian_derivatives(b, t, T, P, L, mem):
-        """matrix <- time derivatives of the Jacobians of eval_frame_jacobians at the velocities v."""
-        m.prepare(b, t, T, P, L, mem)
-        m.subspace_rates(t, L.subspace_rate, T, L, mem)
+    def put_jacobians(t, rates: int, T, L, mem):
+        """matrix <- Jacobians of the frames, or, where `rates` is 1, their time derivatives"""
         size = T.components * T.columns
         m.clear(t, L.matrix, size * T.points, mem)
         for i in range(T.points):
@@ -170,9 +149,25 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     for d in range(T.depth[leaf] + 1):
                         dof = T.chain[T.chain_at[leaf] + d]
                         s = m.get6(mem, L.subspace + 6 * dof, t)
-                        rate = m.get6(mem, L.subspace_rate + 6 * dof, t)
-                        c = column_rate(T.output_repr, s, rate, v, x, r)
-                        put_components(t, L.matrix + size * i + dof, T.columns, c, T, mem)
+                        if rates == 0:
+                            s = m.twist_as(T.output_repr, s, x, r)
+                        else:
+                            s = column_rate(T.output_repr, s, m.get6(mem, L.subspace_rate + 6 * dof, t), v, x, r)
+                        put_components(t, L.matrix + size * i + dof, T.columns, s, T, mem)
+
+    @m.func
+    def eval_frame_jacobians(b, t, T, P, L, mem):
+        """matrix <- Jacobians of the frames, from nu in the representation ``T.base_repr`` to ``T.output_repr``."""
+        still(t, T, L, mem)
+        m.prepare(b, t, T, P, L, mem)
+        put_jacobians(t, 0, T, L, mem)
+
+    @m.func
+    def eval_frame_jacobian_derivatives(b, t, T, P, L, mem):
+        """matrix <- time derivatives of the Jacobians of eval_frame_jacobians at the velocities v."""
+        m.prepare(b, t, T, P, L, mem)
+        m.subspace_rates(t, L.subspace_rate, T, L, mem)
+        put_jacobians(t, 1, T, L, mem)
 
     @m.func
     def eval_frame_accelerations(b, t, T, P, L, mem):

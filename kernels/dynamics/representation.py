@@ -110,12 +110,5 @@ def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.forward_kinematics(b, t, T, P, L, mem)
         change_base(t, T, L, mem)
 
-    @m.func
-    def clear(t, at: int, n: int, mem):
-        """Zeros in n rows."""
-        zero = m.fill(real(0.0))
-        for i in range(n):
-            m.put(mem, at + i, t, zero)
-
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

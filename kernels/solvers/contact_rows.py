@@ -59,11 +59,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
         m.put(mem, at + NORMAL_SLIDE_1, t, m.row_product(t, leaf, y, y1, T, mem))
         m.put(mem, at + NORMAL_SLIDE_2, t, m.row_product(t, leaf, y, y2, T, mem))
-        step = m.gradient_step(
-            m.row_product(t, leaf, y1, y1, T, mem),
-            m.row_product(t, leaf, y1, y2, T, mem),
-            m.row_product(t, leaf, y2, y2, T, mem),
-        )
+        step = m.gradient_step(t, leaf, y1, y2, T, mem)
         m.put(mem, at + SLIDE_STEP, t, m.mul(on, step))
         m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
         m.put(mem, at + ON, t, on)
@@ -75,11 +71,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.angular_row(t, k, y4, u1, T, L, mem)
             m.angular_row(t, k, y5, u2, T, L, mem)
             m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(m.row_product(t, leaf, y3, y3, T, mem), tiny))))
-            roll = m.gradient_step(
-                m.row_product(t, leaf, y4, y4, T, mem),
-                m.row_product(t, leaf, y4, y5, T, mem),
-                m.row_product(t, leaf, y5, y5, T, mem),
-            )
+            roll = m.gradient_step(t, leaf, y4, y5, T, mem)
             m.put(mem, at + ROLL_STEP, t, m.mul(on, roll))
             m.put(mem, at + MU_SPIN, t, m.get(mem, material + MU_TORSIONAL, t))
             m.put(mem, at + MU_ROLL, t, m.get(mem, material + MU_ROLLING, t))

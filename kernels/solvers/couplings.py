@@ -80,8 +80,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         zero = m.fill(real(0.0))
         at = L.coupling_row + COUPLING * e
         y = L.coupling_y + T.dofs * e
-        for k in range(T.dofs):
-            m.put(mem, y + k, t, zero)
+        m.clear(t, y, T.dofs, mem)
         if T.coupling_kind[e] == FOLLOW:
             mimic_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
         else:

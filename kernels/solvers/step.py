@@ -353,8 +353,7 @@ def step_kernel(
     @m.func
     def forget(t, c: int, T, L, mem):
         """No force at candidate c."""
-        for j in range(T.contact_rows):
-            m.put(mem, L.impulse + T.contact_rows * c + j, t, m.fill(real(0.0)))
+        m.clear(t, L.impulse + T.contact_rows * c, T.contact_rows, mem)
 
     @m.func
     def again(b, t, contacts: int, kept: int, o, T, P, L, mem, active: wp.array2d[int]) -> int:

@@ -27,7 +27,7 @@ NORMAL, PRINCIPAL, ZERO = range(3)
 def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with the functions of joints that choose, compare and move coordinates."""
     real = m.real
-    Vec3, Quat, Tree, Params, Layout = m.Vec3, m.Quat, m.Tree, m.Params, m.Layout
+    Vec3, Quat = m.Vec3, m.Quat
 
     @m.func
     def quat_principal(q: Quat) -> Quat:
@@ -45,7 +45,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.where_lt(low, a, m.where_lt(pi, a, turned, a), turned)
 
     @m.func
-    def choose_joint(t: int, k: int, out: int, T: Tree, L: Layout, mem: m.memory):
+    def choose_joint(t, k: int, out: int, T, L, mem):
         """Coordinates of joint k at `out`: those of q normalised or made principal, or those of no motion."""
         mode = T.configuration_mode
         qi = L.q + T.q_at[k]
@@ -166,7 +166,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.fma3(m.cross(w, turned), e, m.fma3(turned, a, y))
 
     @m.func
-    def local_joint(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def local_joint(b, t, k: int, T, P, L, mem):
         """vector, third <- local coordinates of joint k about those at `second`, and their rates."""
         dof = T.dof_at[k]
         at = T.q_at[k]
@@ -197,7 +197,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.third + dof + i, t, m.get(mem, L.v + dof + i, t))
 
     @m.func
-    def global_joint(t: int, k: int, T: Tree, L: Layout, mem: m.memory):
+    def global_joint(t, k: int, T, L, mem):
         """third <- coordinates of joint k, from those at q and the local ones at `vector` about them."""
         dof = T.dof_at[k]
         at = T.q_at[k]
@@ -217,7 +217,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.third + at + i, t, m.add(m.get(mem, L.q + at + i, t), m.get(mem, L.vector + dof + i, t)))
 
     @m.func
-    def velocity_of_rate(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def velocity_of_rate(b, t, k: int, T, P, L, mem):
         """vector <- velocities of joint k whose coordinates have the rates at `second`; what lengthens a quaternion is no velocity."""
         dof = T.dof_at[k]
         at = T.q_at[k]

@@ -29,7 +29,7 @@ def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """``eval_code``: the operations that ``T.code`` lists, on rows of memory."""
 
     @m.func
-    def group_varies(group: int, P: m.Params) -> int:
+    def group_varies(group: int, P) -> int:
         varies = int(P.joints_vary)
         if group == BODIES:
             varies = P.bodies_vary
@@ -43,12 +43,12 @@ def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def told(code: wp.array[int], i: int) -> int: ...
 
     @m.func
-    def row(t: int, i: int, T: m.Tree, mem: m.memory) -> m.lane:
+    def row(t, i: int, T, mem) -> m.lane:
         """The number in the row that integer i of the code names."""
         return m.get(mem, told(T.code, i), t)
 
     @m.func
-    def eval_code(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_code(b, t, T, P, L, mem):
         at = int(0)
         while at < T.code.shape[0]:
             name = told(T.code, at)

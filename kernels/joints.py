@@ -22,10 +22,10 @@ from newton_like.kernels.tree import (  # isort: skip
 def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with the functions that place a body and move it."""
     real, varied = m.real, m.varied
-    Vec3, Quat, Mat33, Spatial, Tree, Params, Layout = m.Vec3, m.Quat, m.Mat33, m.Spatial, m.Tree, m.Params, m.Layout
+    Vec3, Quat, Mat33, Spatial = m.Vec3, m.Quat, m.Mat33, m.Spatial
 
     @m.func
-    def set_origin(b: int, t: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def set_origin(b, t, T, P, L, mem):
         """The reference point: the root's anchor, which a floating base carries along; and the world, body T.bodies."""
         zero = m.zero3()
         o = m.joint_vec(P, b, 0, PARENT_POS)
@@ -43,7 +43,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put3(mem, L.turn + 3 * w, t, zero)
 
     @m.func
-    def put_pose(b: int, t: int, k: int, q: Quat, anchor: Vec3, P: Params, L: Layout, mem: m.memory):
+    def put_pose(b, t, k: int, q: Quat, anchor: Vec3, P, L, mem):
         """Stores the pose of body k from its rotation and the place of its anchor."""
         if varied:
             q = m.quat_detach(q)
@@ -58,7 +58,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.com + 3 * k, t, m.apply_plus(r, m.body_com(P, b, k), x))
 
     @m.func
-    def put_columns(b: int, t: int, dof: int, n: int, a: Mat33, pivot: Vec3, turn: int, L: Layout, mem: m.memory):
+    def put_columns(b, t, dof: int, n: int, a: Mat33, pivot: Vec3, turn: int, L, mem):
         """Stores the subspace of n slides along, or turns about (through `pivot`), the columns of a."""
         for i in range(n):
             axis = m.column(a, i)
@@ -68,18 +68,14 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.subspace + 6 * (dof + i), t, s)
 
     @m.func
-    def slide(
-        b: int, t: int, dof: int, qi: int, axes: Mat33, anchor: Vec3, P: Params, L: Layout, mem: m.memory
-    ) -> Vec3:
+    def slide(b, t, dof: int, qi: int, axes: Mat33, anchor: Vec3, P, L, mem) -> Vec3:
         """The place of `anchor` after the slide of one linear dof of a compound joint, whose subspace is stored."""
         axis = m.apply(axes, m.dof_vec(P, b, dof, AXIS))
         m.put6(mem, L.subspace + 6 * dof, t, m.spatial(axis, m.zero3()))
         return m.fma3(axis, m.get(mem, qi, t), anchor)
 
     @m.func
-    def turn_about(
-        b: int, t: int, k: int, dof: int, qi: int, frame: Quat, pivot: Vec3, P: Params, L: Layout, mem: m.memory
-    ) -> Quat:
+    def turn_about(b, t, k: int, dof: int, qi: int, frame: Quat, pivot: Vec3, P, L, mem) -> Quat:
         """The orientation `frame` after the turn of one angular dof of a compound joint, whose subspace is stored."""
         local = m.dof_vec(P, b, dof, AXIS)
         axes = m.quat_to_matrix(frame)
@@ -93,7 +89,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.quat_multiply(frame, m.quat_about(local, m.mul(m.fill(real(0.5)), m.get(mem, qi, t))))
 
     @m.func
-    def place_body(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def place_body(b, t, k: int, T, P, L, mem):
         """Pose, centre of mass, motion subspace and twist of body k, from those of its parent."""
         p = T.parent[k]
         kind = T.kind[k]
@@ -180,7 +176,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put6(mem, L.twist + 6 * k, t, v)
 
     @m.func
-    def joint_twist(t: int, first: int, n: int, vel: int, L: Layout, mem: m.memory) -> Spatial:
+    def joint_twist(t, first: int, n: int, vel: int, L, mem) -> Spatial:
         """S qd of the dofs first .. first + n - 1, with the velocities at `vel`."""
         v = m.spatial(m.zero3(), m.zero3())
         for i in range(n):
@@ -188,13 +184,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return v
 
     @m.func
-    def move_body(t: int, k: int, vel: int, T: Tree, L: Layout, mem: m.memory):
+    def move_body(t, k: int, vel: int, T, L, mem):
         """The twist of body k, placed before, with the velocities at `vel`."""
         v = joint_twist(t, T.dof_at[k], T.linear[k] + T.angular[k], vel, L, mem)
         m.put6(mem, L.twist + 6 * k, t, m.add6(m.get6(mem, L.twist + 6 * T.parent[k], t), v))
 
     @m.func
-    def joint_drift(t: int, k: int, vel: int, T: Tree, L: Layout, mem: m.memory) -> Spatial:
+    def joint_drift(t, k: int, vel: int, T, L, mem) -> Spatial:
         """The bias acceleration of joint k: what its body accelerates by, beyond its parent, while qd is constant."""
         kind = T.kind[k]
         dof = T.dof_at[k]
@@ -215,7 +211,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return a
 
     @m.func
-    def subspace_rates(t: int, out: int, T: Tree, L: Layout, mem: m.memory):
+    def subspace_rates(t, out: int, T, L, mem):
         """The time derivatives, six numbers a dof at `out`, of the columns of the motion subspaces at the velocities of the layout,
         in world axes about a point at rest. ``sum over a joint's dofs of column rate times velocity`` is its `joint_drift`."""
         for k in range(T.bodies):
@@ -241,12 +237,12 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put6(mem, out + at, t, m.spatial(m.cross_plus(u.v, s.w, d.v), d.w))
 
     @m.func
-    def rotation_error(t: int, at: int, goal: Quat, mem: m.memory) -> Vec3:
+    def rotation_error(t, at: int, goal: Quat, mem) -> Vec3:
         """The rotation vector, in the parent anchor frame, from the orientation at `at` to `goal`."""
         return m.quat_log(m.quat_multiply(goal, m.quat_conjugate(m.quat_normalize(m.get4(mem, at, t)))))
 
     @m.func
-    def joint_errors(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def joint_errors(b, t, k: int, T, P, L, mem):
         """error <- from the coordinates of joint k to their targets, strain <- from their rest values, by dof."""
         kind = T.kind[k]
         dof = T.dof_at[k]
@@ -272,7 +268,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.strain + dof + i, t, m.sub(q, m.gain(P, b, dof + i, REST_Q)))
 
     @m.func
-    def joint_force(t: int, k: int, T: Tree, L: Layout, mem: m.memory):
+    def joint_force(t, k: int, T, L, mem):
         """Turns the force of a FREE joint, a world wrench at the centre of mass, into its parent anchor frame."""
         if T.kind[k] == FREE:
             dof = T.dof_at[k]
@@ -284,7 +280,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.force + dof + 3 + i, t, m.dot(axis, n))
 
     @m.func
-    def joint_wrench(t: int, k: int, at: int, T: Tree, L: Layout, mem: m.memory):
+    def joint_wrench(t, k: int, at: int, T, L, mem):
         """The inverse of joint_force, for the forces at `at`."""
         if T.kind[k] == FREE:
             dof = T.dof_at[k]
@@ -298,7 +294,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put3(mem, at + dof + 3, t, n)
 
     @m.func
-    def write_pose(t: int, k: int, slot: int, L: Layout, mem: m.memory):
+    def write_pose(t, k: int, slot: int, L, mem):
         """The public pose of body k (link frame) and velocity (of its centre of mass, and angular), at place `slot`."""
         v = m.get6(mem, L.twist + 6 * k, t)
         m.put3(mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin, t)))
@@ -307,7 +303,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.body_qd + 6 * slot + 3, t, v.w)
 
     @m.func
-    def integrate_joint(b: int, t: int, k: int, dt: m.lane, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def child_com(b, k: int, P) -> Vec3:
+        """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
+        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
+        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
+
+    @m.func
+    def integrate_joint(b, t, k: int, dt: m.lane, T, P, L, mem):
         """q <- q + dt qd on the joint's manifold; a free body turns about its centre of mass."""
         kind = T.kind[k]
         dof = L.v + T.dof_at[k]
@@ -317,11 +319,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             step = m.quat_exp(m.scale3(m.get3(mem, dof, t), half))
             m.put4(mem, qi, t, m.quat_normalize(m.quat_multiply(step, m.get4(mem, qi, t))))
         elif kind == FREE:
-            # the centre of mass in the child anchor frame: inverse(X_c) com
-            c = m.apply(
-                m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)),
-                m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS)),
-            )
+            c = child_com(b, k, P)
             old = m.quat_normalize(m.get4(mem, qi + 3, t))
             step = m.quat_exp(m.scale3(m.get3(mem, dof + 3, t), half))
             new = m.quat_normalize(m.quat_multiply(step, old))
@@ -344,13 +342,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return at
 
     @m.func
-    def child_com(b: int, k: int, P: Params) -> Vec3:
-        """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
-        c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
-        return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
-
-    @m.func
-    def retract_joint(b: int, t: int, k: int, step: int, to: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def retract_joint(b, t, k: int, step: int, to: int, T, P, L, mem):
         """Coordinates of joint k at `to` <- those of q moved by the increments at `step`, one for each dof: turns by rotation
         vectors in the axes of the parent's anchor, and slides, those of a free body's centre of mass."""
         kind = T.kind[k]
@@ -386,7 +378,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.fma3(m.cross(x, turned), c, m.fnma3(turned, m.fill(real(0.5)), w))
 
     @m.func
-    def increment_rate(t: int, k: int, step: int, vel: int, out: int, T: Tree, mem: m.memory):
+    def increment_rate(t, k: int, step: int, vel: int, out: int, T, mem):
         """The rates at `out` of the increments at `step` of joint k, whose velocities are at `vel`."""
         first = T.dof_at[k]
         turns = int(-1)
@@ -412,7 +404,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.quat(m.mul(half, d.x), m.mul(half, d.y), m.mul(half, d.z), m.mul(half, d.w))
 
     @m.func
-    def coordinate_rate(b: int, t: int, k: int, gain: m.lane, out: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def coordinate_rate(b, t, k: int, gain: m.lane, out: int, T, P, L, mem):
         """dq/dt of joint k at `out`, from q and v."""
         kind = T.kind[k]
         dof = L.v + T.dof_at[k]

@@ -13,10 +13,10 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     is lost far from the world's origin but what ``body_q`` itself lacks.
     """
     real = m.real
-    Vec3, Quat, Mat33, Tree, Params, Layout = m.Vec3, m.Quat, m.Mat33, m.Tree, m.Params, m.Layout
+    Vec3, Quat, Mat33 = m.Vec3, m.Quat, m.Mat33
 
     @m.func
-    def open_world(t: int, T: Tree, L: Layout, mem: m.memory):
+    def open_world(t, T, L, mem):
         """The world as a body that rests at the origin, body T.bodies."""
         z = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -28,7 +28,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put6(mem, L.twist + 6 * w, t, m.spatial(m.zero3(), m.zero3()))
 
     @m.func
-    def open_body(b: int, t: int, k: int, slot: int, P: Params, L: Layout, mem: m.memory):
+    def open_body(b, t, k: int, slot: int, P, L, mem):
         """What the joints of body k need of its public pose and velocity, at place `slot`."""
         q = m.quat_normalize(m.get4(mem, L.body_q + 7 * slot + 3, t))
         r = m.quat_to_matrix(q)
@@ -57,7 +57,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return wrap(m.mul(m.fill(real(2.0)), m.atan2(x, q.w)))
 
     @m.func
-    def read_slides(b: int, t: int, dof: int, qi: int, n: int, x: Vec3, v: Vec3, P: Params, L: Layout, mem: m.memory):
+    def read_slides(b, t, dof: int, qi: int, n: int, x: Vec3, v: Vec3, P, L, mem):
         """Coordinates of x and v along n axes (n > 0) that need not be at right angles, by their dual basis."""
         a0 = m.dof_vec(P, b, dof, AXIS)
         if n == 1:
@@ -81,7 +81,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.v + dof + 2, t, m.mul(inverse, m.dot(v, normal)))
 
     @m.func
-    def read_two_turns(b: int, t: int, dof: int, qi: int, q: Quat, w: Vec3, P: Params, L: Layout, mem: m.memory):
+    def read_two_turns(b, t, dof: int, qi: int, q: Quat, w: Vec3, P, L, mem):
         """Angles in (-pi, pi] of q = turn about a0, then the turned a1: atan2 of entries of the rotation matrix."""
         two = m.fill(real(2.0))
         a0 = m.dof_vec(P, b, dof, AXIS)
@@ -101,7 +101,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.v + dof + 1, t, m.dot(w, m.fma3(a2, m.sin(q0), m.scale3(a1, m.cos(q0)))))
 
     @m.func
-    def read_three_turns(b: int, t: int, dof: int, qi: int, q: Quat, w: Vec3, P: Params, L: Layout, mem: m.memory):
+    def read_three_turns(b, t, dof: int, qi: int, q: Quat, w: Vec3, P, L, mem):
         """Angles of q = turns about a0, the turned a1, the turned a2, the middle one in [-pi/2, pi/2].
 
         Half sum and half difference of the outer angles are angles in two planes of the quaternion (Bernardes and
@@ -136,7 +136,34 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.v + dof + 2, t, m.mul(hand, rate))
 
     @m.func
-    def read_joint(b: int, t: int, k: int, T: Tree, P: Params, L: Layout, mem: m.memory):
+    def anchor_frame(b, t, k: int, T, P, L, mem) -> Quat:
+        """The orientation of the anchor of joint k in its parent."""
+        return m.quat_multiply(m.get4(mem, L.quat + 4 * T.parent[k], t), m.joint_quat(P, b, k, PARENT_QUAT))
+
+    @m.func
+    def child_arm(b, t, k: int, P, L, mem) -> Vec3:
+        """From the origin of body k to the anchor of its joint."""
+        return m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
+
+    @m.func
+    def joint_shift(b, t, k: int, frame: Quat, T, P, L, mem) -> Vec3:
+        """From the anchor of joint k in its parent, whose orientation is `frame`, to that in its child, along the axes of the first."""
+        p = T.parent[k]
+        at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
+        apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
+        x = m.add3(m.sub3(apart, at_parent), child_arm(b, t, k, P, L, mem))
+        return m.apply_t(x, m.quat_to_matrix(frame))
+
+    @m.func
+    def joint_turn(b, t, k: int, frame: Quat, P, L, mem) -> Quat:
+        """The orientation of the child's anchor of joint k in that of its parent, which is `frame`."""
+        child = m.quat_multiply(
+            m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
+        )
+        return m.quat_multiply(m.quat_conjugate(frame), child)
+
+    @m.func
+    def read_joint(b, t, k: int, T, P, L, mem):
         """Coordinates and velocities of joint k that bring body k closest to where it is, seen from its parent."""
         kind = T.kind[k]
         p = T.parent[k]
@@ -146,17 +173,12 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         child = m.get6(mem, L.twist + 6 * k, t)
         parent_com = m.get3(mem, L.com + 3 * p, t)
         child_com = m.get3(mem, L.com + 3 * k, t)
-        frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, k, PARENT_QUAT))
+        frame = anchor_frame(b, t, k, T, P, L, mem)
         axes = m.quat_to_matrix(frame)
-        at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
-        at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
+        at_child = child_arm(b, t, k, P, L, mem)
         apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
-        # anchor from anchor, in the axes of the parent anchor
-        x = m.apply_t(m.add3(m.sub3(apart, at_parent), at_child), axes)
-        child_anchor = m.quat_multiply(
-            m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
-        )
-        turn = m.quat_multiply(m.quat_conjugate(frame), child_anchor)
+        x = joint_shift(b, t, k, frame, T, P, L, mem)
+        turn = joint_turn(b, t, k, frame, P, L, mem)
         w = m.apply_t(m.sub3(child.w, parent.w), axes)
         if kind == BALL:
             m.put4(mem, qi, t, m.quat_normalize(turn))

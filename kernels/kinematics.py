@@ -5,23 +5,22 @@ import types
 
 def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``forward_kinematics``, ``write_bodies``, ``eval_fk``, ``eval_ik`` and ``eval_jacobian``."""
-    real = m.real
 
     @m.shared
-    def forward_kinematics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def forward_kinematics(b, t, T, P, L, mem):
         """Poses, motion subspaces and twists of all bodies, from the q and v of the layout."""
         m.set_origin(b, t, T, P, L, mem)
         for k in range(T.bodies):
             m.place_body(b, t, k, T, P, L, mem)
 
     @m.func
-    def write_bodies(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def write_bodies(b, t, T, P, L, mem):
         """Public poses and velocities, from the results of forward_kinematics."""
         for k in range(T.bodies):
             m.write_pose(t, k, T.body_slot[k], L, mem)
 
     @m.func
-    def eval_fk(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_fk(b, t, T, P, L, mem):
         """body_q, body_qd <- public poses and velocities, from q and v."""
         m.set_origin(b, t, T, P, L, mem)
         for k in range(T.bodies):
@@ -29,7 +28,7 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.write_pose(t, k, T.body_slot[k], L, mem)
 
     @m.func
-    def eval_ik(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_ik(b, t, T, P, L, mem):
         """q, v <- coordinates and velocities, from body_q and body_qd."""
         m.open_world(t, T, L, mem)
         for k in range(T.bodies):
@@ -38,20 +37,17 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.read_joint(b, t, k, T, P, L, mem)
 
     @m.func
-    def jacobian_column(t: int, k: int, dof: int, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def jacobian_column(t, k: int, dof: int, L, mem) -> m.Spatial:
         """The velocity of the centre of mass of body k and its angular velocity, for a unit velocity of dof."""
         s = m.get6(mem, L.subspace + 6 * dof, t)
         return m.spatial(m.velocity_at(s, m.get3(mem, L.com + 3 * k, t)), s.w)
 
     @m.func
-    def eval_jacobian(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_jacobian(b, t, T, P, L, mem):
         """matrix <- six rows of every link that the largest articulation has; what this one lacks is zero."""
-        zero = m.fill(real(0.0))
-        for i in range(T.dofs):
-            m.put(mem, L.v + i, t, zero)
+        m.clear(t, L.v, T.dofs, mem)
         forward_kinematics(b, t, T, P, L, mem)
-        for i in range(6 * T.links * T.columns):
-            m.put(mem, L.matrix + i, t, zero)
+        m.clear(t, L.matrix, 6 * T.links * T.columns, mem)
         for k in range(T.bodies):
             leaf = T.leaf[k]
             if leaf >= 0:
@@ -66,5 +62,4 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put(mem, at + 4 * T.columns, t, s.w.y)
                     m.put(mem, at + 5 * T.columns, t, s.w.z)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})

@@ -30,6 +30,7 @@ from newton_like.kernels.joints_inverse import inverse_joint_dispatch
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
+from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
 from newton_like.kernels.solvers.couplings import coupling_program
@@ -41,15 +42,19 @@ from newton_like.kernels.tree import tree_structs
 from newton_like.kernels.variation import variation_rules
 
 LAYERS = (
+    # floor 0
     spatial_algebra,
     layout_struct,
     tree_structs,
     interpreter_program,
+    # floor 1
     variation_rules,
     joint_dispatch,
     inverse_joint_dispatch,
     configuration_dispatch,
     kinematics_program,
+    row_program,
+    # floor 4
     configuration_program,
     representation_program,
     link_kinematics_program,
@@ -65,13 +70,14 @@ LAYERS = (
     momentum_program,
     system_program,
     soft_contact_program,
-    drive_program,
-    plane_collision,
-    dof_row_program,
-    contact_row_program,
     rigid_contact_program,
     contact_search_program,
     loop_program,
+    plane_collision,
+    # floor 5
+    drive_program,
+    dof_row_program,
+    contact_row_program,
     coupling_program,
     integrate_program,
     balance_program,

@@ -427,5 +427,12 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         put3(mem, i + 4, t, vec(a.i.xx, a.i.yy, a.i.zz))
         put3(mem, i + 7, t, vec(a.i.xy, a.i.xz, a.i.yz))
 
+    @m.func
+    def clear(t: int, at: int, n: int, mem: memory):
+        """Zeros in n rows."""
+        zero = m.fill(real(0.0))
+        for i in range(n):
+            m.put(mem, at + i, t, zero)
+
     own = ("m", "lane", "add", "sub", "mul", "fma", "fnma", "neg", "rcp", "fill", "real", "memory")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -69,7 +69,11 @@ NORMAL, TANGENT_1, TANGENT_2, OFFSET, OFFSET_1, OFFSET_2, HALF_LENGTH, HALF_WIDT
 
 
 def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the structs of a robot and the readers of its parameters."""
+    """The namespace `m` with the structs of a robot, the readers of its parameters, and ``func`` and ``shared`` that know the
+    arguments of all programs. These names need no annotation where they are
+
+        b: block, t: row of the worker's memory (int),  T: Tree,  P: Params,  L: Layout,  o: Options,  mem: the memory
+    """
 
     @m.struct
     class Tree:
@@ -268,4 +272,20 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def plane_vec(P: Params, b: int, pl: int, i: int) -> m.Vec3:
         return m.vec(plane_param(P, b, pl, i), plane_param(P, b, pl, i + 1), plane_param(P, b, pl, i + 2))
 
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})
+    known = dict(b=int, t=int, T=Tree, P=Params, L=m.Layout, o=Options, mem=m.memory)
+
+    def annotated(f):
+        # in the order of the arguments, which Warp takes for theirs
+        names = (*f.__code__.co_varnames[: f.__code__.co_argcount], "return")
+        told = {**known, **f.__annotations__}
+        f.__annotations__ = {name: told[name] for name in names if name in told}
+        return f
+
+    def func(f):
+        return m.func(annotated(f))
+
+    def shared(f):
+        return m.shared(annotated(f))
+
+    own = ("m", "known", "annotated")
+    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -12,18 +12,18 @@ def variation_rules(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def vary_with_parent(t: int, k: int, p: int, L: m.Layout, mem: m.memory):
+    def vary_with_parent(t, k: int, p: int, L, mem):
         """Body k varies as body p does, which carries it."""
         m.put3(mem, L.turn + 3 * k, t, m.get3(mem, L.turn + 3 * p, t))
 
     @m.func
-    def vary_about(t: int, k: int, axis: m.Vec3, qi: int, L: m.Layout, mem: m.memory):
+    def vary_about(t, k: int, axis: m.Vec3, qi: int, L, mem):
         """Body k also varies with the angle at qi."""
         turn = m.get3(mem, L.turn + 3 * k, t)
         m.put3(mem, L.turn + 3 * k, t, m.fma3(axis, m.variation(m.get(mem, qi, t)), turn))
 
     @m.func
-    def vary_with(t: int, k: int, q: m.Quat, L: m.Layout, mem: m.memory):
+    def vary_with(t, k: int, q: m.Quat, L, mem):
         """Body k also varies with the orientation q."""
         d = m.quat(m.variation(q.x), m.variation(q.y), m.variation(q.z), m.variation(q.w))
         d = m.quat_multiply(d, m.quat_conjugate(m.quat_detach(q)))
@@ -31,7 +31,7 @@ def variation_rules(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.turn + 3 * k, t, m.fma3(m.vec(d.x, d.y, d.z), m.fill(real(2.0)), turn))
 
     @m.func
-    def varied_axes(t: int, k: int, r: m.Mat33, L: m.Layout, mem: m.memory) -> m.Mat33:
+    def varied_axes(t, k: int, r: m.Mat33, L, mem) -> m.Mat33:
         """The axes r, carried by body k."""
         a = m.get3(mem, L.turn + 3 * k, t)
         return m.rows(
@@ -41,7 +41,7 @@ def variation_rules(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )
 
     @m.func
-    def varied_quat(t: int, k: int, q: m.Quat, L: m.Layout, mem: m.memory) -> m.Quat:
+    def varied_quat(t, k: int, q: m.Quat, L, mem) -> m.Quat:
         """The orientation q, carried by body k."""
         a = m.scale3(m.get3(mem, L.turn + 3 * k, t), m.fill(real(0.5)))
         d = m.quat_multiply(m.quat(a.x, a.y, a.z, m.fill(real(0.0))), q)

@@ -25,19 +25,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def put_candidate(
-        b: int,
-        t: int,
-        c: int,
-        s: int,
-        x: m.Vec3,
-        radius: m.lane,
-        dt: m.lane,
-        T: m.Tree,
-        P: m.Params,
-        L: m.Layout,
-        mem: m.memory,
-    ):
+    def put_candidate(b, t, c: int, s: int, x: m.Vec3, radius: m.lane, dt: m.lane, T, P, L, mem):
         """Stores candidate c: its gap, how much closer than the detection distance it is, and its place (relative to the origin)."""
         pl = T.collider_plane[s]
         n = m.plane_vec(P, b, pl, NORMAL)
@@ -62,8 +50,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.point + 3 * c, t, point)
 
     @m.func
-    def rim(b: int, t: int, c: int, s: int, center: m.Vec3, radius: m.lane, r: m.Mat33, dt: m.lane,
-            T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):  # fmt: skip
+    def rim(b, t, c: int, s: int, center: m.Vec3, radius: m.lane, r: m.Mat33, dt: m.lane, T, P, L, mem):
         """Four points of the circle about `center`, the first one the closest to the plane; r's third column is the circle's axis."""
         axis = m.column(r, 2)
         n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
@@ -87,7 +74,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         put_candidate(b, t, c + 3, s, m.fma3(f, minus, center), zero, dt, T, P, L, mem)
 
     @m.func
-    def hull_vertex(b: int, s: int, i: int, center: m.Vec3, r: m.Mat33, T: m.Tree, P: m.Params) -> m.Vec3:
+    def hull_vertex(b, s: int, i: int, center: m.Vec3, r: m.Mat33, T, P) -> m.Vec3:
         at = P.hull_at + 3 * (T.hull_at[s] + i)
         v = m.vec(
             m.param(P.uniform, P.varying, P.colliders_vary, b, at),
@@ -106,8 +93,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )
 
     @m.func
-    def hull_patch(b: int, t: int, c: int, s: int, center: m.Vec3, r: m.Mat33, dt: m.lane,
-                   T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):  # fmt: skip
+    def hull_patch(b, t, c: int, s: int, center: m.Vec3, r: m.Mat33, dt: m.lane, T, P, L, mem):
         """The deepest vertex, the farthest one from it, and the two farthest to either side of their line, or behind the first one. A
         vertex counts the more the lower it is: one that is not chosen may sink, and what pushes it out later would add energy."""
         n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
@@ -163,7 +149,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         put_candidate(b, t, c + 3, s, fourth, zero, dt, T, P, L, mem)
 
     @m.func
-    def clearance(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+    def clearance(b, t, s: int, dt: m.lane, T, P, L, mem) -> m.lane:
         """Negative where collider s, or the bounding sphere of a hull, is within the detection distance of its plane."""
         k = T.collider_body[s]
         kind = T.collider_kind[s]
@@ -198,7 +184,7 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.sub(height, m.add(extent, m.fma(m.mul(m.fill(real(2.0)), dt), speed, reach)))
 
     @m.shared
-    def detect(b: int, t: int, s: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def detect(b, t, s: int, dt: m.lane, T, P, L, mem):
         """Fills the candidates of collider s."""
         k = T.collider_body[s]
         kind = T.collider_kind[s]

@@ -26,18 +26,18 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         i: m.Sym3
 
     @m.func
-    def get_sym(mem: m.memory, at: int, t: int) -> m.Sym3:
+    def get_sym(mem, at: int, t) -> m.Sym3:
         x = m.get3(mem, at, t)
         y = m.get3(mem, at + 3, t)
         return m.sym(x.x, x.y, x.z, y.x, y.y, y.z)
 
     @m.func
-    def put_sym(mem: m.memory, at: int, t: int, s: m.Sym3):
+    def put_sym(mem, at: int, t, s: m.Sym3):
         m.put3(mem, at, t, m.vec(s.xx, s.yy, s.zz))
         m.put3(mem, at + 3, t, m.vec(s.xy, s.xz, s.yz))
 
     @m.func
-    def get21(mem: m.memory, at: int, t: int) -> Articulated:
+    def get21(mem, at: int, t) -> Articulated:
         r = Articulated()
         r.a = get_sym(mem, at, t)
         r.h = m.get9(mem, at + 6, t)
@@ -45,7 +45,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return r
 
     @m.func
-    def put21(mem: m.memory, at: int, t: int, r: Articulated):
+    def put21(mem, at: int, t, r: Articulated):
         put_sym(mem, at, t, r.a)
         m.put9(mem, at + 6, t, r.h)
         put_sym(mem, at + 15, t, r.i)
@@ -100,7 +100,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.spatial(m.apply_plus(p.h, s.w, m.sym_apply(p.a, s.v)), m.sym_apply_plus(p.i, s.w, m.apply_t(s.v, p.h)))
 
     @m.func
-    def give_way(b: int, t: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def give_way(b, t, k: int, T, P, L, mem):
         """The articulated inertia and bias force of body k, at L.articulated and L.load, <- as its parent feels them.
 
         lever <- U and pivot <- 1 / d; tau <- u.
@@ -133,7 +133,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put6(mem, L.load + 6 * k, t, m.add6(p, articulated_apply(total, c)))
 
     @m.func
-    def base_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def base_forces(b, t, T, P, L, mem):
         """tau <- the given forces, those of a floating base from the representation T.output_repr to its joint's."""
         for i in range(T.dofs):
             m.put(mem, L.tau + i, t, m.get(mem, L.force + i, t))
@@ -144,7 +144,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.tau + i, t, m.dot6(m.get6(mem, L.subspace + 6 * i, t), f))
 
     @m.func
-    def base_accelerations(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def base_accelerations(t, T, L, mem):
         """vector <- with those of a floating base from its joint's velocities to the representation T.output_repr."""
         if T.free_root != 0 and T.output_repr != NATIVE:
             a = m.joint_drift(t, 0, L.v, T, L, mem)
@@ -155,7 +155,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.vector, t, u)
 
     @m.func
-    def eval_forward_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_forward_dynamics(b, t, T, P, L, mem):
         """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output_repr"""
         m.forward_kinematics(b, t, T, P, L, mem)
         base_forces(b, t, T, P, L, mem)
@@ -187,14 +187,14 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         base_accelerations(t, T, L, mem)
 
     @m.func
-    def residual(b: int, t: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def residual(b, t, out: int, T, P, L, mem):
         """out <- tau - ID(q, nu, nu_dot), with nu_dot at L.acceleration"""
         m.newton_euler(b, t, out, T, P, L, mem)
         for i in range(T.dofs):
             m.put(mem, out + i, t, m.sub(m.get(mem, L.tau + i, t), m.get(mem, out + i, t)))
 
     @m.func
-    def accelerating_forces(b: int, t: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def accelerating_forces(b, t, out: int, T, P, L, mem):
         """out <- tau - h, after the kinematics; vector, acceleration <- zeros."""
         m.forward_kinematics(b, t, T, P, L, mem)
         base_forces(b, t, T, P, L, mem)
@@ -203,7 +203,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         residual(b, t, out, T, P, L, mem)
 
     @m.func
-    def eval_forward_dynamics_crb(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_forward_dynamics_crb(b, t, T, P, L, mem):
         """The same by solving M qdd = tau - h."""
         accelerating_forces(b, t, L.vector, T, P, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)

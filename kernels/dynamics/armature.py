@@ -13,7 +13,7 @@ def armature_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``base_armature``."""
 
     @m.func
-    def turned_base(T: m.Tree) -> int:
+    def turned_base(T) -> int:
         """1: the armature of the base is no diagonal."""
         turned = int(0)
         if T.free_root != 0 and T.base_repr != NATIVE:
@@ -21,7 +21,7 @@ def armature_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return turned
 
     @m.func
-    def base_armature(b: int, t: int, x: m.Spatial, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def base_armature(b, t, x: m.Spatial, P, L, mem) -> m.Spatial:
         """The wrench about the origin that the armature answers a motion x with: components at the centre of mass along world axes."""
         axes = m.quat_to_matrix(m.joint_quat(P, b, 0, PARENT_QUAT))
         v = m.apply_t(x.v, axes)

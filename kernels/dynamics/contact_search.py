@@ -14,7 +14,7 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     ``eval_impact_bounce``, ``eval_contact_results`` and ``eval_impact_results``."""
 
     @m.func
-    def open_search(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def open_search(t, T, L, mem):
         """z, stash, point_force and what changes of the blocks <- search."""
         at = L.search
         for i in range(T.dofs):
@@ -28,7 +28,7 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put3(mem, L.point_force + 3 * i, t, m.get3(mem, at + 9 * i + 6, t))
 
     @m.func
-    def close_search(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def close_search(t, T, L, mem):
         """found <- the same."""
         at = L.found
         m.clear(t, at, 2 * T.columns, mem)
@@ -43,13 +43,13 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put3(mem, at + 9 * i + 6, t, m.get3(mem, L.point_force + 3 * i, t))
 
     @m.func
-    def clear_blocks(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def clear_blocks(t, T, L, mem):
         """Of points that nothing moves, nobody else writes them."""
         m.clear(t, L.contact, BLOCK * T.points, mem)
         m.clear(t, L.contact_y, 3 * T.reach * T.points, mem)
 
     @m.func
-    def eval_contact_blocks(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_contact_blocks(b, t, T, P, L, mem):
         """contact, contact_y, h, root, point_depth <- see `contact_blocks`; found <- where a search starts"""
         clear_blocks(t, T, L, mem)
         m.contact_blocks(b, t, T, P, L, mem)
@@ -57,7 +57,7 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         close_search(t, T, L, mem)
 
     @m.func
-    def eval_impact_blocks(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_impact_blocks(b, t, T, P, L, mem):
         """contact, contact_y, h, root <- see `impact_blocks`; found <- where a search starts"""
         clear_blocks(t, T, L, mem)
         m.impact_blocks(b, t, T, P, L, mem)
@@ -65,14 +65,14 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         close_search(t, T, L, mem)
 
     @m.func
-    def eval_contact_sweep(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_contact_sweep(b, t, T, P, L, mem):
         """found <- search after a sweep"""
         open_search(t, T, L, mem)
         m.sweep_points(t, T, L, mem)
         close_search(t, T, L, mem)
 
     @m.func
-    def eval_impact_bounce(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_impact_bounce(b, t, T, P, L, mem):
         """impulse, acceleration, next_contact <- see `bounce`; found <- where the second search starts"""
         open_search(t, T, L, mem)
         m.bounce(t, T, L, mem)
@@ -82,7 +82,7 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         close_search(t, T, L, mem)
 
     @m.func
-    def eval_contact_results(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_contact_results(b, t, T, P, L, mem):
         """point_force, vector, second <- from the end of a search"""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.columns, mem)
@@ -90,7 +90,7 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.contact_results(t, T, L, mem)
 
     @m.func
-    def eval_impact_results(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_impact_results(b, t, T, P, L, mem):
         """point_force, next_v <- from the end of a search"""
         open_search(t, T, L, mem)
         m.impact_results(t, T, L, mem)

@@ -38,7 +38,7 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )
 
     @m.func
-    def subtree_rate(b: int, t: int, k: int, i: m.Inertia, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def subtree_rate(b, t, k: int, i: m.Inertia, T, P, L, mem):
         """At L.articulated <- momentum and J_dot of the subtree of body k, whose own inertia is i."""
         v = m.get6(mem, L.twist + 6 * k, t)
         p = m.momentum(i, v)
@@ -55,7 +55,7 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.articulated + 12 * k + 9, t, y)
 
     @m.func
-    def put_column(t: int, i: int, s: m.Spatial, rate: m.Spatial, k: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def put_column(t, i: int, s: m.Spatial, rate: m.Spatial, k: int, T, L, mem):
         """Column i of the matrix above the diagonal, and row i left of it; i moves the subtree of body k."""
         total = m.get10(mem, L.composite + 10 * k, t)
         p = m.get6(mem, L.articulated + 12 * k, t)
@@ -80,7 +80,7 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.matrix + i * T.columns + above, t, m.dot_plus(a.w, backward, m.dot6(a_rate, f)))
 
     @m.func
-    def add_base_armature(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def add_base_armature(b, t, T, P, L, mem):
         """matrix <- with the armature of the base where its velocities are not its joint's"""
         c = m.get3(mem, L.com, t)
         moved = m.velocity_at(m.get6(mem, L.twist, t), c)
@@ -94,7 +94,7 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, at, t, m.dot6_plus(m.get6(mem, L.subspace + 6 * i, t), f, m.get(mem, at, t)))
 
     @m.func
-    def eval_coriolis_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_coriolis_matrix(b, t, T, P, L, mem):
         """matrix <- C, in the representation T.base_repr"""
         m.prepare(b, t, T, P, L, mem)
         m.subspace_rates(t, L.subspace_rate, T, L, mem)

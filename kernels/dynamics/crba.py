@@ -11,13 +11,13 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``joint_space_inertia``."""
 
     @m.func
-    def link_inertia(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+    def link_inertia(b, t, k: int, P, L, mem) -> m.Inertia:
         """The inertia of body k, in world axes about the origin."""
         at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
         return m.inertia_of(m.body_mass(P, b, k), m.get3(mem, L.com + 3 * k, t), at_com)
 
     @m.func
-    def composite_inertia(b: int, t: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+    def composite_inertia(b, t, k: int, T, P, L, mem) -> m.Inertia:
         """The inertia of the subtree of body k, in world axes about the origin."""
         below = m.zero_inertia()
         for i in range(T.child_at[k], T.child_at[k + 1]):
@@ -27,7 +27,7 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )  # fmt: skip
 
     @m.shared
-    def joint_space_inertia(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def joint_space_inertia(b, t, T, P, L, mem):
         """h <- the packed rows of the joint-space inertia, without armature."""
         for back in range(T.bodies):
             k = T.bodies - 1 - back

@@ -14,12 +14,12 @@ def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``detach_rows`` and ``eval_forward_dynamics_implicit``."""
 
     @m.func
-    def detach_rows(t: int, at: int, n: int, mem: m.memory):
+    def detach_rows(t, at: int, n: int, mem):
         for i in range(n):
             m.put(mem, at + i, t, m.detach(m.get(mem, at + i, t)))
 
     @m.func
-    def eval_forward_dynamics_implicit(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_forward_dynamics_implicit(b, t, T, P, L, mem):
         """vector <- accelerations under the forces `force` and the wrenches of links, in the representation T.output_repr"""
         m.accelerating_forces(b, t, L.vector, T, P, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)

@@ -2,33 +2,23 @@
 
 import types
 
-from newton_like.kernels.tree import CHILD_POS, CHILD_QUAT_INVERSE, PARENT_POS, PARENT_QUAT
-
 
 def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``eval_joint_transforms``, ``eval_motion_subspaces`` and ``eval_joint_motion``."""
 
     @m.func
-    def eval_joint_transforms(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_joint_transforms(b, t, T, P, L, mem):
         """vector <- X_j(q) of every joint: pose of its child anchor in its parent anchor."""
         m.still(t, T, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.vector, 7 * T.links, mem)
         for k in range(T.bodies):
-            p = T.parent[k]
-            frame = m.quat_multiply(m.get4(mem, L.quat + 4 * p, t), m.joint_quat(P, b, k, PARENT_QUAT))
-            at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
-            at_child = m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
-            apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
-            x = m.add3(m.sub3(apart, at_parent), at_child)
-            child = m.quat_multiply(
-                m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
-            )
-            m.put3(mem, L.vector + 7 * k, t, m.apply_t(x, m.quat_to_matrix(frame)))
-            m.put4(mem, L.vector + 7 * k + 3, t, m.quat_multiply(m.quat_conjugate(frame), child))
+            frame = m.anchor_frame(b, t, k, T, P, L, mem)
+            m.put3(mem, L.vector + 7 * k, t, m.joint_shift(b, t, k, frame, T, P, L, mem))
+            m.put4(mem, L.vector + 7 * k + 3, t, m.joint_turn(b, t, k, frame, P, L, mem))
 
     @m.func
-    def eval_motion_subspaces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_motion_subspaces(b, t, T, P, L, mem):
         """matrix <- for every dof the twist of its joint for a unit velocity, in the representation ``T.output_repr`` of the child."""
         m.still(t, T, L, mem)
         m.prepare(b, t, T, P, L, mem)
@@ -41,7 +31,7 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put6(mem, L.matrix + 6 * i, t, m.twist_as(T.output_repr, s, x, r))
 
     @m.func
-    def eval_joint_motion(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_joint_motion(b, t, T, P, L, mem):
         """vector <- the twist of every joint's child relative to its parent, in the representation ``T.output_repr`` of the child;
         second <- its time derivative while the velocities stay."""
         m.prepare(b, t, T, P, L, mem)

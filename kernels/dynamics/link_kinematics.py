@@ -20,7 +20,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``eval_frame_transforms`` and its like."""
 
     @m.func
-    def frame_body(i: int, T: m.Tree) -> int:
+    def frame_body(i: int, T) -> int:
         """The body that carries frame i, T.bodies for the world, -1 for none."""
         k = T.point_body[i]
         body = k
@@ -31,7 +31,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return body
 
     @m.func
-    def frame_place(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def frame_place(t, i: int, k: int, T, L, mem) -> m.Vec3:
         """The origin of frame i on body k."""
         x = m.get3(mem, L.pos + 3 * k, t)
         # points are seen from the world, which has no offset
@@ -40,7 +40,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return x
 
     @m.func
-    def frame_quat(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Quat:
+    def frame_quat(t, i: int, k: int, T, L, mem) -> m.Quat:
         """The orientation of frame i on body k."""
         q = m.get4(mem, L.quat + 4 * k, t)
         if T.offset_size == 7:
@@ -48,7 +48,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return q
 
     @m.func
-    def frame_axes(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Mat33:
+    def frame_axes(t, i: int, k: int, T, L, mem) -> m.Mat33:
         """The orientation of frame i on body k as a matrix."""
         r = m.get9(mem, L.rot + 9 * k, t)
         if T.offset_size == 7:
@@ -56,7 +56,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return r
 
     @m.func
-    def output_place(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def output_place(t, i: int, k: int, T, L, mem) -> m.Vec3:
         """The point of the representation ``T.output_repr`` of frame i on body k."""
         x = frame_place(t, i, k, T, L, mem)
         if T.output_repr == COM and k < T.bodies:
@@ -66,7 +66,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return x
 
     @m.func
-    def put_components(t: int, at: int, stride: int, s: m.Spatial, T: m.Tree, mem: m.memory):
+    def put_components(t, at: int, stride: int, s: m.Spatial, T, mem):
         """Stores a spatial vector, or its linear part where ``T.components`` is 3, in rows `stride` apart."""
         m.put(mem, at, t, s.v.x)
         m.put(mem, at + stride, t, s.v.y)
@@ -77,12 +77,12 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, at + 5 * stride, t, s.w.z)
 
     @m.func
-    def still(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def still(t, T, L, mem):
         """Velocities of zero, for what depends on coordinates alone."""
         m.clear(t, L.v, T.dofs, mem)
 
     @m.func
-    def eval_frame_transforms(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_frame_transforms(b, t, T, P, L, mem):
         """vector <- poses of the frames, seen from the last of them, which has no row itself: position and, unless
         ``T.components`` is 3, quaternion."""
         still(t, T, L, mem)
@@ -100,7 +100,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put4(mem, at + 3, t, m.quat_multiply(q, frame_quat(t, i, k, T, L, mem)))
 
     @m.func
-    def eval_frame_velocities(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_frame_velocities(b, t, T, P, L, mem):
         """vector <- velocities of the frames relative to the last of them, which stands for the world."""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.components * T.points, mem)
@@ -121,25 +121,6 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 put_components(t, L.vector + T.components * i, 1, seen, T, mem)
 
     @m.func
-    def eval_frame_jacobians(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- Jacobians of the frames, from nu in the representation ``T.base_repr`` to ``T.output_repr``."""
-        still(t, T, L, mem)
-        m.prepare(b, t, T, P, L, mem)
-        size = T.components * T.columns
-        m.clear(t, L.matrix, size * T.points, mem)
-        for i in range(T.points):
-            k = frame_body(i, T)
-            if k >= 0 and k < T.bodies:
-                leaf = T.leaf[k]
-                if leaf >= 0:
-                    x = output_place(t, i, k, T, L, mem)
-                    r = frame_axes(t, i, k, T, L, mem)
-                    for d in range(T.depth[leaf] + 1):
-                        dof = T.chain[T.chain_at[leaf] + d]
-                        s = m.twist_as(T.output_repr, m.get6(mem, L.subspace + 6 * dof, t), x, r)
-                        put_components(t, L.matrix + size * i + dof, T.columns, s, T, mem)
-
-    @m.func
     def column_rate(kind: int, s: m.Spatial, rate: m.Spatial, v: m.Spatial, x: m.Vec3, r: m.Mat33) -> m.Spatial:
         """The time derivative of twist_as(s), for a frame on a body with the twist v."""
         u = m.velocity_at(s, x)
@@ -153,10 +134,8 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.turned_back(kind, m.spatial(du, dw), r)
 
     @m.func
-    def eval_frame_jacobian_derivatives(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        """matrix <- time derivatives of the Jacobians of eval_frame_jacobians at the velocities v."""
-        m.prepare(b, t, T, P, L, mem)
-        m.subspace_rates(t, L.subspace_rate, T, L, mem)
+    def put_jacobians(t, rates: int, T, L, mem):
+        """matrix <- Jacobians of the frames, or, where `rates` is 1, their time derivatives"""
         size = T.components * T.columns
         m.clear(t, L.matrix, size * T.points, mem)
         for i in range(T.points):
@@ -170,12 +149,28 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     for d in range(T.depth[leaf] + 1):
                         dof = T.chain[T.chain_at[leaf] + d]
                         s = m.get6(mem, L.subspace + 6 * dof, t)
-                        rate = m.get6(mem, L.subspace_rate + 6 * dof, t)
-                        c = column_rate(T.output_repr, s, rate, v, x, r)
-                        put_components(t, L.matrix + size * i + dof, T.columns, c, T, mem)
+                        if rates == 0:
+                            s = m.twist_as(T.output_repr, s, x, r)
+                        else:
+                            s = column_rate(T.output_repr, s, m.get6(mem, L.subspace_rate + 6 * dof, t), v, x, r)
+                        put_components(t, L.matrix + size * i + dof, T.columns, s, T, mem)
 
     @m.func
-    def eval_frame_accelerations(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_frame_jacobians(b, t, T, P, L, mem):
+        """matrix <- Jacobians of the frames, from nu in the representation ``T.base_repr`` to ``T.output_repr``."""
+        still(t, T, L, mem)
+        m.prepare(b, t, T, P, L, mem)
+        put_jacobians(t, 0, T, L, mem)
+
+    @m.func
+    def eval_frame_jacobian_derivatives(b, t, T, P, L, mem):
+        """matrix <- time derivatives of the Jacobians of eval_frame_jacobians at the velocities v."""
+        m.prepare(b, t, T, P, L, mem)
+        m.subspace_rates(t, L.subspace_rate, T, L, mem)
+        put_jacobians(t, 1, T, L, mem)
+
+    @m.func
+    def eval_frame_accelerations(b, t, T, P, L, mem):
         """vector <- time derivatives of the frames' velocities, when those of nu in ``T.base_repr`` are `acceleration`."""
         m.prepare(b, t, T, P, L, mem)
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))

@@ -10,7 +10,7 @@ With the twists V and accelerations A of the two bodies, all about one point, W 
 parent: g' = W . (V_c - V_p) = K nu, and g'' = W . (A_c - A_p) + W' . (V_c - V_p) = K nu_dot + k.
 
 The accelerations a and the forces l solve M a + h = tau + K^T l and K a = -k - 2 f K nu - f^2 g (Featherstone 2008, section 8.5). With
-the whitened rows Y = D^-1/2 L^-T K^T of `kernels.dynamics.factor`: Y^T Y l = b. Y^T Y may be singular, and its solution is approached
+the whitened rows Y = D^-1/2 L^-T K^T of `kernels.rows`: Y^T Y l = b. Y^T Y may be singular, and its solution is approached
 by proximal steps l <- l + (Y^T Y + s 1)^-1 (b - Y^T Y l) (Carpentier, Budhiraja and Mansard 2021).
 """
 
@@ -34,7 +34,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     smallest = 1.0e-30
 
     @m.func
-    def loop_row_kind(r: int, T: m.Tree) -> int:
+    def loop_row_kind(r: int, T) -> int:
         """What row r is: none if it is one of another robot."""
         kind = T.loop_kind[r]
         if m.frame_body(r, T) < 0 or m.frame_body(T.loop_rows + r, T) < 0:
@@ -42,16 +42,16 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return kind
 
     @m.func
-    def loop_vector(t: int, r: int, i: int, k: int, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def loop_vector(t, r: int, i: int, k: int, L, mem) -> m.Vec3:
         """The vector at i of row r, which is fixed to body k, along world axes."""
         return m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.loop + LOOP * r + i, t))
 
     @m.func
-    def loop_anchor(t: int, r: int, i: int, k: int, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def loop_anchor(t, r: int, i: int, k: int, L, mem) -> m.Vec3:
         return m.add3(m.get3(mem, L.pos + 3 * k, t), loop_vector(t, r, i, k, L, mem))
 
     @m.func
-    def loop_error(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+    def loop_error(t, r: int, T, L, mem) -> m.lane:
         """g"""
         p = m.frame_body(r, T)
         c = m.frame_body(T.loop_rows + r, T)
@@ -64,7 +64,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return g
 
     @m.func
-    def loop_wrench(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def loop_wrench(t, r: int, T, L, mem) -> m.Spatial:
         """W"""
         c = m.frame_body(T.loop_rows + r, T)
         n = loop_vector(t, r, PARENT_DIRECTION, m.frame_body(r, T), L, mem)
@@ -74,7 +74,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return w
 
     @m.func
-    def loop_wrench_rate(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def loop_wrench_rate(t, r: int, T, L, mem) -> m.Spatial:
         """W'"""
         p = m.frame_body(r, T)
         c = m.frame_body(T.loop_rows + r, T)
@@ -89,25 +89,25 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return w
 
     @m.func
-    def across(t: int, r: int, at: int, T: m.Tree, mem: m.memory) -> m.Spatial:
+    def across(t, r: int, at: int, T, mem) -> m.Spatial:
         """The spatial vector of the child of row r minus that of its parent, out of those of all bodies."""
         a = m.get6(mem, at + 6 * m.frame_body(T.loop_rows + r, T), t)
         b = m.get6(mem, at + 6 * m.frame_body(r, T), t)
         return m.spatial(m.sub3(a.v, b.v), m.sub3(a.w, b.w))
 
     @m.func
-    def loop_speed(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+    def loop_speed(t, r: int, T, L, mem) -> m.lane:
         """g'"""
         return m.dot6(loop_wrench(t, r, T, L, mem), across(t, r, L.twist, T, mem))
 
     @m.func
-    def loop_acceleration(t: int, r: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+    def loop_acceleration(t, r: int, T, L, mem) -> m.lane:
         """g'', from the accelerations of the bodies at L.drift"""
         x = m.dot6(loop_wrench_rate(t, r, T, L, mem), across(t, r, L.twist, T, mem))
         return m.dot6_plus(loop_wrench(t, r, T, L, mem), across(t, r, L.drift, T, mem), x)
 
     @m.func
-    def moves_too(k: int, d: int, i: int, T: m.Tree) -> int:
+    def moves_too(k: int, d: int, i: int, T) -> int:
         """1 where dof i, the d-th of its chain, moves body k."""
         found = 0
         if k < T.bodies:
@@ -119,7 +119,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return found
 
     @m.func
-    def put_loop_row(t: int, r: int, at: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def put_loop_row(t, r: int, at: int, T, L, mem):
         """Row r of K at `at`, where zeros are: one number for each dof that moves one of its bodies and not the other."""
         w = loop_wrench(t, r, T, L, mem)
         for side in range(2):
@@ -140,7 +140,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                             m.put(mem, at + i, t, x)
 
     @m.func
-    def eval_constraint_jacobian(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_constraint_jacobian(b, t, T, P, L, mem):
         """matrix <- K; vector <- g"""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
@@ -152,7 +152,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 put_loop_row(t, r, L.matrix + T.columns * r, T, L, mem)
 
     @m.func
-    def eval_constraint_bias(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_constraint_bias(b, t, T, P, L, mem):
         """vector <- k"""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.bias_accelerations(b, t, L.v, T, P, L, mem)
@@ -162,7 +162,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.vector + r, t, loop_acceleration(t, r, T, L, mem))
 
     @m.func
-    def whitened_loops(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def whitened_loops(t, T, L, mem):
         """loop_row <- Y; loop_gram <- the lower half of the Cholesky factor of Y^T Y + s 1, with inverses on its diagonal (Golub and
         Van Loan 2013, algorithm 4.2.1). The factors of M are known."""
         n = T.loop_rows
@@ -173,9 +173,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 put_loop_row(t, r, L.loop_row + T.dofs * r, T, L, mem)
                 m.whiten_row(t, L.loop_row + T.dofs * r, T, L, mem)
             for s in range(r + 1):
-                x = m.fill(real(0.0))
-                for i in range(T.dofs):
-                    x = m.fma(m.get(mem, L.loop_row + T.dofs * r + i, t), m.get(mem, L.loop_row + T.dofs * s + i, t), x)
+                x = m.dense_dot(t, L.loop_row + T.dofs * r, L.loop_row + T.dofs * s, T, mem)
                 m.put(mem, L.loop_gram + r * (r + 1) // 2 + s, t, x)
             largest = m.larger(largest, m.get(mem, L.loop_gram + r * (r + 1) // 2 + r, t))
         soft = m.mul(m.fill(real(softness)), largest)
@@ -194,7 +192,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, below + j, t, m.mul(x, d))
 
     @m.func
-    def proximal_step(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def proximal_step(t, T, L, mem):
         """loop_force <- l + (Y^T Y + s 1)^-1 (loop_want - Y^T Y l)"""
         n = T.loop_rows
         for r in range(n):
@@ -222,7 +220,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.loop_force + r, t, m.add(m.get(mem, L.loop_force + r, t), x))
 
     @m.func
-    def solve_loops(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def solve_loops(t, T, L, mem):
         """u, loop_force <- the solution for the forces at z and the accelerations that loop_want asks of the rows."""
         m.whiten_row(t, L.z, T, L, mem)
         for r in range(T.loop_rows):
@@ -234,13 +232,11 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for _step in range(T.proximal_steps):
             proximal_step(t, T, L, mem)
         for r in range(T.loop_rows):
-            for i in range(T.dofs):
-                x = m.get(mem, L.loop_row + T.dofs * r + i, t)
-                m.put(mem, L.z + i, t, m.fma(x, m.get(mem, L.loop_force + r, t), m.get(mem, L.z + i, t)))
+            m.dense_add(t, L.loop_row + T.dofs * r, m.get(mem, L.loop_force + r, t), T, L, mem)
         m.unwhiten(t, T, L, mem)
 
     @m.func
-    def want_closing(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def want_closing(t, T, L, mem):
         """loop_want <- -g'' - 2 f g' - f^2 g. The bodies' drift is that of newton_euler."""
         f = m.get(mem, L.weights, t)
         for r in range(T.loop_rows):
@@ -251,7 +247,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.loop_want + r, t, x)
 
     @m.func
-    def first_loop_solution(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def first_loop_solution(b, t, T, P, L, mem):
         m.accelerating_forces(b, t, L.z, T, P, L, mem)
         want_closing(t, T, L, mem)
         m.factorize_with_roots(b, t, T, P, L, mem)
@@ -259,7 +255,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         solve_loops(t, T, L, mem)
 
     @m.func
-    def eval_constrained_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_constrained_dynamics(b, t, T, P, L, mem):
         """vector <- accelerations with closed loops, in the representation T.output_repr, in which the forces of a floating base are too;
         loop_force <- l"""
         first_loop_solution(b, t, T, P, L, mem)
@@ -268,7 +264,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.base_accelerations(t, T, L, mem)
 
     @m.func
-    def add_loop_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def add_loop_forces(t, T, L, mem):
         """z <- z + K^T l, l at L.loop_given"""
         m.clear(t, L.load, 6 * T.bodies, mem)
         for r in range(T.loop_rows):
@@ -291,7 +287,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.z + i, t, m.add(m.get(mem, L.z + i, t), x))
 
     @m.func
-    def eval_constrained_dynamics_implicit(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_constrained_dynamics_implicit(b, t, T, P, L, mem):
         """The same for reverse mode, by the implicit function theorem, as `kernels.dynamics.implicit`: one more solve for what the
         solution leaves over, where it, the factors of M and the whitened rows count as constants."""
         first_loop_solution(b, t, T, P, L, mem)

@@ -10,7 +10,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def add_armature(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def add_armature(b, t, T, P, L, mem):
         """h <- h with armature, in the representation T.base_repr"""
         turned = m.turned_base(T)
         for i in range(T.dofs):
@@ -27,7 +27,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put(mem, at, t, m.dot6_plus(x, f, m.get(mem, at, t)))
 
     @m.func
-    def eval_mass_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_mass_matrix(b, t, T, P, L, mem):
         """matrix <- the joint-space inertia with armature, in the representation T.base_repr; rows and columns that this articulation
         lacks are zero."""
         m.clear(t, L.v, T.dofs, mem)
@@ -43,7 +43,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.matrix + j * T.columns + i, t, x)
 
     @m.func
-    def represent(t: int, at: int, stride: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def represent(t, at: int, stride: int, T, L, mem):
         """Six velocities of a floating base, `stride` apart, as those in the representation T.output_repr."""
         v = m.spatial(m.zero3(), m.zero3())
         for i in range(6):
@@ -57,7 +57,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, at + 5 * stride, t, u.w.z)
 
     @m.func
-    def invert_rows(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def invert_rows(t, T, L, mem):
         """Rows of h, of L <- those of its inverse, with the diagonal."""
         for back in range(T.dofs):
             i = T.dofs - 1 - back
@@ -73,7 +73,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, row + depth, t, m.fill(real(1.0)))
 
     @m.func
-    def eval_mass_matrix_inverse(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_mass_matrix_inverse(b, t, T, P, L, mem):
         """matrix <- the inverse of the joint-space inertia, in the representation T.output_repr: L^-1 D^-1 L^-T, where row i of L^-1 has
         the sparsity of row i of L."""
         m.clear(t, L.v, T.dofs, mem)

@@ -33,7 +33,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     negligible = 1.0e-13 if real in (wp.float64, np.float64) else 1.0e-6
 
     @m.func
-    def own_inertia(b: int, t: int, k: int, p: m.Vec3, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+    def own_inertia(b, t, k: int, p: m.Vec3, P, L, mem) -> m.Inertia:
         """The inertia of body k about the point p."""
         at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
         return m.inertia_of(m.body_mass(P, b, k), m.sub3(m.get3(mem, L.com + 3 * k, t), p), at_com)
@@ -43,7 +43,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.rcp(m.larger(mass, m.fill(real(TINY))))
 
     @m.func
-    def centre_of_mass(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def centre_of_mass(b, t, T, P, L, mem) -> m.Vec3:
         """Of all bodies; the reference point where there is no mass."""
         mass = m.fill(real(0.0))
         h = m.zero3()
@@ -54,7 +54,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.scale3(h, inverse_mass(mass))
 
     @m.func
-    def whole_inertia(b: int, t: int, p: m.Vec3, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Inertia:
+    def whole_inertia(b, t, p: m.Vec3, T, P, L, mem) -> m.Inertia:
         """The inertia of all bodies about the point p."""
         total = own_inertia(b, t, 0, p, P, L, mem)
         for k in range(1, T.bodies):
@@ -67,7 +67,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.spatial(m.velocity_at(s, p), s.w)
 
     @m.func
-    def whole_momentum(b: int, t: int, p: m.Vec3, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def whole_momentum(b, t, p: m.Vec3, T, P, L, mem) -> m.Spatial:
         """The momentum of all bodies about the point p."""
         h = m.spatial(m.zero3(), m.zero3())
         for k in range(T.bodies):
@@ -119,7 +119,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         )
 
     @m.func
-    def asked_place(t: int, centroidal: int, c: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def asked_place(t, centroidal: int, c: m.Vec3, T, L, mem) -> m.Vec3:
         """The point of results, from c: that of the representation of body 0, or c itself."""
         p = m.zero3()
         if centroidal == 0:
@@ -127,7 +127,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return p
 
     @m.func
-    def eval_momentum(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_momentum(b, t, T, P, L, mem):
         """vector <- momentum or average velocity, second <- position of the centre of mass, third <- its velocity"""
         m.prepare(b, t, T, P, L, mem)
         c = centre_of_mass(b, t, T, P, L, mem)
@@ -145,13 +145,13 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.third, t, v)
 
     @m.func
-    def put_column3(t: int, at: int, stride: int, a: m.Vec3, mem: m.memory):
+    def put_column3(t, at: int, stride: int, a: m.Vec3, mem):
         m.put(mem, at, t, a.x)
         m.put(mem, at + stride, t, a.y)
         m.put(mem, at + 2 * stride, t, a.z)
 
     @m.func
-    def eval_momentum_matrix(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_momentum_matrix(b, t, T, P, L, mem):
         """matrix <- what takes the velocities to the momentum, the average velocity or the velocity of the centre of mass"""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
@@ -185,7 +185,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     put_column3(t, at + 3 * T.columns, T.columns, h.w, mem)
 
     @m.func
-    def eval_momentum_bias(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_momentum_bias(b, t, T, P, L, mem):
         """vector <- the rate of the centroidal momentum, second <- the acceleration of the centre of mass, while nu is constant"""
         m.prepare(b, t, T, P, L, mem)
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))
@@ -208,12 +208,12 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put6(mem, L.vector, t, m.wrench_as(T.output_repr, rate, m.zero3(), r))
 
     @m.func
-    def put_row6(t: int, at: int, a: m.Vec3, b: m.Vec3, mem: m.memory):
+    def put_row6(t, at: int, a: m.Vec3, b: m.Vec3, mem):
         m.put3(mem, at, t, a)
         m.put3(mem, at + 3, t, b)
 
     @m.func
-    def put_inertia(t: int, at: int, kind: int, s: m.Inertia, r: m.Mat33, mem: m.memory):
+    def put_inertia(t, at: int, kind: int, s: m.Inertia, r: m.Mat33, mem):
         """Stores the 6 x 6 matrix of an inertia: twists about its point to momenta, along world axes or those of r."""
         h = s.h
         i = s.i
@@ -247,7 +247,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return out
 
     @m.func
-    def eval_inertia(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_inertia(b, t, T, P, L, mem):
         """matrix <- 6 x 6 inertias of every link, of every subtree, or of the whole"""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
@@ -272,7 +272,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             put_inertia(t, L.matrix, T.output_repr, inertia_from(total, p), m.get9(mem, L.rot, t), mem)
 
     @m.func
-    def eval_energy(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_energy(b, t, T, P, L, mem):
         """vector <- kinetic energy (of bodies and armature), potential energy in gravity, or their sum"""
         m.prepare(b, t, T, P, L, mem)
         kinetic = m.fill(real(0.0))

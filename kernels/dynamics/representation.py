@@ -78,14 +78,14 @@ def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.spatial(s.v, m.cross_plus(p, s.v, s.w))
 
     @m.func
-    def place_of(t: int, k: int, kind: int, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def place_of(t, k: int, kind: int, L, mem) -> m.Vec3:
         """The point of a representation of body k."""
         return reference_place(
             kind, m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.com + 3 * k, t), m.get3(mem, L.origin, t)
         )
 
     @m.func
-    def change_base(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def change_base(t, T, L, mem):
         """Motion subspace and velocities of a floating base in the representation ``T.base_repr``."""
         if T.free_root != 0 and T.base_repr != NATIVE:
             r = m.get9(mem, L.rot, t)
@@ -105,17 +105,10 @@ def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.subspace + 30, t, twist_from(T.base_repr, m.spatial(n, z), p, r))
 
     @m.func
-    def prepare(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def prepare(b, t, T, P, L, mem):
         """Kinematics at q and v, with base velocities in the representation ``T.base_repr``: v becomes nu."""
         m.forward_kinematics(b, t, T, P, L, mem)
         change_base(t, T, L, mem)
-
-    @m.func
-    def clear(t: int, at: int, n: int, mem: m.memory):
-        """Zeros in n rows."""
-        zero = m.fill(real(0.0))
-        for i in range(n):
-            m.put(mem, at + i, t, zero)
 
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -11,7 +11,7 @@ rigid: a stabilises it (Baumgarte 1972).
 Each minimum lies where w = (A + R) f + ... is in the dual cone and f.w = 0: a point that slips with w_t has w_n = mu |w_t|. With
 mu |w_t| added to w_n, the same is Coulomb's law, w_n = 0 (De Saxce and Feng 1998).
 
-Rows are whitened, see `kernels.dynamics.factor`: one of A's blocks is visited at the cost of its chain. A visit of block projected
+Rows are whitened, see `kernels.rows`: one of A's blocks is visited at the cost of its chain. A visit of block projected
 Gauss-Seidel takes a few projected gradient steps within the block. Sweeps start further along the way of the last one (Nesterov 1983),
 unless that went back (O'Donoghue and Candes 2015): several points of a link are slow to agree on their shares otherwise.
 """
@@ -35,7 +35,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def impedance(t: int, depth: m.lane, L: m.Layout, mem: m.memory) -> m.lane:
+    def impedance(t, depth: m.lane, L, mem) -> m.lane:
         """xi: from d_min at no depth to d_max at the width, by two powers that meet at the midpoint."""
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-12))
@@ -51,7 +51,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.fma(y, m.sub(m.get(mem, L.point_law + IMPEDANCE_MAX, t), low), low)
 
     @m.func
-    def whitened_rows(t: int, i: int, k: int, x: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Sym3:
+    def whitened_rows(t, i: int, k: int, x: m.Vec3, T, L, mem) -> m.Sym3:
         """contact_y <- the rows of point i of body k at x along world axes. Returns its block of A."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -59,28 +59,12 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         y0 = L.contact_y + 3 * T.reach * i
         y1 = y0 + T.reach
         y2 = y1 + T.reach
-        e0 = m.vec(one, zero, zero)
-        e1 = m.vec(zero, one, zero)
-        e2 = m.vec(zero, zero, one)
-        m.linear_row(t, k, y0, e0, m.cross(x, e0), T, L, mem)
-        m.linear_row(t, k, y1, e1, m.cross(x, e1), T, L, mem)
-        m.linear_row(t, k, y2, e2, m.cross(x, e2), T, L, mem)
+        m.point_rows(t, k, y0, x, m.vec(one, zero, zero), m.vec(zero, one, zero), m.vec(zero, zero, one), T, L, mem)
         return m.sym(
             m.row_product(t, leaf, y0, y0, T, mem), m.row_product(t, leaf, y1, y1, T, mem),
             m.row_product(t, leaf, y2, y2, T, mem), m.row_product(t, leaf, y0, y1, T, mem),
             m.row_product(t, leaf, y0, y2, T, mem), m.row_product(t, leaf, y1, y2, T, mem),
         )  # fmt: skip
-
-    @m.func
-    def row_velocity(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
-        """The rows of point i of body k times z."""
-        leaf = T.leaf[k]
-        y = L.contact_y + 3 * T.reach * i
-        return m.vec(
-            m.chain_dot(t, leaf, y, T, L, mem),
-            m.chain_dot(t, leaf, y + T.reach, T, L, mem),
-            m.chain_dot(t, leaf, y + 2 * T.reach, T, L, mem),
-        )
 
     @m.func
     def sym_square(s: m.Sym3) -> m.Sym3:
@@ -107,9 +91,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.mul(safe, m.sqrt(m.sqrt(m.sqrt(total))))
 
     @m.func
-    def put_block(
-        t: int, i: int, n: m.Vec3, a: m.Sym3, c: m.Vec3, soft: m.lane, on: m.lane, T: m.Tree, L: m.Layout, mem: m.memory
-    ):
+    def put_block(t, i: int, n: m.Vec3, a: m.Sym3, c: m.Vec3, soft: m.lane, on: m.lane, T, L, mem):
         at = L.contact + BLOCK * i
         m.put3(mem, at + NORMAL, t, n)
         m.put3(mem, at + RESPONSE, t, m.vec(a.xx, a.yy, a.zz))
@@ -145,11 +127,12 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.fma3(n, push, m.scale3(f_t, share))
 
     @m.func
-    def visit(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def visit(t, i: int, k: int, T, L, mem):
         """One Gauss-Seidel visit of point i of body k: point_force and z change."""
         zero = m.fill(real(0.0))
         at = L.contact + BLOCK * i
         leaf = T.leaf[k]
+        y = L.contact_y + 3 * T.reach * i
         n = m.get3(mem, at + NORMAL, t)
         d = m.get3(mem, at + RESPONSE, t)
         e = m.get3(mem, at + RESPONSE + 3, t)
@@ -158,7 +141,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         step = m.get(mem, at + STEP, t)
         mu = m.get(mem, L.point_law + MU, t)
         old = m.get3(mem, at + START, t)
-        others = m.add3(m.get3(mem, at + CONSTANT, t), row_velocity(t, i, k, T, L, mem))
+        others = m.add3(m.get3(mem, at + CONSTANT, t), m.point_velocity(t, leaf, y, T, L, mem))
         others = m.sub3(others, m.sym_apply(a, old))
         f = old
         for _step in range(STEPS):
@@ -170,13 +153,10 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             f = projected(m.fnma3(m.fma3(n, rise, w), step, f), n, mu)
         m.put3(mem, L.point_force + 3 * i, t, f)
         change = m.sub3(f, old)
-        y = L.contact_y + 3 * T.reach * i
-        m.chain_add(t, leaf, y, change.x, T, L, mem)
-        m.chain_add(t, leaf, y + T.reach, change.y, T, L, mem)
-        m.chain_add(t, leaf, y + 2 * T.reach, change.z, T, L, mem)
+        m.point_add(t, leaf, y, change, T, L, mem)
 
     @m.func
-    def can_push(i: int, T: m.Tree) -> int:
+    def can_push(i: int, T) -> int:
         """1 for a point on a body that can move."""
         k = T.point_body[i]
         found = 0
@@ -186,7 +166,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return found
 
     @m.func
-    def go_further(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def go_further(t, T, L, mem):
         """Moves z, and where the next sweep starts, beyond what the last one found."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -214,7 +194,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.previous_z + i, t, z)
 
     @m.func
-    def begin_search(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def begin_search(t, T, L, mem):
         """Forces from zero."""
         m.clear(t, L.point_force, 3 * T.points, mem)
         m.put(mem, L.momentum, t, m.fill(real(1.0)))
@@ -222,21 +202,21 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.previous_z + i, t, m.get(mem, L.z + i, t))
 
     @m.func
-    def sweep_points(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def sweep_points(t, T, L, mem):
         go_further(t, T, L, mem)
         for i in range(T.points):
             if can_push(i, T):
                 visit(t, i, T.point_body[i], T, L, mem)
 
     @m.shared
-    def find_forces(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def find_forces(t, T, L, mem):
         """point_force <- the solution, from zero; z <- with what it adds."""
         begin_search(t, T, L, mem)
         for _sweep in range(T.contact_sweeps):
             sweep_points(t, T, L, mem)
 
     @m.func
-    def factorize_with_roots(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def factorize_with_roots(b, t, T, P, L, mem):
         """Rows of h <- L, root <- D^-1/2, zero for locked dofs."""
         zero = m.fill(real(0.0))
         m.joint_space_inertia(b, t, T, P, L, mem)
@@ -247,7 +227,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.root + i, t, m.where_lt(zero, x, root, zero))
 
     @m.func
-    def point_depth(t: int, i: int, n: m.Vec3, x: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
+    def point_depth(t, i: int, n: m.Vec3, x: m.Vec3, T, L, mem) -> m.lane:
         """How deep point i at x is below the ground, negative above."""
         at = L.point_ground + 3
         if (T.contact_law & ONE_PLANE) == 0:
@@ -256,20 +236,20 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.sub(level, m.dot(n, x))
 
     @m.func
-    def point_normal(t: int, i: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Vec3:
+    def point_normal(t, i: int, T, L, mem) -> m.Vec3:
         at = L.point_ground
         if (T.contact_law & ONE_PLANE) == 0:
             at = at + 4 * i
         return m.get3(mem, at, t)
 
     @m.func
-    def touching(t: int, i: int, depth: m.lane, L: m.Layout, mem: m.memory) -> m.lane:
+    def touching(t, i: int, depth: m.lane, L, mem) -> m.lane:
         """One for a point that touches, else zero."""
         zero = m.fill(real(0.0))
         return m.where_lt(depth, zero, zero, m.get(mem, L.point_on + i, t))
 
     @m.func
-    def acceleration_block(b: int, t: int, i: int, k: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def acceleration_block(b, t, i: int, k: int, T, P, L, mem):
         """The rows and the block of point i of body k; point_depth <- its depth. The bodies' drift is that of newton_euler."""
         one = m.fill(real(1.0))
         n = point_normal(t, i, T, L, mem)
@@ -297,7 +277,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             put_block(t, i, n, a, c, soft, on, T, L, mem)
 
     @m.func
-    def contact_blocks(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def contact_blocks(b, t, T, P, L, mem):
         """The rows and blocks of all points; z <- the whitened accelerations without the ground; point_depth <- the points' depths."""
         m.accelerating_forces(b, t, L.z, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
@@ -309,7 +289,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 acceleration_block(b, t, i, k, T, P, L, mem)
 
     @m.func
-    def contact_results(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def contact_results(t, T, L, mem):
         """vector, second <- accelerations and wrenches, from z and point_force."""
         m.unwhiten(t, T, L, mem)
         for i in range(T.dofs):
@@ -330,7 +310,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.second + 6 * k, t, w)
 
     @m.func
-    def eval_rigid_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_rigid_contact(b, t, T, P, L, mem):
         """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.wrench_repr``: the given ones and
         those of the ground; vector <- accelerations in the representation ``T.output_repr``, as are the forces of a floating base."""
         contact_blocks(b, t, T, P, L, mem)
@@ -338,7 +318,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         contact_results(t, T, L, mem)
 
     @m.func
-    def bounded(t: int, most: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
+    def bounded(t, most: m.lane, T, L, mem):
         """point_force, z <- `most` times the impulses p and their z, or less where they would add energy: s p.v + s^2 p.A p / 2 > 0."""
         work = m.fill(real(0.0))
         energy = m.fill(real(1.0e-30))
@@ -356,7 +336,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.z + i, t, m.mul(scale, m.get(mem, L.z + i, t)))
 
     @m.func
-    def impact_blocks(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def impact_blocks(b, t, T, P, L, mem):
         """The rows and blocks of all points; z <- zero."""
         zero = m.fill(real(0.0))
         m.forward_kinematics(b, t, T, P, L, mem)
@@ -374,7 +354,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 put_block(t, i, n, a, v, zero, on, T, L, mem)
 
     @m.func
-    def bounce(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def bounce(t, T, L, mem):
         """What was found, as much larger as the restitution says, to impulse and acceleration; what still enters the ground after that is
         to be stopped: z <- zero."""
         one = m.fill(real(1.0))
@@ -384,7 +364,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.points):
             if can_push(i, T):
                 at = L.contact + BLOCK * i
-                v = row_velocity(t, i, T.point_body[i], T, L, mem)
+                v = m.point_velocity(t, T.leaf[T.point_body[i]], L.contact_y + 3 * T.reach * i, T, L, mem)
                 m.put3(mem, at + CONSTANT, t, m.add3(m.get3(mem, at + CONSTANT, t), v))
                 m.put3(mem, at + START, t, m.zero3())
                 m.put3(mem, at + BEFORE, t, m.zero3())
@@ -393,7 +373,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.z + i, t, m.fill(real(0.0)))
 
     @m.func
-    def impact_results(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def impact_results(t, T, L, mem):
         """next_v, point_force <- what came of it."""
         bounded(t, m.fill(real(1.0)), T, L, mem)
         if T.contact_law & BOUNCES:
@@ -406,7 +386,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.next_v + i, t, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
 
     @m.func
-    def eval_impact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_impact(b, t, T, P, L, mem):
         """next_v <- velocities after the impact of the points that touch; point_force <- impulses on them."""
         impact_blocks(b, t, T, P, L, mem)
         find_forces(t, T, L, mem)

@@ -16,7 +16,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``bias_forces``, ``newton_euler``, and the programs of inverse dynamics."""
 
     @m.func
-    def bias_accelerations(b: int, t: int, vel: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def bias_accelerations(b, t, vel: int, T, P, L, mem):
         """The acceleration of every body while all qdd are zero, gravity included."""
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
         for k in range(T.bodies):
@@ -24,9 +24,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.drift + 6 * k, t, a)
 
     @m.func
-    def with_force(
-        b: int, t: int, k: int, a: m.Spatial, n: m.Vec3, P: m.Params, L: m.Layout, mem: m.memory
-    ) -> m.Spatial:
+    def with_force(b, t, k: int, a: m.Spatial, n: m.Vec3, P, L, mem) -> m.Spatial:
         """The wrench, about the origin, of the force that accelerates body k by a, and of the moment n."""
         v = m.get6(mem, L.twist + 6 * k, t)
         c = m.get3(mem, L.com + 3 * k, t)
@@ -35,7 +33,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.spatial(f, m.cross_plus(c, f, n))
 
     @m.func
-    def inertial_wrench(b: int, t: int, k: int, a: m.Spatial, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def inertial_wrench(b, t, k: int, a: m.Spatial, P, L, mem) -> m.Spatial:
         """The wrench, about the origin, that gives body k the acceleration a."""
         w = m.get3(mem, L.twist + 6 * k + 3, t)
         i = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
@@ -43,12 +41,12 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return with_force(b, t, k, a, n, P, L, mem)
 
     @m.func
-    def body_load(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def body_load(b, t, k: int, P, L, mem) -> m.Spatial:
         """The wrench, about the origin, that gives body k its drift."""
         return inertial_wrench(b, t, k, m.get6(mem, L.drift + 6 * k, t), P, L, mem)
 
     @m.func
-    def own_load(b: int, t: int, k: int, P: m.Params, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def own_load(b, t, k: int, P, L, mem) -> m.Spatial:
         """The same through the axes of the body, in which its inertia is given: less work where nothing else needs that of the world."""
         a = m.get6(mem, L.drift + 6 * k, t)
         i = m.body_inertia(P, b, k)
@@ -58,7 +56,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return with_force(b, t, k, a, m.apply(r, n), P, L, mem)
 
     @m.shared
-    def bias_forces(b: int, t: int, vel: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def bias_forces(b, t, vel: int, out: int, T, P, L, mem):
         """out <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`, on the other side of the
         equation of motion. The bodies' twists must be those of `vel`."""
         bias_accelerations(b, t, vel, T, P, L, mem)
@@ -72,7 +70,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, out + i, t, m.neg(m.dot6(m.get6(mem, L.subspace + 6 * i, t), f)))
 
     @m.func
-    def link_wrench(t: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def link_wrench(t, k: int, T, L, mem) -> m.Spatial:
         """The wrench given for link k in the representation T.wrench_repr, about the origin."""
         at = 6 * T.body_slot[k]
         if T.wrenches_by_link == 1:
@@ -81,7 +79,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.wrench_from(T.wrench_repr, m.get6(mem, L.wrenches + at, t), p, m.get9(mem, L.rot + 9 * k, t))
 
     @m.func
-    def newton_euler(b: int, t: int, out: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def newton_euler(b, t, out: int, T, P, L, mem):
         """out <- M nu_dot + h, less the given wrenches of links where T.wrench_repr is not 0; nu_dot at L.acceleration."""
         turned = m.turned_base(T)
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
@@ -112,7 +110,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, out + i, t, x)
 
     @m.func
-    def eval_inverse_dynamics(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_inverse_dynamics(b, t, T, P, L, mem):
         """vector <- M nu_dot + h - the given wrenches, in the representation T.base_repr, or, where T.world_wrench is 1, as
         Control.joint_f"""
         m.prepare(b, t, T, P, L, mem)
@@ -125,13 +123,13 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.joint_wrench(t, k, L.vector, T, L, mem)
 
     @m.func
-    def eval_bias_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_bias_forces(b, t, T, P, L, mem):
         """vector <- h, in the representation T.base_repr"""
         m.clear(t, L.acceleration, T.dofs, mem)
         eval_inverse_dynamics(b, t, T, P, L, mem)
 
     @m.func
-    def eval_gravity_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_gravity_forces(b, t, T, P, L, mem):
         """vector <- g, in the representation T.base_repr"""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
@@ -148,7 +146,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.vector + i, t, m.dot6(m.get6(mem, L.subspace + 6 * i, t), load))
 
     @m.func
-    def eval_frame_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_frame_forces(b, t, T, P, L, mem):
         """third <- wrenches, by link, and those at `second`, in the representation T.output_repr of the frames that they act in, one force
         where T.components is 3; T.replace_wrenches 1: in place of what was on those links."""
         m.clear(t, L.v, T.dofs, mem)

@@ -26,7 +26,7 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def point_contact(t: int, i: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory) -> m.Spatial:
+    def point_contact(t, i: int, k: int, T, L, mem) -> m.Spatial:
         """The wrench of the ground on contact point i of body k about the reference point. Its force, its depth and the rate of its
         state are stored."""
         zero = m.fill(real(0.0))
@@ -79,7 +79,7 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.spatial(force, m.cross(x, force))
 
     @m.func
-    def eval_soft_contact(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_soft_contact(b, t, T, P, L, mem):
         """point_force, point_slip_rate, point_depth <- of every contact point; second <- wrenches on the links in ``T.output_repr``: the
         given ones, in ``T.wrench_repr``, and those of the ground."""
         m.forward_kinematics(b, t, T, P, L, mem)

@@ -26,7 +26,7 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.larger(m.smaller(share, one), m.neg(one))
 
     @m.func
-    def limit_force(b: int, t: int, i: int, P: m.Params, L: m.Layout, mem: m.memory, q: m.lane) -> m.lane:
+    def limit_force(b, t, i: int, P, L, mem, q: m.lane) -> m.lane:
         """-k d - c v of a dof whose coordinate q is beyond a limit by d, else nothing."""
         zero = m.fill(real(0.0))
         lower = m.gain(P, b, i, LIMIT_LOWER)
@@ -37,7 +37,7 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.neg(m.fma(m.get(mem, L.limit_stiffness + i, t), depth, m.mul(damping, m.get(mem, L.v + i, t))))
 
     @m.func
-    def eval_joint_forces(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_joint_forces(b, t, T, P, L, mem):
         """vector <- joint forces + the passive forces that ``T.force_terms`` asks for; weights holds the speed from which static friction
         is whole."""
         if T.force_terms & SPRINGS:
@@ -60,7 +60,7 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.vector + i, t, f)
 
     @m.func
-    def eval_position_rate(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_position_rate(b, t, T, P, L, mem):
         """vector <- dq/dt, ``T.result_size`` places; weights holds the gain that pulls quaternions to unit length."""
         m.clear(t, L.vector, T.result_size, mem)
         gain = m.get(mem, L.weights, t)
@@ -68,19 +68,19 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.coordinate_rate(b, t, k, gain, L.vector, T, P, L, mem)
 
     @m.func
-    def weighted(t: int, i: int, start: m.lane, rate: int, total: int, L: m.Layout, mem: m.memory) -> m.lane:
+    def weighted(t, i: int, start: m.lane, rate: int, total: int, L, mem) -> m.lane:
         """start + weights[0] rate + weights[1] total"""
         x = m.fma(m.get(mem, L.weights, t), m.get(mem, rate + i, t), start)
         return m.fma(m.get(mem, L.weights + 1, t), m.get(mem, total + i, t), x)
 
     @m.func
-    def add_rate(t: int, i: int, rate: int, total: int, out: int, L: m.Layout, mem: m.memory):
+    def add_rate(t, i: int, rate: int, total: int, out: int, L, mem):
         """out <- total + weights[3] rate"""
         x = m.fma(m.get(mem, L.weights + 3, t), m.get(mem, rate + i, t), m.get(mem, total + i, t))
         m.put(mem, out + i, t, x)
 
     @m.func
-    def eval_stage(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_stage(b, t, T, P, L, mem):
         """next_q, next_v <- from q and v by rates and totals with their weights, next_rate <- the rates there; the increments have
         weights[2] times the new velocities besides."""
         for i in range(T.dofs):
@@ -95,7 +95,7 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.increment_rate(t, k, L.u, L.next_v, L.next_rate, T, mem)
 
     @m.func
-    def eval_increment(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def eval_increment(b, t, T, P, L, mem):
         """next_v <- from vector by rates and totals with their weights: ``T.result_size`` further states of the articulation."""
         for i in range(T.result_size):
             m.put(mem, L.next_v + i, t, weighted(t, i, m.get(mem, L.vector + i, t), L.rate, L.rate_total, L, mem))

@@ -24,7 +24,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def kinetic(b: int, t: int, vel: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+    def kinetic(b, t, vel: int, T, P, L, mem) -> m.lane:
         """The kinetic energy of all bodies, placed before, at the velocities `vel`; their twists <- those."""
         total = m.fill(real(0.0))
         for k in range(T.bodies):
@@ -37,7 +37,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.mul(m.fill(real(0.5)), total)
 
     @m.func
-    def potential(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+    def potential(b, t, T, P, L, mem) -> m.lane:
         """The gravitational energy of all bodies, placed before."""
         g = m.gravity(P, b)
         o = m.get3(mem, L.origin, t)
@@ -48,7 +48,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return total
 
     @m.func
-    def energy_after(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+    def energy_after(b, t, dt: m.lane, T, P, L, mem) -> m.lane:
         """The mechanical energy after a drift; the coordinates come back from `target_q`."""
         m.integrate(b, t, dt, T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
@@ -58,7 +58,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return total
 
     @m.shared
-    def balance(b: int, t: int, dt: m.lane, fast: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def balance(b, t, dt: m.lane, fast: m.lane, T, P, L, mem):
         """u <- less what the step added by its own error, in worlds with fastness > fast; account <- what is left of that,
         owed <- 1 where it cannot wait."""
         zero = m.fill(real(0.0))

@@ -1,4 +1,4 @@
-"""Constraint rows of contact points, in the whitened velocities of `kernels.dynamics.factor`.
+"""Constraint rows of contact points, see `kernels.rows`.
 
 Each point has a normal and two tangents (and, where asked, a spin about the normal and two rolling directions), swept together by
 block projected Gauss-Seidel:
@@ -11,61 +11,26 @@ block projected Gauss-Seidel:
 
 import types
 
+from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
+
 from newton_like.kernels.tree import (  # isort: skip
     DAMPING_RATIO, GIVEN, GIVEN_MARGIN, GIVEN_NORMAL, GIVEN_ON, GIVEN_OTHER_MARGIN, GIVEN_OTHER_POINT, GIVEN_POINT,
     GIVEN_SURFACE, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OMEGA, RESTITUTION, SURFACE, TANGENT_1, TANGENT_2,
 )  # fmt: skip
 
-CONTACT = 12  # off-diagonal entries of the response to a normal impulse; steps of projected gradients
+# MASS, SOFTNESS and TARGET of the normal first; then two entries of the response matrix, and steps of projected gradients.
+CONTACT = 12
 (
-    MASS, SOFTNESS, TARGET, NORMAL_SLIDE_1, NORMAL_SLIDE_2, SLIDE_STEP, MU_SLIDE, ON, SPIN_MASS, ROLL_STEP, MU_SPIN, MU_ROLL,
-) = range(CONTACT)  # fmt: skip
+    NORMAL_SLIDE_1, NORMAL_SLIDE_2, SLIDE_STEP, MU_SLIDE, ON, SPIN_MASS, ROLL_STEP, MU_SPIN, MU_ROLL,
+) = range(TARGET + 1, CONTACT)  # fmt: skip
 
 
 def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``contact_build`` and ``contact_sweep``."""
     real = m.real
 
-    @m.func
-    def linear_row(t: int, k: int, y: int, n: m.Vec3, arm: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory) -> m.lane:
-        """y <- the whitened row of n . (velocity of the point) with arm = point x n, along the chain of body k.
-
-        Returns the row times v: that velocity before the step.
-        """
-        leaf = T.leaf[k]
-        at = T.chain_at[leaf]
-        speed = m.fill(real(0.0))
-        for d in range(T.depth[leaf] + 1):
-            i = T.chain[at + d]
-            s = m.get6(mem, L.subspace + 6 * i, t)
-            j = m.dot_plus(s.w, arm, m.dot(s.v, n))
-            m.put(mem, y + d, t, j)
-            speed = m.fma(j, m.get(mem, L.v + i, t), speed)
-        m.half_solve(t, leaf, y, T, L, mem)
-        return speed
-
-    @m.func
-    def angular_row(t: int, k: int, y: int, n: m.Vec3, T: m.Tree, L: m.Layout, mem: m.memory):
-        """y <- the whitened row of n . (angular velocity of body k)."""
-        leaf = T.leaf[k]
-        at = T.chain_at[leaf]
-        for d in range(T.depth[leaf] + 1):
-            m.put(mem, y + d, t, m.dot(m.get3(mem, L.subspace + 6 * T.chain[at + d] + 3, t), n))
-        m.half_solve(t, leaf, y, T, L, mem)
-
-    @m.func
-    def gradient_step(a11: m.lane, a12: m.lane, a22: m.lane) -> m.lane:
-        """1 / the largest eigenvalue of [[a11, a12], [a12, a22]]"""
-        half = m.fill(real(0.5))
-        mean = m.mul(half, m.add(a11, a22))
-        d = m.mul(half, m.sub(a11, a22))
-        return m.rcp(m.add(mean, m.sqrt(m.fma(d, d, m.fma(a12, a12, m.fill(real(1.0e-24)))))))
-
     @m.shared
-    def build_rows(
-        t: int, a: int, c: int, k: int, material: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3,
-        o: m.Options, T: m.Tree, L: m.Layout, mem: m.memory,
-    ):  # fmt: skip
+    def build_rows(t, a: int, c: int, k: int, material: int, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, o, T, L, mem):
         """The rows of candidate c of body k as active contact a, along (n, u1, u2), with the material at `material` in memory."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -77,33 +42,24 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         y = L.contact_y + T.reach * T.contact_rows * a
         y1 = y + T.reach
         y2 = y1 + T.reach
-        before = linear_row(t, k, y, n, m.cross(x, n), T, L, mem)
-        linear_row(t, k, y1, u1, m.cross(x, u1), T, L, mem)
-        linear_row(t, k, y2, u2, m.cross(x, u2), T, L, mem)
+        before = m.point_rows(t, k, y, x, n, u1, u2, T, L, mem)
         tiny = m.fill(real(1.0e-12))
         ann = m.larger(m.row_product(t, leaf, y, y, T, mem), tiny)
-        # softness: the spring-damper's coefficients over one implicit step
-        omega = m.mul(dt, m.get(mem, material + OMEGA, t))
-        a1 = m.fma(m.fill(real(2.0)), m.get(mem, material + DAMPING_RATIO, t), omega)
-        a2 = m.mul(omega, a1)
-        a3 = m.rcp(m.add(one, a2))
+        soft = m.spring(gap, m.get(mem, material + OMEGA, t), m.get(mem, material + DAMPING_RATIO, t), dt)
         # the penetration is pushed out at no more than push_speed
-        push = m.smaller(m.fill(o.push_speed), m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1))))
+        push = m.smaller(m.fill(o.push_speed), soft.push)
         target = m.where_lt(gap, zero, push, m.neg(m.mul(gap, m.fill(o.inverse_dt))))
         # an impact bounces: rigidly, if it is fast enough and reached within this step
         bounce = m.neg(m.mul(m.get(mem, material + RESTITUTION, t), before))
         calm = m.larger(m.larger(m.fma(dt, before, gap), m.add(before, m.fill(o.restitution_speed))), m.neg(bounce))
         at = L.contact + CONTACT * a
-        m.put(mem, at + MASS, t, m.mul(on, m.mul(m.where_lt(calm, zero, one, m.mul(a2, a3)), m.rcp(ann))))
-        m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, a3))
+        mass = m.where_lt(calm, zero, one, soft.mass)
+        m.put(mem, at + MASS, t, m.mul(on, m.mul(mass, m.rcp(ann))))
+        m.put(mem, at + SOFTNESS, t, m.where_lt(calm, zero, zero, soft.softness))
         m.put(mem, at + TARGET, t, m.where_lt(calm, zero, bounce, target))
         m.put(mem, at + NORMAL_SLIDE_1, t, m.row_product(t, leaf, y, y1, T, mem))
         m.put(mem, at + NORMAL_SLIDE_2, t, m.row_product(t, leaf, y, y2, T, mem))
-        step = gradient_step(
-            m.row_product(t, leaf, y1, y1, T, mem),
-            m.row_product(t, leaf, y1, y2, T, mem),
-            m.row_product(t, leaf, y2, y2, T, mem),
-        )
+        step = m.gradient_step(t, leaf, y1, y2, T, mem)
         m.put(mem, at + SLIDE_STEP, t, m.mul(on, step))
         m.put(mem, at + MU_SLIDE, t, m.get(mem, material + MU, t))
         m.put(mem, at + ON, t, on)
@@ -111,15 +67,11 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             y3 = y2 + T.reach
             y4 = y3 + T.reach
             y5 = y4 + T.reach
-            angular_row(t, k, y3, n, T, L, mem)
-            angular_row(t, k, y4, u1, T, L, mem)
-            angular_row(t, k, y5, u2, T, L, mem)
+            m.angular_row(t, k, y3, n, T, L, mem)
+            m.angular_row(t, k, y4, u1, T, L, mem)
+            m.angular_row(t, k, y5, u2, T, L, mem)
             m.put(mem, at + SPIN_MASS, t, m.mul(on, m.rcp(m.larger(m.row_product(t, leaf, y3, y3, T, mem), tiny))))
-            roll = gradient_step(
-                m.row_product(t, leaf, y4, y4, T, mem),
-                m.row_product(t, leaf, y4, y5, T, mem),
-                m.row_product(t, leaf, y5, y5, T, mem),
-            )
+            roll = m.gradient_step(t, leaf, y4, y5, T, mem)
             m.put(mem, at + ROLL_STEP, t, m.mul(on, roll))
             m.put(mem, at + MU_SPIN, t, m.get(mem, material + MU_TORSIONAL, t))
             m.put(mem, at + MU_ROLL, t, m.get(mem, material + MU_ROLLING, t))
@@ -132,20 +84,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.chain_add(t, leaf, y + j * T.reach, warm, T, L, mem)
 
     @m.func
-    def contact_build(
-        b: int,
-        t: int,
-        a: int,
-        c: int,
-        s: int,
-        k: int,
-        pl: int,
-        o: m.Options,
-        T: m.Tree,
-        P: m.Params,
-        L: m.Layout,
-        mem: m.memory,
-    ):
+    def contact_build(b, t, a: int, c: int, s: int, k: int, pl: int, o, T, P, L, mem):
         """The rows of candidate c (of collider s: body k against plane pl) as active contact a, warm-started."""
         for i in range(6):
             m.put(mem, L.material + i, t, m.collider_param(P, b, s, SURFACE + MU + i))
@@ -155,48 +94,28 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         build_rows(t, a, c, k, L.material, n, u1, u2, o, T, L, mem)
 
     @m.func
-    def disc(t: int, p: int, x: m.lane, y: m.lane, bound: m.lane, on: m.lane, mem: m.memory):
-        """Moves the impulses p, p + 1 to (x, y) shrunk into the disc of radius `bound`, where on is one."""
-        length = m.sqrt(m.fma(x, x, m.fma(y, y, m.fill(real(1.0e-30)))))
-        shrink = m.where_lt(bound, length, m.div(bound, length), m.fill(real(1.0)))
-        old = m.get(mem, p, t)
-        m.put(mem, p, t, m.fma(on, m.sub(m.mul(x, shrink), old), old))
-        old2 = m.get(mem, p + 1, t)
-        m.put(mem, p + 1, t, m.fma(on, m.sub(m.mul(y, shrink), old2), old2))
-
-    @m.func
-    def contact_sweep(t: int, a: int, c: int, k: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def contact_sweep(t, a: int, c: int, k: int, T, L, mem):
         """One Gauss-Seidel visit of active contact a."""
-        zero = m.fill(real(0.0))
         leaf = T.leaf[k]
-        chain = T.chain_at[leaf]
         reach = T.reach
         at = L.contact + CONTACT * a
         p = L.impulse + T.contact_rows * c
         y = L.contact_y + reach * T.contact_rows * a
         on = m.get(mem, at + ON, t)
-        un = m.chain_dot(t, leaf, y, T, L, mem)
-        u1 = m.chain_dot(t, leaf, y + reach, T, L, mem)
-        u2 = m.chain_dot(t, leaf, y + 2 * reach, T, L, mem)
+        u = m.point_velocity(t, leaf, y, T, L, mem)
         old = m.get(mem, p, t)
-        error = m.mul(m.sub(un, m.get(mem, at + TARGET, t)), m.get(mem, at + MASS, t))
-        new = m.larger(zero, m.fnma(m.get(mem, at + SOFTNESS, t), old, m.sub(old, error)))
-        dn = m.mul(on, m.sub(new, old))
+        dn = m.mul(on, m.sub(m.unilateral(t, at, u.x, old, mem), old))
         pn = m.add(old, dn)
         m.put(mem, p, t, pn)
-        u1 = m.fma(m.get(mem, at + NORMAL_SLIDE_1, t), dn, u1)
-        u2 = m.fma(m.get(mem, at + NORMAL_SLIDE_2, t), dn, u2)
+        u1 = m.fma(m.get(mem, at + NORMAL_SLIDE_1, t), dn, u.y)
+        u2 = m.fma(m.get(mem, at + NORMAL_SLIDE_2, t), dn, u.z)
         step = m.get(mem, at + SLIDE_STEP, t)
         o1 = m.get(mem, p + 1, t)
         o2 = m.get(mem, p + 2, t)
-        disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + MU_SLIDE, t), pn), on, mem)
+        m.disc(t, p + 1, m.fnma(u1, step, o1), m.fnma(u2, step, o2), m.mul(m.get(mem, at + MU_SLIDE, t), pn), on, mem)
         d1 = m.sub(m.get(mem, p + 1, t), o1)
         d2 = m.sub(m.get(mem, p + 2, t), o2)
-        for d in range(T.depth[leaf] + 1):
-            i = L.z + T.chain[chain + d]
-            x = m.fma(m.get(mem, y + d, t), dn, m.get(mem, i, t))
-            x = m.fma(m.get(mem, y + reach + d, t), d1, x)
-            m.put(mem, i, t, m.fma(m.get(mem, y + 2 * reach + d, t), d2, x))
+        m.point_add(t, leaf, y, m.vec(dn, d1, d2), T, L, mem)
         if T.contact_rows == 6:
             y3 = y + 3 * reach
             spin = m.get(mem, p + 3, t)
@@ -212,12 +131,12 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             o2 = m.get(mem, p + 5, t)
             w1 = m.fnma(m.chain_dot(t, leaf, y4, T, L, mem), step, o1)
             w2 = m.fnma(m.chain_dot(t, leaf, y5, T, L, mem), step, o2)
-            disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + MU_ROLL, t), pn), on, mem)
+            m.disc(t, p + 4, w1, w2, m.mul(m.get(mem, at + MU_ROLL, t), pn), on, mem)
             m.chain_add(t, leaf, y4, m.sub(m.get(mem, p + 4, t), o1), T, L, mem)
             m.chain_add(t, leaf, y5, m.sub(m.get(mem, p + 5, t), o2), T, L, mem)
 
     @m.func
-    def given_candidate(b: int, t: int, c: int, k: int, dt: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
+    def given_candidate(b, t, c: int, k: int, dt: m.lane, T, L, mem):
         """A contact that was handed over, at GIVEN * c in memory, as candidate c of body k: where it is now."""
         at = L.given + GIVEN * c
         half = m.fill(real(0.5))
@@ -233,7 +152,7 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.point + 3 * c, t, m.fnma3(n, m.fma(half, gap, m.get(mem, at + GIVEN_MARGIN, t)), x))
 
     @m.func
-    def given_build(t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, L: m.Layout, mem: m.memory):
+    def given_build(t, a: int, c: int, k: int, o, T, L, mem):
         """The rows of a contact that was handed over; its tangents by Duff et al., Building an Orthonormal Basis, Revisited (2017)."""
         at = L.given + GIVEN * c
         zero = m.fill(real(0.0))

@@ -21,35 +21,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def dense_half_solve(t: int, y: int, T: m.Tree, L: m.Layout, mem: m.memory):
-        """y <- D^-1/2 L^-T y over all degrees of freedom."""
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
-            row = L.h + T.row[k]
-            at = T.chain_at[k]
-            x = m.get(mem, y + k, t)
-            for d in range(T.depth[k]):
-                j = y + T.chain[at + d]
-                m.put(mem, j, t, m.fnma(m.get(mem, row + d, t), x, m.get(mem, j, t)))
-            m.put(mem, y + k, t, m.mul(m.get(mem, L.root + k, t), x))
-
-    @m.func
-    def dense_dot(t: int, y: int, w: int, T: m.Tree, mem: m.memory) -> m.lane:
-        u = m.fill(real(0.0))
-        for k in range(T.dofs):
-            u = m.fma(m.get(mem, y + k, t), m.get(mem, w + k, t), u)
-        return u
-
-    @m.func
-    def dense_add(t: int, y: int, p: m.lane, T: m.Tree, L: m.Layout, mem: m.memory):
-        """z <- z + p y"""
-        for k in range(T.dofs):
-            m.put(mem, L.z + k, t, m.fma(m.get(mem, y + k, t), p, m.get(mem, L.z + k, t)))
-
-    @m.func
-    def mimic_row(
-        b: int, t: int, e: int, y: int, at: int, inverse_dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
-    ):
+    def mimic_row(b, t, e: int, y: int, at: int, inverse_dt: m.lane, T, P, L, mem):
         k = T.coupling_body[e]
         other = T.coupling_other[e]
         dof = T.dof_at[k]
@@ -63,9 +35,7 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, at + SIDE, t, m.fill(real(1.0)))
 
     @m.func
-    def distance_row(
-        b: int, t: int, e: int, y: int, at: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
-    ):
+    def distance_row(b, t, e: int, y: int, at: int, dt: m.lane, T, P, L, mem):
         """The anchors' distance changes by d . (velocity of the child's anchor relative to the parent's)."""
         k = T.coupling_body[e]
         zero = m.fill(real(0.0))
@@ -105,43 +75,42 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, at + SIDE, t, side)
 
     @m.func
-    def coupling_build(b: int, t: int, e: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def coupling_build(b, t, e: int, o, T, P, L, mem):
         """The row of coupling e, warm-started."""
         zero = m.fill(real(0.0))
         at = L.coupling_row + COUPLING * e
         y = L.coupling_y + T.dofs * e
-        for k in range(T.dofs):
-            m.put(mem, y + k, t, zero)
+        m.clear(t, y, T.dofs, mem)
         if T.coupling_kind[e] == FOLLOW:
             mimic_row(b, t, e, y, at, m.fill(o.inverse_dt), T, P, L, mem)
         else:
             distance_row(b, t, e, y, at, m.fill(o.dt), T, P, L, mem)
-        dense_half_solve(t, y, T, L, mem)
+        m.whiten_row(t, y, T, L, mem)
         on = m.get(mem, at + ON, t)
-        a = m.larger(dense_dot(t, y, y, T, mem), m.fill(real(1.0e-12)))
+        a = m.larger(m.dense_dot(t, y, y, T, mem), m.fill(real(1.0e-12)))
         m.put(mem, at + MASS, t, m.mul(on, m.rcp(a)))
         warm = m.mul(on, m.mul(m.fill(o.dt), m.get(mem, L.coupling_impulse + e, t)))
         if T.coupling_kind[e] == SPAN:
             side = m.get(mem, at + SIDE, t)
             warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
         m.put(mem, L.coupling_impulse + e, t, warm)
-        dense_add(t, y, warm, T, L, mem)
+        m.dense_add(t, y, warm, T, L, mem)
 
     @m.func
-    def coupling_sweep(t: int, e: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def coupling_sweep(t, e: int, T, L, mem):
         """One Gauss-Seidel visit of coupling e."""
         at = L.coupling_row + COUPLING * e
         y = L.coupling_y + T.dofs * e
         p = L.coupling_impulse + e
         side = m.get(mem, at + SIDE, t)
         old = m.mul(side, m.get(mem, p, t))
-        u = m.mul(side, dense_dot(t, y, L.z, T, mem))
+        u = m.mul(side, m.dense_dot(t, y, L.z, T, mem))
         new = m.fnma(m.sub(u, m.get(mem, at + TARGET, t)), m.get(mem, at + MASS, t), old)
         if T.coupling_kind[e] == SPAN:
             new = m.larger(m.fill(real(0.0)), new)
         change = m.mul(side, m.sub(new, old))
         m.put(mem, p, t, m.add(m.get(mem, p, t), change))
-        dense_add(t, y, change, T, L, mem)
+        m.dense_add(t, y, change, T, L, mem)
 
     own = ("m", "real")
     return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})

@@ -13,13 +13,16 @@ block do; a row without them is shorter.
 
 import types
 
+from newton_like.kernels.rows import MASS, SOFTNESS, TARGET
+
 from newton_like.kernels.tree import (  # isort: skip
     FRICTION, FRICTION_LOSS, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, POSITION, VELOCITY,
     VELOCITY_LIMIT,
 )  # fmt: skip
 
-DOF_ROW = 7  # side to target: of the position limit
-HARD, RESPONSE, INVERSE_RESPONSE, SIDE, MASS, SOFTNESS, TARGET = range(DOF_ROW)
+# MASS, SOFTNESS and TARGET of the position limit first, and its SIDE.
+DOF_ROW = 7
+HARD, RESPONSE, INVERSE_RESPONSE, SIDE = range(TARGET + 1, DOF_ROW)
 
 
 def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -35,12 +38,12 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.larger(x, m.neg(x))
 
     @m.func
-    def limit_gap(b: int, i: int, q: m.lane, P: m.Params) -> m.lane:
+    def limit_gap(b, i: int, q: m.lane, P) -> m.lane:
         """Distance of q from the nearer of its limits, negative beyond."""
         return m.smaller(m.sub(q, m.gain(P, b, i, LIMIT_LOWER)), m.sub(m.gain(P, b, i, LIMIT_UPPER), q))
 
     @m.func
-    def dof_need(b: int, t: int, i: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+    def dof_need(b, t, i: int, dt: m.lane, T, P, L, mem) -> m.lane:
         """Negative where dof i needs its hard limits, judged by the velocity u."""
         limits = T.dof_limits[i]
         u = absolute(m.get(mem, L.u + i, t))
@@ -53,7 +56,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return need
 
     @m.func
-    def dof_violation(b: int, t: int, i: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+    def dof_violation(b, t, i: int, dt: m.lane, T, P, L, mem) -> m.lane:
         """Negative where the velocity u breaks a limit of dof i whose row did not act."""
         limits = T.dof_limits[i]
         need = m.fill(real(1.0))
@@ -67,7 +70,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.where_lt(m.get(mem, L.dof_need + i, t), zero, zero, need)
 
     @m.func
-    def dof_build(b: int, t: int, i: int, full: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def dof_build(b, t, i: int, full: int, dt: m.lane, T, P, L, mem):
         """The row of dof i, warm-started; with hard limits, where dof_need is negative, if `full`."""
         limits = T.dof_limits[i]
         zero = m.fill(real(0.0))
@@ -99,16 +102,11 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 high = m.sub(m.gain(P, b, i, LIMIT_UPPER), q)
                 side = m.where_lt(high, low, m.fill(real(-1.0)), one)
                 gap = m.smaller(low, high)
-                # as for contacts: an implicit spring-damper per unit of effective mass
-                omega = m.mul(dt, m.gain(P, b, i, LIMIT_OMEGA))
-                a1 = m.fma(m.fill(real(2.0)), m.gain(P, b, i, LIMIT_DAMPING_RATIO), omega)
-                a2 = m.mul(omega, a1)
-                a3 = m.rcp(m.add(one, a2))
-                push = m.neg(m.div(m.mul(gap, omega), m.mul(dt, a1)))
+                soft = m.spring(gap, m.gain(P, b, i, LIMIT_OMEGA), m.gain(P, b, i, LIMIT_DAMPING_RATIO), dt)
                 m.put(mem, at + SIDE, t, side)
-                m.put(mem, at + MASS, t, m.mul(hard, m.mul(m.mul(a2, a3), inverse)))
-                m.put(mem, at + SOFTNESS, t, a3)
-                m.put(mem, at + TARGET, t, m.where_lt(gap, zero, push, m.neg(m.div(gap, dt))))
+                m.put(mem, at + MASS, t, m.mul(hard, m.mul(soft.mass, inverse)))
+                m.put(mem, at + SOFTNESS, t, soft.softness)
+                m.put(mem, at + TARGET, t, m.where_lt(gap, zero, soft.push, m.neg(m.div(gap, dt))))
                 # an impulse remembered from the other limit is none of this one's
                 warm = m.mul(hard, m.mul(dt, m.get(mem, p + 2, t)))
                 warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
@@ -119,7 +117,7 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.chain_add(t, i, y, total, T, L, mem)
 
     @m.func
-    def dof_sweep(b: int, t: int, i: int, full: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def dof_sweep(b, t, i: int, full: int, dt: m.lane, T, P, L, mem):
         """One Gauss-Seidel visit of dof i."""
         limits = T.dof_limits[i]
         zero = m.fill(real(0.0))
@@ -150,15 +148,14 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if limits & POSITION:
                 side = m.get(mem, at + SIDE, t)
                 old = m.mul(side, m.get(mem, p + 2, t))
-                error = m.mul(m.sub(m.mul(side, u), m.get(mem, at + TARGET, t)), m.get(mem, at + MASS, t))
-                new = m.larger(zero, m.fnma(m.get(mem, at + SOFTNESS, t), old, m.sub(old, error)))
+                new = m.unilateral(t, at, m.mul(side, u), old, mem)
                 change = m.mul(side, m.mul(hard, m.sub(new, old)))
                 m.put(mem, p + 2, t, m.add(m.get(mem, p + 2, t), change))
                 total = m.add(total, change)
         m.chain_add(t, i, y, total, T, L, mem)
 
     @m.func
-    def friction_sweep(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def friction_sweep(b, t, dt: m.lane, T, P, L, mem):
         """One Gauss-Seidel visit of every dof with friction where none has a hard limit to keep."""
         for i in range(T.dofs):
             if T.dof_limits[i] & FRICTION:

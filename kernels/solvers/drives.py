@@ -21,11 +21,11 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def drive_slope(b: int, i: int, dt: m.lane, P: m.Params) -> m.lane:
+    def drive_slope(b, i: int, dt: m.lane, P) -> m.lane:
         return m.fma(dt, m.gain(P, b, i, TARGET_KE), m.gain(P, b, i, TARGET_KD))
 
     @m.func
-    def apply_drives(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def apply_drives(b, t, dt: m.lane, T, P, L, mem):
         """tau <- drives + passive forces + joint forces at the old velocity; drag <- armature and implicit passive terms."""
         for k in range(T.bodies):
             m.joint_errors(b, t, k, T, P, L, mem)
@@ -49,7 +49,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.saturated + i, t, m.fill(real(0.0)))
 
     @m.func
-    def add_diagonal(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def add_diagonal(b, t, dt: m.lane, T, P, L, mem):
         """Diagonal of h <- + armature and implicit terms; a saturated drive has none."""
         for i in range(T.dofs):
             at = L.h + T.row[i] + T.depth[i]
@@ -60,7 +60,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, at, t, m.add(m.get(mem, at, t), m.add(m.get(mem, L.drag + i, t), implicit)))
 
     @m.func
-    def drive_excess(b: int, t: int, i: int, dt: m.lane, P: m.Params, L: m.Layout, mem: m.memory) -> m.lane:
+    def drive_excess(b, t, i: int, dt: m.lane, P, L, mem) -> m.lane:
         """By how much the saturation of dof i (-1, 0 or 1) has to change for its drive to be within its limit at the velocity u."""
         effort = m.fnma(drive_slope(b, i, dt, P), m.get(mem, L.u + i, t), m.get(mem, L.push + i, t))
         limit = m.mul(m.fill(real(1.0001)), m.gain(P, b, i, EFFORT_LIMIT))
@@ -71,7 +71,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.sub(wanted, m.get(mem, L.saturated + i, t))
 
     @m.func
-    def saturate(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def saturate(b, t, dt: m.lane, T, P, L, mem):
         """Changes the saturation of drives by their excess: tau changes from the drive's law to its limit, or back."""
         for i in range(T.dofs):
             if T.dof_limits[i] & EFFORT:
@@ -85,7 +85,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.saturated + i, t, new)
 
     @m.func
-    def apply_wrenches(t: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    def apply_wrenches(t, T, L, mem):
         """tau <- tau + JT w for the external wrenches (force, torque about the centre of mass) of all bodies, leaves first."""
         for back in range(T.bodies):
             k = T.bodies - 1 - back

@@ -27,13 +27,13 @@ def integrate_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``integrate`` and ``centre_bias``."""
 
     @m.func
-    def integrate(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def integrate(b, t, dt: m.lane, T, P, L, mem):
         """q <- q + dt v, joint by joint."""
         for k in range(T.bodies):
             m.integrate_joint(b, t, k, dt, T, P, L, mem)
 
     @m.shared
-    def centre_bias(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def centre_bias(b, t, dt: m.lane, T, P, L, mem):
         """bias <- the bias forces at the middle of the velocities v and u, where ``bias_change`` is positive; ``bias_share`` of their
         sum counts as the middle. ``bias_change`` <- by how much that changes the new velocity, squared, over its square, in the norm of
         the kinetic energy (coupled terms left out)."""

@@ -8,7 +8,8 @@ import types
 
 import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
-from newton_like.kernels.solvers.contact_rows import CONTACT, SOFTNESS
+from newton_like.kernels.rows import SOFTNESS
+from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, VELOCITY
 
@@ -18,13 +19,13 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     real = m.real
 
     @m.func
-    def factor_inertia(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def factor_inertia(b, t, dt: m.lane, T, P, L, mem):
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.add_diagonal(b, t, dt, T, P, L, mem)
         m.factorize(t, T, L, mem)
 
     @m.func
-    def find_excess(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def find_excess(b, t, dt: m.lane, T, P, L, mem):
         """Which drives exceed their effort limit at the velocity u; over <- whether any does."""
         over = m.fill(real(0.0))
         for i in range(T.dofs):
@@ -35,7 +36,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.over, t, over)
 
     @m.func
-    def free_velocity(b: int, t: int, dt: m.lane, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def free_velocity(b, t, dt: m.lane, T, P, L, mem):
         """The velocity without constraints, and which limits it asks rows for."""
         for i in range(T.dofs):
             m.put(mem, L.trial + i, t, m.add(m.get(mem, L.tau + i, t), m.get(mem, L.bias + i, t)))
@@ -47,7 +48,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, L.dof_need + i, t, m.dof_need(b, t, i, dt, T, P, L, mem))
 
     @m.func
-    def smooth(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def smooth(b, t, o, T, P, L, mem):
         """Half a step of drift; kinematics, bias forces, drives, joint-space inertia and its factors there."""
         m.integrate(b, t, m.mul(m.fill(real(0.5)), m.fill(o.dt)), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
@@ -56,12 +57,12 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         factor_inertia(b, t, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def wrenches(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def wrenches(b, t, o, T, P, L, mem):
         """External wrenches on bodies."""
         m.apply_wrenches(t, T, L, mem)
 
     @m.func
-    def predict(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def predict(b, t, o, T, P, L, mem):
         """One more iteration for centred bias forces, the velocity without constraints, and the candidate contacts."""
         m.whiten(t, m.fill(o.dt), L.bias, T, L, mem)
         m.unwhiten(t, T, L, mem)
@@ -73,54 +74,39 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.clear + s, t, m.clearance(b, t, s, m.fill(o.dt), T, P, L, mem))
 
     @m.func
-    def detect(b: int, t: int, s: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def detect(b, t, s: int, o, T, P, L, mem):
         """The candidate contacts of a collider that is near in some world."""
         m.detect(b, t, s, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def saturate(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def saturate(b, t, o, T, P, L, mem):
         """Drives beyond their limit give just that, and the velocity without constraints follows anew."""
         m.saturate(b, t, m.fill(o.dt), T, P, L, mem)
         factor_inertia(b, t, m.fill(o.dt), T, P, L, mem)
         free_velocity(b, t, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def contact_build(
-        b: int,
-        t: int,
-        a: int,
-        c: int,
-        s: int,
-        k: int,
-        pl: int,
-        o: m.Options,
-        T: m.Tree,
-        P: m.Params,
-        L: m.Layout,
-        mem: m.memory,
-    ):
+    def contact_build(b, t, a: int, c: int, s: int, k: int, pl: int, o, T, P, L, mem):
         m.contact_build(b, t, a, c, s, k, pl, o, T, P, L, mem)
 
     @m.func
-    def contact_sweep(
-        b: int, t: int, a: int, c: int, k: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
-    ):
+    def contact_sweep(b, t, a: int, c: int, k: int, o, T, P, L, mem):
         m.contact_sweep(t, a, c, k, T, L, mem)
 
     @m.func
-    def dof_build(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def dof_build(b, t, i: int, full: int, o, T, P, L, mem):
         m.dof_build(b, t, i, full, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def dof_sweep(b: int, t: int, i: int, full: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def dof_sweep(b, t, i: int, full: int, o, T, P, L, mem):
         m.dof_sweep(b, t, i, full, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def friction_sweep(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def friction_sweep(b, t, o, T, P, L, mem):
         m.friction_sweep(b, t, m.fill(o.dt), T, P, L, mem)
 
     @m.func
-    def recheck(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def recheck(b, t, o, T, P, L, mem):
         """The constrained velocity, and which limits it breaks that nothing enforced; over is positive where there are any."""
         dt = m.fill(o.dt)
         zero = m.fill(real(0.0))
@@ -135,7 +121,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.over, t, over)
 
     @m.func
-    def finish(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    def finish(b, t, o, T, P, L, mem):
         """The other half of the drift, and the poses and velocities of all bodies there."""
         for i in range(T.dofs):
             m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
@@ -169,8 +155,8 @@ def step_kernel(
     contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
     dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
 
-    @wp.func
-    def plan_iterations(done: int, t: int, L: m.Layout, mem: m.memory) -> int:
+    @m.func
+    def plan_iterations(done: int, t, L, mem) -> int:
         """How many iterations for centred bias forces there shall have been, and in which worlds; `done` where that is enough."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -191,9 +177,8 @@ def step_kernel(
         m.put(mem, L.bias_share, t, m.where_lt(hopeless, change, zero, m.get(mem, L.bias_share, t)))
         return planned
 
-    @wp.func
-    def find_contacts(b: int, t: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory, contacts_in: m.memory,
-                      active: wp.array2d[int]) -> int:  # fmt: skip
+    @m.func
+    def find_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that are near in some world of the block."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -213,18 +198,8 @@ def step_kernel(
                         n = n + 1
         return n
 
-    @wp.func
-    def take_contacts(
-        b: int,
-        t: int,
-        o: m.Options,
-        T: m.Tree,
-        P: m.Params,
-        L: m.Layout,
-        mem: m.memory,
-        contacts_in: m.memory,
-        active: wp.array2d[int],
-    ) -> int:
+    @m.func
+    def take_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
         """Lists the candidates that some world of the block was handed."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -237,20 +212,20 @@ def step_kernel(
                 n = n + 1
         return n
 
-    @wp.func
-    def build_found(b: int, t: int, a: int, c: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    @m.func
+    def build_found(b, t, a: int, c: int, o, T, P, L, mem):
         s = T.candidate_collider[c]
         contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
 
-    @wp.func
-    def build_given(b: int, t: int, a: int, c: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
+    @m.func
+    def build_given(b, t, a: int, c: int, o, T, P, L, mem):
         m.given_build(t, a, c, T.candidate_body[c], o, T, L, mem)
 
     list_contacts = take_contacts if given else find_contacts
     build_contact = build_given if given else build_found
 
-    @wp.func
-    def find_limits(t: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]) -> int:
+    @m.func
+    def find_limits(t, T, L, mem, active: wp.array2d[int]) -> int:
         """Lists, behind the contacts, the degrees of freedom that need a row in some world, as 2 i or, with hard limits, 2 i + 1."""
         zero = m.fill(real(0.0))
         n = int(0)
@@ -269,8 +244,8 @@ def step_kernel(
                 n = n + 1
         return n
 
-    @wp.func
-    def start_cold(t: int, contacts: int, limits: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]):
+    @m.func
+    def start_cold(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Drops the remembered impulses in worlds where they are worse than none: where |z|^2 / 2 - impulse . target is larger with them
         (Todorov 2014 chooses the warm start in this way)."""
         zero = m.fill(real(0.0))
@@ -295,9 +270,8 @@ def step_kernel(
                     p = L.impulse + T.contact_rows * active[a, t] + j
                     m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
 
-    @wp.func
-    def scale_impulses(t: int, contacts: int, limits: int, s: m.lane, T: m.Tree, L: m.Layout, mem: m.memory,
-                       active: wp.array2d[int]):  # fmt: skip
+    @m.func
+    def scale_impulses(t, contacts: int, limits: int, s: m.lane, T, L, mem, active: wp.array2d[int]):
         """All impulses of active rows times s."""
         for e in range(T.couplings):
             m.put(mem, L.coupling_impulse + e, t, m.mul(s, m.get(mem, L.coupling_impulse + e, t)))
@@ -310,10 +284,8 @@ def step_kernel(
             for j in range(T.contact_rows):
                 m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
 
-    @wp.func
-    def calm_bounces(
-        t: int, contacts: int, limits: int, T: m.Tree, L: m.Layout, mem: m.memory, active: wp.array2d[int]
-    ):
+    @m.func
+    def calm_bounces(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
         """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985)."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -339,9 +311,8 @@ def step_kernel(
                 m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
-    @wp.func
-    def constrain(b: int, t: int, contacts: int, limits: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
-                  active: wp.array2d[int]):  # fmt: skip
+    @m.func
+    def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
         """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
         m.put(mem, L.warm_work, t, m.fill(real(0.0)))
         for i in range(T.dofs):
@@ -373,21 +344,19 @@ def step_kernel(
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
         calm_bounces(t, contacts, limits, T, L, mem, active)
 
-    @wp.func
-    def as_forces(t: int, at: int, n: int, o: m.Options, mem: m.memory):
+    @m.func
+    def as_forces(t, at: int, n: int, o, mem):
         """Impulses become forces."""
         for i in range(n):
             m.put(mem, at + i, t, m.mul(m.fill(o.inverse_dt), m.get(mem, at + i, t)))
 
-    @wp.func
-    def forget(t: int, c: int, T: m.Tree, L: m.Layout, mem: m.memory):
+    @m.func
+    def forget(t, c: int, T, L, mem):
         """No force at candidate c."""
-        for j in range(T.contact_rows):
-            m.put(mem, L.impulse + T.contact_rows * c + j, t, m.fill(real(0.0)))
+        m.clear(t, L.impulse + T.contact_rows * c, T.contact_rows, mem)
 
-    @wp.func
-    def again(b: int, t: int, contacts: int, kept: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory,
-              active: wp.array2d[int]) -> int:  # fmt: skip
+    @m.func
+    def again(b, t, contacts: int, kept: int, o, T, P, L, mem, active: wp.array2d[int]) -> int:
         """Solves once more with the limits that turned out to be broken. Worlds without a broken one keep what they had."""
         zero = m.fill(real(0.0))
         m.put(mem, L.first_over, t, m.get(mem, L.over, t))

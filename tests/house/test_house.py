@@ -6,6 +6,8 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+from newton_like.kernels.programs import LAYERS
+
 import newton_like
 from tests.support.paths import ROOT
 
@@ -13,7 +15,7 @@ MAX_LINES = 600
 
 FLOORS = {
     0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree kernels.interpreter",
-    1: "model kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics",
+    1: "model kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics kernels.rows",
     2: "programs kinematics kernels.batched kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
@@ -153,6 +155,36 @@ def test_kernels_see_no_python_object_of_ours():
         for target, _, line in imports_of(module)
         if not target.startswith("newton_like.kernels")
     ]
+    assert wrong == []
+
+
+def programs_of(module: str) -> set[str]:
+    """What a file of kernels adds to the namespace of programs: what functions that take it define."""
+    makers = [f for f in ast.parse(MODULES[module].read_text()).body if isinstance(f, ast.FunctionDef)]
+    makers = [f for f in makers if any(a.arg == "m" for a in f.args.args)]
+    return {n.name for f in makers for n in f.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+
+
+def test_programs_call_what_is_made_on_their_own_floor_and_below():
+    """A call through the namespace of programs (``m.x``) counts as an import of the file that defines ``x``."""
+    layers = [layer.__module__ for layer in LAYERS]
+    floors = [floor_of(module) for module in layers]
+    assert floors == sorted(floors)
+    made = [(name, module) for module in layers for name in programs_of(module)]
+    twice = [(name, module) for name, module in made if dict(made)[name] != module]
+    assert twice == []
+    # these two are the lanes' own, which kernels.tree tells what the arguments of programs are
+    source = {name: module for name, module in made if name not in ("func", "shared")}
+    wrong = []
+    for module in MODULES:
+        if not module.startswith("newton_like.kernels."):
+            continue
+        known = layers[: layers.index(module) + 1] if module in layers else layers
+        for node in ast.walk(ast.parse(MODULES[module].read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "m":
+                target = source.get(node.attr)
+                if target is not None and (target not in known or (floor_of(target) or 0) > (floor_of(module) or 0)):
+                    wrong.append(f"{MODULES[module].relative_to(ROOT)}:{node.lineno} calls m.{node.attr} of {target}")
     assert wrong == []
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 import warp as wp
 
 import newton_like
-from newton_like.programs.robot import general_kernel
+from newton_like.programs import robot
 from newton_like.solvers import SolverFeatherstone
-from newton_like.solvers.featherstone.solver import _general
+from newton_like.solvers.featherstone import stepper
 
 from .cases import CASES
 
@@ -56,14 +56,14 @@ def machine_code(path: Path) -> tuple[int, int, int]:
 def programs() -> dict[str, Callable]:
     """What there is to compile: names, and what makes the kernel."""
     made = {
-        "step, general, float32": lambda: _general(1, wp.float32)[2],
-        "step, general, contacts given": lambda: _general(1, wp.float32, given=True)[2],
-        "step, general, float64": lambda: _general(1, wp.float64)[2],
+        "step, general, float32": lambda: stepper.general_kernel(1, wp.float32, False),
+        "step, general, contacts given": lambda: stepper.general_kernel(1, wp.float32, True),
+        "step, general, float64": lambda: stepper.general_kernel(1, wp.float64, False),
     }
     for case in CASES:
         if case.name != "trot":
             made[f"step, specialised, {case.name}"] = lambda case=case: specialised_step(case)
-    made.update({f"{name}, general": lambda name=name: general_kernel(name, 1, wp.float32) for name in PROGRAMS})
+    made.update({f"{name}, general": lambda name=name: robot.general_kernel(name, 1, wp.float32) for name in PROGRAMS})
     return made
 
 

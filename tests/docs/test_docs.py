@@ -123,7 +123,13 @@ def tool_commands() -> list[tuple[str, str]]:
     return [(page, line.split(maxsplit=1)[1]) for page, line in lines if line.startswith("newton-like ")]
 
 
-@pytest.mark.parametrize(("page", "command"), tool_commands(), ids=[": ".join(c) for c in tool_commands()])
+def with_marks() -> list:
+    """The commands; those that simulate are slow, as tests/cli simulates in the same way."""
+    marks = {"simulate": pytest.mark.slow}
+    return [pytest.param(*c, marks=marks.get(c[1].split()[0], ()), id=": ".join(c)) for c in tool_commands()]
+
+
+@pytest.mark.parametrize(("page", "command"), with_marks())
 def test_tool_commands_run(page, command, tmp_path):
     """They name files as seen from the root of the repository, and write where they are run."""
     (tmp_path / "assets").symlink_to(ROOT / "assets")

@@ -535,6 +535,7 @@ def test_selected_articulations_alone_are_written(rng):
     np.testing.assert_array_equal(some[starts[3] :], whole[starts[3] :])
 
 
+@pytest.mark.slow
 def test_no_digits_are_lost_far_from_the_origin(rng):
     """A floating robot at 1 km gives the same bits as at the origin, but where base velocities move with a lever of that length."""
     model = random_tree(rng, joints=5, floating=True).finalize("cpu")

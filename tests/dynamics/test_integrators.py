@@ -60,7 +60,7 @@ def by_coordinate(model, values):
 
 
 def traced_joint_forces(model, q, qd, bits, friction_speed=0.0):
-    program = system._joint_program(Field("force", "dofs")).ask(other=bits)
+    program = system._joint_program(Field("force", "dofs")).ask(force_terms=bits)
     limits = [model.joint_limit_ke.numpy(), model.joint_limit_kd.numpy()]
     (found,) = run_traced(model, program, [q, qd, None, *limits, [friction_speed]])
     return found.reshape(model.articulation_count, -1)
@@ -68,7 +68,7 @@ def traced_joint_forces(model, q, qd, bits, friction_speed=0.0):
 
 def traced_position_rate(model, q, qd, gain):
     most = positions(model)
-    (found,) = run_traced(model, system._RATE.ask(other=most), [q, qd, [gain]])
+    (found,) = run_traced(model, system._RATE.ask(result_size=most), [q, qd, [gain]])
     return by_coordinate(model, found.reshape(-1, most))
 
 

@@ -325,6 +325,7 @@ def test_kernels_say_what_traces_say(rng, monkeypatch, dtype):
             assert np.abs(result.numpy() - expected).max() <= tolerance * np.abs(expected).max()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_far_away(rng):
     """In float32, one kilometre from the origin: what is relative to the robot has the same bits there."""
     model = random_tree(rng, floating=True, joints=6).finalize("cpu")

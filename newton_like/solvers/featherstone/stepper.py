@@ -32,7 +32,7 @@ log = logging.getLogger("newton_like")
 
 
 @cache
-def general_kernel(width: int, real, given: bool = False):
+def general_kernel(width: int, real, given: bool):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`."""
     m = namespace(width, real, STEP_ROWS)
     return step_kernel(m, general_stages(m), given=given)

@@ -207,7 +207,7 @@ def layout_struct(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     Functions are told the struct by value: steps and the library have one each, of the rows that they use (``m.memory_rows``).
     """
-    kept = [f"kept_{row.name}" for row in KEPT] if m.memory_rows is STEP_ROWS else []
+    kept = [f"kept_{row.name}" for row in KEPT] if m.memory_rows == STEP_ROWS else []
     fields = ["size", *m.memory_rows, *kept]
     Layout = m.struct(type("Layout", (), {"__annotations__": dict.fromkeys(fields, int), "__module__": __name__}))
     return types.SimpleNamespace(**vars(m), Layout=Layout)

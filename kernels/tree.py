@@ -1,8 +1,8 @@
-"""What a program knows of a robot: the shape of its tree (integers), its parameters (numbers) and where things lie in memory.
+"""What a program knows of a robot: the shape of its tree (integers) and its parameters (numbers).
 
 `Tree` is the same for every world of a template. `Params` holds the numbers of all worlds: one copy where all worlds agree, one
-lane a world where they differ, and a program does not notice which. The sizes
-below are the strides of the parameter blocks; `newton_like.programs.template` fills them.
+lane a world where they differ, and a program does not notice which. `newton_like.programs.parameters` fills the parameter blocks
+below, `newton_like.collision.ground` those of colliders and planes.
 
 Bodies are numbered along the tree, parents first; body ``k`` is moved by joint ``k``, and index ``T.bodies`` stands for the world.
 Degrees of freedom are numbered along the bodies. The *chain* of a degree of freedom lists it and all its ancestors from the root
@@ -53,15 +53,8 @@ MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = r
 # A contact that is handed over: whether there is one, its point on the body (link frame) and on the other shape (world), the normal, the
 # margins of both, and the surface from MU to MU_ROLLING.
 GIVEN = 18
-GIVEN_ON, GIVEN_POINT, GIVEN_OTHER_POINT, GIVEN_NORMAL, GIVEN_MARGIN, GIVEN_OTHER_MARGIN, GIVEN_SURFACE = (
-    0,
-    1,
-    4,
-    7,
-    10,
-    11,
-    12,
-)
+GIVEN_ON, GIVEN_POINT, GIVEN_OTHER_POINT, GIVEN_NORMAL = 0, 1, 4, 7
+GIVEN_MARGIN, GIVEN_OTHER_MARGIN, GIVEN_SURFACE = 10, 11, 12
 
 # Offsets are those of the plane's origin along its normal and tangents.
 PLANE = 14
@@ -72,7 +65,7 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with the structs of a robot, the readers of its parameters, and ``func`` and ``shared`` that know the
     arguments of all programs. These names need no annotation where they are
 
-        b: block, t: row of the worker's memory (int),  T: Tree,  P: Params,  L: Layout,  o: Options,  mem: the memory
+        b: block, t: column of the memory (int),  T: Tree,  P: Params,  L: Layout,  o: Options,  mem: the memory
     """
 
     @m.struct

@@ -15,7 +15,7 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def open_search(t, T, L, mem):
-        """z, stash, point_force and what changes of the blocks <- search."""
+        """z, previous_z, momentum, point_force and what changes of the blocks <- search."""
         at = L.search
         for i in range(T.dofs):
             m.put(mem, L.z + i, t, m.get(mem, at + i, t))

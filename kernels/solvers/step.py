@@ -392,7 +392,7 @@ def step_kernel(
         o: m.Options,
         mask: wp.array[bool],
         mem: m.memory,
-        # what outlives a step
+        # scratch, what outlives a step (kept), and contacts that are handed over
         active: wp.array2d[int],
         kept: m.memory,
         kept_active: wp.array2d[int],

@@ -8,7 +8,11 @@ import numpy as np
 
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
-from newton_like.kernels.tree import COLLIDER, PLANE
+
+from newton_like.kernels.tree import (  # isort: skip
+    CENTER, COLLIDER, DAMPING_RATIO, GAP, HALF_LENGTH, HALF_WIDTH, MARGIN, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2,
+    OMEGA, PLANE, RADIUS, RESTITUTION, ROTATION, SIZE, SURFACE, TANGENT_1, TANGENT_2,
+)  # fmt: skip
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
 from newton_like.types import GeoType, ShapeFlags
@@ -228,8 +232,9 @@ def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pai
     collider = _collider_parameters(shapes, s, g)
     if len(pairs):
         disabled = ~np.stack([allowed for _, _, allowed in pairs], axis=1)
-        collider[..., 17] = np.where(disabled, -_FAR, collider[..., 17])
-    rolling = bool(collider[..., 14:16].any())
+        gap = collider[..., SURFACE + GAP]
+        gap[disabled] = -_FAR
+    rolling = bool(collider[..., SURFACE + MU_TORSIONAL : SURFACE + MU_ROLLING + 1].any())
     finite = (shapes.scale[plane_index, :2] > 0).any(axis=(0, 2)).astype(int) if plane_index.size else None
     number = np.array([POINTS[k] for k in kind], dtype=int)
     tables = _tables(batch, body, kind, plane, number, hull_at, 6 if rolling else 3, count, finite)
@@ -246,20 +251,21 @@ def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pai
 def _collider_parameters(shapes: _Shapes, s, g) -> np.ndarray:
     """``[count, colliders, COLLIDER]``; the two shapes' materials combined."""
     out = np.zeros((*s.shape, COLLIDER))
-    out[..., 0:3] = shapes.scale[s]
-    out[..., 3:6] = shapes.transform[s, :3]
-    out[..., 6:10] = shapes.transform[s, 3:]
+    out[..., SIZE : SIZE + 3] = shapes.scale[s]
+    out[..., CENTER : CENTER + 3] = shapes.transform[s, :3]
+    out[..., ROTATION : ROTATION + 4] = shapes.transform[s, 3:]
+    out[..., RADIUS] = shapes.radius[s]
     mean = {name: 0.5 * (getattr(shapes, name)[s] + getattr(shapes, name)[g]) for name in (
         "mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")}  # fmt: skip
-    out[..., 10] = mean["mu"]
-    out[..., 11] = mean["restitution"]
-    out[..., 12] = 1.0 / np.maximum(mean["time_constant"], 1.0e-6)
-    out[..., 13] = mean["damping_ratio"]
-    out[..., 14] = mean["mu_torsional"]
-    out[..., 15] = mean["mu_rolling"]
-    out[..., 16] = shapes.margin[s] + shapes.margin[g]
-    out[..., 17] = shapes.gap[s] + shapes.gap[g]
-    out[..., 18] = shapes.radius[s]
+    surface = out[..., SURFACE:RADIUS]
+    surface[..., MU] = mean["mu"]
+    surface[..., RESTITUTION] = mean["restitution"]
+    surface[..., OMEGA] = 1.0 / np.maximum(mean["time_constant"], 1.0e-6)
+    surface[..., DAMPING_RATIO] = mean["damping_ratio"]
+    surface[..., MU_TORSIONAL] = mean["mu_torsional"]
+    surface[..., MU_ROLLING] = mean["mu_rolling"]
+    surface[..., MARGIN] = shapes.margin[s] + shapes.margin[g]
+    surface[..., GAP] = shapes.gap[s] + shapes.gap[g]
     return out
 
 
@@ -267,12 +273,12 @@ def _plane_parameters(shapes: _Shapes, plane_index) -> np.ndarray:
     """``[count, planes, PLANE]``"""
     x = shapes.transform[plane_index]
     out = np.zeros((*plane_index.shape, PLANE))
-    for i, axis in enumerate(np.eye(3)[[2, 0, 1]]):
-        direction = quat_rotate(x[..., 3:], np.broadcast_to(axis, (*plane_index.shape, 3)))
-        out[..., 3 * i : 3 * i + 3] = direction
-        out[..., 9 + i] = (direction * x[..., :3]).sum(axis=-1)
+    for axis, at, offset in zip("zxy", (NORMAL, TANGENT_1, TANGENT_2), (OFFSET, OFFSET_1, OFFSET_2), strict=True):
+        direction = quat_rotate(x[..., 3:], np.broadcast_to(np.eye(3)["xyz".index(axis)], (*plane_index.shape, 3)))
+        out[..., at : at + 3] = direction
+        out[..., offset] = (direction * x[..., :3]).sum(axis=-1)
     half = 0.5 * shapes.scale[plane_index, :2]
-    out[..., 12:14] = np.where(half > 0, half, _FAR)
+    out[..., HALF_LENGTH : HALF_WIDTH + 1] = np.where(half > 0, half, _FAR)
     return out
 
 

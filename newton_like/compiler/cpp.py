@@ -44,7 +44,7 @@ _GROUP_FLAGS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Parameters:
+class Constants:
     """The parameters of a batch as emitted code sees them.
 
     Attributes:
@@ -74,7 +74,7 @@ class Emitter:
         self,
         m,
         layout: dict[str, int],
-        parameters: Parameters,
+        parameters: Constants,
         held: np.ndarray | None = None,
         cut: int | None = None,
     ):

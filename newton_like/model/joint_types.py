@@ -112,4 +112,4 @@ JOINT_TYPES: dict[JointType, JointTypeRow] = _Table(
 
 def look_up(types: np.ndarray, name: str) -> np.ndarray:
     """What the rows of an array of types say under a name, as ``look_up(types, "floats")``."""
-    return np.array([getattr(row, name) for row in JOINT_TYPES.values()])[types]
+    return np.array([getattr(JOINT_TYPES[kind], name) for kind in sorted(JointType)])[types]

@@ -18,7 +18,8 @@ from newton_like.kernels.batched import batch_kernel
 from newton_like.kernels.layout import LIBRARY_ROWS, ROWS
 from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import programs
-from newton_like.kernels.tree import BODY
+from newton_like.kernels.tree import BODY, CENTRE_OF_MASS, MASS
+from newton_like.kernels.tree import INERTIA as INERTIA_AT
 from newton_like.programs.parameters import gather_parameters
 from newton_like.programs.program import Field, Program
 from newton_like.programs.tracing import trace_program
@@ -194,11 +195,11 @@ INERTIA = (Field("body_mass", "bodies", 1), Field("body_com", "bodies", 3), Fiel
 """The arrays of a model that have gradients."""
 
 PARAMETERS = {
-    "body_mass": {0: [(0, 1.0)]},
-    "body_com": {1 + i: [(i, 1.0)] for i in range(3)},
+    "body_mass": {MASS: [(0, 1.0)]},
+    "body_com": {CENTRE_OF_MASS + i: [(i, 1.0)] for i in range(3)},
     # xx yy zz; xy xz yz are the means of the two entries that they stand for
-    "body_inertia": {4: [(0, 1.0)], 5: [(4, 1.0)], 6: [(8, 1.0)]}
-    | {7 + i: [(j, 0.5), (k, 0.5)] for i, (j, k) in enumerate(((1, 3), (2, 6), (5, 7)))},
+    "body_inertia": {INERTIA_AT + i: [(4 * i, 1.0)] for i in range(3)}
+    | {INERTIA_AT + 3 + i: [(j, 0.5), (k, 0.5)] for i, (j, k) in enumerate(((1, 3), (2, 6), (5, 7)))},
 }
 """For the parameters of a body, where their adjoints go in these arrays, and with which weight."""
 

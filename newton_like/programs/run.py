@@ -33,7 +33,7 @@ class _Numbers:
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
         self.recorded = Recordings(_RECORDED)
         # launches of CUDA graphs, which read what they are told from arrays that nobody else may keep
-        self.captured: list = []
+        self.captured: set = set()
         self.fixed = interleaved(model.device)
         self._note(model)
 
@@ -105,7 +105,7 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
 
     recording = numbers.recording((program.key, model.evaluator), arrays, mask, record)
     if model.device.is_cuda and model.device.is_capturing:
-        numbers.captured.append(recording)
+        numbers.captured.add(recording)
     recording.run_on(arrays)
     tape = active_tape()
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):

@@ -224,15 +224,15 @@ def _template(model, first_joint, joint_type, parent, slot, dims, q_at, dof_at, 
 def _runs(places: np.ndarray, worlds: np.ndarray) -> list[np.ndarray]:
     """Cuts equal articulations into even runs: as few as there are of them in a world, or as they come, whichever are fewer."""
     plain = _even_runs(places)
+    if len(plain) == 1:
+        return plain
     seen: dict[int, int] = {}
     ordinal = np.zeros(len(worlds), dtype=int)
     for i, world in enumerate(worlds.tolist()):
         ordinal[i] = seen[world] = seen.get(world, -1) + 1
-    by_ordinal = [
-        members[run]
-        for members in (np.flatnonzero(ordinal == k) for k in range(ordinal.max(initial=0) + 1))
-        for run in _even_runs(places[members])
-    ]
+    order = np.argsort(ordinal, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(ordinal[order])) + 1)
+    by_ordinal = [m[run] for m in members for run in _even_runs(places[m])]
     return by_ordinal if len(by_ordinal) <= len(plain) else plain
 
 

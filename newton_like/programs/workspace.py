@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.compiler.cpp import Emitter, Parameters
+from newton_like.compiler.cpp import Constants, Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.programs.device import BLOCK_DIM, interleaved, worker_count
 from newton_like.programs.threads import Command, cut
@@ -110,7 +110,7 @@ class Workspace:
         real = np.float32 if self.m.real is wp.float32 else np.float64
         values = parameters.values.astype(real)
         same = (values == values[:1]).all(axis=0)
-        self.known = Parameters(parameters.at, values[0], same)
+        self.known = Constants(parameters.at, values[0], same)
         P, at = self.P, parameters.at
         ends = dict(zip(at, [*list(at.values())[1:], values.shape[1]], strict=True))
         varies = {name: bool((~same[at[name] : ends[name]]).any()) for name in at}

@@ -13,31 +13,34 @@ from newton_like.kinematics import eval_fk
 from newton_like.types import BodyFlags, ModelFlags
 
 
-def _loop_joints(model) -> str | None:
-    for j in np.flatnonzero(model.joint_articulation.numpy() < 0):
-        return (
-            f"joint '{model.joint_label[j]}' (index {j}) is in no articulation and closes a loop; {{solver}} does not solve loop"
-            " joints: remove it, or add it to an articulation"
-        )
-    return None
+def _loop_joints(model, solver: str) -> str | None:
+    loops = np.flatnonzero(model.joint_articulation.numpy() < 0)
+    if not len(loops):
+        return None
+    return (
+        f"joint '{model.joint_label[loops[0]]}' (index {loops[0]}) is in no articulation and closes a loop; {solver} does not solve loop"
+        " joints: remove it, or add it to an articulation"
+    )
 
 
-def _disabled_joints(model) -> str | None:
-    for j in np.flatnonzero(~model.joint_enabled.numpy().astype(bool)):
-        return f"joint '{model.joint_label[j]}' (index {j}) is disabled; {{solver}} keeps all tree joints: remove it"
-    return None
+def _disabled_joints(model, solver: str) -> str | None:
+    disabled = np.flatnonzero(~model.joint_enabled.numpy().astype(bool))
+    if not len(disabled):
+        return None
+    return f"joint '{model.joint_label[disabled[0]]}' (index {disabled[0]}) is disabled; {solver} keeps all tree joints: remove it"
 
 
-def _kinematic_bodies(model) -> str | None:
-    for b in np.flatnonzero(model.body_flags.numpy() & BodyFlags.KINEMATIC):
-        return f"body '{model.body_label[b]}' (index {b}) is kinematic, which {{solver}} does not do: fix it"
-    return None
+def _kinematic_bodies(model, solver: str) -> str | None:
+    bodies = np.flatnonzero(model.body_flags.numpy() & BodyFlags.KINEMATIC)
+    if not len(bodies):
+        return None
+    return f"body '{model.body_label[bodies[0]]}' (index {bodies[0]}) is kinematic, which {solver} does not do: fix it"
 
 
-def _tendons(model) -> str | None:
-    for i, tendon in enumerate(model.tendons):
-        return f"tendon '{tendon.label}' (index {i}): {{solver}} does not act on tendons; clear model.tendons to simulate without them"
-    return None
+def _tendons(model, solver: str) -> str | None:
+    if not model.tendons:
+        return None
+    return f"tendon '{model.tendons[0].label}' (index 0): {solver} does not act on tendons; clear model.tendons to simulate without them"
 
 
 FEATURES: dict[str, Callable] = {
@@ -46,7 +49,8 @@ FEATURES: dict[str, Callable] = {
     "kinematic bodies": _kinematic_bodies,
     "tendons": _tendons,
 }
-"""What a model may ask for and not every solver does: from a model to words about the first thing that asks, or None."""
+"""What a model may ask for and not every solver does: from a model and a solver's name to the error about the first thing that asks, or
+None."""
 
 
 class SolverBase:
@@ -67,9 +71,9 @@ class SolverBase:
     def __init__(self, model):
         self.model = model
         for feature, asked in FEATURES.items():
-            told = None if feature in self.supports else asked(model)
+            told = None if feature in self.supports else asked(model, type(self).__name__)
             if told is not None:
-                raise ValueError(told.format(solver=type(self).__name__))
+                raise ValueError(told)
         self._version = model.version
         self._chosen = self._control = None
 
@@ -88,6 +92,9 @@ class SolverBase:
     def notify_model_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
         """Takes over edited model arrays. Contact forces are remembered.
 
+        Specialised robots are compiled again where a number that all worlds shared has changed; numbers that differ between worlds
+        may change freely.
+
         Args:
             flags: which groups of arrays were edited.
         """
@@ -97,10 +104,11 @@ class SolverBase:
     def _check_version(self) -> None:
         """Takes over what was edited since the last step."""
         if self._version != self.model.version:
-            self._version = self.model.version
             if self._control is not None:
                 self._control.assign(self.model.control())
             self._refresh()
+            # last, so that an error comes back at the next step
+            self._version = self.model.version
 
     def _refresh(self) -> None:
         """Gathers the numbers of the model anew."""

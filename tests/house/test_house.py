@@ -16,12 +16,12 @@ MAX_LINES = 600
 FLOORS = {
     0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree kernels.interpreter",
     1: "model kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics kernels.rows",
-    2: "programs kinematics kernels.batched kernels.pieces",
+    2: "programs launch kinematics kernels.batched kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
-    5: "solvers kernels.solvers",
-    6: "articulation robot sensors interop usd selection kernels.selection",
-    7: "viewer envs cli __main__",
+    5: "solvers specialise kernels.solvers",
+    6: "interop usd selection kernels.selection",
+    7: "viewer cli __main__",
 }
 
 # The sanctioned looks upward: methods of the model and its builder that import when they are called.

@@ -77,6 +77,28 @@ def test_general_functions_of_specialised_steps_read_what_the_table_says(reader,
     assert named <= read_by(reader) | read_by("kernel")
 
 
+def test_the_balance_of_energy_reads_what_the_table_says():
+    """It is general code that every specialised step calls. It places all bodies itself, and reads of `h` what `predict` reads."""
+    own = {
+        "origin",
+        "quat",
+        "rot",
+        "pos",
+        "com",
+        "subspace",
+        "twist",
+        "turn",
+        "drift",
+        "h",
+        "middle",
+        "tau",
+        "target_v",
+    }
+    named = rows_of("balance")
+    assert {"bias", "root", "target_q"} <= named
+    assert named - own <= read_by("kernel")
+
+
 def test_rows_have_names_of_their_own_and_sizes():
     rows = (*KINEMATICS, *STEP, *LIBRARY)
     assert len(ROWS) == len(rows)

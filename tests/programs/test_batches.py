@@ -94,3 +94,20 @@ def test_edits_of_targets_reach_steps_without_control():
     solvers[1].step(states[1], states[1], model.control())
     assert states[0].joint_q.numpy().tobytes() == states[1].joint_q.numpy().tobytes()
     assert np.abs(states[0].joint_qd.numpy()).max() > 0.1
+
+
+def test_an_error_of_new_numbers_comes_back_at_the_next_step():
+    """And no step runs on what is half new."""
+    builder = ModelBuilder()
+    builder.replicate(quadruped(), 2)
+    model = builder.finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="specialised"), model.state()
+    mass = model.body_mass.numpy().copy()
+    model.body_mass.assign(np.full_like(mass, np.inf))
+    with pytest.raises(ValueError, match="inf"):
+        solver.notify_model_changed()
+    with pytest.raises(ValueError, match="inf"):
+        solver.step(state, state)
+    model.body_mass.assign(mass)
+    solver.notify_model_changed()
+    assert len(solver._steppers) == 1

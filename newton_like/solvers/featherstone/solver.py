@@ -103,7 +103,7 @@ class SolverFeatherstone(SolverBase):
         self.m = namespace(self.width, model.dtype, STEP_ROWS)
         # no mask: all worlds step
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
-        self._recorded = Recordings(_RECORDED)
+        self._recorded, self._captured, self._cuda = Recordings(_RECORDED), set(), model.device.is_cuda
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
         self._last = self._steppers
@@ -122,11 +122,10 @@ class SolverFeatherstone(SolverBase):
         return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
 
     def _refresh(self) -> None:
-        # robots are compiled again where a number that all worlds shared has changed
+        self._recorded.clear()
+        self._given = None
         for stepper in self._steppers:
             stepper.refresh()
-        self._given = None
-        self._recorded.clear()
 
     def _forget(self, mask: wp.array) -> None:
         for stepper in (*self._steppers, *(self._given or ())):
@@ -147,12 +146,15 @@ class SolverFeatherstone(SolverBase):
         Raises:
             ValueError: ``dt`` is not positive, or an array belongs to another model.
         """
+        model = self.model
         self._check_version()
         arrays = arrays_of(state_in, self._default_control() if control is None else control, state_out)
         if contacts is not None and self._given is None:
+            check_recorded(model.device, "SolverFeatherstone.step")
             self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
         key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
+        # which recording was used last does not matter enough to keep count of it in every step
         recording = self._recorded.get(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
             recording.set_param_by_name("o", self._options(dt))
@@ -160,6 +162,9 @@ class SolverFeatherstone(SolverBase):
         if contacts is not None:
             self._hand_over(contacts)
         self._last = steppers
+        if self._cuda and model.device.is_capturing:
+            # a graph reads what its launches are told from arrays that nobody else may keep
+            self._captured.add(recording)
         recording.run()
 
     def _hand_over(self, contacts) -> None:

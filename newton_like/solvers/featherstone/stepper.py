@@ -32,7 +32,7 @@ log = logging.getLogger("newton_like")
 
 
 @cache
-def general_kernel(width: int, real, given: bool):
+def general_step(width: int, real, given: bool):
     """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`."""
     m = namespace(width, real, STEP_ROWS)
     return step_kernel(m, general_stages(m), given=given)
@@ -79,7 +79,7 @@ class Stepper:
         parameters = gather_parameters(model, batch, tables.parameters)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work = work = step_memory(work, tables)
-        self.kernel = self._choose_kernel()
+        self._choose_kernel()
         self.kept = work.kept(work.kept_size)
         # per block: how many contacts are remembered, which, and whether limits are
         self.kept_active = work.kept(tables.numbers["candidates"] + 2, wp.int32)
@@ -91,9 +91,14 @@ class Stepper:
     def _find_tables(self):
         return (given_tables if self.given else find_colliders)(self.solver.model, self.batch)
 
-    def _choose_kernel(self):
+    def _choose_kernel(self) -> None:
+        self.kernel = self._find_kernel()
+        # of the numbers that it holds; after an error the old one, so that the error comes back
+        self.signature = self.work.signature()
+
+    def _find_kernel(self):
         solver = self.solver
-        general = general_kernel(solver.width, solver.model.dtype, self.given)
+        general = general_step(solver.width, solver.model.dtype, self.given)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work)
@@ -121,10 +126,10 @@ class Stepper:
             # the tables themselves changed: start anew
             self._lay_out()
             return
-        self.tables, before = tables, self.work.signature()
+        self.tables = tables
         self.work.set_parameters(parameters)
-        if self.work.signature() != before:
-            self.kernel = self._choose_kernel()
+        if self.work.signature() != self.signature:
+            self._choose_kernel()
 
     def record(self, inputs, outputs, options) -> list[list]:
         """Recorded launches of a step.
@@ -134,10 +139,13 @@ class Stepper:
             options: the struct ``Options``.
         """
         work, model = self.work, self.solver.model
-        ends = ((INPUTS, inputs), (OUTPUTS, outputs))
-        told = [pieces(model, work, [port.field for port in ports], arrays) for ports, arrays in ends]
+        taken = [(port.field, array) for port, array in zip(OUTPUTS, outputs, strict=True) if array is not None]
+        told = [
+            pieces(model, work, [port.field for port in INPUTS], inputs),
+            pieces(model, work, *zip(*taken, strict=True)),
+        ]
         before = [batch_struct(work), work.T, work.P, work.L, options, self.solver.nothing]
-        after = [self.kept, self.kept_active, self.contacts_in, len(INPUTS), told[0], len(OUTPUTS), told[1]]
+        after = [self.kept, self.kept_active, self.contacts_in, len(INPUTS), told[0], len(taken), told[1]]
         commands = work.record(self.kernel, lambda i: [*before, work.memory[i], self.active[i], *after])
         # recorded launches know addresses only
         commands[0][0].kept = told
@@ -145,8 +153,6 @@ class Stepper:
 
     def forget(self, mask: wp.array) -> None:
         """Forgets the forces of the chosen worlds."""
-        if not self.kept.size:
-            return
         model, width = self.solver.model, self.solver.width
         if self.world is None:
             self.world = wp.array(self.batch.world, dtype=wp.int32, device=self.work.device)

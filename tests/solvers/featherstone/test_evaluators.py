@@ -7,7 +7,7 @@ import warp as wp
 from newton_like import JointDofConfig, JointTargetMode, ModelBuilder
 from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.featherstone.specialise import BUDGET
-from newton_like.solvers.featherstone.stepper import general_kernel
+from newton_like.solvers.featherstone.stepper import general_step
 from tests.support.mechanisms import mechanism, quadruped, random_commands, random_start, same_robot, vary, worlds_of
 from tests.support.random_trees import random_inertia, random_transform, random_unit
 
@@ -156,7 +156,7 @@ def test_auto_specialises_small_robots_and_spares_large_ones():
     model = worlds_of(quadruped(), 1).finalize("cpu")
     solver = SolverFeatherstone(model, evaluator="auto")
     (stepper,) = solver._steppers
-    assert stepper.kernel is not general_kernel(solver.width, wp.float32, False)
+    assert stepper.kernel is not general_step(solver.width, wp.float32, False)
     assert 1_000 < stepper.operations < BUDGET
 
     large = ModelBuilder()
@@ -168,7 +168,7 @@ def test_auto_specialises_small_robots_and_spares_large_ones():
     large.add_articulation(joints)
     solver = SolverFeatherstone(large.finalize("cpu"), evaluator="auto")
     (stepper,) = solver._steppers
-    assert stepper.kernel is general_kernel(solver.width, wp.float32, False)
+    assert stepper.kernel is general_step(solver.width, wp.float32, False)
     assert stepper.operations > BUDGET
 
 

@@ -1,0 +1,5 @@
+"""The old place of what chooses lane widths and threads, see :mod:`newton_like.programs.device`."""
+
+from newton_like.programs.device import lane_width, worker_count
+
+__all__ = ["lane_width", "worker_count"]

@@ -70,8 +70,10 @@ class Specialiser:
 
     def _trace_all(self) -> None:
         T = self.T
-        for name in ("smooth", "wrenches", "predict", "saturate", "recheck", "finish"):
-            self._traces[name] = {0: self._trace(name)}
+        friction = [i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
+        for name, (_, selector) in STAGES.items():
+            if not selector and (friction or name != "friction_sweep"):
+                self._traces[name] = {0: self._trace(name)}
         a, c, s = (Index(0, ((name, 1),)) for name in "acs")
         pairs = sorted({(T.collider_body[i], T.collider_plane[i]) for i in range(T.colliders)})
         planes = 1 + max((p for _, p in pairs), default=0)
@@ -81,10 +83,8 @@ class Specialiser:
             k: self._trace("contact_sweep", a, c, k) for k in sorted({k for k, _ in pairs})
         }
         self._traces["detect"] = {i: self._trace("detect", i) for i in range(T.first_guarded, T.first_hull)}
-        rows = [2 * i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
+        rows = [2 * i for i in friction]
         rows += [2 * i + 1 for i in range(T.dofs) if T.dof_limits[i] & (VELOCITY | POSITION)]
-        if any(T.dof_limits[i] & FRICTION for i in range(T.dofs)):
-            self._traces["friction_sweep"] = {0: self._trace("friction_sweep")}
         for name in ("dof_build", "dof_sweep"):
             self._traces[name] = {i: self._trace(name, i // 2, i % 2) for i in rows}
 

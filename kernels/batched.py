@@ -29,7 +29,7 @@ def batch_kernel(
     def kernel(
         first: int,
         each: int,
-        workers: int,
+        columns: int,
         B: m.Batch,
         T: m.Tree,
         P: m.Params,
@@ -43,7 +43,7 @@ def batch_kernel(
         outputs: int,
         pieces_out: wp.array[m.Piece],
     ):
-        t = wp.tid() % workers
+        t = wp.tid() % columns
         start = first + wp.tid() * each
         for b in range(start, start + each):
             if m.wanted(b, B, mask):

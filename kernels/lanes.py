@@ -15,7 +15,7 @@ import types
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.simd import C_NAME, FUSE, atan2_code, simd_types, sincos_code, staging_code, valid_code
+from newton_like.kernels.simd import C_NAME, FUSE, atan2_code, simd_types, sincos_code, valid_code
 
 
 def _native(width: int, real, statements: str, *names: str) -> str:
@@ -131,13 +131,6 @@ def _scalar_math(real) -> types.SimpleNamespace:
         f" return *(const {C_NAME[real]}*)(own + i * (size_t)varying.strides[1]); }} return uniform.data[i];"
     )
     def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
-
-    @wp.func
-    def stage_in(
-        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
-    ):
-        for i in range(n):
-            mem[at + i, t] = a[start + b * stride + i]
 
     @wp.func
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool:
@@ -261,11 +254,6 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
         f" const simd out = simd(uniform.data[i]); {vector} r; __builtin_memcpy(&r, &out, sizeof(simd)); return r;"
     )
     def param(uniform: wp.array[real], varying: wp.array2d[lane], varies: int, b: int, i: int) -> lane: ...
-
-    @wp.func_native(staging_code(width, real, inward=True))
-    def stage_in(
-        mem: wp.array2d[lane], at: int, t: int, a: wp.array[real], start: int, stride: int, n: int, b: int, count: int
-    ): ...
 
     last = f"const int valid = {valid_code(width)};"
 

@@ -193,7 +193,8 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
 
 
 def stack(sizes: dict[str, int]) -> dict[str, int]:
-    """Where rows of these sizes start that lie one behind the other, and at ``"size"`` how much memory they need."""
+    """Where rows of these sizes start that lie one behind the other, and at ``"size"`` where they end, and one lane more: memory is
+    never empty."""
     layout, at = {}, 0
     for name, size in sizes.items():
         layout[name] = at

@@ -6,93 +6,64 @@ Lists are ordered by articulation and candidate, whatever the device does first.
 from functools import cache
 
 import warp as wp
-from newton_like.kernels.layout import STEP_ROWS
-from newton_like.kernels.programs import programs
+from newton_like.kernels.batched import batch_kernel
 
 from newton_like.kernels.tree import (  # isort: skip
     GIVEN, GIVEN_MARGIN, GIVEN_NORMAL, GIVEN_ON, GIVEN_OTHER_MARGIN, GIVEN_OTHER_POINT, GIVEN_POINT, GIVEN_SURFACE,
     OMEGA,
 )  # fmt: skip
 
-FOUND = 5  # near, gap, point (3, world)
+LOOKAHEAD = 1.0 / 120.0
+"""Contacts are found where shapes come within their gap of each other in twice this time [s]."""
 
 
-@cache
-def detect_kernel(width: int, real):
-    """Kernel over blocks: the candidates of all colliders at the given body poses; ``found`` gets FOUND lanes of each."""
-    m = programs(width, real, STEP_ROWS)
+def detect_kernel(m):
+    """Kernel over blocks: the candidates of all colliders at the given poses and velocities of bodies."""
+    real = m.real
 
-    @wp.kernel(module="unique", enable_backward=False)
-    def detect(
-        first: int,
-        workers: int,
-        count: int,
-        body_start: int,
-        body_stride: int,
-        lookahead: real,
-        T: m.Tree,
-        P: m.Params,
-        L: m.Layout,
-        body_q: wp.array[real],
-        body_qd: wp.array[real],
-        mem: m.memory,
-        found: m.memory,
-    ):
-        b = wp.tid() + first
-        t = wp.tid() % workers
+    @wp.func
+    def compute(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         m.put3(mem, L.origin, t, m.zero3())
         for k in range(T.bodies):
-            body = body_start + T.body_slot[k]
-            m.stage_in(mem, L.body_q, t, body_q, 7 * body, 7 * body_stride, 7, b, count)
-            m.stage_in(mem, L.body_qd, t, body_qd, 6 * body, 6 * body_stride, 6, b, count)
-            q = m.quat_normalize(m.get4(mem, L.body_q + 3, t))
+            pose = L.body_q + 7 * k
+            velocity = L.body_qd + 6 * k
+            q = m.quat_normalize(m.get4(mem, pose + 3, t))
             r = m.quat_to_matrix(q)
-            x = m.get3(mem, L.body_q, t)
-            w = m.get3(mem, L.body_qd + 3, t)
+            x = m.get3(mem, pose, t)
+            w = m.get3(mem, velocity + 3, t)
             com = m.apply_plus(r, m.body_com(P, b, k), x)
             m.put4(mem, L.quat + 4 * k, t, q)
             m.put9(mem, L.rot + 9 * k, t, r)
             m.put3(mem, L.pos + 3 * k, t, x)
-            m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, L.body_qd, t)), w))
+            m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, velocity, t)), w))
         for s in range(T.colliders):
-            m.detect(b, t, s, m.fill(lookahead), T, P, L, mem)
-        for c in range(T.candidates):
-            m.keep(mem, L.near + c, FOUND * c, t, found, b, 1)
-            m.keep(mem, L.gap + c, FOUND * c + 1, t, found, b, 1)
-            m.keep(mem, L.point + 3 * c, FOUND * c + 2, t, found, b, 3)
+            m.detect(b, t, s, m.fill(real(LOOKAHEAD)), T, P, L, mem)
 
-    return detect
+    return batch_kernel(m, compute)
 
 
 @cache
 def collect_kernels(real):
-    """Kernels over articulations: ``(count, write)`` the contacts among the candidates that were found."""
+    """Kernels over articulations: ``(count, write)`` the contacts among their candidates, some of which are near."""
     vec3 = wp.types.vector(3, real)
     transform = wp.types.transformation(real)
 
-    @wp.func
-    def is_near(found: wp.array3d[real], a: int, c: int) -> bool:
-        width = found.shape[2]
-        return found[a // width, FOUND * c, a % width] < real(0.0)
-
     @wp.kernel(module="unique", enable_backward=False)
-    def count(first: int, stride: int, candidates: int, found: wp.array3d[real], counts: wp.array[int]):
+    def count(near: wp.array2d[real], counts: wp.array[int]):
         a = wp.tid()
         n = int(0)
-        for c in range(candidates):
-            if is_near(found, a, c):
+        for c in range(near.shape[1]):
+            if near[a, c] < real(0.0):
                 n += 1
-        counts[first + stride * a] = n
+        counts[a] = n
 
     @wp.kernel(module="unique", enable_backward=False)
     def write(
-        first: int,
-        stride: int,
-        candidates: int,
-        found: wp.array3d[real],
-        candidate_collider: wp.array[int],
-        shapes: wp.array2d[int],
-        planes: wp.array2d[int],
+        near: wp.array2d[real],
+        gap: wp.array2d[real],
+        point: wp.array2d[vec3],
+        shape: wp.array2d[int],
+        plane: wp.array2d[int],
         starts: wp.array[int],
         # Model:
         shape_body: wp.array[int],
@@ -109,22 +80,16 @@ def collect_kernels(real):
         margin1: wp.array[real],
     ):
         a = wp.tid()
-        width = found.shape[2]
-        n = starts[first + stride * a]
-        for c in range(candidates):
-            if is_near(found, a, c) and n < shape0.shape[0]:
-                s = shapes[a, candidate_collider[c]]
-                p = planes[a, candidate_collider[c]]
-                gap = found[a // width, FOUND * c + 1, a % width]
-                x = vec3(
-                    found[a // width, FOUND * c + 2, a % width],
-                    found[a // width, FOUND * c + 3, a % width],
-                    found[a // width, FOUND * c + 4, a % width],
-                )
+        n = starts[a]
+        for c in range(near.shape[1]):
+            if near[a, c] < real(0.0) and n < shape0.shape[0]:
+                s = shape[a, c]
+                p = plane[a, c]
+                x = point[a, c]
                 up = wp.quat_rotate(
                     wp.transform_get_rotation(shape_transform[p]), vec3(real(0.0), real(0.0), real(1.0))
                 )
-                half = real(0.5) * (gap + shape_margin[s] + shape_margin[p])
+                half = real(0.5) * (gap[a, c] + shape_margin[s] + shape_margin[p])
                 shape0[n] = p
                 shape1[n] = s
                 point0[n] = x - up * half

@@ -384,7 +384,7 @@ def step_kernel(
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def step(
         first: int,
-        workers: int,
+        columns: int,
         B: m.Batch,
         T: m.Tree,
         P: m.Params,
@@ -405,7 +405,7 @@ def step_kernel(
         pieces_out: wp.array[m.Piece],
     ):
         b = wp.tid() + first
-        t = wp.tid() % workers
+        t = wp.tid() % columns
         zero = m.fill(real(0.0))
         rows = T.contact_rows
         m.bring(b, t, B, 1, inputs, pieces_in, mem)

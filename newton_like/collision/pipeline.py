@@ -2,64 +2,93 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, flat
+from newton_like.arrays import as_numbers, check_recorded, flat
 from newton_like.collision.ground import ContactTables, couplings_of, find_colliders, moving_shapes, shape_kinds
-from newton_like.kernels.collision.collect import (
-    FOUND,
-    collect_kernels,
-    detect_kernel,
-    hand_over_kernels,
-)
+from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
-from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import GIVEN
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.program import Field
+from newton_like.programs.recording import Recordings
+from newton_like.programs.robot import Kernel, namespace
+from newton_like.programs.run import record_launches
 from newton_like.programs.template import find_batches
-from newton_like.programs.threads import run_shared
 from newton_like.programs.workspace import Workspace, row_sizes
-
-LOOKAHEAD = 1.0 / 120.0
-"""Contacts are found where shapes come within their gap of each other in twice this time [s]."""
+from newton_like.types import warp_types
 
 SLOTS = 8
 """Contacts of one shape that a solver takes from a list."""
 
+_RECORDED = 16
+_LOOKING = 50
+"""Vector operations that looking at a candidate is worth."""
+
+
+@cache
+def _detect_kernel(width: int, real):
+    return detect_kernel(namespace(width, real, STEP_ROWS))
+
 
 class _Finder:
-    """What :func:`collide` keeps for a model: a workspace for each batch that has colliders."""
+    """What :func:`collide` needs for a model: a workspace for each batch that has colliders, and the candidates of all articulations.
+
+    Attributes:
+        near, gap, point: what is known of candidates, ``[articulations, candidates]``; articulations with fewer than others have the first.
+        shape, plane: shape indices of candidates.
+    """
 
     def __init__(self, model):
         self.version = model.version
-        self.width = lane_width(model.device, model.dtype)
-        self.parts = []
-        for batch in find_batches(model, shape_kinds(model)):
-            tables = find_colliders(model, batch)
-            if not tables.numbers["candidates"]:
-                continue
+        found = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
+        found = [(batch, tables) for batch, tables in found if tables.numbers["candidates"]]
+        most = max((tables.numbers["candidates"] for _, tables in found), default=0)
+        width = lane_width(model.device, model.dtype)
+        shape = (model.articulation_count, most)
+        self.near, self.gap = (wp.zeros(shape, dtype=model.dtype, device=model.device) for _ in range(2))
+        self.point = wp.zeros(shape, dtype=warp_types(model.dtype).vec3, device=model.device)
+        self.results = [flat(a, model.dtype) for a in (self.near, self.gap, self.point)]
+        self.fields = (
+            (Field("body_q", "bodies", 7), Field("body_qd", "bodies", 6)),
+            (Field("near", "articulations", most), Field("gap", "articulations", most), Field("point", "articulations", 3 * most)),
+        )  # fmt: skip
+        rows = [*KINEMATICS, *(ROWS[field.row] for fields in self.fields for field in fields)]
+        index = np.zeros((2, *shape), dtype=np.int32)
+        self.batches = []
+        for batch, tables in found:
             parameters = gather_parameters(model, batch, tables.parameters)
-            rows = (*KINEMATICS, *(ROWS[name] for name in ("near", "gap", "point", "body_q", "body_qd")))
-            sizes = row_sizes(batch.template, rows, candidates=tables.numbers["candidates"])
-            # where bodies lie in the arrays, gaps included
-            fields = {**tables.numbers, **tables.arrays, "body_slot": batch.template.body_slot}
-            work = Workspace(programs(self.width, model.dtype, STEP_ROWS), batch, parameters, model.device)
-            work = work.with_memory(sizes, fields)
-            found = work.kept(FOUND * tables.numbers["candidates"])
-            index = [
-                wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device)
-                for x in (tables.shapes, tables.planes)
-            ]
-            self.parts.append((batch, work, found, *index))
+            work = Workspace(namespace(width, model.dtype, STEP_ROWS), batch, parameters, model.device)
+            sizes = row_sizes(batch.template, rows, candidates=most)
+            work = work.with_memory(sizes, {**tables.numbers, **tables.arrays})
+            self.batches.append((work, Kernel(_detect_kernel(width, model.dtype), _LOOKING * most)))
+            of = tables.arrays["candidate_collider"]
+            for one, shapes in zip(index, (tables.shapes, tables.planes), strict=True):
+                one[batch.articulations, : len(of)] = shapes[:, of]
+        self.shape, self.plane = (wp.array(one, dtype=wp.int32, device=model.device) for one in index)
+        self.recorded = Recordings(_RECORDED, model.device)
+
+    def find(self, model, body_q: wp.array, body_qd: wp.array) -> None:
+        """Looks at the candidates at poses and velocities of bodies, numbers in a row."""
+        inputs = [body_q, body_qd]
+
+        def record():
+            check_recorded(model.device, "Model.collide")
+            return record_launches(model, self.batches, self.fields, (inputs, self.results))
+
+        arrays = [*inputs, *self.results]
+        self.recorded.of(("collide",), arrays, record).run_on(arrays)
 
 
 def _finder(model) -> _Finder:
-    kept = getattr(model, "_contact_finder", None)
-    if kept is None or kept.version != model.version:
-        kept = model._contact_finder = _Finder(model)
-    return kept
+    finder = getattr(model, "_contact_finder", None)
+    if finder is None or finder.version != model.version:
+        finder = model._contact_finder = _Finder(model)
+    return finder
 
 
 def collide(model, state, contacts) -> None:
@@ -80,46 +109,27 @@ def collide(model, state, contacts) -> None:
         raise ValueError(
             f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()"
         )
-    finder = _finder(model)
-    device, real = model.device, model.dtype
-    count, write = collect_kernels(real)
-    detect = detect_kernel(finder.width, real)
-    total = model.articulation_count
-    counts = wp.zeros(total + 1, dtype=wp.int32, device=device)
-    starts = wp.zeros(total + 1, dtype=wp.int32, device=device)
-    body_q, body_qd = flat(state.body_q, real), flat(state.body_qd, real)
-    for batch, work, found, _, _ in finder.parts:
-        place = [batch.count, int(batch.body_start[0]), batch.stride(batch.body_start), real(LOOKAHEAD)]
-        run_shared(
-            work.record(
-                detect, lambda i, w=work, p=place, f=found: [*p, w.T, w.P, w.L, body_q, body_qd, w.memory[i], f]
-            )
-        )
-        inputs = [*_places(batch), work.numbers["candidates"], as_numbers(found, real, finder.width), counts]
-        wp.launch(count, dim=batch.count, inputs=inputs, device=device)
+    finder, total = _finder(model), model.articulation_count
+    finder.find(model, flat(state.body_q, model.dtype), flat(state.body_qd, model.dtype))
+    counts, starts = (wp.zeros(total + 1, dtype=wp.int32, device=model.device) for _ in range(2))
+    count, write = collect_kernels(model.dtype)
+    wp.launch(count, dim=total, inputs=[finder.near, counts], device=model.device)
     wp.utils.array_scan(counts, starts, inclusive=False)
-    for batch, work, found, shapes, planes in finder.parts:
-        wp.launch(
-            write,
-            dim=batch.count,
-            inputs=[
-                *_places(batch), work.numbers["candidates"], as_numbers(found, real, finder.width), work.T.candidate_collider,
-                shapes, planes, starts,
-                model.shape_body, model.shape_transform, model.shape_margin, state.body_q,
-            ],
-            outputs=[
-                contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,
-                contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
-                contacts.rigid_contact_margin1,
-            ],
-            device=device,
-        )  # fmt: skip
+    wp.launch(
+        write,
+        dim=total,
+        inputs=[
+            finder.near, finder.gap, finder.point, finder.shape, finder.plane, starts,
+            model.shape_body, model.shape_transform, model.shape_margin, state.body_q,
+        ],
+        outputs=[
+            contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,
+            contacts.rigid_contact_point1, contacts.rigid_contact_normal, contacts.rigid_contact_margin0,
+            contacts.rigid_contact_margin1,
+        ],
+        device=model.device,
+    )  # fmt: skip
     wp.copy(contacts.rigid_contact_count, starts, src_offset=total, count=1)
-
-
-def _places(batch) -> list[int]:
-    """Index of the first articulation of a batch, and the stride to the next one."""
-    return [int(batch.articulations[0]), batch.stride(batch.articulations)]
 
 
 def given_tables(model, batch) -> ContactTables:
@@ -168,7 +178,7 @@ class HandOver:
 
     def __init__(self, model, tables: ContactTables, work: Workspace):
         self.model, self.work = model, work
-        self.lanes = work.kept(tables.numbers["given"])
+        self.lanes = work.block_lanes(tables.numbers["given"])
         articulation = np.full(model.shape_count, -1, dtype=np.int32)
         candidate = np.zeros(model.shape_count, dtype=np.int32)
         articulation[tables.shapes] = np.arange(tables.shapes.shape[0])[:, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import warp as wp
 
@@ -9,8 +11,24 @@ from newton_like.arrays import flat
 from newton_like.programs.program import Field
 
 
-def pieces(model, work, fields, arrays, places: dict | None = None) -> wp.array:
-    """The structs ``Piece`` that say where fields lie in their arrays.
+class Pieces(NamedTuple):
+    """Structs ``Piece`` as kernels are told them.
+
+    Attributes:
+        array: of them, on the device.
+        structs: the same on the host. They keep their arrays alive, of which `array` knows addresses only.
+    """
+
+    array: wp.array
+    structs: list
+
+    def targets(self) -> np.ndarray:
+        """Where, on a CPU, the addresses of the numbers stand."""
+        return self.array.numpy()["numbers"]["data"]
+
+
+def pieces(model, work, fields, arrays, places: dict | None = None) -> Pieces:
+    """Where fields lie in their arrays.
 
     Args:
         model: the model.
@@ -18,7 +36,7 @@ def pieces(model, work, fields, arrays, places: dict | None = None) -> wp.array:
         fields, arrays: what there is; None: zeros.
         places: of rows in packed memory, see :meth:`newton_like.compiler.cpp.Emitter.packed`.
     """
-    kept = []
+    structs = []
     for field, array in zip(fields, arrays, strict=True):
         piece = piece_of(model, work, field)
         if array is None:
@@ -35,11 +53,8 @@ def pieces(model, work, fields, arrays, places: dict | None = None) -> wp.array:
         if row is not array:
             # the view does not own its memory, and a tape may outlive the caller's array
             row._owner = array
-        kept.append(piece)
-    told = wp.array(kept, dtype=work.m.Piece, device=model.device)
-    # launches know addresses only
-    told.kept = kept
-    return told
+        structs.append(piece)
+    return Pieces(wp.array(structs, dtype=work.m.Piece, device=model.device), structs)
 
 
 def batch_struct(work, masked: bool = False):

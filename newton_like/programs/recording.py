@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 
+from newton_like.programs.device import interleaved
 from newton_like.programs.threads import run_shared
 
 
@@ -20,12 +21,13 @@ class Recording:
     Args:
         launches: of every batch, for `run_shared`.
         arrays: that they were recorded with, and keep alive unless they can be told of others.
+        reads: what else they read: launches know addresses only.
         targets: on a CPU, of every batch the addresses in the structs of its inputs and of its outputs: launches are told of other
             arrays there, and nothing is recorded anew.
     """
 
-    def __init__(self, launches: list, arrays, targets: list | None = None):
-        self.launches, self.targets = launches, targets
+    def __init__(self, launches: list, arrays, reads, targets: list | None = None):
+        self.launches, self.reads, self.targets = launches, reads, targets
         self.arrays = arrays if targets is None else None
         self.addresses = addresses(arrays)
         # what is not given stays zero
@@ -64,11 +66,25 @@ class Recordings(OrderedDict):
 
     Args:
         most: how many are kept.
+        device: where they run.
+
+    Attributes:
+        captured: those in CUDA graphs, which read what they are told from arrays that nobody else may keep.
     """
 
-    def __init__(self, most: int):
+    def __init__(self, most: int, device):
         super().__init__()
-        self.most = most
+        self.most, self.device, self.captured = most, device, set()
+        self._fixed = interleaved(device)
+
+    def of(self, key: tuple, arrays, record) -> Recording:
+        """The recording of a key on some arrays, None for zeros: a kept one, or the one that ``record()`` makes."""
+        # on a CPU all arrays will do, where as many are given
+        key = (*key, *(addresses(arrays) if self._fixed else [a is None for a in arrays]))
+        recording = self.find(key) or self.add(key, record())
+        if self.device.is_cuda and self.device.is_capturing:
+            self.captured.add(recording)
+        return recording
 
     def find(self, key) -> Recording | None:
         """The recording of a key, if it is kept."""

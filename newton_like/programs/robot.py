@@ -267,7 +267,7 @@ def _load(work: Workspace, code: Code) -> None:
     work.T, work.code = changed(work.m.Tree, work.T, code=operations), code
     first = work.layout["size"]
     rows = np.zeros(
-        (first + code.rows, work.rows, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64
+        (first + code.rows, work.columns, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64
     )
     rows[first : first + len(code.constants)] = code.constants[:, None, None]
     rows = rows if work.m.width > 1 else rows[..., 0]

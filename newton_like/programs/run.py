@@ -13,7 +13,7 @@ from newton_like.model import arguments
 from newton_like.programs.device import interleaved, lane_width, worker_count
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
-from newton_like.programs.recording import Recording, Recordings, addresses
+from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import INERTIA, Robot, adjoint_field
 from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace, changed
@@ -30,24 +30,12 @@ class _Numbers:
         self.robots = [Robot(model, batch) for batch in find_batches(model)]
         # one buffer for all masks that are not taken as they are, so that recorded launches are used again
         self.mask = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
-        self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
-        self.recorded = Recordings(_RECORDED)
-        # launches of CUDA graphs, which read what they are told from arrays that nobody else may keep
-        self.captured: set = set()
-        self.fixed = interleaved(model.device)
+        self.recorded = Recordings(_RECORDED, model.device)
         self._note(model)
 
     def _note(self, model) -> None:
         self.version = model.version
         self.width, self.threads = lane_width(model.device, model.dtype), worker_count()
-
-    def recording(self, key: tuple, arrays, mask, record) -> Recording:
-        """The launches of that key: recorded ones, or those that ``record()`` makes."""
-        fixed = [None if mask is None else mask.ptr]
-        # on a CPU all arrays will do, where as many are given
-        fixed += addresses(arrays) if self.fixed else [a is None for a in arrays]
-        key = (*key, *fixed)
-        return self.recorded.find(key) or self.recorded.add(key, record())
 
     def read(self, model) -> None:
         """Gathers the parameters anew."""
@@ -99,14 +87,12 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         for robot in numbers.robots:
             work = robot.work(model, program, numbers.width, numbers.threads)
             batches.append((work, robot.kernel(model, program, work, model.evaluator)))
-        return _record(
-            model, numbers, batches, (program.inputs, program.outputs), (arrays[:count], arrays[count:]), mask
+        return record_launches(
+            model, batches, (program.inputs, program.outputs), (arrays[:count], arrays[count:]), mask
         )
 
-    recording = numbers.recording((program.key, model.evaluator), arrays, mask, record)
-    if model.device.is_cuda and model.device.is_capturing:
-        numbers.captured.add(recording)
-    recording.run_on(arrays)
+    key = (program.key, model.evaluator, None if mask is None else mask.ptr)
+    numbers.recorded.of(key, arrays, record).run_on(arrays)
     tape = active_tape()
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):
         _record_adjoint(model, numbers, program, arrays, mask, tape)
@@ -152,12 +138,12 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         for robot in numbers.robots:
             work = robot.work(model, program, numbers.width, numbers.threads, True)
             batches.append((work, robot.adjoint_kernel(model, program, work, results, inertia, model.evaluator)))
-        return _record(model, numbers, batches, (fields, results), (brought, taken), mask)
+        return record_launches(model, batches, (fields, results), (brought, taken), mask)
 
-    if mask is None and not numbers.fixed:
+    if mask is None and not interleaved(model.device):
         # launches know which gradients they write; arrays of others may be as many
         key = ("adjoint", program.key, model.evaluator, *((f.row, f.kind) for f in results))
-        recording = numbers.recording(key, whole, None, record)
+        recording = numbers.recorded.of(key, whole, record)
     else:
         recording = record()
 
@@ -172,28 +158,35 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     tape.record_func(backward, tracked)
 
 
-def _record(model, numbers, batches, ends, given, mask) -> Recording:
-    """Launches of every batch, a workspace and a kernel; `ends`: fields of inputs and of outputs, `given`: their arrays."""
-    launches, targets = [], []
-    chosen = numbers.nothing if mask is None else mask
+def record_launches(model, batches, ends, given, mask: wp.array | None = None) -> Recording:
+    """Launches of a kernel for every batch.
+
+    Args:
+        model: the model.
+        batches: of each its :class:`newton_like.programs.workspace.Workspace` and :class:`newton_like.programs.robot.Kernel`.
+        ends: fields of inputs and fields of outputs.
+        given: the arrays of both, None for zeros.
+        mask: see :func:`run`.
+    """
+    launches, targets, reads = [], [], []
+    chosen = wp.zeros(0, dtype=wp.bool, device=model.device) if mask is None else mask
     for work, kernel in batches:
         told = [pieces(model, work, f, a, p) for f, a, p in zip(ends, given, (None, kernel.places), strict=True)]
         # launches keep what they are given, and the parameters of the batch change with the model
         parameters = changed(work.m.Params, work.P)
         before = [batch_struct(work, mask is not None), work.T, parameters, work.L, chosen]
-        after = [len(ends[0]), told[0], len(ends[1]), told[1]]
+        after = [len(ends[0]), told[0].array, len(ends[1]), told[1].array]
         commands = work.record(
             kernel.kernel,
             lambda i, memory=work.memory, before=before, after=after: [*before, memory[i], *after],
             _threads(work, kernel.operations),
             loops=True,
         )
-        # recorded launches know addresses only
-        commands[0][0].kept = (before, told, work.P.uniform, work.P.varying, work.memory)
+        reads.append((before, told, work.P.uniform, work.P.varying, work.memory))
         launches.append(commands)
-        targets.append([piece.numpy()["numbers"]["data"] for piece in told] if not numbers.fixed else None)
+        targets.append(None if interleaved(model.device) else [piece.targets() for piece in told])
     arrays = [a for some in given for a in some]
-    return Recording(launches, arrays, None if numbers.fixed else targets)
+    return Recording(launches, arrays, reads, None if interleaved(model.device) else targets)
 
 
 def _threads(work: Workspace, operations: int) -> int:

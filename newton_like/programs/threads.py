@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 import warp as wp
 
-PIECES_PER_THREAD = 4
-"""More pieces than threads, so that a thread which is held up does not hold up the others."""
+SHARES_PER_THREAD = 4
+"""More shares than threads, so that a thread which is held up does not hold up the others."""
 
 
 class Command:
@@ -58,21 +58,21 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 
 def run_shared(workers: list[list]) -> None:
-    """Launches pieces of work on several threads, each piece once: whoever is free takes the next one.
+    """Launches the shares of a work on several threads, each share once: a free thread takes the next one.
 
     A thread that the operating system is late to start is not waited for: others do its share.
 
     Args:
-        workers: for every worker the same pieces, recorded on its own memory.
+        workers: for every worker the same shares, recorded on its own memory.
     """
     if len(workers) == 1:
         for command in workers[0]:
             command.launch()
         return
-    pieces, left = len(workers[0]), itertools.count()
+    shares, left = len(workers[0]), itertools.count()
 
     def work(commands):
-        while (i := next(left)) < pieces:
+        while (i := next(left)) < shares:
             commands[i].launch()
 
     futures = [_pool(len(workers) - 1).submit(work, commands) for commands in workers[1:]]
@@ -83,8 +83,8 @@ def run_shared(workers: list[list]) -> None:
 
 
 def cut(blocks: int, threads: int) -> list[tuple[int, int]]:
-    """First block and number of blocks of pieces of work for some threads: a few more than threads."""
+    """First block and number of blocks of the shares of some threads, a few more than threads."""
     if threads == 1:
         return [(0, blocks)] if blocks else []
-    ends = np.linspace(0, blocks, min(PIECES_PER_THREAD * threads, blocks) + 1).astype(int)
+    ends = np.linspace(0, blocks, min(SHARES_PER_THREAD * threads, blocks) + 1).astype(int)
     return [(int(a), int(b - a)) for a, b in pairwise(ends)]

@@ -16,6 +16,7 @@ import warp as wp
 from newton_like.compiler.cpp import Constants, Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.programs.device import BLOCK_DIM, interleaved, worker_count
+from newton_like.programs.parameters import Parameters
 from newton_like.programs.threads import Command, cut
 
 BLOCKS_PER_THREAD = 8
@@ -29,9 +30,11 @@ class Workspace:
         m: the programs' namespace.
         batch: the articulations, `blocks` blocks of lanes.
         numbers, arrays: the fields of the tree on the host.
+        given: the parameters, as :class:`DeviceParameters`; all workspaces of a batch share them.
         T, P, L: the structs ``Tree``, ``Params`` and ``Layout``.
+        workers: CPU threads that share the blocks.
         layout: where rows of memory start.
-        memory: one array of lanes a worker (CPU), or one for all threads (CUDA).
+        memory: one array of lanes a worker (CPU), or one for all threads (CUDA), which has `columns`, one a thread.
 
     Args:
         m: the programs' namespace.
@@ -48,12 +51,12 @@ class Workspace:
         self.T, self.numbers, self.arrays = m.Tree(), {}, {}
         self._set_tree(tree_fields(m, batch.template, parameters))
         self._set_tree(fields or {})
-        self.P = m.Params()
+        self.given = DeviceParameters(self.m, self.device)
         self.set_parameters(parameters)
         self._zeros: dict[int, wp.array] = {}
-        self.workers, self.rows = 1, 1
+        self.workers, self.columns = 1, 1
         if interleaved(self.device):
-            self.rows = self.blocks
+            self.columns = self.blocks
         else:
             # waking a thread costs about as much as stepping a few blocks
             most = self.blocks if threads is not None else self.blocks // BLOCKS_PER_THREAD
@@ -80,7 +83,7 @@ class Workspace:
         if fields:
             work.T, work.numbers, work.arrays = changed(self.m.Tree, self.T), dict(self.numbers), dict(self.arrays)
             work._set_tree(fields)
-        shape = (layout["size"], self.rows)
+        shape = (layout["size"], self.columns)
         work.memory = [wp.zeros(shape, dtype=self.m.lane, device=self.device) for _ in range(self.workers)]
         return work
 
@@ -104,26 +107,24 @@ class Workspace:
                 self.numbers[name] = int(value)
                 setattr(self.T, name, int(value))
 
-    def set_parameters(self, parameters) -> None:
-        """Puts new numbers in place of the old ones."""
-        self.parameters = parameters
-        real = np.float32 if self.m.real is wp.float32 else np.float64
-        values = parameters.values.astype(real)
-        same = (values == values[:1]).all(axis=0)
-        self.known = Constants(parameters.at, values[0], same)
-        P, at = self.P, parameters.at
-        ends = dict(zip(at, [*list(at.values())[1:], values.shape[1]], strict=True))
-        varies = {name: bool((~same[at[name] : ends[name]]).any()) for name in at}
-        P.joints_vary = int(varies["joint"] or varies["dof"])
-        P.bodies_vary = int(varies["body"])
-        P.gains_vary = int(varies["gain"])
-        P.colliders_vary = int(varies["collider"] or varies["hull"])
-        P.planes_vary = int(varies["plane"])
-        P.gravity_vary = int(varies["gravity"])
-        for name, start in at.items():
-            setattr(P, f"{name}_at", start)
-        P.uniform = wp.array(values[0], dtype=self.m.real, device=self.device)
-        P.varying = self.lanes(values if any(varies.values()) else values[:1, :0])
+    @property
+    def P(self):
+        """The struct ``Params``."""
+        return self.given.P
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters on the host."""
+        return self.given.host
+
+    @property
+    def known(self) -> Constants:
+        """The parameters that are the same in all articulations."""
+        return self.given.known
+
+    def set_parameters(self, parameters: Parameters) -> None:
+        """Puts new numbers in place of the old ones, for all workspaces of the batch."""
+        self.given.put(parameters, self.lanes)
 
     def emitter(self, held: np.ndarray | None = None, cut: int | None = None) -> Emitter:
         """What writes code for this batch."""
@@ -149,8 +150,8 @@ class Workspace:
         blocked = np.ascontiguousarray(padded.reshape(self.blocks, width, n).transpose(0, 2, 1))
         return wp.array(blocked, dtype=self.m.lane, device=self.device)
 
-    def kept(self, n: int, dtype=None) -> wp.array:
-        """Zeros that outlive a step, ``[blocks, n]`` lanes, or another type if asked for."""
+    def block_lanes(self, n: int, dtype=None) -> wp.array:
+        """Zeros, ``[blocks, n]`` lanes, or another type if asked for."""
         dtype = self.m.lane if dtype is None else dtype
         if interleaved(self.device):
             return wp.zeros((n, self.blocks), dtype=dtype, device=self.device).transpose((1, 0))
@@ -160,7 +161,7 @@ class Workspace:
         """Recorded launches for `run_shared`.
 
         Args:
-            kernel: its first arguments are ``first, workers``, or ``first, each, workers`` where it `loops`.
+            kernel: its first arguments are ``first, columns``, or ``first, each, columns`` where it `loops`.
             inputs: called with the memory's index, gives the arguments that follow.
             threads: that share the blocks; by default all workers.
             loops: whether a CPU thread of the kernel does several blocks.
@@ -168,7 +169,7 @@ class Workspace:
         threads, cuda = self.workers if threads is None else threads, interleaved(self.device)
 
         def command(first: int, n: int, i: int) -> Command:
-            lead = [first, 1 if cuda else n, self.rows] if loops else [first, self.rows]
+            lead = [first, 1 if cuda else n, self.columns] if loops else [first, self.columns]
             launch = wp.launch(
                 kernel,
                 dim=1 if loops and not cuda else n,
@@ -180,6 +181,40 @@ class Workspace:
             return Command(launch)
 
         return [[command(first, n, i) for first, n in cut(self.blocks, threads)] for i in range(threads)]
+
+
+class DeviceParameters:
+    """The parameters of a batch as kernels take them.
+
+    Attributes:
+        host: the parameters on the host.
+        known: of them those that are the same in all articulations.
+        P: the struct ``Params``.
+    """
+
+    def __init__(self, m, device):
+        self.m, self.device, self.P = m, device, m.Params()
+
+    def put(self, parameters: Parameters, lanes) -> None:
+        """Puts new numbers in place of the old ones; `lanes`: see :meth:`Workspace.lanes`."""
+        self.host = parameters
+        real = np.float32 if self.m.real is wp.float32 else np.float64
+        values = parameters.values.astype(real)
+        same = (values == values[:1]).all(axis=0)
+        self.known = Constants(parameters.at, values[0], same)
+        P, at = self.P, parameters.at
+        ends = dict(zip(at, [*list(at.values())[1:], values.shape[1]], strict=True))
+        varies = {name: bool((~same[at[name] : ends[name]]).any()) for name in at}
+        P.joints_vary = int(varies["joint"] or varies["dof"])
+        P.bodies_vary = int(varies["body"])
+        P.gains_vary = int(varies["gain"])
+        P.colliders_vary = int(varies["collider"] or varies["hull"])
+        P.planes_vary = int(varies["plane"])
+        P.gravity_vary = int(varies["gravity"])
+        for name, start in at.items():
+            setattr(P, f"{name}_at", start)
+        P.uniform = wp.array(values[0], dtype=self.m.real, device=self.device)
+        P.varying = lanes(values if any(varies.values()) else values[:1, :0])
 
 
 def changed(kind, struct, **fields):

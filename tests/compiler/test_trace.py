@@ -284,7 +284,7 @@ def specialiser(robot, worlds: int = 3, varied=()) -> Specialiser:
     tables = find_colliders(model, batch)
     parameters = gather_parameters(model, batch, tables.parameters)
     work = Workspace(programs(8, wp.float32, STEP_ROWS), batch, parameters, "cpu", 1)
-    return Specialiser(step_memory(work, tables))
+    return Specialiser(step_memory(work, tables)[0])
 
 
 @pytest.fixture(scope="module", params=["mechanism", "quadruped"])

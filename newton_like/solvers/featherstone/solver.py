@@ -103,7 +103,7 @@ class SolverFeatherstone(SolverBase):
         self.m = namespace(self.width, model.dtype, STEP_ROWS)
         # no mask: all worlds step
         self.nothing = wp.zeros(0, dtype=wp.bool, device=model.device)
-        self._recorded, self._captured, self._cuda = Recordings(_RECORDED), set(), model.device.is_cuda
+        self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
         self._last = self._steppers
@@ -164,7 +164,7 @@ class SolverFeatherstone(SolverBase):
         self._last = steppers
         if self._cuda and model.device.is_capturing:
             # a graph reads what its launches are told from arrays that nobody else may keep
-            self._captured.add(recording)
+            self._recorded.captured.add(recording)
         recording.run()
 
     def _hand_over(self, contacts) -> None:
@@ -222,6 +222,8 @@ class SolverFeatherstone(SolverBase):
         check_recorded(self.model.device, "SolverFeatherstone.step")
         options = self._options(dt)
         inputs, outputs = check_arrays(self.model, arrays)
-        recording = Recording([s.record(inputs, outputs, options) for s in steppers], (*arrays, *inputs, *outputs))
+        recorded = [s.record(inputs, outputs, options) for s in steppers]
+        launches, reads = ([each[i] for each in recorded] for i in range(2))
+        recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
         recording.dt = float(dt)
         return recording

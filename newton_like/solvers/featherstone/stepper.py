@@ -38,8 +38,8 @@ def general_step(width: int, real, given: bool):
     return step_kernel(m, general_stages(m), given=given)
 
 
-def step_memory(work: Workspace, tables) -> Workspace:
-    """A batch with the memory of a step; ``kept_size`` numbers of an articulation outlive it.
+def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
+    """A batch with the memory of a step, and how many lanes of a block outlive the step.
 
     Args:
         work: the batch.
@@ -53,10 +53,10 @@ def step_memory(work: Workspace, tables) -> Workspace:
     numbers.pop("given", None)
     work = work.with_memory(sizes, {**numbers, **tables.arrays})
     kept = stack({f"kept_{row.name}": row.kept(SimpleNamespace(**work.numbers)) for row in KEPT})
-    work.kept_size = kept.pop("size")
+    size = kept.pop("size")
     for name, at in kept.items():
         setattr(work.L, name, at)
-    return work
+    return work, size
 
 
 class Stepper:
@@ -78,15 +78,18 @@ class Stepper:
         self.tables = tables = self._find_tables()
         parameters = gather_parameters(model, batch, tables.parameters)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
-        self.work = work = step_memory(work, tables)
+        self.work, kept = step_memory(work, tables)
+        work = self.work
         self._choose_kernel()
-        self.kept = work.kept(work.kept_size)
+        self.kept = work.block_lanes(kept)
         # per block: how many contacts are remembered, which, and whether limits are
-        self.kept_active = work.kept(tables.numbers["candidates"] + 2, wp.int32)
+        self.kept_active = work.block_lanes(tables.numbers["candidates"] + 2, wp.int32)
         self.hand_over = HandOver(model, tables, work) if self.given else None
-        self.contacts_in = self.hand_over.lanes if self.given else work.kept(0)
+        self.contacts_in = self.hand_over.lanes if self.given else work.block_lanes(0)
         length = max(tables.numbers["candidates"] + batch.template.dofs, 1)
-        self.active = [wp.zeros((length, work.rows), dtype=wp.int32, device=work.device) for _ in range(work.workers)]
+        self.active = [
+            wp.zeros((length, work.columns), dtype=wp.int32, device=work.device) for _ in range(work.workers)
+        ]
 
     def _find_tables(self):
         return (given_tables if self.given else find_colliders)(self.solver.model, self.batch)
@@ -131,8 +134,8 @@ class Stepper:
         if self.work.signature() != self.signature:
             self._choose_kernel()
 
-    def record(self, inputs, outputs, options) -> list[list]:
-        """Recorded launches of a step.
+    def record(self, inputs, outputs, options) -> tuple[list[list], list]:
+        """Recorded launches of a step, and what they read beside its arrays.
 
         Args:
             inputs, outputs: arrays of the ports of :mod:`newton_like.solvers.featherstone.arrays`, as rows of numbers.
@@ -145,11 +148,9 @@ class Stepper:
             pieces(model, work, *zip(*taken, strict=True)),
         ]
         before = [batch_struct(work), work.T, work.P, work.L, options, self.solver.nothing]
-        after = [self.kept, self.kept_active, self.contacts_in, len(INPUTS), told[0], len(taken), told[1]]
+        after = [self.kept, self.kept_active, self.contacts_in, len(INPUTS), told[0].array, len(taken), told[1].array]
         commands = work.record(self.kernel, lambda i: [*before, work.memory[i], self.active[i], *after])
-        # recorded launches know addresses only
-        commands[0][0].kept = told
-        return commands
+        return commands, [before, after, told, work.P.uniform, work.P.varying, work.memory, self.active]
 
     def forget(self, mask: wp.array) -> None:
         """Forgets the forces of the chosen worlds."""

@@ -7,6 +7,8 @@ and of limits are traced once for each body or degree of freedom they can act on
 
 import inspect
 import types
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import warp as wp
@@ -21,21 +23,67 @@ BUDGET = 60_000
 """Operations of all stages of a robot beyond which it is not specialised."""
 
 
+def _once(T) -> dict:
+    return {0: ()}
+
+
+def _contact_pairs(T) -> list[tuple[int, int]]:
+    """Bodies and planes that may touch."""
+    return sorted({(T.collider_body[i], T.collider_plane[i]) for i in range(T.colliders)})
+
+
+def _planes(T) -> int:
+    return 1 + max((plane for _, plane in _contact_pairs(T)), default=0)
+
+
+def _frictional(T) -> list[int]:
+    return [i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
+
+
+def _dof_rows(T) -> dict:
+    """Rows of dofs by ``2 * i + full``: of friction alone, and of limits too."""
+    rows = [(i, 0) for i in _frictional(T)]
+    rows += [(i, 1) for i in range(T.dofs) if T.dof_limits[i] & (VELOCITY | POSITION)]
+    return {2 * i + full: (i, full) for i, full in rows}
+
+
+_ACTIVE, _CANDIDATE, _COLLIDER = (Index(0, ((name, 1),)) for name in "acs")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How a stage is traced.
+
+    Attributes:
+        integers: that it is called with.
+        selector: C++ expression of these that says which of its traces is run; ``{planes}`` is the number of planes. Empty: there is one.
+        cases: of the tree, the integers of each trace by its selector.
+    """
+
+    integers: tuple[str, ...] = ()
+    selector: str = ""
+    cases: Callable = _once
+
+
 STAGES = {
-    "smooth": ((), ""),
-    "wrenches": ((), ""),
-    "predict": ((), ""),
-    "saturate": ((), ""),
-    "recheck": ((), ""),
-    "finish": ((), ""),
-    "friction_sweep": ((), ""),
-    "contact_build": (("a", "c", "s", "k", "pl"), "k * {planes} + pl"),
-    "contact_sweep": (("a", "c", "k"), "k"),
-    "detect": (("s",), "s"),
-    "dof_build": (("i", "full"), "2 * i + full"),
-    "dof_sweep": (("i", "full"), "2 * i + full"),
+    "smooth": Stage(),
+    "wrenches": Stage(),
+    "predict": Stage(),
+    "saturate": Stage(),
+    "recheck": Stage(),
+    "finish": Stage(),
+    "friction_sweep": Stage(cases=lambda T: _once(T) if _frictional(T) else {}),
+    "contact_build": Stage(
+        ("a", "c", "s", "k", "pl"),
+        "k * {planes} + pl",
+        lambda T: {k * _planes(T) + p: (_ACTIVE, _CANDIDATE, _COLLIDER, k, p) for k, p in _contact_pairs(T)},
+    ),
+    "contact_sweep": Stage(("a", "c", "k"), "k", lambda T: {k: (_ACTIVE, _CANDIDATE, k) for k, _ in _contact_pairs(T)}),
+    "detect": Stage(("s",), "s", lambda T: {s: (s,) for s in range(T.first_guarded, T.first_hull)}),
+    "dof_build": Stage(("i", "full"), "2 * i + full", _dof_rows),
+    "dof_sweep": Stage(("i", "full"), "2 * i + full", _dof_rows),
 }
-"""The stages that are traced: integers that they are called with, and which of their traces these choose."""
+"""The stages that are traced."""
 
 
 class Specialiser:
@@ -54,10 +102,13 @@ class Specialiser:
         self.emitter = workspace.emitter(cut=BUDGET)
         self._name = self.emitter.name
         self.T, self.P = known_tree(workspace), known_parameters(workspace)
+        self.planes = _planes(self.T)
         self.L = types.SimpleNamespace(**workspace.layout)
         self.o = types.SimpleNamespace(**{name: name for name in options}, iterations=None)
-        self._traces: dict[str, dict] = {}
-        self._trace_all()
+        self._traces = {
+            name: {case: self._trace(name, *integers) for case, integers in stage.cases(self.T).items()}
+            for name, stage in STAGES.items()
+        }
         self.operations = sum(len(t) for cases in self._traces.values() for t in cases.values())
 
     def _trace(self, name: str, *args) -> Trace:
@@ -67,26 +118,6 @@ class Specialiser:
         )
         getattr(stages, name)("b", "t", *args, self.o, self.T, self.P, self.L, None)
         return trace
-
-    def _trace_all(self) -> None:
-        T = self.T
-        friction = [i for i in range(T.dofs) if T.dof_limits[i] & FRICTION]
-        for name, (_, selector) in STAGES.items():
-            if not selector and (friction or name != "friction_sweep"):
-                self._traces[name] = {0: self._trace(name)}
-        a, c, s = (Index(0, ((name, 1),)) for name in "acs")
-        pairs = sorted({(T.collider_body[i], T.collider_plane[i]) for i in range(T.colliders)})
-        planes = 1 + max((p for _, p in pairs), default=0)
-        self.planes = planes
-        self._traces["contact_build"] = {k * planes + p: self._trace("contact_build", a, c, s, k, p) for k, p in pairs}
-        self._traces["contact_sweep"] = {
-            k: self._trace("contact_sweep", a, c, k) for k in sorted({k for k, _ in pairs})
-        }
-        self._traces["detect"] = {i: self._trace("detect", i) for i in range(T.first_guarded, T.first_hull)}
-        rows = [2 * i for i in friction]
-        rows += [2 * i + 1 for i in range(T.dofs) if T.dof_limits[i] & (VELOCITY | POSITION)]
-        for name in ("dof_build", "dof_sweep"):
-            self._traces[name] = {i: self._trace(name, i // 2, i % 2) for i in rows}
 
     # ------------------------------------------------------------------------------------------------ liveness
 
@@ -114,22 +145,24 @@ class Specialiser:
         stores = self.emitter.stores(trace, lambda place: place in places or self._name(place) in arrays)
         return self.emitter.statements(trace, stores)
 
-    def _code(self, name: str, places: set, arrays: set, selector: str) -> str:
-        head = self.emitter.head()
-        cases = self._traces[name]
+    def _code(self, name: str, places: set, arrays: set) -> str:
+        cases, selector = self._traces[name], STAGES[name].selector.format(planes=self.planes)
+        if not cases:
+            return ""
         if not selector:
-            return head + self._emit(cases[0], places, arrays)
+            return self.emitter.head() + self._emit(cases[0], places, arrays)
         body = "\n".join(f"case {k}: {{ {self._emit(t, places, arrays)} break; }}" for k, t in cases.items())
-        return f"{head} switch ({selector}) {{ {body} }}" if cases else head
+        return f"{self.emitter.head()} switch ({selector}) {{ {body} }}"
 
     def stages(self) -> types.SimpleNamespace:
         """The stages as Warp functions, in place of `general_stages`."""
         m, live = self.m, self._live()
         arguments = dict(o=m.Options, T=m.Tree, P=m.Params, L=m.Layout, mem=m.memory)
         stages = {}
-        for name, (integers, selector) in STAGES.items():
-            code = self._code(name, *live, selector.format(planes=self.planes)) if name in self._traces else ""
-            stages[name] = native(name, code, dict.fromkeys(("b", "t", *integers), int) | arguments)
+        for name, stage in STAGES.items():
+            stages[name] = native(
+                name, self._code(name, *live), dict.fromkeys(("b", "t", *stage.integers), int) | arguments
+            )
         # general code that no world of this robot needs is not compiled
         T, end = self.T, dict(T=m.Tree, P=m.Params, L=m.Layout, mem=m.memory)
         no_hull = native("no_hull", "", dict(b=int, t=int, s=int, dt=m.lane) | end)

@@ -24,6 +24,9 @@ from newton_like.kernels.tree import (  # isort: skip
 DOF_ROW = 7
 HARD, RESPONSE, INVERSE_RESPONSE, SIDE = range(TARGET + 1, DOF_ROW)
 
+# the impulses of a dof
+OF_FRICTION, OF_VELOCITY, OF_POSITION = range(3)
+
 
 def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     """The namespace `m` with ``dof_need``, ``dof_violation``, ``dof_build`` and ``dof_sweep``."""
@@ -87,13 +90,13 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         inverse = m.rcp(a)
         m.put(mem, at + RESPONSE, t, a)
         m.put(mem, at + INVERSE_RESPONSE, t, inverse)
-        total = m.mul(dt, m.get(mem, p, t))
-        m.put(mem, p, t, total)
+        total = m.mul(dt, m.get(mem, p + OF_FRICTION, t))
+        m.put(mem, p + OF_FRICTION, t, total)
         if full != 0:
             hard = m.where_lt(m.get(mem, L.dof_need + i, t), zero, one, zero)
             m.put(mem, at + HARD, t, hard)
-            warm = m.mul(hard, m.mul(dt, m.get(mem, p + 1, t)))
-            m.put(mem, p + 1, t, warm)
+            warm = m.mul(hard, m.mul(dt, m.get(mem, p + OF_VELOCITY, t)))
+            m.put(mem, p + OF_VELOCITY, t, warm)
             total = m.add(total, warm)
             work = m.neg(m.mul(absolute(warm), m.gain(P, b, i, VELOCITY_LIMIT)))
             if limits & POSITION:
@@ -108,9 +111,9 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 m.put(mem, at + SOFTNESS, t, soft.softness)
                 m.put(mem, at + TARGET, t, m.where_lt(gap, zero, soft.push, m.neg(m.div(gap, dt))))
                 # an impulse remembered from the other limit is none of this one's
-                warm = m.mul(hard, m.mul(dt, m.get(mem, p + 2, t)))
+                warm = m.mul(hard, m.mul(dt, m.get(mem, p + OF_POSITION, t)))
                 warm = m.mul(side, m.larger(zero, m.mul(side, warm)))
-                m.put(mem, p + 2, t, warm)
+                m.put(mem, p + OF_POSITION, t, warm)
                 total = m.add(total, warm)
                 work = m.fma(m.mul(side, warm), m.get(mem, at + TARGET, t), work)
             m.put(mem, L.warm_work, t, m.add(m.get(mem, L.warm_work, t), work))
@@ -129,28 +132,28 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         u = m.chain_dot(t, i, y, T, L, mem)
         total = zero
         if limits & FRICTION:
-            old = m.get(mem, p, t)
+            old = m.get(mem, p + OF_FRICTION, t)
             new = clamp(m.fnma(u, inverse, old), m.mul(dt, m.gain(P, b, i, FRICTION_LOSS)))
             total = m.sub(new, old)
-            m.put(mem, p, t, new)
+            m.put(mem, p + OF_FRICTION, t, new)
             u = m.fma(a, total, u)
         if full != 0:
             hard = m.get(mem, at + HARD, t)
             if limits & VELOCITY:
-                old = m.get(mem, p + 1, t)
+                old = m.get(mem, p + OF_VELOCITY, t)
                 free = m.fnma(a, old, u)
                 change = m.mul(
                     hard, m.sub(m.mul(m.sub(clamp(free, m.gain(P, b, i, VELOCITY_LIMIT)), free), inverse), old)
                 )
-                m.put(mem, p + 1, t, m.add(old, change))
+                m.put(mem, p + OF_VELOCITY, t, m.add(old, change))
                 total = m.add(total, change)
                 u = m.fma(a, change, u)
             if limits & POSITION:
                 side = m.get(mem, at + SIDE, t)
-                old = m.mul(side, m.get(mem, p + 2, t))
+                old = m.mul(side, m.get(mem, p + OF_POSITION, t))
                 new = m.unilateral(t, at, m.mul(side, u), old, mem)
                 change = m.mul(side, m.mul(hard, m.sub(new, old)))
-                m.put(mem, p + 2, t, m.add(m.get(mem, p + 2, t), change))
+                m.put(mem, p + OF_POSITION, t, m.add(m.get(mem, p + OF_POSITION, t), change))
                 total = m.add(total, change)
         m.chain_add(t, i, y, total, T, L, mem)
 

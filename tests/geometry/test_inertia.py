@@ -99,8 +99,9 @@ def test_thin_shells_are_the_surfaces_of_the_shapes(rng, geo_type):
     expected = shapes.mass_properties(GeoType.MESH, (1, 1, 1), 700.0, sheet, False, thickness)
     mass, com, moments = shapes.mass_properties(geo_type, scale, 700.0, is_solid=False, thickness=thickness)
     if geo_type == GeoType.ELLIPSOID:
-        # Smaller semi-axes by t make a wall that is thinner than t where the surface is oblique: an upper bound only.
-        assert 0.5 * expected[0] < mass < expected[0]
+        # Smaller semi-axes by t make a wall that is thinner than t where the surface is oblique: an upper bound only,
+        # and to the error of the tessellation, which is smaller than the surface.
+        assert 0.5 * expected[0] < mass < 1.005 * expected[0]
         return
     # Thickness over size is 2e-4, the tessellation adds 2e-3.
     assert mass == pytest.approx(expected[0], rel=5e-3)

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 
 from newton_like.importers.shared import unchanged_by_errors
-from newton_like.importers.usd.build import Options, SceneBuilder
+from newton_like.importers.usd.build import SceneBuilder, UsdOptions
 from newton_like.importers.usd.own import Restorer, arrange, world_prims
 from newton_like.importers.usd.records import Scene, below
 
@@ -20,7 +20,7 @@ class Part:
     made: SceneBuilder | None = None
 
 
-def add_parts(builder, stage, root_path: str, parse, options: Options) -> list[Part]:
+def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> list[Part]:
     """Adds a stage to a builder, and opens a world for each prim that says it is one.
 
     Where a world is open already, or the stage is put on a body, all goes there. An error leaves the builder as it was.

@@ -62,7 +62,7 @@ class SceneBuilder:
         fill_masses(model, assets)
         self._inertias = None
         joints = names.tables["joint"]
-        self.actuators = read_actuators(model)
+        self.actuators = read_actuators(model, names.tables)
         reflect_rotors(self.actuators, joints)
         self._set_springs()
         find_drives(self.actuators, joints, model, self._felt)

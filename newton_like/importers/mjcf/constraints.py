@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import transform
 from newton_like.importers.mjcf.actuators import copies
-from newton_like.importers.mjcf.parse import BOOL, coefficients, limits
+from newton_like.importers.mjcf.parse import BOOL, PASSIVE, coefficients, limits
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import floats, words
@@ -195,13 +195,7 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
         auto = model.compiler.autolimits
         values = {"limits": limits(element, "range", "limited", auto)}
         values["effort"] = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)
-        given = (
-            ("stiffness", "stiffness"),
-            ("damping", "damping"),
-            ("friction", "frictionloss"),
-            ("armature", "armature"),
-        )
-        for ours, theirs in given:
+        for ours, theirs in PASSIVE.items():
             values[ours] = (*coefficients(element, theirs), 0.0)[0]
         rest = floats(element, "springlength", 2)
         if rest is not None and rest[0] >= 0.0:

@@ -282,14 +282,14 @@ class Tables:
     unused_attributes: dict[str, frozenset[str]]
 
 
-def words(element: XmlElement, name: str, choices: dict, default=None):
-    """Meaning of an attribute that is one of some words. Raises ImportFileError: it is another one."""
+def words(element: XmlElement, name: str, choices: dict | tuple, default=None):
+    """Meaning of an attribute that is one of some words, itself by default. Raises ImportFileError: it is another one."""
     text = element.get(name)
     if text is None:
         return default
     if text.strip() not in choices:
         raise element.error(f"{name}={text!r} must be {' or '.join(map(repr, choices))}")
-    return choices[text.strip()]
+    return choices[text.strip()] if isinstance(choices, dict) else text.strip()
 
 
 def floats(element: XmlElement, name: str, most: int, default=None, least: int = 1) -> tuple[float, ...] | None:

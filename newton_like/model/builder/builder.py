@@ -41,6 +41,13 @@ _SETTINGS = {
 _OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
 
 
+def _length(column: str, meaning: str) -> property:
+    def count(self) -> int:
+        return len(getattr(self, column))
+
+    return property(count, doc=meaning)
+
+
 class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
     """Collects bodies, joints and shapes, and turns them into a :class:`Model`.
 
@@ -136,35 +143,12 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         """World that entities are added to; -1, which all worlds share, where none is open."""
         return self._current_world
 
-    @property
-    def body_count(self) -> int:
-        """Number of bodies."""
-        return len(self.body_label)
-
-    @property
-    def joint_count(self) -> int:
-        """Number of joints."""
-        return len(self.joint_label)
-
-    @property
-    def joint_dof_count(self) -> int:
-        """Number of velocity coordinates of all joints."""
-        return len(self.joint_qd)
-
-    @property
-    def joint_coord_count(self) -> int:
-        """Number of position coordinates of all joints."""
-        return len(self.joint_q)
-
-    @property
-    def articulation_count(self) -> int:
-        """Number of articulations."""
-        return len(self.articulation_label)
-
-    @property
-    def shape_count(self) -> int:
-        """Number of shapes."""
-        return len(self.shape_label)
+    body_count = _length("body_label", "Number of bodies.")
+    joint_count = _length("joint_label", "Number of joints.")
+    joint_dof_count = _length("joint_qd", "Number of velocity coordinates of all joints.")
+    joint_coord_count = _length("joint_q", "Number of position coordinates of all joints.")
+    articulation_count = _length("articulation_label", "Number of articulations.")
+    shape_count = _length("shape_label", "Number of shapes.")
 
     @property
     def body_shapes(self) -> dict[int, list[int]]:
@@ -248,15 +232,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         Returns:
             The body's index.
         """
-        body = self.add_link(
-            xform=xform,
-            com=com,
-            inertia=inertia,
-            mass=mass,
-            label=label,
-            lock_inertia=lock_inertia,
-            is_kinematic=is_kinematic,
-        )
+        body = self.add_link(**{name: value for name, value in locals().items() if name != "self"})
         name = self.body_label[body]
         joint = self.add_joint_free(body, label=f"{name}_free_joint")
         self.add_articulation([joint], label=f"{name}_articulation")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,14 +36,6 @@ class UrdfOptions(Options):
         return not self.hide_visuals and not self.parse_visuals_as_colliders
 
 
-@dataclass
-class Body:
-    """Links that become one body: the first gives its frame, the others hang on it by fixed joints."""
-
-    links: list[Link] = field(default_factory=list)
-    frames: list[np.ndarray] = field(default_factory=list)
-
-
 class RobotBuilder:
     """Makes one robot. All that the file can be wrong in is found by the constructor, which does not touch the builder.
 
@@ -54,7 +46,10 @@ class RobotBuilder:
         self.builder, self.robot, self.options = builder, robot, options
         order = ordered(robot.root, list(robot.joints.values()), options.joint_ordering, _out_of_order)
         self._meshes = _load_meshes(robot, options)
-        self._bodies, self._body_of = _group(robot, order, options)
+        self._body_of = _group(robot, order, options)
+        self._bodies: dict[str, list[Link]] = {}
+        for link, (carrier, _) in self._body_of.items():
+            self._bodies.setdefault(carrier, []).append(robot.links[link])
         self._kept = [joint for joint in order if joint.child in self._bodies]
         # Among links that are seen, one without visuals is meant to be invisible, such as a box that keeps others away.
         self._bare = not (options.visuals and any(link.visuals for link in robot.links.values()))
@@ -110,20 +105,18 @@ class RobotBuilder:
         return transform_multiply(self._body_of[joint.parent][1], self._scaled(joint.origin))
 
     def _add_body(self, name: str, pose: np.ndarray) -> None:
-        body = self._bodies[name]
-        parts = []
-        for link, frame in zip(body.links, body.frames, strict=True):
+        parts, scale = [], self.options.scale
+        for link in self._bodies[name]:
             if not self.options.ignore_inertial_definitions and link.inertial is not None:
                 mass, com, inertia = link.inertial
-                scale = self.options.scale
-                parts.append(rigid.transform(mass, scale * com, scale**2 * inertia, frame))
+                parts.append(rigid.transform(mass, scale * com, scale**2 * inertia, self._body_of[link.name][1]))
         # A centre of mass without mass says nothing, where other parts have mass.
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         inertia = possible_inertia(mass, inertia, "links", name, self.robot.remark)
         index = self.builder.add_link(xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name))
-        for link, frame in zip(body.links, body.frames, strict=True):
+        for link in self._bodies[name]:
             self.links[link.name] = index
-            self.frames[link.name] = (index, frame)
+            self.frames[link.name] = (index, self._body_of[link.name][1])
 
     def _add_base(self) -> int:
         options, root = self.options, self.links[self.robot.root]
@@ -186,10 +179,9 @@ class RobotBuilder:
         )
 
     def _add_shapes(self, name: str) -> None:
-        body, options = self._bodies[name], self.options
-        default = self.builder.default_shape_cfg
-        for link, frame in zip(body.links, body.frames, strict=True):
-            density = 0.0
+        default, options = self.builder.default_shape_cfg, self.options
+        for link in self._bodies[name]:
+            density, frame = 0.0, self._body_of[link.name][1]
             if options.ignore_inertial_definitions:
                 density = default.density
             elif link.inertial is None:
@@ -272,27 +264,23 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
     """Meshes of all pieces that will be used, by the identity of their geometry."""
     meshes = {}
     for link in robot.links.values():
-        groups = []
-        if not options.hide_visuals or options.parse_visuals_as_colliders:
-            groups.append((link.visuals, options.parse_visuals_as_colliders))
-        if not options.parse_visuals_as_colliders:
-            groups.append((link.collisions, True))
-        for pieces, needed in groups:
-            for piece in pieces:
-                geometry = piece.geometry
-                if geometry.kind != "mesh":
-                    continue
-                try:
-                    meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
-                except (OSError, ValueError) as error:
-                    if needed:
-                        raise geometry.element.error(
-                            f"the collision mesh of link {link.name!r} cannot be used: {error}"
-                        ) from error
-                    robot.remark(
-                        "visual meshes are missing, unreadable or outside of the folders that may be read, and left out",
-                        geometry.filename,
-                    )
+        colliders = link.visuals if options.parse_visuals_as_colliders else link.collisions
+        pieces = [(piece, False) for piece in link.visuals if options.visuals]
+        for piece, needed in [*pieces, *((piece, True) for piece in colliders)]:
+            geometry = piece.geometry
+            if geometry.kind != "mesh":
+                continue
+            try:
+                meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
+            except (OSError, ValueError) as error:
+                if needed:
+                    raise geometry.element.error(
+                        f"the collision mesh of link {link.name!r} cannot be used: {error}"
+                    ) from error
+                robot.remark(
+                    "visual meshes are missing, unreadable or outside of the folders that may be read, and left out",
+                    geometry.filename,
+                )
     return meshes
 
 
@@ -309,22 +297,16 @@ def _load_mesh(robot: UrdfRobot, filename: str, options: UrdfOptions) -> Mesh:
     return Mesh.from_file(path, max_hull_vertices=options.mesh_maxhullvert)
 
 
-def _group(robot: UrdfRobot, order: list[Joint], options: UrdfOptions):
-    """Bodies by the name of their first link; and for each link that name and its pose in the body."""
+def _group(robot: UrdfRobot, order: list[Joint], options: UrdfOptions) -> dict[str, tuple[str, np.ndarray]]:
+    """For each link the first link of its body, which gives the frame of that, and its pose in it."""
     body_of = {robot.root: (robot.root, IDENTITY)}
-    bodies = {robot.root: Body([robot.links[robot.root]], [IDENTITY])}
     for joint in order:
-        link = robot.links[joint.child]
+        carrier, pose = joint.child, IDENTITY
         if joint.type == "fixed" and options.collapse_fixed_joints:
             carrier, pose = body_of[joint.parent]
             pose = transform_multiply(pose, transform(options.scale * joint.origin[:3], joint.origin[3:]))
-        else:
-            carrier, pose = link.name, IDENTITY
-        body_of[link.name] = (carrier, pose)
-        body = bodies.setdefault(carrier, Body())
-        body.links.append(link)
-        body.frames.append(pose)
-    return bodies, body_of
+        body_of[joint.child] = (carrier, pose)
+    return body_of
 
 
 def _start(joint: Joint, robot: UrdfRobot) -> float:

@@ -273,16 +273,18 @@ def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, re
 def unchanged_by_errors(builder):
     """Takes back what was added to a builder where an error ends the block."""
     lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
-    ends, pairs = list(builder.articulation_end), PairSet(builder.shape_collision_filter_pairs)
-    tendons = list(builder.tendons)
+    others = {
+        name: list(getattr(builder, name)) for name in ("articulation_end", "tendons", "world_label", "world_gravity")
+    }
+    others |= {name: getattr(builder, name) for name in ("world_count", "_current_world")}
+    others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)
     try:
         yield
     except BaseException:
         for name, length in lengths.items():
             del getattr(builder, name)[length:]
-        builder.articulation_end = ends
-        builder.tendons = tendons
-        builder.shape_collision_filter_pairs = pairs
+        for name, value in others.items():
+            setattr(builder, name, value)
         builder._forget_neighbours()
         raise
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 
 from newton_like.importers.shared import unchanged_by_errors
@@ -42,7 +41,7 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
     for part in parts:
         arrange(stage, part.scene)
     across = _take_filters_across(parts) if worlds else []
-    with unchanged_by_errors(builder), _worlds_unchanged_by_errors(builder):
+    with unchanged_by_errors(builder):
         for part in parts:
             prefix = ""
             if part.world is not None:
@@ -57,18 +56,6 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
                 builder.end_world()
         _filter_across(builder, parts, across)
     return parts
-
-
-@contextlib.contextmanager
-def _worlds_unchanged_by_errors(builder):
-    count = builder.world_count
-    current = builder._current_world
-    try:
-        yield
-    except BaseException:
-        builder._current_world, builder.world_count = current, count
-        del builder.world_label[count:], builder.world_gravity[count:]
-        raise
 
 
 def _take_filters_across(parts: list[Part]) -> list[tuple[str, str]]:

@@ -45,8 +45,6 @@ class Host:
                 value = value.numpy()
                 value = value.astype(np.float64) if value.dtype.kind == "f" else value
             setattr(self, column.name, value)
-        self.joint_q_start = model.joint_q_start.numpy()
-        self.joint_qd_start = model.joint_qd_start.numpy()
         if state is None:
             state = model.state()
             eval_fk(model, state.joint_q, state.joint_qd, state)

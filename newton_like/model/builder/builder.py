@@ -384,14 +384,14 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
     def _shapes_of(self, body: int, before: int | None = None) -> list[int]:
         """Shapes of a body; of the world's those that the current world can touch."""
-        shapes = self._neighbours.shapes(self).get(body, [])
+        shapes = self._neighbours.of(self, "shape_body").get(body, [])
         if body < 0 and self.current_world >= 0:
             shapes = [shape for shape in shapes if self.shape_world[shape] in (-1, self.current_world)]
         return [shape for shape in shapes if before is None or shape < before]
 
     def _joints_of(self, body: int) -> list[int]:
         """Joints that have a body as parent or child; of the world's those of the current world."""
-        joints = self._neighbours.joints(self).get(body, [])
+        joints = self._neighbours.of(self, "joint_parent", "joint_child").get(body, [])
         if body < 0 and self.current_world >= 0:
             joints = [joint for joint in joints if self.joint_world[joint] == self.current_world]
         return joints
@@ -405,23 +405,18 @@ class _Neighbours:
     """Shapes and joints of each body, indexed on demand and only as far as the lists have grown."""
 
     def __init__(self):
-        self._shapes: dict[int, list[int]] = {}
-        self._joints: dict[int, list[int]] = {}
-        self._shape_count = 0
-        self._joint_count = 0
+        self._found: dict[tuple[str, ...], dict[int, list[int]]] = {}
+        self._seen: dict[tuple[str, ...], int] = {}
 
-    def shapes(self, builder) -> dict[int, list[int]]:
-        for shape in range(self._shape_count, builder.shape_count):
-            self._shapes.setdefault(builder.shape_body[shape], []).append(shape)
-        self._shape_count = builder.shape_count
-        return self._shapes
-
-    def joints(self, builder) -> dict[int, list[int]]:
-        for joint in range(self._joint_count, builder.joint_count):
-            for body in (builder.joint_parent[joint], builder.joint_child[joint]):
-                self._joints.setdefault(body, []).append(joint)
-        self._joint_count = builder.joint_count
-        return self._joints
+    def of(self, builder, *columns: str) -> dict[int, list[int]]:
+        """What has a body in one of some columns, by body."""
+        found = self._found.setdefault(columns, {})
+        bodies = [getattr(builder, column) for column in columns]
+        for index in range(self._seen.get(columns, 0), len(bodies[0])):
+            for column in bodies:
+                found.setdefault(column[index], []).append(index)
+        self._seen[columns] = len(bodies[0])
+        return found
 
 
 def _config(value, kind: type, name: str):

@@ -290,11 +290,8 @@ class SceneBuilder:
             "linear_axes": [self._dof(joint) for joint in slides],
             "angular_axes": [self._dof(joint) for joint in hinges],
         }
-        if len(group) > 1:
-            index = builder.add_joint_d6(parent, link, **axes, **common)
-        else:
-            kind = JointType.PRISMATIC if slides else JointType.REVOLUTE
-            index = builder.add_joint(kind, parent, link, **axes, **common)
+        kind = JointType.D6 if len(group) > 1 else JointType.PRISMATIC if slides else JointType.REVOLUTE
+        index = builder.add_joint(kind, parent, link, **axes, **common)
         for number, joint in enumerate(slides + hinges):
             self._remember(joint, index, number)
             if joint.name in self._drives:

@@ -157,6 +157,7 @@ def add_mjcf(
     """
     if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):
         raise TypeError(f"keyframe must be a name or a number, not {keyframe!r}")
+    keyframe = int(keyframe) if isinstance(keyframe, np.integer) else keyframe
     options = MjcfOptions.read(builder, locals())
     file = read_mjcf(source, options.package_dirs)
     model = parse_mjcf(file)

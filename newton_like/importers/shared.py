@@ -3,35 +3,110 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import inspect
+import math
 import os
 import warnings
 import weakref
-from collections import deque
+from collections import Counter, deque
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
 
-from newton_like.coercion import as_index, as_list
+from newton_like.coercion import as_flag, as_index, as_list, as_number
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, MAX_HULL_VERTICES, Mesh
-from newton_like.geometry.transforms import quat_inverse, transform
+from newton_like.geometry.transforms import (
+    IDENTITY,
+    as_transform,
+    quat_between,
+    quat_inverse,
+    transform,
+    transform_multiply,
+)
 from newton_like.model.columns import COLUMNS
 from newton_like.model.pairs import PairSet
+from newton_like.types import MAXVAL, Axis
 
 SHOWN_NAMES = 5
 """Names that a warning lists before it counts the rest; the report lists all."""
 
 
-def checked_hull_vertices(mesh_maxhullvert) -> int:
-    """The argument ``mesh_maxhullvert`` of an importer as a number."""
-    if mesh_maxhullvert is None:
-        return MAX_HULL_VERTICES
-    hull_vertices = as_index(mesh_maxhullvert, "mesh_maxhullvert", 2**31)
-    if hull_vertices < LEAST_HULL_VERTICES:
-        raise ValueError(f"mesh_maxhullvert {mesh_maxhullvert} must be at least {LEAST_HULL_VERTICES}")
-    return hull_vertices
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Arguments that all importers take, checked, under their names; :func:`newton_like.importers.urdf.add_urdf` says
+    what they mean. An importer adds its own in a class of its own.
+
+    Attributes:
+        turn: transform that takes the axes of the file to those of the builder.
+    """
+
+    xform: np.ndarray
+    turn: np.ndarray = field(default_factory=IDENTITY.copy)
+    floating: bool | None
+    base_joint: dict | None
+    parent_body: int
+    scale: float = 1.0
+    hide_visuals: bool
+    parse_visuals_as_colliders: bool
+    force_show_colliders: bool
+    enable_self_collisions: bool
+    ignore_inertial_definitions: bool
+    joint_ordering: str | None
+    collapse_fixed_joints: bool
+    package_dirs: tuple[Path, ...]
+    mesh_maxhullvert: int
+
+    @classmethod
+    def read(cls, builder, arguments: dict):
+        """Checks arguments; those that only one importer takes as far as they are flags.
+
+        Args:
+            builder: the model builder.
+            arguments: by name, ``locals()`` of the importer.
+
+        Raises:
+            ValueError, TypeError, IndexError: one of them is wrong.
+        """
+        given = {entry.name: arguments[entry.name] for entry in fields(cls) if entry.name in arguments}
+        for entry in fields(cls):
+            if entry.type == "bool" or (entry.type == "bool | None" and given[entry.name] is not None):
+                given[entry.name] = as_flag(given[entry.name], entry.name)
+        given["xform"] = as_transform(given["xform"], "xform")
+        if "up_axis" in arguments:
+            given["turn"] = upright(builder, arguments["up_axis"])
+        if "scale" in given:
+            scale = given["scale"] = as_number(given["scale"], "scale")
+            if scale <= 0.0:
+                raise ValueError(f"scale {scale:g} must be above 0")
+        given["parent_body"] = _parent(builder, given["parent_body"], given["floating"], given["base_joint"])
+        if given["joint_ordering"] not in ("dfs", "bfs", None):
+            raise ValueError(f"joint_ordering {given['joint_ordering']!r} must be 'dfs', 'bfs' or None")
+        given["package_dirs"] = folders(given["package_dirs"])
+        most = given["mesh_maxhullvert"]
+        most = MAX_HULL_VERTICES if most is None else as_index(most, "mesh_maxhullvert", 2**31)
+        if most < LEAST_HULL_VERTICES:
+            raise ValueError(f"mesh_maxhullvert {most} must be at least {LEAST_HULL_VERTICES}")
+        return cls(**{**given, "mesh_maxhullvert": most})
+
+    @functools.cached_property
+    def root_pose(self) -> np.ndarray:
+        """Pose of the file's root in the world, or in ``parent_body``."""
+        return transform_multiply(self.xform, self.turn)
+
+    def world_pose(self, builder) -> np.ndarray:
+        """Pose of the file's root in the world."""
+        if self.parent_body < 0:
+            return self.root_pose
+        return transform_multiply(as_transform(builder.body_q[self.parent_body]), self.root_pose)
+
+
+def upright(builder, up_axis) -> np.ndarray:
+    """The turn that takes an axis to the builder's up axis."""
+    return transform(q=quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector))
 
 
 _meshes: weakref.WeakValueDictionary[tuple, Mesh] = weakref.WeakValueDictionary()
@@ -54,13 +129,7 @@ def shared_mesh(vertices, faces, max_hull_vertices: int, path) -> Mesh:
     return mesh
 
 
-def check_ordering(joint_ordering) -> None:
-    """Refuses an argument ``joint_ordering`` that no importer knows."""
-    if joint_ordering not in ("dfs", "bfs", None):
-        raise ValueError(f"joint_ordering {joint_ordering!r} must be 'dfs', 'bfs' or None")
-
-
-def checked_parent(builder, parent_body, floating, base_joint) -> int:
+def _parent(builder, parent_body, floating, base_joint) -> int:
     """The argument ``parent_body`` of an importer as an index.
 
     Raises:
@@ -133,21 +202,48 @@ def outward(first, below, breadth_first: bool) -> list:
     return order
 
 
-def add_root_joint(builder, base_joint: dict, parent: int, root: int, pose: np.ndarray, label: str) -> int:
-    """The joint of a root body that the argument ``base_joint`` asks for.
+def ordered(root, edges: list, ordering: str | None, out_of_order) -> list:
+    """Joints of a tree (with ``parent`` and ``child``) with every parent before its children.
 
     Args:
-        pose: of the root in the parent.
-        label: of the joint, where the argument has none.
+        root: what hangs on nothing.
+        edges: the joints, in the order of the file.
+        ordering: the argument ``joint_ordering``.
+        out_of_order: gives the error that a joint stands too early in the file.
     """
+    if ordering is None:
+        placed = {root}
+        for edge in edges:
+            if edge.parent not in placed:
+                raise out_of_order(edge)
+            placed.add(edge.child)
+        return edges
+    below: dict = {}
+    for edge in edges:
+        below.setdefault(edge.parent, []).append(edge)
+    return outward(below.get(root, ()), lambda edge: below.get(edge.child, ()), ordering == "bfs")
+
+
+def add_root_joint(builder, options: Options, floating: bool, root: int, pose: np.ndarray, labels) -> int:
+    """The joint of a root body that the argument ``base_joint`` asks for, else a free or a fixed one.
+
+    Args:
+        pose: of the root in ``parent_body``.
+        labels: of the joint in each of these cases; the argument may have another.
+    """
+    of_base, of_free, of_fixed = labels
+    if options.base_joint is None and floating:
+        return builder.add_joint_free(root, label=of_free)
+    if options.base_joint is None:
+        return builder.add_joint_fixed(options.parent_body, root, parent_xform=pose, label=of_fixed)
     # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
     settings = {
-        "label": label,
+        "label": of_base,
         "parent_xform": transform(pose[:3]),
         "child_xform": transform(q=quat_inverse(pose[3:])),
-        **base_joint,
+        **options.base_joint,
     }
-    return builder.add_joint(settings.pop("joint_type"), parent, root, **settings)
+    return builder.add_joint(settings.pop("joint_type"), options.parent_body, root, **settings)
 
 
 def join_articulation(builder, parent_body: int, joints: list[int], label: str) -> int:
@@ -177,18 +273,34 @@ def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, re
 def unchanged_by_errors(builder):
     """Takes back what was added to a builder where an error ends the block."""
     lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
-    ends, pairs = list(builder.articulation_end), PairSet(builder.shape_collision_filter_pairs)
-    tendons = list(builder.tendons)
+    others = {
+        name: list(getattr(builder, name)) for name in ("articulation_end", "tendons", "world_label", "world_gravity")
+    }
+    others |= {name: getattr(builder, name) for name in ("world_count", "_current_world")}
+    others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)
     try:
         yield
     except BaseException:
         for name, length in lengths.items():
             del getattr(builder, name)[length:]
-        builder.articulation_end = ends
-        builder.tendons = tendons
-        builder.shape_collision_filter_pairs = pairs
+        for name, value in others.items():
+            setattr(builder, name, value)
         builder._forget_neighbours()
         raise
+
+
+def bounded(value: float) -> float:
+    """A limit with the numbers that files write for "none" (inf, 1e16) brought to the one that arrays hold."""
+    return math.copysign(min(abs(value), MAXVAL), value)
+
+
+def report_of(kind, *sources, **own):
+    """A report whose entries are attributes of the same names of some sources, but for those that are given."""
+    for entry in fields(kind):
+        if entry.name not in own:
+            value = next(getattr(source, entry.name) for source in sources if hasattr(source, entry.name))
+            own[entry.name] = dict(value) if isinstance(value, Counter) else value
+    return kind(**own)
 
 
 def warn(kind: type[UserWarning], report, source: str) -> None:

@@ -5,13 +5,26 @@ from __future__ import annotations
 import dataclasses
 import operator
 from dataclasses import dataclass
+from typing import Self
 
 from newton_like.coercion import as_axis, as_flag, as_member, as_number
 from newton_like.types import MAXVAL, Axis, AxisType, GeoType, JointTargetMode, ShapeFlags
 
 
+class _Settings:
+    __slots__ = ()
+
+    def copy(self, **changes) -> Self:
+        """A copy with some values changed.
+
+        Raises:
+            TypeError: a name is no setting.
+        """
+        return dataclasses.replace(self, **changes)
+
+
 @dataclass(kw_only=True, slots=True)
-class JointDofConfig:
+class JointDofConfig(_Settings):
     """One axis of a joint: its direction, passive forces, limits and drive.
 
     A value is in [N] and [m] where the axis slides, in [N m] and [rad] where it turns. A vector given as ``axis`` may
@@ -71,14 +84,6 @@ class JointDofConfig:
         """An axis without limits, drive or friction."""
         return cls(axis=axis, limit_ke=0.0, limit_kd=0.0)
 
-    def copy(self, **changes) -> JointDofConfig:
-        """A copy with some values changed.
-
-        Raises:
-            TypeError: a name is no setting of a dof.
-        """
-        return dataclasses.replace(self, **changes)
-
     @property
     def target_mode(self) -> JointTargetMode:
         """``actuator_mode``, or the mode that the gains ask for."""
@@ -89,7 +94,7 @@ class JointDofConfig:
 
 
 @dataclass(kw_only=True, slots=True)
-class ShapeConfig:
+class ShapeConfig(_Settings):
     """Density, contact material and collision rules of a shape.
 
     Two touching shapes combine ``mu``, ``mu_torsional``, ``mu_rolling``, ``restitution``, ``time_constant`` and
@@ -151,14 +156,6 @@ class ShapeConfig:
         if self.has_particle_collision:
             flags |= ShapeFlags.COLLIDE_PARTICLES
         return flags
-
-    def copy(self, **changes) -> ShapeConfig:
-        """A copy with some values changed.
-
-        Raises:
-            TypeError: a name is no setting of a shape.
-        """
-        return dataclasses.replace(self, **changes)
 
     def mark_as_site(self) -> None:
         """Makes this the configuration of a site: no density, no collisions."""

@@ -93,8 +93,6 @@ def picture(
         raise ValueError(f"size {size} must be above 0 [inches]")
     things = _things(model, state, world, collisions)
     points = [vertices for vertices, *_ in things.solids]
-    if not points:
-        raise ValueError("the model has no shapes and no bodies that could be drawn")
     lines = title.split("\n") if title else []
     above, below = TITLE * len(lines), CAPTION if lines else 0.0
     pixels = (round(size[0] * DPI), round(size[1] * DPI * (1.0 - above - below)))
@@ -133,8 +131,6 @@ def bounds(model, state=None, *, world: int | None = 0) -> np.ndarray:
         ValueError: the model has nothing that could be drawn.
     """
     solids = _things(model, state, world, False).solids
-    if not solids:
-        raise ValueError("the model has no shapes and no bodies that could be drawn")
     corners = np.array([(vertices.min(axis=0), vertices.max(axis=0)) for vertices, *_ in solids])
     return np.stack([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
 
@@ -184,7 +180,9 @@ def _things(model, state, world: int | None, collisions: bool) -> _Things:
         found.add(quat_rotate(pose[3:], vertices) + pose[:3], faces, quat_rotate(pose[3:], normals), colors[s], opacity)
     for vertices, faces, color in bones:
         found.add(vertices, faces, corner_normals(vertices, faces), color, 1.0)
-    if found.planes and found.solids:
+    if not found.solids:
+        raise ValueError("the model has no shapes and no bodies that could be drawn")
+    if found.planes:
         pose, color = found.planes[0]
         extent = np.concatenate([vertices for vertices, *_ in found.solids])
         spacing = _round(0.25 * float(np.linalg.norm(np.ptp(extent, axis=0))))

@@ -43,43 +43,34 @@ class Filters:
                 self._shapes[body].append(shape)
         self._implied: set[int] = set()
         for shapes in self._shapes.values():
-            self._imply(shapes, shapes)
+            self._implied |= _cross(shapes, shapes)
         self.self_colliding = [self._articulation(i) for i in range(host.model.articulation_count)]
         self.colliding_joint = [self._joint(i) for i in range(host.model.joint_count)]
 
-    def _imply(self, first, second) -> None:
-        self._implied.update(_cross(first, second))
+    def _touching(self, codes: set[int], forbidden: set[int], implies: bool = True) -> bool:
+        """Whether some of the pairs may touch; where none may, and that says so, they need not be written."""
+        touching = not codes <= forbidden
+        if implies and not touching:
+            self._implied |= codes
+        return touching
 
     def _articulation(self, articulation: int) -> bool:
         host = self._host
         joints = range(int(host.articulation_start[articulation]), int(host.articulation_end[articulation]))
         shapes = [shape for joint in joints for shape in self._shapes[int(host.joint_child[joint])]]
-        codes = _cross(shapes, shapes)
-        touching = not codes <= (self._pairs | self._implied) or len(joints) < 2
-        if not touching:
-            self._implied |= codes
-        return touching
+        return len(joints) < 2 or self._touching(_cross(shapes, shapes), self._pairs | self._implied)
 
     def _joint(self, joint: int) -> bool:
         host = self._host
         parent, child = int(host.joint_parent[joint]), int(host.joint_child[joint])
         own = self._shapes[child]
         if parent >= 0:
-            codes = _cross(self._shapes[parent], own)
-            touching = not codes <= self._pairs
-            if not touching:
-                self._implied |= codes
-            return touching
+            return self._touching(_cross(self._shapes[parent], own), self._pairs)
         world = int(host.joint_world[joint])
         around = self._statics[-1] + (self._statics[world] if world >= 0 else [])
         codes = _cross(around, own)
         welded = JOINT_TYPES[host.joint_type[joint]].fixed
-        if not codes:
-            return not welded
-        touching = not codes <= self._pairs
-        if welded and not touching:
-            self._implied |= codes
-        return touching
+        return self._touching(codes, self._pairs, implies=welded) if codes else not welded
 
     def write(self, author: Author, body_paths: list[str], shape_paths: list[str], scopes: list[Scope]) -> None:
         """Writes the pairs that nothing else implies; those of copied worlds stand in their original already."""

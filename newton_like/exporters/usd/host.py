@@ -18,6 +18,9 @@ EQUAL = 5.0e-6
 every body along its chains; all other numbers must be equal."""
 
 
+MEMBERS = {"body": "bodies", "joint": "joints", "articulation": "articulations", "shape": "shapes"}
+"""What a scope has of each kind, by the name of its attribute."""
+
 MOST_ORIGINALS = 8
 """Worlds that a world is compared with, so that thousands of different ones do not take quadratic time."""
 
@@ -42,8 +45,6 @@ class Host:
                 value = value.numpy()
                 value = value.astype(np.float64) if value.dtype.kind == "f" else value
             setattr(self, column.name, value)
-        self.joint_q_start = model.joint_q_start.numpy()
-        self.joint_qd_start = model.joint_qd_start.numpy()
         if state is None:
             state = model.state()
             eval_fk(model, state.joint_q, state.joint_qd, state)
@@ -120,21 +121,20 @@ class Scope:
 
 def scopes(host: Host, share: bool) -> list[Scope]:
     """The shared scene, then each world; worlds equal to an earlier one but for their place say so, if ``share``."""
-    kinds = ("body", "joint", "articulation", "shape")
-    worlds = {kind: getattr(host, f"{kind}_world") for kind in kinds}
+    worlds = {kind: getattr(host, f"{kind}_world") for kind in MEMBERS}
     inside = any(np.any(world >= 0) for world in worlds.values()) or host.model.world_count > 1
     result = []
-    order = {kind: np.argsort(worlds[kind], kind="stable") for kind in kinds}
+    order = {kind: np.argsort(worlds[kind], kind="stable") for kind in MEMBERS}
     for world in range(-1, host.model.world_count if inside else 0):
         members = []
-        for kind in kinds:
+        for kind in MEMBERS:
             ids = worlds[kind][order[kind]]
             members.append(order[kind][np.searchsorted(ids, world) : np.searchsorted(ids, world, side="right")])
         result.append(Scope(world, IDENTITY.copy(), *members))
     if share:
         originals: dict[tuple, list[Scope]] = {}
         for scope in result[1:]:
-            key = tuple(len(m) for m in (scope.bodies, scope.joints, scope.articulations, scope.shapes))
+            key = tuple(len(getattr(scope, name)) for name in MEMBERS.values())
             key += (host.body_mass[scope.bodies].tobytes(), host.shape_type[scope.shapes].tobytes())
             known = originals.setdefault(key, [])
             if not any(_copies(host, scope, original) for original in known[:MOST_ORIGINALS]):
@@ -150,12 +150,7 @@ def _copies(host: Host, scope: Scope, original: Scope) -> bool:
     frame = _displacement(host, scope, original)
     if prefixes is None or frame is None or not np.array_equal(host.gravity[scope.world], host.gravity[original.world]):
         return False
-    members = {
-        "body": (scope.bodies, original.bodies),
-        "joint": (scope.joints, original.joints),
-        "shape": (scope.shapes, original.shapes),
-        "articulation": (scope.articulations, original.articulations),
-    }
+    members = {kind: (getattr(scope, name), getattr(original, name)) for kind, name in MEMBERS.items()}
     members["dof"] = tuple(_rows(host.joint_qd_start, joints) for joints in members["joint"])
     members["coord"] = tuple(_rows(host.joint_q_start, joints) for joints in members["joint"])
     first = {kind: [int(rows[0]) if len(rows) else 0 for rows in pair] for kind, pair in members.items()}
@@ -192,14 +187,10 @@ def _rows(starts: np.ndarray, joints: np.ndarray) -> np.ndarray:
 
 def _label_prefixes(host: Host, scope: Scope, original: Scope) -> tuple[str, str] | None:
     """What all labels of two worlds begin with where they differ, or ``None`` where they differ elsewhere too."""
-    labels = []
-    for one in (scope, original):
-        labels.append(
-            [host.body_label[i] for i in one.bodies]
-            + [host.joint_label[i] for i in one.joints]
-            + [host.shape_label[i] for i in one.shapes]
-            + [host.articulation_label[i] for i in one.articulations]
-        )
+    labels = [
+        [getattr(host, f"{kind}_label")[i] for kind, name in MEMBERS.items() for i in getattr(one, name)]
+        for one in (scope, original)
+    ]
     if labels[0] == labels[1]:
         return "", original.prefix
     mine, theirs = labels[0][0], labels[1][0]

@@ -24,6 +24,9 @@ from newton_like.model.joint_types import GENERIC_PRIM, JOINT_TYPES, JointTypeRo
 from newton_like.types import MAXVAL, JointTargetMode
 
 DEGREE = math.pi / 180.0
+_FOLLOWS = (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
+_MOVES = (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
+"""Modes of drives with a target for the position, and for the velocity."""
 NO_TURN = np.array([0.0, 0.0, 0.0, 1.0])
 
 
@@ -129,12 +132,10 @@ class JointWriter:
             limit = host.joint_effort_limit[row]
             if mode == JointTargetMode.NONE and limit == FREE_DOF["joint_effort_limit"]:
                 continue
-            follows = mode in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
-            damps = follows or mode == JointTargetMode.VELOCITY
-            moves = mode in (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
+            follows, moves = mode in _FOLLOWS, mode in _MOVES
             result[name] = (
                 host.joint_target_ke[row] if follows else 0.0,
-                host.joint_target_kd[row] if damps else 0.0,
+                host.joint_target_kd[row] if follows or moves else 0.0,
                 signs[number] * host.joint_target_q[first + number] if follows else 0.0,
                 signs[number] * host.joint_target_qd[row] if moves else 0.0,
                 limit,
@@ -251,8 +252,7 @@ class JointWriter:
                 usual = IDENTITY
             return bool(np.all(values == usual))
         mode = JointTargetMode(int(self._host.joint_target_mode[rows.start]))
-        follows = mode in (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
-        moves = mode in (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
+        follows, moves = mode in _FOLLOWS, mode in _MOVES
         told = {
             "joint_target_ke": follows,
             "joint_target_kd": follows or moves,

@@ -132,37 +132,33 @@ def write_geometry(author: Author, meshes: MeshLibrary, path: str, kind: GeoType
     x, y = float(scale[0]), float(scale[1])
     as_mesh = kind == GeoType.ELLIPSOID and "PhysicsCollisionAPI" in apis
     prim = author.prim(path, "Mesh" if as_mesh else PRIM_TYPES[kind], apis=apis)
-    factors = None
+    factors = half = None
     if as_mesh:
         prim.referenceList.prependedItems = [Sdf.Reference("", Sdf.Path(meshes.ball()))]
         factors = scale
     elif kind in SOURCED:
         prim.referenceList.prependedItems = [Sdf.Reference("", Sdf.Path(meshes.path(source)))]
         factors = scale if tuple(scale) != (1.0, 1.0, 1.0) else None
-    elif kind == GeoType.BOX:
-        author.set(prim, "size", "double", 2.0)
-        author.set(prim, "extent", "float3[]", [(-1.0,) * 3, (1.0,) * 3])
-        factors = scale
-    elif kind == GeoType.ELLIPSOID:
-        author.set(prim, "radius", "double", 1.0)
-        author.set(prim, "extent", "float3[]", [(-1.0,) * 3, (1.0,) * 3])
-        factors = scale
+    elif kind in (GeoType.BOX, GeoType.ELLIPSOID):
+        name, size = ("size", 2.0) if kind == GeoType.BOX else ("radius", 1.0)
+        author.set(prim, name, "double", size)
+        half, factors = (1.0, 1.0, 1.0), scale
     elif kind == GeoType.SPHERE:
         author.set(prim, "radius", "double", x)
-        author.set(prim, "extent", "float3[]", [(-x,) * 3, (x,) * 3])
+        half = (x, x, x)
     elif kind == GeoType.PLANE:
         width, length = (side if side > 0.0 else ENDLESS for side in (x, y))
         author.set(prim, "axis", "token", "Z", uniform=True)
         author.set(prim, "width", "double", width)
         author.set(prim, "length", "double", length)
         half = (0.5 * width, 0.5 * length, 0.0)
-        author.set(prim, "extent", "float3[]", [[-h for h in half], half])
     elif kind in (GeoType.CAPSULE, GeoType.CYLINDER, GeoType.CONE):
         author.set(prim, "axis", "token", "Z", uniform=True)
         author.set(prim, "radius", "double", x)
         author.set(prim, "height", "double", 2.0 * y)
-        high = y + x if kind == GeoType.CAPSULE else y
-        author.set(prim, "extent", "float3[]", [(-x, -x, -high), (x, x, high)])
+        half = (x, x, y + x if kind == GeoType.CAPSULE else y)
+    if half is not None:
+        author.set(prim, "extent", "float3[]", [[-h for h in half], half])
     author.place(prim, pose, factors)
     return prim
 

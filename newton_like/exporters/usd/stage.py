@@ -12,7 +12,7 @@ from pxr import Sdf
 from newton_like.coercion import as_flag
 from newton_like.exporters.usd.author import Author, Names, as_target, save
 from newton_like.exporters.usd.filters import Filters, write_groups
-from newton_like.exporters.usd.host import Host, Scope, scopes
+from newton_like.exporters.usd.host import MEMBERS, Host, Scope, scopes
 from newton_like.exporters.usd.joints import JointWriter
 from newton_like.exporters.usd.shapes import MeshLibrary, ShapeWriter
 from newton_like.geometry.transforms import (
@@ -108,7 +108,7 @@ def write(
         made.remark(NO_TENDONS, *labels)
         more = f", and {len(labels) - 5} more" if len(labels) > 5 else ""
         warnings.warn(UsdWarning(f"{path.name}: {NO_TENDONS}: {', '.join(labels[:5])}{more}"), stacklevel=2)
-    return made.report()
+    return made.report
 
 
 def set_stage_metadata(layer: Sdf.Layer, up_axis, root: str) -> None:
@@ -129,39 +129,30 @@ class StageWriter:
         host: arrays of the model.
         root: name of the default prim.
         share: let worlds refer to equal ones.
+
+    Attributes:
+        report: what was written.
     """
 
     def __init__(self, layer: Sdf.Layer, host: Host, root: str, share: bool):
         self._layer, self._host, self._root = layer, host, f"/{root}"
         self._author, self._names = Author(layer), Names()
-        self._remarks: dict[str, list[str]] = {}
         self._scopes = scopes(host, share)
         self._filters = Filters(host)
         self._meshes = MeshLibrary(self._author, self._names, self._root)
         self._joints = JointWriter(self._author, host, self.remark)
         self._shapes = ShapeWriter(self._author, host, self._names, self._meshes)
-        model = host.model
-        self._bodies = [""] * model.body_count
-        self._joint_paths = [""] * model.joint_count
-        self._shape_paths = [""] * model.shape_count
-        self._articulations = [""] * model.articulation_count
+        counts = {name: getattr(host.model, f"{kind}_count") for kind, name in MEMBERS.items()}
+        self.report = UsdExport(
+            root=self._root,
+            **{name: [""] * count for name, count in counts.items()},
+            worlds=[],
+            copies=sum(scope.copy_of is not None for scope in self._scopes),
+        )
 
     def remark(self, statement: str, *labels: str) -> None:
         """Notes a statement about what has these labels."""
-        self._remarks.setdefault(statement, []).extend(labels)
-
-    def report(self) -> UsdExport:
-        """What was written."""
-        return UsdExport(
-            root=self._root,
-            bodies=self._bodies,
-            joints=self._joint_paths,
-            shapes=self._shape_paths,
-            articulations=self._articulations,
-            worlds=[scope.root for scope in self._scopes[1:]],
-            copies=sum(scope.copy_of is not None for scope in self._scopes),
-            remarks=self._remarks,
-        )
+        self.report.remarks.setdefault(statement, []).extend(labels)
 
     def write(self, instance: bool) -> None:
         """Writes everything."""
@@ -174,13 +165,14 @@ class StageWriter:
         self._scene(shared, host.gravity[0])
         for scope in self._scopes[1:]:
             scope.root = self._names.path(self._root, host.model.world_label[scope.world])
+            self.report.worlds.append(scope.root)
         for scope in self._scopes:
             if scope.copy_of is None:
                 self._write_scope(scope)
             else:
                 self._copy_scope(scope, instance)
-        self._filters.write(self._author, self._bodies, self._shape_paths, self._scopes)
-        write_groups(self._author, host, self._shape_paths, self._scopes)
+        self._filters.write(self._author, self.report.bodies, self.report.shapes, self._scopes)
+        write_groups(self._author, host, self.report.shapes, self._scopes)
 
     def _scene(self, scope: Scope, gravity: np.ndarray) -> None:
         author = self._author
@@ -208,13 +200,9 @@ class StageWriter:
             prim.instanceable = True
         if not np.array_equal(scope.frame, IDENTITY):
             self._author.place(prim, scope.frame)
-        for paths, mine, theirs in (
-            (self._bodies, scope.bodies, original.bodies),
-            (self._joint_paths, scope.joints, original.joints),
-            (self._shape_paths, scope.shapes, original.shapes),
-            (self._articulations, scope.articulations, original.articulations),
-        ):
-            for a, b in zip(mine.tolist(), theirs.tolist(), strict=True):
+        for name in MEMBERS.values():
+            paths = getattr(self.report, name)
+            for a, b in zip(getattr(scope, name).tolist(), getattr(original, name).tolist(), strict=True):
                 paths[a] = paths[b].replace(original.root, scope.root, 1)
 
     def _write_scope(self, scope: Scope) -> None:
@@ -230,7 +218,7 @@ class StageWriter:
         for number, articulation in enumerate(scope.articulations.tolist()):
             self._write_articulation(articulation, number, scope, order)
         for body in scope.bodies.tolist():
-            if not self._bodies[body]:
+            if not self.report.bodies[body]:
                 self._write_body(body, order[body], scope.root, scope)
         loops = None
         for joint in scope.joints.tolist():
@@ -239,16 +227,16 @@ class StageWriter:
                 loops = loops or self._folder(scope.root, "loopJoints")
                 self._write_joint(joint, position[joint], loops, scope)
             elif not host.plain_free[joint]:
-                self._write_joint(joint, position[joint], f"{self._articulations[articulation]}/joints", scope)
+                self._write_joint(joint, position[joint], f"{self.report.articulations[articulation]}/joints", scope)
         for joint in scope.joints.tolist():
             leader = int(host.joint_mimic_joint[joint])
             if leader >= 0:
-                self._joints.mimic(self._joint_paths[joint], joint, self._joint_paths[leader])
+                self._joints.mimic(self.report.joints[joint], joint, self.report.joints[leader])
         for number, shape in enumerate(scope.shapes.tolist()):
             body = int(host.shape_body[shape])
             label = scope.strip(host.shape_label[shape])
-            path = self._names.path(self._bodies[body] if body >= 0 else scope.root, label)
-            self._shape_paths[shape] = path
+            path = self._names.path(self.report.bodies[body] if body >= 0 else scope.root, label)
+            self.report.shapes[shape] = path
             self._shapes.write(path, shape, number, scope)
 
     def _folder(self, parent: str, name: str) -> str:
@@ -271,7 +259,7 @@ class StageWriter:
         else:
             # Readers call the articulation of a body without one "<path>_articulation"; no prim has such a name.
             path = self._names.path(scope.root, label.removesuffix("_articulation") or label)
-            self._articulations[articulation] = path
+            self.report.articulations[articulation] = path
             prim = author.prim(path, "Xform", apis=["PhysicsArticulationRootAPI", "NewtonArticulationRootAPI"])
             self._names.path(path, "joints")
             author.set(prim, "newtonLike:label", "string", label)
@@ -284,7 +272,7 @@ class StageWriter:
             if any(not host.plain_free[joint] for joint in joints):
                 author.prim(f"{path}/joints", "Scope")
         if host.plain_free[first]:
-            prim = author.layer.GetPrimAtPath(self._bodies[int(host.joint_child[first])])
+            prim = author.layer.GetPrimAtPath(self.report.bodies[int(host.joint_child[first])])
             author.set(prim, "newtonLike:baseJointLabel", "string", scope.strip(host.joint_label[first]))
             author.set(prim, "newtonLike:baseJointIndex", "int", int(np.searchsorted(scope.joints, first)))
 
@@ -292,7 +280,7 @@ class StageWriter:
         host, author = self._host, self._author
         label = scope.strip(host.body_label[body])
         path = self._names.path(parent, label)
-        self._bodies[body] = path
+        self.report.bodies[body] = path
         prim = author.prim(path, "Xform", apis=["PhysicsRigidBodyAPI", "PhysicsMassAPI", "NewtonMassAPI"])
         author.set(prim, "newtonLike:label", "string", label)
         author.set(prim, "newtonLike:index", "int", index)
@@ -333,8 +321,8 @@ class StageWriter:
         host = self._host
         parent, child = int(host.joint_parent[joint]), int(host.joint_child[joint])
         path = self._names.path(folder, scope.strip(host.joint_label[joint]))
-        self._joint_paths[joint] = path
-        ends = (self._bodies[parent] if parent >= 0 else scope.root, self._bodies[child])
+        self.report.joints[joint] = path
+        ends = (self.report.bodies[parent] if parent >= 0 else scope.root, self.report.bodies[child])
         self._joints.write(path, joint, index, ends, scope, self._filters.colliding_joint[joint])
 
 

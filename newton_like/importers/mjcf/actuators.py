@@ -14,9 +14,9 @@ from newton_like.importers.xml_source import XmlElement
 NUMBERS = 10
 """Parameters of gain, bias and dynamics."""
 
-GAINS = {name: name for name in ("fixed", "affine", "muscle", "user", "dcmotor")}
-BIASES = {name: name for name in ("none", "affine", "muscle", "user", "dcmotor")}
-DYNAMICS = {name: name for name in ("none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor")}
+GAINS = ("fixed", "affine", "muscle", "user", "dcmotor")
+BIASES = ("none", "affine", "muscle", "user", "dcmotor")
+DYNAMICS = ("none", "integrator", "filter", "filterexact", "muscle", "user", "dcmotor")
 
 _TARGETS = ("joint", "jointinparent", "tendon", "site", "body", "slidersite")
 _DATA_ONLY = ("muscle", "adhesion", "dcmotor", "pid", "orientation", "plugin")
@@ -148,21 +148,18 @@ class _State:
             self.biasprm[: len(given)] = given
 
 
-def read_actuators(model: Mjcf) -> list[Actuator]:
+def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
     """Actuators of a model, without what they do to joints.
+
+    Args:
+        model: the model.
+        tables: what it has, by kind and name.
 
     Raises:
         ImportFileError: an actuator acts on nothing, on several things, or on what is not there.
     """
-    joints = {joint.name: joint for body in model.bodies for joint in body.joints}
-    names = {
-        "joint": joints,
-        "jointinparent": joints,
-        "tendon": {element.get("name") for element in model.elements["tendon"]},
-        "site": {site.name for site in model.sites},
-        "slidersite": {site.name for site in model.sites},
-        "body": {body.name for body in model.bodies},
-    }
+    tendons = {element.get("name"): element for element in model.elements["tendon"]}
+    names = {**tables, "jointinparent": tables["joint"], "slidersite": tables["site"], "tendon": tendons}
     result, seen = [], set()
     for element in copies(
         model, model.elements["actuator"], {"joint": "joint", "jointinparent": "joint", "site": "site", "body": "body"}
@@ -228,7 +225,7 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
     ctrlrange = limits(merged, "ctrlrange", "ctrllimited", auto)
     inherit = merged.number("inheritrange", 0.0, low=0.0)
     if inherit > 0.0 and transmission == "joint" and ctrlrange is None:
-        joint = next(joint for body in model.bodies for joint in body.joints if joint.name == target)
+        joint = names["joint"][target]
         if joint.range is None:
             raise element.error(f"inherits the range of joint {target!r}, which has none; drop inheritrange")
         middle, half = 0.5 * sum(joint.range), 0.5 * inherit * (joint.range[1] - joint.range[0])

@@ -14,7 +14,7 @@ from newton_like.importers.mjcf.source import floats, whole, words
 from newton_like.importers.shared import shared_mesh
 from newton_like.importers.xml_source import XmlElement
 
-MODES = {name: name for name in ("legacy", "exact", "convex", "shell")}
+MODES = ("legacy", "exact", "convex", "shell")
 """How a mesh gets its mass: see :func:`mesh_mass`."""
 
 MAX_GRID = 2**24

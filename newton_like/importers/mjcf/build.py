@@ -8,7 +8,6 @@ import numpy as np
 
 from newton_like.geometry.transforms import (
     IDENTITY,
-    as_transform,
     quat_from_axis_angle,
     quat_rotate,
     transform,
@@ -22,52 +21,32 @@ from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.shapes import ShapeBuilder
 from newton_like.importers.mjcf.ties import Ties
 from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
-from newton_like.importers.shared import add_root_joint, join_articulation
+from newton_like.importers.shared import Options, add_root_joint, join_articulation
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, JointTargetMode, JointType
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user of :func:`newton_like.importers.mjcf.add_mjcf` asks for; its arguments under plainer names."""
+@dataclass(frozen=True, kw_only=True)
+class MjcfOptions(Options):
+    """Arguments of :func:`newton_like.importers.mjcf.add_mjcf`."""
 
-    root_pose: np.ndarray
-    turn: np.ndarray
-    floating: bool | None
-    base_joint: dict | None
-    parent_body: int
-    scale: float
-    breadth_first: bool
-    collapse: bool
-    visuals: bool
-    visuals_collide: bool
-    show_colliders: bool
-    self_collisions: bool
-    own_inertia: bool
-    equalities: bool
-    apply_gravity: bool
+    skip_equality_constraints: bool
+    parse_mujoco_options: bool
     keyframe: str | int | None
-    hull_vertices: int
 
 
 class SceneBuilder:
     """Makes one model. All that the file can be wrong in is found by the constructor, which does not touch the builder.
 
-    Attributes:
-        bodies: link index by body name, -1 for the world.
-        frames: ``(link index, pose in the link)`` by body name.
-        joints: joint index by joint name.
-        dofs, coords: first dof and first coordinate by joint name.
-        articulations: indices of the articulations.
-        actuators, equalities, tendons, keyframes, pairs, excludes: what the file has of these.
+    What was made is in attributes under the names that they have in :class:`newton_like.importers.mjcf.MjcfImport`.
     """
 
-    def __init__(self, builder, model: Mjcf, options: Options):
+    def __init__(self, builder, model: Mjcf, options: MjcfOptions):
         self.builder, self.model, self.options = builder, model, options
-        if options.visuals and model.compiler.discardvisual:
-            self.options = options = replace(options, visuals=False)
-        if not options.own_inertia:
+        if model.compiler.discardvisual:
+            self.options = options = replace(options, hide_visuals=True)
+        if options.ignore_inertial_definitions:
             model.compiler.inertiafromgeom = True
         names = Names(model)
         self.equalities = read_equalities(model, names)
@@ -75,7 +54,7 @@ class SceneBuilder:
         self.pairs, self.excludes = read_contacts(model, names)
         self.keyframes = read_keyframes(model)
         self._key = self._chosen_key()
-        assets = Assets(model, options.hull_vertices)
+        assets = Assets(model, options.mesh_maxhullvert)
         paired = {pair[name] for pair in self.pairs for name in ("geom1", "geom2")}
         for i, geom in enumerate(model.geoms):
             if geom.mesh and geom.kind in SOLIDS:
@@ -83,7 +62,7 @@ class SceneBuilder:
         fill_masses(model, assets)
         self._inertias = None
         joints = names.tables["joint"]
-        self.actuators = read_actuators(model)
+        self.actuators = read_actuators(model, names.tables)
         reflect_rotors(self.actuators, joints)
         self._set_springs()
         find_drives(self.actuators, joints, model, self._felt)
@@ -93,11 +72,11 @@ class SceneBuilder:
         self._load(assets)
         self._ties = Ties(model, names, self.equalities, options)
         self._static_pose = model.world_poses()
-        merge = options.collapse or model.compiler.fusestatic
+        merge = options.collapse_fixed_joints or model.compiler.fusestatic
         self._hosts = find_hosts(model, merge, model.compiler.fusestatic)
-        self._trees = order_of(model, self._hosts, self._ties.pairs(), options.breadth_first)
+        self._trees = order_of(model, self._hosts, self._ties.pairs(), options.joint_ordering == "bfs")
         self._base = self._find_base()
-        self.bodies: dict[str, int] = {"world": options.parent_body}
+        self.links: dict[str, int] = {"world": options.parent_body}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
         self.joints: dict[str, int] = {}
         self.dofs: dict[str, int] = {}
@@ -132,7 +111,7 @@ class SceneBuilder:
                 elif geom.kind == "hfield":
                     assets.hfield(geom.hfield)
             except ImportFileError:
-                if not self._shapes.is_visual(geom) or self.options.visuals_collide:
+                if not self._shapes.is_visual(geom) or self.options.parse_visuals_as_colliders:
                     raise
                 self.model.findings.remark("visual meshes are missing or unreadable and left out", geom.mesh)
                 continue
@@ -177,11 +156,8 @@ class SceneBuilder:
     def build(self) -> None:
         """Calls the builder: bodies, joints, shapes, articulations, loops, tendons, forbidden collisions."""
         scale = self.options.scale
-        self._world_pose = self.options.root_pose
-        if self.options.parent_body >= 0:
-            carrier = as_transform(self.builder.body_q[self.options.parent_body])
-            self._world_pose = transform_multiply(carrier, self._world_pose)
-        self._links: dict[int, int] = {0: self.options.parent_body}
+        self._world_pose = self.options.world_pose(self.builder)
+        self._link_of: dict[int, int] = {0: self.options.parent_body}
         for tree in self._trees:
             first = self.builder.joint_count
             for body in tree:
@@ -190,20 +166,20 @@ class SceneBuilder:
             self.articulations.append(join_articulation(self.builder, self.options.parent_body, joints, label))
         for index, body in enumerate(self.model.bodies):
             host, pose = self._hosts.place(index, IDENTITY)
-            self.frames[body.name] = (self._links[host], self._in_link(host, pose))
-            self.bodies[body.name] = self._links[host]
+            self.frames[body.name] = (self._link_of[host], self._in_link(host, pose))
+            self.links[body.name] = self._link_of[host]
         for geom in self.model.geoms:
             host, pose = self._hosts.place(geom.body, geom.pose)
             in_world = transform_multiply(self._static_pose[geom.body], geom.pose)
             in_world = transform_multiply(self._world_pose, _scaled(in_world, scale))
-            self._shapes.add_geom(geom, self._links[host], self._in_link(host, pose), in_world)
+            self._shapes.add_geom(geom, self._link_of[host], self._in_link(host, pose), in_world)
         for site in self.model.sites:
             host, pose = self._hosts.place(site.body, site.pose)
-            self._shapes.add_site(site, self._links[host], self._in_link(host, pose))
+            self._shapes.add_site(site, self._link_of[host], self._in_link(host, pose))
         self.shapes, self.sites = self._shapes.shapes, self._shapes.sites
         self._shapes.filter_pairs(self.pairs, self.excludes)
         self._ties.add_mimics(self.builder, self.joints)
-        self._ties.add_loops(self.builder, self._hosts, self._links, self._in_link)
+        self._ties.add_loops(self.builder, self._hosts, self._link_of, self._in_link)
         self._add_tendons()
         self._bind_actuators()
         self._remark_rest()
@@ -240,13 +216,13 @@ class SceneBuilder:
     def _add_body(self, index: int) -> None:
         body, builder = self.model.bodies[index], self.builder
         host, pose = self._hosts.place(body.parent, body.pose)
-        parent, anchor = self._links[host], self._in_link(host, pose)
+        parent, anchor = self._link_of[host], self._in_link(host, pose)
         if index == self._base:
-            self._links[index] = self._add_link(index, self._label(body.name), True)
-            self._add_base(parent, self._links[index], anchor, body)
+            self._link_of[index] = self._add_link(index, self._label(body.name), True)
+            self._add_base(self._link_of[index], anchor, body)
             return
         if not body.joints:
-            link = self._links[index] = self._add_link(index, self._label(body.name), True)
+            link = self._link_of[index] = self._add_link(index, self._label(body.name), True)
             builder.add_joint_fixed(
                 parent, link, parent_xform=anchor, label=self._label(f"{body.name}_weld"), collision_filter_parent=False
             )
@@ -262,20 +238,16 @@ class SceneBuilder:
             link = self._add_link(index, self._label(label), last)
             self._add_joints(group, parent, link, anchor)
             parent, anchor = link, IDENTITY
-        self._links[index] = link
+        self._link_of[index] = link
 
-    def _add_base(self, parent: int, link: int, anchor: np.ndarray, body) -> None:
+    def _add_base(self, link: int, anchor: np.ndarray, body) -> None:
         """The joint of the root body that the user asks for in place of the file's."""
-        options, builder = self.options, self.builder
-        if options.base_joint is not None:
-            add_root_joint(builder, options.base_joint, parent, link, anchor, self._label("base_joint"))
-        elif options.floating:
-            name = body.joints[0].name if body.joints else "floating_base"
-            joint = builder.add_joint_free(link, parent=parent, label=self._label(name))
-            if body.joints:
-                self._remember(body.joints[0], joint, 0)
-        else:
-            builder.add_joint_fixed(parent, link, parent_xform=anchor, label=self._label("fixed_base"))
+        options = self.options
+        name = body.joints[0].name if body.joints else "floating_base"
+        labels = [self._label(label) for label in ("base_joint", name, "fixed_base")]
+        joint = add_root_joint(self.builder, options, options.floating, link, anchor, labels)
+        if body.joints and options.base_joint is None and options.floating:
+            self._remember(body.joints[0], joint, 0)
 
     def _remember(self, joint: Joint, index: int, number: int) -> None:
         self.joints[joint.name] = index
@@ -318,11 +290,8 @@ class SceneBuilder:
             "linear_axes": [self._dof(joint) for joint in slides],
             "angular_axes": [self._dof(joint) for joint in hinges],
         }
-        if len(group) > 1:
-            index = builder.add_joint_d6(parent, link, **axes, **common)
-        else:
-            kind = JointType.PRISMATIC if slides else JointType.REVOLUTE
-            index = builder.add_joint(kind, parent, link, **axes, **common)
+        kind = JointType.D6 if len(group) > 1 else JointType.PRISMATIC if slides else JointType.REVOLUTE
+        index = builder.add_joint(kind, parent, link, **axes, **common)
         for number, joint in enumerate(slides + hinges):
             self._remember(joint, index, number)
             if joint.name in self._drives:
@@ -447,8 +416,8 @@ class SceneBuilder:
     def _set_gravity(self) -> None:
         option = self.model.option
         gravity = (0.0, 0.0, 0.0) if option.get("flag gravity") is False else option.get("gravity")
-        if gravity is not None and self.options.apply_gravity:
-            self.builder._adopt_gravity(tuple(quat_rotate(self.options.turn, np.array(gravity)).tolist()))
+        if gravity is not None and self.options.parse_mujoco_options:
+            self.builder._adopt_gravity(tuple(quat_rotate(self.options.turn[3:], np.array(gravity)).tolist()))
 
 
 def _scaled(pose: np.ndarray, scale: float) -> np.ndarray:

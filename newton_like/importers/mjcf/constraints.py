@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.geometry.transforms import transform
 from newton_like.importers.mjcf.actuators import copies
-from newton_like.importers.mjcf.parse import BOOL, coefficients, limits
+from newton_like.importers.mjcf.parse import BOOL, PASSIVE, coefficients, limits
 from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.source import floats, words
@@ -134,24 +134,17 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
         name = element.get("name") or f"equality_{len(result)}"
         equality = Equality(name, element.tag, words(element, "active", BOOL, True), "", "")
         equality.attributes = dict(element.attributes)
-        if element.tag == "joint":
-            equality.first = names.need(element, "joint1", "joint")
-            equality.second = names.need(element, "joint2", "joint", optional=True)
+        equality.on_sites = element.tag in ("connect", "weld") and bool(element.get("site1") or element.get("site2"))
+        kind = {"joint": "joint", "distance": "geom"}.get(element.tag, "site" if equality.on_sites else "body")
+        equality.first = names.need(element, f"{kind}1", kind)
+        equality.second = names.need(element, f"{kind}2", kind, optional=kind != "site")
+        if kind == "joint":
             for tied in (equality.first, equality.second):
                 if tied and names.tables["joint"][tied].kind not in ("hinge", "slide"):
                     raise element.error(f"joint {tied!r} is no hinge or slide; only those are tied to each other")
             given = floats(element, "polycoef", 5, ())
             equality.polycoef = (*given, *equality.polycoef[len(given) :])
-        elif element.tag == "distance":
-            equality.first = names.need(element, "geom1", "geom")
-            equality.second = names.need(element, "geom2", "geom", optional=True)
-        elif element.get("site1") or element.get("site2"):
-            equality.on_sites = True
-            equality.first = names.need(element, "site1", "site")
-            equality.second = names.need(element, "site2", "site")
-        else:
-            equality.first = names.need(element, "body1", "body")
-            equality.second = names.need(element, "body2", "body", optional=True)
+        elif kind == "body":
             default = (0.0, 0.0, 0.0) if element.tag == "weld" else None
             equality.anchor = np.array(element.numbers("anchor", 3, default))
             pose = element.numbers("relpose", 7, (0.0,) * 7)
@@ -195,13 +188,7 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
         auto = model.compiler.autolimits
         values = {"limits": limits(element, "range", "limited", auto)}
         values["effort"] = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)
-        given = (
-            ("stiffness", "stiffness"),
-            ("damping", "damping"),
-            ("friction", "frictionloss"),
-            ("armature", "armature"),
-        )
-        for ours, theirs in given:
+        for ours, theirs in PASSIVE.items():
             values[ours] = (*coefficients(element, theirs), 0.0)[0]
         rest = floats(element, "springlength", 2)
         if rest is not None and rest[0] >= 0.0:

@@ -6,21 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.coercion import as_flag, as_number
-from newton_like.geometry.transforms import as_transform, quat_between, transform, transform_multiply
 from newton_like.importers.mjcf.actuators import Actuator
-from newton_like.importers.mjcf.build import Options, SceneBuilder
+from newton_like.importers.mjcf.build import MjcfOptions, SceneBuilder
 from newton_like.importers.mjcf.constraints import Equality, Keyframe
 from newton_like.importers.mjcf.parse import parse_mjcf
 from newton_like.importers.mjcf.source import read_mjcf
-from newton_like.importers.shared import (
-    check_ordering,
-    checked_hull_vertices,
-    checked_parent,
-    folders,
-    unchanged_by_errors,
-    warn,
-)
+from newton_like.importers.shared import report_of, unchanged_by_errors, warn
 from newton_like.types import Axis
 
 
@@ -139,8 +130,7 @@ def add_mjcf(
             its folder and below, and from ``package_dirs``; from nowhere else.
         xform: pose of the file's world in the world, or in ``parent_body``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
-        base_joint: another joint for that body, as for :func:`newton_like.importers.urdf.add_urdf`.
-        parent_body, scale, up_axis, mesh_maxhullvert: as there.
+        base_joint, parent_body, scale, up_axis, mesh_maxhullvert: as for :func:`newton_like.importers.urdf.add_urdf`.
         hide_visuals: leave out geoms that touch nothing.
         parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
         force_show_colliders: draw collisions of bodies that have visuals too.
@@ -165,61 +155,22 @@ def add_mjcf(
         KeyError: there is no such keyframe.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
-    scale = as_number(scale, "scale")
-    if scale <= 0.0:
-        raise ValueError(f"scale {scale:g} must be above 0")
-    parent_body = checked_parent(builder, parent_body, floating, base_joint)
-    hull_vertices = checked_hull_vertices(mesh_maxhullvert)
-    check_ordering(joint_ordering)
     if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):
         raise TypeError(f"keyframe must be a name or a number, not {keyframe!r}")
-    turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
-    options = Options(
-        root_pose=transform_multiply(as_transform(xform, "xform"), transform(q=turn)),
-        turn=turn,
-        floating=None if floating is None else as_flag(floating, "floating"),
-        base_joint=base_joint,
-        parent_body=parent_body,
-        scale=scale,
-        breadth_first=joint_ordering == "bfs",
-        collapse=as_flag(collapse_fixed_joints, "collapse_fixed_joints"),
-        visuals=not as_flag(hide_visuals, "hide_visuals"),
-        visuals_collide=as_flag(parse_visuals_as_colliders, "parse_visuals_as_colliders"),
-        show_colliders=as_flag(force_show_colliders, "force_show_colliders"),
-        self_collisions=as_flag(enable_self_collisions, "enable_self_collisions"),
-        own_inertia=not as_flag(ignore_inertial_definitions, "ignore_inertial_definitions"),
-        equalities=not as_flag(skip_equality_constraints, "skip_equality_constraints"),
-        apply_gravity=as_flag(parse_mujoco_options, "parse_mujoco_options"),
-        keyframe=int(keyframe) if isinstance(keyframe, np.integer) else keyframe,
-        hull_vertices=hull_vertices,
-    )
-    file = read_mjcf(source, folders(package_dirs))
+    keyframe = int(keyframe) if isinstance(keyframe, np.integer) else keyframe
+    options = MjcfOptions.read(builder, locals())
+    file = read_mjcf(source, options.package_dirs)
     model = parse_mjcf(file)
     made = SceneBuilder(builder, model, options)
     with unchanged_by_errors(builder):
         made.build()
-    findings = model.findings
-    report = MjcfImport(
-        name=model.name,
-        articulations=made.articulations,
-        links=made.bodies,
-        frames=made.frames,
-        joints=made.joints,
-        dofs=made.dofs,
-        coords=made.coords,
-        shapes=made.shapes,
-        sites=made.sites,
-        actuators=made.actuators,
-        equalities=made.equalities,
+    report = report_of(
+        MjcfImport,
+        made,
+        model,
+        model.findings,
         tendons=[record.name for record in made.tendons],
-        pairs=made.pairs,
-        excludes=made.excludes,
-        keyframes=made.keyframes,
         sensors=[(element.tag, dict(element.attributes)) for element in model.elements["sensor"]],
-        option=dict(model.option),
-        remarks=findings.remarks,
-        not_understood=dict(findings.not_understood),
-        unused=dict(findings.unused),
     )
     warn(MjcfWarning, report, file.name)
     return report

@@ -38,6 +38,9 @@ _SIZES = {
 }
 """Kinds of geoms, and how many of their sizes must be above zero."""
 
+PASSIVE = {"armature": "armature", "friction": "frictionloss", "damping": "damping", "stiffness": "stiffness"}
+"""What joints and tendons have along their coordinates here, and the attribute that says it."""
+
 NOT_LINEAR = "dampers and springs of joints are not linear; their linear part acts"
 
 
@@ -265,7 +268,7 @@ class _Parser:
     # ------------------------------------------------------------------------------------------- joints
 
     def _joint(self, element: XmlElement, place: _Place) -> None:
-        kinds = {name: name for name in ("free", "ball", "slide", "hinge")}
+        kinds = ("free", "ball", "slide", "hinge")
         kind = "free" if element.tag == "freejoint" else words(element, "type", kinds, "hinge")
         body = self.model.bodies[place.body]
         number = f"_{len(body.joints)}" if body.joints else ""
@@ -284,12 +287,7 @@ class _Parser:
         if kind in ("hinge", "slide"):
             joint.ref = angle(element.number("ref", 0.0))
             joint.springref = angle(element.number("springref", 0.0))
-        for ours, theirs in (
-            ("armature", "armature"),
-            ("friction", "frictionloss"),
-            ("damping", "damping"),
-            ("stiffness", "stiffness"),
-        ):
+        for ours, theirs in PASSIVE.items():
             numbers = coefficients(element, theirs)
             if numbers:
                 joint.given[ours] = numbers[0]
@@ -307,7 +305,7 @@ class _Parser:
     # ------------------------------------------------------------------------------------------- geoms and sites
 
     def _geom(self, element: XmlElement, place: _Place) -> None:
-        kind = words(element, "type", {name: name for name in _SIZES}, "sphere")
+        kind = words(element, "type", tuple(_SIZES), "sphere")
         mesh, hfield = element.get("mesh"), element.get("hfield")
         if kind in ("mesh", "sdf") and not mesh:
             raise element.error(f"a geom of type {kind!r} needs a mesh; add mesh='...'")
@@ -376,8 +374,7 @@ class _Parser:
         return contact
 
     def _site(self, element: XmlElement, place: _Place) -> None:
-        kinds = {name: name for name in ("sphere", "capsule", "cylinder", "ellipsoid", "box")}
-        kind = words(element, "type", kinds, "sphere")
+        kind = words(element, "type", ("sphere", "capsule", "cylinder", "ellipsoid", "box"), "sphere")
         size = floats(element, "size", 3, (0.005, 0.005, 0.005))
         size = tuple(abs(value) or 0.005 for value in (*size, *(0.005, 0.005, 0.005)[len(size) :]))
         laid = between(element)

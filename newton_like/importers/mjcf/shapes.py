@@ -36,7 +36,7 @@ class ShapeBuilder:
         self._tree = tree_groups(model)
         self._group = None
         moving = sum(self.weld[geom.body] > 0 and self._collides(geom) for geom in model.geoms)
-        if moving >= MANY and len(set(self._tree) - {0}) == 1 and not options.self_collisions:
+        if moving >= MANY and len(set(self._tree) - {0}) == 1 and not options.enable_self_collisions:
             self._group = -2 - builder.shape_count
 
     def is_visual(self, geom: Geom) -> bool:
@@ -47,14 +47,14 @@ class ShapeBuilder:
         """Whether a geom becomes a shape."""
         if geom.kind == "sdf":
             return False
-        if self.options.visuals_collide:
+        if self.options.parse_visuals_as_colliders:
             return self.is_visual(geom) or geom.kind in ("plane", "hfield")
-        return self.options.visuals or not self.is_visual(geom)
+        return not self.options.hide_visuals or not self.is_visual(geom)
 
     def _collides(self, geom: Geom) -> bool:
         if self.model.option.get("flag contact") is False:
             return False
-        return self.wanted(geom) and (self.options.visuals_collide or not self.is_visual(geom))
+        return self.wanted(geom) and (self.options.parse_visuals_as_colliders or not self.is_visual(geom))
 
     def add_geom(self, geom: Geom, body: int, pose: np.ndarray, world_pose: np.ndarray) -> None:
         """Adds one geom.
@@ -109,8 +109,8 @@ class ShapeBuilder:
             # Who touches whom is settled below by the rules of the file.
             "collision_filter_parent": False,
             "is_visible": not collides
-            or self.options.show_colliders
-            or self.options.visuals_collide
+            or self.options.force_show_colliders
+            or self.options.parse_visuals_as_colliders
             or geom.body not in self._has_visual,
         }
         if "friction" in contact:
@@ -158,7 +158,7 @@ class ShapeBuilder:
         shape = np.array([index for _, index in made])
         weld, parent, tree = np.array(self.weld)[body], np.array(above)[body], np.array(self._tree)[body]
         contype, affinity = (np.array([geom.masks[k] & 0xFFFFFFFF for geom, _ in made]) for k in (0, 1))
-        if self.options.visuals_collide:
+        if self.options.parse_visuals_as_colliders:
             contype, affinity = np.ones_like(contype), np.ones_like(affinity)
         forbidden = {tuple(sorted((children[a], children[b]))) for a, b in excludes}
         codes = np.array([a * len(model.bodies) + b for a, b in forbidden], dtype=np.int64)
@@ -183,7 +183,7 @@ class ShapeBuilder:
                 touch &= ~np.isin(low * len(model.bodies) + high, codes)
             if len(named):
                 touch |= np.isin(np.minimum(i, j) * len(made) + np.maximum(i, j), named)
-            if not self.options.self_collisions:
+            if not self.options.enable_self_collisions:
                 touch &= (tree[i] != tree[j]) | (weld[i] == 0) | (weld[j] == 0)
             if self._group is None:
                 keep = ~touch & (i < j)

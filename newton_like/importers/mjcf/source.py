@@ -31,20 +31,14 @@ GROWING = frozenset(_GROWING.split())
 _NO_CLASS = frozenset(("freejoint", "body", "frame", "replicate", "inertial", "exclude", "key"))
 
 
-@dataclass
-class MjcfSource:
-    """A model with its includes.
+@dataclass(frozen=True)
+class MjcfSource(XmlSource):
+    """A model whose includes are replaced by what they hold.
 
     Attributes:
-        root: the ``<mujoco>`` element, includes replaced by what they hold.
-        name: what messages call the file.
-        folder: folder of the main file, ``None`` for a text.
         allowed: folders below which files may be read.
     """
 
-    root: XmlElement
-    name: str
-    folder: Path | None
     allowed: tuple[Path, ...]
 
     def find(self, name: str, subfolder: str, element: XmlElement, beside: bool = False) -> Path:
@@ -233,9 +227,6 @@ class Findings:
     def remark(self, statement: str, name: str) -> None:
         self.remarks.setdefault(statement, []).append(name)
 
-    def leave_out(self, child: XmlElement, parent: XmlElement) -> None:
-        self.not_understood[f"{parent.tag}/{child.tag}"] += 1
-
     def check_all(self, root: XmlElement, tables: Tables) -> None:
         """Counts what no table knows, in the whole file.
 
@@ -252,7 +243,7 @@ class Findings:
                 self.unused[f"{parent.tag}/{element.tag}"] += 1
                 continue
             if parent is not None and element.tag not in tables.elements.get(parent.tag, ()):
-                self.leave_out(element, parent)
+                self.not_understood[f"{parent.tag}/{element.tag}"] += 1
                 continue
             if any(text.strip() for text in element.texts):
                 self.not_understood[f"{element.tag}/text"] += 1
@@ -282,14 +273,14 @@ class Tables:
     unused_attributes: dict[str, frozenset[str]]
 
 
-def words(element: XmlElement, name: str, choices: dict, default=None):
-    """Meaning of an attribute that is one of some words. Raises ImportFileError: it is another one."""
+def words(element: XmlElement, name: str, choices: dict | tuple, default=None):
+    """Meaning of an attribute that is one of some words, itself by default. Raises ImportFileError: it is another one."""
     text = element.get(name)
     if text is None:
         return default
     if text.strip() not in choices:
         raise element.error(f"{name}={text!r} must be {' or '.join(map(repr, choices))}")
-    return choices[text.strip()]
+    return choices[text.strip()] if isinstance(choices, dict) else text.strip()
 
 
 def floats(element: XmlElement, name: str, most: int, default=None, least: int = 1) -> tuple[float, ...] | None:

@@ -31,7 +31,7 @@ class Ties:
             if equality.kind != "joint":
                 continue
             reason = None
-            if not equality.active or not self.options.equalities:
+            if not equality.active or self.options.skip_equality_constraints:
                 continue
             if not equality.second or any(equality.polycoef[2:]):
                 reason = "joint equalities that are no linear law between two joints are only data"
@@ -70,7 +70,7 @@ class Ties:
         """Pairs of bodies that must be in one articulation."""
         owner = {joint.name: i for i, body in enumerate(self.model.bodies) for joint in body.joints}
         ties = [(owner[name], owner[leader]) for name, (leader, *_) in self.followers.items()]
-        if self.options.equalities:
+        if not self.options.skip_equality_constraints:
             for equality in self.equalities:
                 if equality.kind in ("connect", "weld") and equality.active:
                     ties.append((self._body_of(equality, "first")[0], self._body_of(equality, "second")[0]))
@@ -96,7 +96,7 @@ class Ties:
             if not equality.active:
                 findings.remark("equalities that are not active are only data", equality.name)
                 continue
-            if equality.kind not in ("connect", "weld") or not self.options.equalities:
+            if equality.kind not in ("connect", "weld") or self.options.skip_equality_constraints:
                 continue
             (first, at_first), (second, at_second) = (self._body_of(equality, side) for side in ("first", "second"))
             if not equality.on_sites:

@@ -3,66 +3,53 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import Mesh
-from newton_like.geometry.transforms import IDENTITY, as_transform, quat_from_axis_angle, transform, transform_multiply
-from newton_like.importers.shared import add_root_joint, join_articulation, outward, possible_inertia
+from newton_like.geometry.transforms import IDENTITY, quat_from_axis_angle, transform, transform_multiply
+from newton_like.importers.shared import (
+    Options,
+    add_root_joint,
+    bounded,
+    join_articulation,
+    ordered,
+    possible_inertia,
+)
 from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
 from newton_like.importers.xml_source import allowed_folders, find_file
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user of :func:`newton_like.importers.urdf.add_urdf` asks for; its arguments under plainer names."""
+@dataclass(frozen=True, kw_only=True)
+class UrdfOptions(Options):
+    """Arguments of :func:`newton_like.importers.urdf.add_urdf`."""
 
-    root_pose: np.ndarray
-    floating: bool
-    base_joint: dict | None
-    parent_body: int
-    scale: float
-    ordering: str | None
-    collapse: bool
-    visuals: bool
-    visuals_collide: bool
-    show_colliders: bool
-    self_collisions: bool
-    own_inertia: bool
-    massless_density: float
-    package_dirs: tuple
-    hull_vertices: int
+    massless_link_density: float
+    soft_limits: bool
 
-
-@dataclass
-class Body:
-    """Links that become one body: the first gives its frame, the others hang on it by fixed joints."""
-
-    links: list[Link] = field(default_factory=list)
-    frames: list[np.ndarray] = field(default_factory=list)
+    @property
+    def visuals(self) -> bool:
+        """Whether visuals are there to be seen."""
+        return not self.hide_visuals and not self.parse_visuals_as_colliders
 
 
 class RobotBuilder:
     """Makes one robot. All that the file can be wrong in is found by the constructor, which does not touch the builder.
 
-    Attributes:
-        links: body index by link name.
-        frames: ``(body index, pose in the body)`` by link name.
-        joints: joint index by joint name.
-        shapes: shape indices by link name.
-        base_joint: index of the joint that holds or frees the root link.
-        articulation: index of the articulation.
+    What was made is in attributes under the names that they have in :class:`newton_like.importers.urdf.UrdfImport`.
     """
 
-    def __init__(self, builder, robot: UrdfRobot, options: Options):
+    def __init__(self, builder, robot: UrdfRobot, options: UrdfOptions):
         self.builder, self.robot, self.options = builder, robot, options
-        order = _ordered(robot, options.ordering)
+        order = ordered(robot.root, list(robot.joints.values()), options.joint_ordering, _out_of_order)
         self._meshes = _load_meshes(robot, options)
-        self._bodies, self._body_of = _group(robot, order, options)
+        self._body_of = _group(robot, order, options)
+        self._bodies: dict[str, list[Link]] = {}
+        for link, (carrier, _) in self._body_of.items():
+            self._bodies.setdefault(carrier, []).append(robot.links[link])
         self._kept = [joint for joint in order if joint.child in self._bodies]
         # Among links that are seen, one without visuals is meant to be invisible, such as a box that keeps others away.
         self._bare = not (options.visuals and any(link.visuals for link in robot.links.values()))
@@ -92,10 +79,7 @@ class RobotBuilder:
 
     def _poses(self, start: dict[str, float]) -> dict[str, np.ndarray]:
         """Initial poses of all bodies in the world, in the order in which they are added."""
-        pose = self.options.root_pose
-        if self.options.parent_body >= 0:
-            pose = transform_multiply(as_transform(self.builder.body_q[self.options.parent_body]), pose)
-        poses = {self.robot.root: pose}
+        poses = {self.robot.root: self.options.world_pose(self.builder)}
         for joint in self._kept:
             placed = transform_multiply(poses[self._carrier(joint.parent)], self._joint_frame(joint))
             moved = _displacement(joint, start[joint.name] * self._unit(joint))
@@ -121,30 +105,23 @@ class RobotBuilder:
         return transform_multiply(self._body_of[joint.parent][1], self._scaled(joint.origin))
 
     def _add_body(self, name: str, pose: np.ndarray) -> None:
-        body = self._bodies[name]
-        parts = []
-        for link, frame in zip(body.links, body.frames, strict=True):
-            if self.options.own_inertia and link.inertial is not None:
+        parts, scale = [], self.options.scale
+        for link in self._bodies[name]:
+            if not self.options.ignore_inertial_definitions and link.inertial is not None:
                 mass, com, inertia = link.inertial
-                scale = self.options.scale
-                parts.append(rigid.transform(mass, scale * com, scale**2 * inertia, frame))
+                parts.append(rigid.transform(mass, scale * com, scale**2 * inertia, self._body_of[link.name][1]))
         # A centre of mass without mass says nothing, where other parts have mass.
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         inertia = possible_inertia(mass, inertia, "links", name, self.robot.remark)
         index = self.builder.add_link(xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name))
-        for link, frame in zip(body.links, body.frames, strict=True):
+        for link in self._bodies[name]:
             self.links[link.name] = index
-            self.frames[link.name] = (index, frame)
+            self.frames[link.name] = (index, self._body_of[link.name][1])
 
     def _add_base(self) -> int:
-        builder, pose, root = self.builder, self.options.root_pose, self.links[self.robot.root]
-        if self.options.base_joint is not None:
-            label, parent = self._label("base_joint"), self.options.parent_body
-            return add_root_joint(builder, self.options.base_joint, parent, root, pose, label)
-        if self.options.floating:
-            return builder.add_joint_free(root, label=self._label("floating_base"))
-        label = self._label("fixed_base")
-        return builder.add_joint_fixed(self.options.parent_body, root, parent_xform=pose, label=label)
+        options, root = self.options, self.links[self.robot.root]
+        labels = [self._label(name) for name in ("base_joint", "floating_base", "fixed_base")]
+        return add_root_joint(self.builder, options, options.floating, root, options.root_pose, labels)
 
     def _add_joint(self, joint: Joint, start: float) -> None:
         builder = self.builder
@@ -175,11 +152,11 @@ class RobotBuilder:
         if joint.type == "continuous":
             settings.update(limit_lower=-MAXVAL, limit_upper=MAXVAL)
         elif joint.lower is not None:
-            settings.update(limit_lower=_limit(unit * joint.lower), limit_upper=_limit(unit * joint.upper))
+            settings.update(limit_lower=bounded(unit * joint.lower), limit_upper=bounded(unit * joint.upper))
         if joint.effort is not None:
-            settings["effort_limit"] = _limit(joint.effort)
+            settings["effort_limit"] = bounded(joint.effort)
         if joint.velocity is not None:
-            settings["velocity_limit"] = _limit(unit * joint.velocity)
+            settings["velocity_limit"] = bounded(unit * joint.velocity)
         for name in ("damping", "friction", "limit_ke", "limit_kd"):
             if getattr(joint, name) is not None:
                 settings[name] = getattr(joint, name)
@@ -202,17 +179,16 @@ class RobotBuilder:
         )
 
     def _add_shapes(self, name: str) -> None:
-        body, options = self._bodies[name], self.options
-        default = self.builder.default_shape_cfg
-        for link, frame in zip(body.links, body.frames, strict=True):
-            density = 0.0
-            if not options.own_inertia:
+        default, options = self.builder.default_shape_cfg, self.options
+        for link in self._bodies[name]:
+            density, frame = 0.0, self._body_of[link.name][1]
+            if options.ignore_inertial_definitions:
                 density = default.density
             elif link.inertial is None:
-                density = options.massless_density
-            colliders = link.visuals if options.visuals_collide else link.collisions
+                density = options.massless_link_density
+            colliders = link.visuals if options.parse_visuals_as_colliders else link.collisions
             visuals = [piece for piece in link.visuals if self._has_geometry(piece)] if options.visuals else []
-            shown = options.show_colliders or (not visuals and (self._bare or bool(link.visuals)))
+            shown = options.force_show_colliders or (not visuals and (self._bare or bool(link.visuals)))
             cfg = default.copy(density=density, is_visible=shown)
             for number, piece in enumerate(colliders):
                 self._add_shape(link, piece, frame, cfg, piece.name or f"collision_{number}")
@@ -251,7 +227,7 @@ class RobotBuilder:
         """Forbids pairs of the robot's shapes: all of them, or those of welded and of neighbouring links."""
         weld = {self._carrier(self.robot.root): self._carrier(self.robot.root)}
         neighbours = set()
-        self_collisions = self.options.self_collisions
+        self_collisions = self.options.enable_self_collisions
         for joint in self._kept:
             parent = weld[self._carrier(joint.parent)]
             weld[joint.child] = parent if joint.type == "fixed" else joint.child
@@ -278,50 +254,37 @@ class RobotBuilder:
                 self.robot.remark("joints move links without any mass; give them an <inertial>", joint.name)
 
 
-def _ordered(robot: UrdfRobot, ordering: str | None) -> list[Joint]:
-    """Joints with every parent before its children."""
-    if ordering is None:
-        placed = {robot.root}
-        for joint in robot.joints.values():
-            if joint.parent not in placed:
-                raise joint.element.error(
-                    f"stands before the joint that moves its parent link {joint.parent!r}; use joint_ordering='dfs'"
-                )
-            placed.add(joint.child)
-        return list(robot.joints.values())
-    below = robot.children()
-    return outward(below[robot.root], lambda joint: below[joint.child], ordering == "bfs")
+def _out_of_order(joint: Joint) -> Exception:
+    return joint.element.error(
+        f"stands before the joint that moves its parent link {joint.parent!r}; use joint_ordering='dfs'"
+    )
 
 
-def _load_meshes(robot: UrdfRobot, options: Options) -> dict[int, Mesh]:
+def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
     """Meshes of all pieces that will be used, by the identity of their geometry."""
     meshes = {}
     for link in robot.links.values():
-        groups = []
-        if options.visuals or options.visuals_collide:
-            groups.append((link.visuals, options.visuals_collide))
-        if not options.visuals_collide:
-            groups.append((link.collisions, True))
-        for pieces, needed in groups:
-            for piece in pieces:
-                geometry = piece.geometry
-                if geometry.kind != "mesh":
-                    continue
-                try:
-                    meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
-                except (OSError, ValueError) as error:
-                    if needed:
-                        raise geometry.element.error(
-                            f"the collision mesh of link {link.name!r} cannot be used: {error}"
-                        ) from error
-                    robot.remark(
-                        "visual meshes are missing, unreadable or outside of the folders that may be read, and left out",
-                        geometry.filename,
-                    )
+        colliders = link.visuals if options.parse_visuals_as_colliders else link.collisions
+        pieces = [(piece, False) for piece in link.visuals if options.visuals]
+        for piece, needed in [*pieces, *((piece, True) for piece in colliders)]:
+            geometry = piece.geometry
+            if geometry.kind != "mesh":
+                continue
+            try:
+                meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
+            except (OSError, ValueError) as error:
+                if needed:
+                    raise geometry.element.error(
+                        f"the collision mesh of link {link.name!r} cannot be used: {error}"
+                    ) from error
+                robot.remark(
+                    "visual meshes are missing, unreadable or outside of the folders that may be read, and left out",
+                    geometry.filename,
+                )
     return meshes
 
 
-def _load_mesh(robot: UrdfRobot, filename: str, options: Options) -> Mesh:
+def _load_mesh(robot: UrdfRobot, filename: str, options: UrdfOptions) -> Mesh:
     folder = robot.source.folder
     within = allowed_folders(folder, options.package_dirs)
     path, tried = find_file(filename, folder, options.package_dirs, within)
@@ -331,25 +294,19 @@ def _load_mesh(robot: UrdfRobot, filename: str, options: Options) -> Mesh:
             f"{filename!r} is not there (looked at {places or 'no folder'}); name the folder of its package in "
             "package_dirs, or correct the file name"
         )
-    return Mesh.from_file(path, max_hull_vertices=options.hull_vertices)
+    return Mesh.from_file(path, max_hull_vertices=options.mesh_maxhullvert)
 
 
-def _group(robot: UrdfRobot, order: list[Joint], options: Options):
-    """Bodies by the name of their first link; and for each link that name and its pose in the body."""
+def _group(robot: UrdfRobot, order: list[Joint], options: UrdfOptions) -> dict[str, tuple[str, np.ndarray]]:
+    """For each link the first link of its body, which gives the frame of that, and its pose in it."""
     body_of = {robot.root: (robot.root, IDENTITY)}
-    bodies = {robot.root: Body([robot.links[robot.root]], [IDENTITY])}
     for joint in order:
-        link = robot.links[joint.child]
-        if joint.type == "fixed" and options.collapse:
+        carrier, pose = joint.child, IDENTITY
+        if joint.type == "fixed" and options.collapse_fixed_joints:
             carrier, pose = body_of[joint.parent]
             pose = transform_multiply(pose, transform(options.scale * joint.origin[:3], joint.origin[3:]))
-        else:
-            carrier, pose = link.name, IDENTITY
-        body_of[link.name] = (carrier, pose)
-        body = bodies.setdefault(carrier, Body())
-        body.links.append(link)
-        body.frames.append(pose)
-    return bodies, body_of
+        body_of[joint.child] = (carrier, pose)
+    return body_of
 
 
 def _start(joint: Joint, robot: UrdfRobot) -> float:
@@ -379,8 +336,3 @@ def plane_axes(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     u = u - np.dot(u, normal) * normal
     u /= np.linalg.norm(u)
     return u, np.cross(normal, u)
-
-
-def _limit(value: float) -> float:
-    """A limit with the numbers that files write for "none" (inf, 1e16) brought to the one that arrays hold."""
-    return math.copysign(min(abs(value), MAXVAL), value)

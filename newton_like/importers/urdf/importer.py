@@ -6,17 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.coercion import as_flag, as_number
-from newton_like.geometry.transforms import as_transform, quat_between, transform, transform_multiply
-from newton_like.importers.shared import (
-    check_ordering,
-    checked_hull_vertices,
-    checked_parent,
-    folders,
-    unchanged_by_errors,
-    warn,
-)
-from newton_like.importers.urdf.build import Options, RobotBuilder
+from newton_like.coercion import as_number
+from newton_like.importers.shared import report_of, unchanged_by_errors, warn
+from newton_like.importers.urdf.build import RobotBuilder, UrdfOptions
 from newton_like.importers.urdf.motors import SafetyController, Transmission, reflect_rotors, use_soft_limits
 from newton_like.importers.urdf.parse import parse_robot
 from newton_like.importers.xml_source import read_xml
@@ -159,54 +151,17 @@ def add_urdf(
         KeyError: ``rotor_inertia`` holds a name that no transmission does.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
-    scale = as_number(scale, "scale")
-    density = as_number(massless_link_density, "massless_link_density")
-    if scale <= 0.0:
-        raise ValueError(f"scale {scale:g} must be above 0")
-    if density < 0.0:
-        raise ValueError(f"massless_link_density {density:g} kg/m^3 must be at least 0")
-    parent_body = checked_parent(builder, parent_body, floating, base_joint)
-    hull_vertices = checked_hull_vertices(mesh_maxhullvert)
-    check_ordering(joint_ordering)
-    turn = quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector)
-    options = Options(
-        root_pose=transform_multiply(as_transform(xform, "xform"), transform(q=turn)),
-        floating=as_flag(False if floating is None else floating, "floating"),
-        base_joint=base_joint,
-        parent_body=parent_body,
-        scale=scale,
-        ordering=joint_ordering,
-        collapse=as_flag(collapse_fixed_joints, "collapse_fixed_joints"),
-        visuals=not as_flag(hide_visuals, "hide_visuals") and not parse_visuals_as_colliders,
-        visuals_collide=as_flag(parse_visuals_as_colliders, "parse_visuals_as_colliders"),
-        show_colliders=as_flag(force_show_colliders, "force_show_colliders"),
-        self_collisions=as_flag(enable_self_collisions, "enable_self_collisions"),
-        own_inertia=not as_flag(ignore_inertial_definitions, "ignore_inertial_definitions"),
-        massless_density=density,
-        package_dirs=folders(package_dirs),
-        hull_vertices=hull_vertices,
-    )
-    narrow = as_flag(soft_limits, "soft_limits")
+    massless_link_density = as_number(massless_link_density, "massless_link_density")
+    if massless_link_density < 0.0:
+        raise ValueError(f"massless_link_density {massless_link_density:g} kg/m^3 must be at least 0")
+    options = UrdfOptions.read(builder, locals())
     robot = parse_robot(read_xml(source, options.package_dirs))
-    if narrow:
+    if options.soft_limits:
         use_soft_limits(robot)
     reflect_rotors(robot, rotor_inertia)
     made = RobotBuilder(builder, robot, options)
     with unchanged_by_errors(builder):
         made.build()
-    report = UrdfImport(
-        name=robot.name,
-        articulation=made.articulation,
-        base_joint=made.base_joint,
-        links=made.links,
-        joints=made.joints,
-        frames=made.frames,
-        shapes=made.shapes,
-        remarks=robot.remarks,
-        not_understood=dict(robot.not_understood),
-        unused=dict(robot.unused),
-        transmissions=robot.transmissions,
-        safety=robot.safety,
-    )
+    report = report_of(UrdfImport, made, robot)
     warn(UrdfWarning, report, robot.source.name)
     return report

@@ -165,13 +165,6 @@ class UrdfRobot:
         if name not in names:
             names.append(name)
 
-    def children(self) -> dict[str, list[Joint]]:
-        """The joints below each link, in file order."""
-        below = {name: [] for name in self.links}
-        for joint in self.joints.values():
-            below[joint.parent].append(joint)
-        return below
-
 
 _UNUSED = {("joint", "calibration")}
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, as_transform
-from newton_like.importers.shared import add_root_joint, join_articulation
+from newton_like.importers.shared import Options, add_root_joint, join_articulation
 from newton_like.importers.usd.mass import body_mass
 from newton_like.importers.usd.merge import merge_joints
 from newton_like.importers.usd.own import joint_rank
@@ -26,50 +26,30 @@ from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import GeoType, JointType, ShapeFlags
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user of :func:`newton_like.importers.usd.add_usd` asks for.
+@dataclass(frozen=True, kw_only=True)
+class UsdOptions(Options):
+    """Arguments of :func:`newton_like.importers.usd.add_usd`."""
 
-    ``turn`` takes the stage's axes to the builder's, ``place`` puts the turned stage into the world or the parent body.
-    """
-
-    turn: np.ndarray
-    place: np.ndarray
-    floating: bool | None
-    base_joint: dict | None
-    parent_body: int
-    ordering: str | None
-    collapse: bool
-    self_collisions: bool | None
-    show_colliders: bool
-    own_inertia: bool
-    gravity: bool
+    enable_self_collisions: bool | None
+    scene_gravity: bool
 
 
 class SceneBuilder:
     """Makes one stage. All that can be wrong in the tree is found by the constructor, which leaves the builder alone.
 
-    Attributes:
-        bodies: body index by path of the prim; merged bodies have that of their host.
-        frames: ``(body index, pose in that body)`` by path.
-        joints: joint index by path.
-        dofs: dof indices by joint path.
-        base_joints: index of the joint that holds or frees a root, by the root's path.
-        shapes: shape indices by path.
-        stage_pose: pose of the stage in the world or the parent body.
-        articulations: articulation index by path of the prim with the ArticulationRootAPI, else of the root body.
+    What was made is in attributes under the names that they have in :class:`newton_like.importers.usd.UsdImport`.
     """
 
-    def __init__(self, builder, scene: Scene, options: Options):
+    def __init__(self, builder, scene: Scene, options: UsdOptions):
         self.builder, self.scene, self.options = builder, scene, options
-        self.stage_pose = transform_multiply(options.place, options.turn)
+        self.stage_pose = transform_multiply(options.xform, options.turn)
         self._parts = merge_joints(scene)
-        self._trees, self._loops = build_trees(scene, options.ordering)
+        self._trees, self._loops = build_trees(scene, options.joint_ordering)
         self._host: dict[str, tuple[str, np.ndarray]] = {}
         for tree in self._trees:
             self._host[tree.root] = (tree.root, IDENTITY)
             for edge in tree.edges:
-                merged = options.collapse and edge.joint.kind == "fixed"
+                merged = options.collapse_fixed_joints and edge.joint.kind == "fixed"
                 self._host[edge.child] = self._merged(edge) if merged else (edge.child, IDENTITY)
         self._below: dict[str, list[str]] = {}
         for edge in (edge for tree in self._trees for edge in tree.edges):
@@ -78,10 +58,10 @@ class SceneBuilder:
         for shape in scene.shapes.values():
             if shape.collides and shape.body is not None:
                 of_body.setdefault(shape.body, []).append(shape)
-        density = builder.default_shape_cfg.density
+        density, use_given = builder.default_shape_cfg.density, not options.ignore_inertial_definitions
         try:
             self._mass = {
-                path: body_mass(body, of_body.get(path, []), density, options.own_inertia, scene.remark)
+                path: body_mass(body, of_body.get(path, []), density, use_given, scene.remark)
                 for path, body in scene.bodies.items()
             }
         except ValueError as error:
@@ -120,7 +100,7 @@ class SceneBuilder:
                 self._add_shape(shape, drawn)
         self._filter_collisions()
         gravity = self.scene.gravity
-        if gravity is not None and self.options.gravity:
+        if gravity is not None and self.options.scene_gravity:
             self.builder._adopt_gravity(tuple(quat_rotate(self.options.turn[3:], gravity).tolist()))
 
     def _merged(self, edge: Edge) -> tuple[str, np.ndarray]:
@@ -215,15 +195,11 @@ class SceneBuilder:
         else:
             pose = self._local(carrier, self._in_world(self.scene.bodies[tree.root].pose))
             floating = options.floating if options.floating is not None else carrier < 0
-            if options.base_joint is not None:
-                label = f"{tree.root}_base_joint"
-                index = add_root_joint(builder, options.base_joint, carrier, root, pose, label)
-            elif floating:
-                index = builder.add_joint_free(root, label=f"{tree.root}_free_joint")
+            labels = [f"{tree.root}_{kind}_joint" for kind in ("base", "free", "fixed")]
+            index = add_root_joint(builder, options, floating, root, pose, labels)
+            if floating and options.base_joint is None:
                 start = builder.joint_qd_start[index]
                 builder.joint_qd[start : start + 6] = list(builder.body_qd[root])
-            else:
-                index = builder.add_joint_fixed(carrier, root, parent_xform=pose, label=f"{tree.root}_fixed_joint")
         self.base_joints[tree.root] = index
         return index
 
@@ -370,7 +346,7 @@ class SceneBuilder:
             return
         if shape.collider:
             material = shape.material.settings if shape.material is not None else {}
-            visible = shape.shown or self.options.show_colliders or shape.body not in drawn
+            visible = shape.shown or self.options.force_show_colliders or shape.body not in drawn
             cfg = cfg.copy(
                 density=0.0, is_visible=visible, has_shape_collision=shape.collides, **material, **shape.settings
             )
@@ -413,8 +389,8 @@ class SceneBuilder:
         self.builder.shape_collision_filter_pairs.update(pairs)
 
     def _collides_with_itself(self, tree: Tree) -> bool:
-        if self.options.self_collisions is not None:
-            return self.options.self_collisions
+        if self.options.enable_self_collisions is not None:
+            return self.options.enable_self_collisions
         setting = self.scene.roots.get(self._root_prim(tree))
         return True if setting is None else setting
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pxr import Sdf, Usd, UsdGeom
 
-from newton_like.coercion import as_flag, as_list, as_number
-from newton_like.geometry.transforms import as_transform, quat_between, transform
-from newton_like.importers.shared import check_ordering, checked_hull_vertices, checked_parent, folders, warn
-from newton_like.importers.usd.build import Options
+from newton_like.coercion import as_list, as_number
+from newton_like.importers.shared import upright, warn
+from newton_like.importers.usd.build import UsdOptions
 from newton_like.importers.usd.files import open_stage, usd_errors
 from newton_like.importers.usd.parse import StageParser
 from newton_like.importers.usd.records import Tendon
@@ -123,8 +122,8 @@ def add_usd(
         xform: pose of the stage in the world, or in ``parent_body``, after the up axis was turned.
         floating: true frees root bodies, also those that a fixed joint holds in the world; false fixes those that
             nothing holds; ``None`` keeps what the stage says.
-        base_joint: another joint for root bodies: a dictionary of arguments of ``builder.add_joint``.
-        parent_body: body that carries the stage; -1 is the world. The joints go into the articulation of that body.
+        base_joint, parent_body, joint_ordering, collapse_fixed_joints, ignore_inertial_definitions: as for
+            :func:`newton_like.importers.urdf.add_urdf`; ``base_joint`` is for root bodies.
         package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up there
             as well.
         root_path: path of the prim below which everything is added.
@@ -137,10 +136,6 @@ def add_usd(
         enable_self_collisions: let bodies of an articulation touch each other, except those that a joint connects.
             ``None``: as the ArticulationRootAPI's prim says (``newton:selfCollisionEnabled``,
             ``physxArticulation:enabledSelfCollisions``), and where it does not say, they touch, as in UsdPhysics.
-        ignore_inertial_definitions: compute masses from the colliders with the default density.
-        joint_ordering: order of bodies and joints: ``"dfs"`` depth first, ``"bfs"`` breadth first, ``None`` as in the
-            stage. Joints at the same body keep the order of the stage.
-        collapse_fixed_joints: merge bodies that fixed joints weld together. Joints to the world stay.
         mesh_maxhullvert: largest number of vertices of a hull where the file has none; 64 by default.
 
     Returns:
@@ -152,50 +147,20 @@ def add_usd(
             names file, prim and cure.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
-    parent_body = checked_parent(builder, parent_body, floating, base_joint)
-    hull_vertices = checked_hull_vertices(mesh_maxhullvert)
-    check_ordering(joint_ordering)
-    flags = {
-        "scene_gravity": scene_gravity,
-        "hide_visuals": hide_visuals,
-        "parse_visuals_as_colliders": parse_visuals_as_colliders,
-        "force_show_colliders": force_show_colliders,
-        "ignore_inertial_definitions": ignore_inertial_definitions,
-        "collapse_fixed_joints": collapse_fixed_joints,
-    }
-    flags = {name: as_flag(value, name) for name, value in flags.items()}
-    stage, name = open_stage(source, folders(package_dirs))
-    visuals_collide = flags["parse_visuals_as_colliders"]
+    options = UsdOptions.read(builder, locals())
+    stage, name = open_stage(source, options.package_dirs)
     moment = Usd.TimeCode.Default() if time is None else Usd.TimeCode(as_number(time, "time"))
     root, ignored = _path(root_path), _patterns(ignore_paths)
-    visuals = not flags["hide_visuals"] or visuals_collide
 
     def parse(path: str, left_out: frozenset):
-        return StageParser(
-            stage, name, moment, path, ignored, hull_vertices, visuals, visuals_collide, left_out
-        ).parse()
+        return StageParser(stage, name, moment, path, ignored, options, left_out).parse()
 
     with usd_errors(name):
         up_axis = str(UsdGeom.GetStageUpAxis(stage))
     if up_axis not in ("X", "Y", "Z"):
         raise ImportFileError(f"{name}: upAxis is {up_axis!r}; make it 'Y' or 'Z'")
     up_axis = Axis.from_string(up_axis)
-    turn = quat_between(up_axis.to_vector(), builder.up_vector)
-    options = Options(
-        turn=transform(q=turn),
-        place=as_transform(xform, "xform"),
-        floating=None if floating is None else as_flag(floating, "floating"),
-        base_joint=base_joint,
-        parent_body=parent_body,
-        ordering=joint_ordering,
-        collapse=flags["collapse_fixed_joints"],
-        self_collisions=(
-            None if enable_self_collisions is None else as_flag(enable_self_collisions, "enable_self_collisions")
-        ),
-        show_colliders=flags["force_show_colliders"],
-        own_inertia=not flags["ignore_inertial_definitions"],
-        gravity=flags["scene_gravity"],
-    )
+    options = replace(options, turn=upright(builder, up_axis))
     with usd_errors(name):
         parts = add_parts(builder, stage, root, parse, options)
         unresolved = stage.GetCompositionErrors()

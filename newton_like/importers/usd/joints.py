@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from newton_like.importers.shared import bounded
 from newton_like.importers.usd.pose import transform
 from newton_like.importers.usd.units import DofUnits, Reader, Units
 from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.types import MAXVAL, JointTargetMode
+from newton_like.types import JointTargetMode
 
 KINDS = {row.usd: row.type.name.lower() for row in JOINT_TYPES.values()}
 """What a joint of each prim type is; a generic one is D6, or ``free`` where it has no limit."""
@@ -204,8 +205,8 @@ class JointReader:
             )
         if limits != (None, None):
             settings["limit_lower"], settings["limit_upper"] = (
-                _bound(units.position * low),
-                _bound(units.position * high),
+                bounded(units.position * low),
+                bounded(units.position * high),
             )
         axis = Axis(np.eye(3)[number], settings)
         if f"PhysicsDriveAPI:{name}" in applied:
@@ -240,7 +241,7 @@ class JointReader:
             target_kd=gain * kd,
             target_q=target,
             target_qd=speed,
-            effort_limit=_bound(units.effort * effort),
+            effort_limit=bounded(units.effort * effort),
             actuator_mode=mode,
         )
 
@@ -271,7 +272,7 @@ class JointReader:
                 if setting != "rest_q" and value < 0.0:
                     raise self._reader.error(prim, f"{attribute} {value:g} is negative; give at least 0")
                 if setting in ("velocity_limit", "friction"):
-                    axis.settings[setting] = _bound(unit * value)
+                    axis.settings[setting] = bounded(unit * value)
                 else:
                     axis.settings[setting] = unit * self._reader.number(prim, attribute)
                 break
@@ -287,7 +288,7 @@ class JointReader:
         if low < high:
             if low != -high:
                 self._remark("effort ranges are not symmetric; the larger side counts for both", prim)
-            axis.settings["effort_limit"] = _bound(units.effort * max(abs(low), abs(high)))
+            axis.settings["effort_limit"] = bounded(units.effort * max(abs(low), abs(high)))
 
     def _mimic(self, prim, joint: Joint) -> tuple[str, float, float] | None:
         """``q = offset + factor * q of the leader``, offset in m or rad."""
@@ -305,8 +306,3 @@ class JointReader:
                 gearing = reader.number(prim, f"physxMimicJoint:{instance}:gearing", 1.0)
                 return str(leaders[0]), -unit * offset, -gearing
         return None
-
-
-def _bound(value: float) -> float:
-    """A limit with what means "none" brought to the number that arrays hold."""
-    return math.copysign(min(abs(value), MAXVAL), value)

@@ -11,6 +11,7 @@ import re
 import numpy as np
 from pxr import Tf, Usd, UsdGeom, UsdPhysics, UsdShade
 
+from newton_like.importers.shared import Options
 from newton_like.importers.usd.checks import Checks
 from newton_like.importers.usd.joints import KINDS, JointReader
 from newton_like.importers.usd.pose import quat_rotate, transform, transform_inverse, transform_multiply
@@ -32,23 +33,19 @@ class StageParser:
         time: a ``Usd.TimeCode``.
         root_path: prim below which everything is read.
         ignore: regular expressions of paths to leave out.
-        hull_vertices: largest number of vertices of hulls.
-        visuals: whether to read geometry without a CollisionAPI.
-        visuals_collide: make it collide in place of the colliders.
+        options: of the user.
         left_out: paths that are left out with all below them.
     """
 
-    def __init__(
-        self, stage, source: str, time, root_path: str, ignore, hull_vertices, visuals, visuals_collide, left_out=()
-    ):
-        self._stage = stage
+    def __init__(self, stage, source: str, time, root_path: str, ignore, options: Options, left_out=()):
+        self._stage, self._options = stage, options
         self.reader = Reader(source, time)
         units = Units(UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage))
         self.scene = Scene(source, units, str(UsdGeom.GetStageUpAxis(stage)), reader=self.reader)
         self._root_path, self._ignore = root_path, [re.compile(pattern) for pattern in ignore]
-        self._visuals, self._visuals_collide, self._left_out = visuals, visuals_collide, left_out
+        self._left_out = left_out
         self._cache = UsdGeom.XformCache(time)
-        self._shapes = ShapeReader(self.reader, units.meters, hull_vertices, self.scene.remark)
+        self._shapes = ShapeReader(self.reader, units.meters, options.mesh_maxhullvert, self.scene.remark)
         self._joints = JointReader(self.reader, units, self.scene.remark, self._frame_of)
         self._checks = Checks(stage, self.reader, self.scene.remark)
         self._owner: dict[str, str | None] = {}
@@ -109,7 +106,8 @@ class StageParser:
             if not prim.HasAttribute("newtonLike:collisionGroup"):  # else each shape says its own
                 self._group_prims.append(prim)
         elif kind == "MjcTendon":
-            self._read_mjc_tendon(prim, path)
+            targets = [str(t) for r in prim.GetAuthoredRelationships() for t in r.GetForwardedTargets()]
+            self._read_tendon(prim, path, "mjc", "mjc:", targets)
         elif "PhysicsCollisionAPI" in applied and not prim.IsA(UsdGeom.Gprim):
             self.scene.remark("a CollisionAPI on what has no geometry says nothing", prim)
         elif kind == "PointInstancer" or (kind and self._is_foreign(prim, kind, applied)):
@@ -122,7 +120,7 @@ class StageParser:
         else:
             known = kind != "Material" and any(name.startswith("Physics") for name in applied)
         if any(name.startswith("PhysxTendon") for name in applied) or _authored_schemas(prim, "PhysxTendon"):
-            self._read_physx_tendon(prim, path)
+            self._read_tendon(prim, path, "physx", "physxTendon:", [path])
         if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
             self.scene.remark("a MassAPI on what is neither body nor collider says nothing", prim)
         if kind not in ("Shader", "NodeGraph", "MjcTendon"):
@@ -135,7 +133,8 @@ class StageParser:
             return True
         if prim.IsA(UsdPhysics.Joint):
             return True
-        return self._visuals and prim.IsA(UsdGeom.Gprim) and not prim.IsA(UsdGeom.Subset)
+        shown = not self._options.hide_visuals or self._options.parse_visuals_as_colliders
+        return shown and prim.IsA(UsdGeom.Gprim) and not prim.IsA(UsdGeom.Subset)
 
     def _place(self, prim, path: str) -> Placement:
         """Frame of a prim in the stage.
@@ -226,11 +225,11 @@ class StageParser:
         reader = self.reader
         is_site = _is_site(prim)
         collider = "PhysicsCollisionAPI" in applied
-        if self._visuals_collide:
+        if self._options.parse_visuals_as_colliders:
             if collider:
                 return
             collider = not is_site
-        elif not collider and not is_site and not self._visuals:
+        elif not collider and not is_site and self._options.hide_visuals:
             return
         image = UsdGeom.Imageable(prim)
         time = reader.time
@@ -253,7 +252,7 @@ class StageParser:
             shape.collides = reader.flag(prim, "physics:collisionEnabled", True)
             shape.mass = self._read_mass(prim, place, applied)
             self._read_margins(prim, shape)
-            self._colliders.append(prim)
+            self._colliders.append((prim, shape))
         self._read_color(prim, shape)
         self.scene.shapes[path] = shape
 
@@ -263,14 +262,13 @@ class StageParser:
         if reader.token(prim, "newton:massModel", "solid") == "shell":
             shape.settings["is_solid"] = False
         rest, contact = (reader.authored(prim, f"physxCollision:{name}Offset") for name in ("rest", "contact"))
+        rest, contact = (None if offset is None or math.isinf(offset) else offset for offset in (rest, contact))
         margin = reader.authored(prim, "newton:contactMargin")
         gap = reader.authored(prim, "newton:contactGap")
         if margin is None:
-            margin = rest if rest is not None and math.isfinite(rest) else reader.authored(prim, "mjc:margin")
-        if gap is None and contact is not None and math.isfinite(contact):
-            gap = contact - (rest if rest is not None and math.isfinite(rest) else 0.0)
+            margin = reader.authored(prim, "mjc:margin") if rest is None else rest
         if gap is None:
-            gap = reader.authored(prim, "mjc:gap")
+            gap = reader.authored(prim, "mjc:gap") if contact is None else contact - (rest or 0.0)
         if margin is not None and margin < 0.0:
             self.scene.remark("rest offsets below 0 are left out; shapes are not made thinner here", prim)
             margin = None
@@ -366,27 +364,13 @@ class StageParser:
                 joint.mimic = (path, offset, factor * self.scene.units.meters**power)
 
     def _bind_materials(self) -> None:
-        materials: dict[str, Material | None] = {}
-        if self._colliders:
-            bound, _ = UsdShade.MaterialBindingAPI.ComputeBoundMaterials(self._colliders, "physics")
-            for prim, material in zip(self._colliders, bound, strict=True):
-                if not material:
-                    continue
-                path = str(material.GetPath())
-                if path not in materials:
-                    materials[path] = self._read_material(material.GetPrim())
-                self.scene.shapes[str(prim.GetPath())].material = materials[path]
-        colors: dict[str, tuple | None] = {}
-        if self._drawn:
-            bound, _ = UsdShade.MaterialBindingAPI.ComputeBoundMaterials([prim for prim, _ in self._drawn])
-            for (_, shape), material in zip(self._drawn, bound, strict=True):
-                if material:
-                    path = str(material.GetPath())
-                    if path not in colors:
-                        colors[path] = _diffuse(material, self.reader.time)
-                    shape.color = colors[path]
+        for shape, material in _bound(self._colliders, "physics", self._read_material):
+            shape.material = material
+        for shape, color in _bound(self._drawn, "", lambda material: _diffuse(material, self.reader.time)):
+            shape.color = color
 
-    def _read_material(self, prim) -> Material | None:
+    def _read_material(self, material) -> Material | None:
+        prim = material.GetPrim()
         if "PhysicsMaterialAPI" not in prim.GetAppliedSchemas():
             return None
         reader, units = self.reader, self.scene.units
@@ -421,7 +405,7 @@ class StageParser:
         queries = [group.GetCollidersCollectionAPI().ComputeMembershipQuery() for group in groups]
         table = UsdPhysics.CollisionGroup.ComputeCollisionGroupTable(self._stage)
         members: list[list[str]] = [[] for _ in groups]
-        for prim in self._colliders:
+        for prim, _ in self._colliders:
             path = prim.GetPath()
             for member, query in zip(members, queries, strict=True):
                 if query.IsPathIncluded(path):
@@ -432,20 +416,10 @@ class StageParser:
                 if apart and members[i] and members[j]:
                     self.scene.groups.append((members[i], members[j]))
 
-    def _read_mjc_tendon(self, prim, path: str) -> None:
-        settings = {a.GetName(): a.Get() for a in prim.GetAuthoredAttributes() if a.GetName().startswith("mjc:")}
-        targets = [str(t) for r in prim.GetAuthoredRelationships() for t in r.GetForwardedTargets()]
-        self._keep_tendon(Tendon(path, "mjc", tuple(targets), settings))
-
-    def _read_physx_tendon(self, prim, path: str) -> None:
-        settings = {
-            a.GetName(): a.Get() for a in prim.GetAuthoredAttributes() if a.GetName().startswith("physxTendon:")
-        }
-        self._keep_tendon(Tendon(path, "physx", (path,), settings))
-
-    def _keep_tendon(self, tendon: Tendon) -> None:
-        self.scene.tendons.append(tendon)
-        self.scene.remark("tendons are kept in the report; nothing acts on them yet", tendon.path)
+    def _read_tendon(self, prim, path: str, kind: str, prefix: str, targets: list[str]) -> None:
+        settings = {a.GetName(): a.Get() for a in prim.GetAuthoredAttributes() if a.GetName().startswith(prefix)}
+        self.scene.tendons.append(Tendon(path, kind, tuple(targets), settings))
+        self.scene.remark("tendons are kept in the report; nothing acts on them yet", path)
 
 
 def _authored_schemas(prim, prefix: str) -> bool:
@@ -458,6 +432,18 @@ def _authored_schemas(prim, prefix: str) -> bool:
 
 def _is_site(prim) -> bool:
     return _authored_schemas(prim, "NewtonSiteAPI") or _authored_schemas(prim, "MjcSiteAPI")
+
+
+def _bound(users: list, purpose: str, read):
+    """Shapes of ``(prim, shape)``, each with what `read` makes of the material that is bound to the prim, where one is."""
+    prims, found = [prim for prim, _ in users], {}
+    materials = UsdShade.MaterialBindingAPI.ComputeBoundMaterials(prims, purpose)[0] if prims else []
+    for (_, shape), material in zip(users, materials, strict=True):
+        if material:
+            path = str(material.GetPath())
+            if path not in found:
+                found[path] = read(material)
+            yield shape, found[path]
 
 
 def _diffuse(material, time) -> tuple | None:

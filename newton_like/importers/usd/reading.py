@@ -69,13 +69,7 @@ class Watch:
         self.piece()
 
     def piece(self) -> None:
-        patience = 1.0
-        with contextlib.suppress(ImportError, OSError, ValueError):
-            import resource
-
-            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + self._seconds), hard))
-            patience = PATIENCE
+        patience = PATIENCE if _limit("CPU", math.ceil(time.process_time() + self._seconds)) else 1.0
         faulthandler.dump_traceback_later(patience * self._seconds, exit=True, file=self._nowhere)
 
     def step(self) -> None:
@@ -85,11 +79,7 @@ class Watch:
 
     def end(self) -> None:
         faulthandler.cancel_dump_traceback_later()
-        with contextlib.suppress(ImportError, OSError, ValueError):
-            import resource
-
-            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-            resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+        _limit("CPU")
 
 
 def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, str]:
@@ -174,15 +164,23 @@ def _words(error: Exception) -> str:
     return plain(str(error)) or type(error).__name__
 
 
-def _limit_memory(size: int) -> None:
-    """Lets a file that claims to be huge fail, and not the machine."""
-    with contextlib.suppress(ImportError, OSError, ValueError):  # systems without, or with stricter limits
+def _limit(what: str, soft: int | None = None) -> bool:
+    """Sets the soft limit of a resource, by default to the hard one; false on systems without, or with stricter limits."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        with open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY + THREAD * (os.cpu_count() or 1) + GROWTH * size, hard))
+        kind = getattr(resource, f"RLIMIT_{what}")
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (hard if soft is None else soft, hard))
+        return True
+    return False
+
+
+def _limit_memory(size: int) -> None:
+    """Lets a file that claims to be huge fail, and not the machine."""
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:  # systems without
+        used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        _limit("AS", used + MEMORY + THREAD * (os.cpu_count() or 1) + GROWTH * size)
 
 
 def _prepare() -> None:
@@ -192,10 +190,7 @@ def _prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    _limit("CORE", 0)
 
 
 def main() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 
 from newton_like.importers.shared import unchanged_by_errors
-from newton_like.importers.usd.build import Options, SceneBuilder
+from newton_like.importers.usd.build import SceneBuilder, UsdOptions
 from newton_like.importers.usd.own import Restorer, arrange, world_prims
 from newton_like.importers.usd.records import Scene, below
 
@@ -20,7 +19,7 @@ class Part:
     made: SceneBuilder | None = None
 
 
-def add_parts(builder, stage, root_path: str, parse, options: Options) -> list[Part]:
+def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> list[Part]:
     """Adds a stage to a builder, and opens a world for each prim that says it is one.
 
     Where a world is open already, or the stage is put on a body, all goes there. An error leaves the builder as it was.
@@ -42,7 +41,7 @@ def add_parts(builder, stage, root_path: str, parse, options: Options) -> list[P
     for part in parts:
         arrange(stage, part.scene)
     across = _take_filters_across(parts) if worlds else []
-    with unchanged_by_errors(builder), _worlds_unchanged_by_errors(builder):
+    with unchanged_by_errors(builder):
         for part in parts:
             prefix = ""
             if part.world is not None:
@@ -57,18 +56,6 @@ def add_parts(builder, stage, root_path: str, parse, options: Options) -> list[P
                 builder.end_world()
         _filter_across(builder, parts, across)
     return parts
-
-
-@contextlib.contextmanager
-def _worlds_unchanged_by_errors(builder):
-    count = builder.world_count
-    current = builder._current_world
-    try:
-        yield
-    except BaseException:
-        builder._current_world, builder.world_count = current, count
-        del builder.world_label[count:], builder.world_gravity[count:]
-        raise
 
 
 def _take_filters_across(parts: list[Part]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from newton_like.importers.shared import outward
+from newton_like.importers.shared import ordered
 from newton_like.importers.usd.joints import Axis, Joint
 from newton_like.importers.usd.pose import (
     quat_inverse,
@@ -194,20 +194,15 @@ def _opposite(axis: Axis) -> Axis:
 def _ordered(scene: Scene, tree: Tree, ordering: str | None, position: dict[str, int]) -> list[Edge]:
     """Edges with every parent before its children; ``position`` is the place of each joint in the stage."""
     edges = sorted(tree.edges, key=lambda edge: position[edge.joint.path])
-    if ordering is None:
-        placed = {tree.root}
-        for edge in edges:
-            if edge.parent not in placed:
-                raise ImportFileError(
-                    f"{scene.source}: <{edge.joint.path}> stands before the joint that moves its parent "
-                    f"<{edge.parent}>; use joint_ordering='dfs'"
-                )
-            placed.add(edge.child)
-        return edges
-    below: dict[str | None, list[Edge]] = {}
-    for edge in edges:
-        below.setdefault(edge.parent, []).append(edge)
-    return outward(below.get(tree.root, ()), lambda edge: below.get(edge.child, ()), ordering == "bfs")
+    return ordered(
+        tree.root,
+        edges,
+        ordering,
+        lambda edge: ImportFileError(
+            f"{scene.source}: <{edge.joint.path}> stands before the joint that moves its parent <{edge.parent}>; use "
+            "joint_ordering='dfs'"
+        ),
+    )
 
 
 def coordinates(scene: Scene, edge: Edge) -> np.ndarray:

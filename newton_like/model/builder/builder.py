@@ -41,6 +41,13 @@ _SETTINGS = {
 _OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
 
 
+def _length(column: str, meaning: str) -> property:
+    def count(self) -> int:
+        return len(getattr(self, column))
+
+    return property(count, doc=meaning)
+
+
 class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
     """Collects bodies, joints and shapes, and turns them into a :class:`Model`.
 
@@ -136,35 +143,12 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         """World that entities are added to; -1, which all worlds share, where none is open."""
         return self._current_world
 
-    @property
-    def body_count(self) -> int:
-        """Number of bodies."""
-        return len(self.body_label)
-
-    @property
-    def joint_count(self) -> int:
-        """Number of joints."""
-        return len(self.joint_label)
-
-    @property
-    def joint_dof_count(self) -> int:
-        """Number of velocity coordinates of all joints."""
-        return len(self.joint_qd)
-
-    @property
-    def joint_coord_count(self) -> int:
-        """Number of position coordinates of all joints."""
-        return len(self.joint_q)
-
-    @property
-    def articulation_count(self) -> int:
-        """Number of articulations."""
-        return len(self.articulation_label)
-
-    @property
-    def shape_count(self) -> int:
-        """Number of shapes."""
-        return len(self.shape_label)
+    body_count = _length("body_label", "Number of bodies.")
+    joint_count = _length("joint_label", "Number of joints.")
+    joint_dof_count = _length("joint_qd", "Number of velocity coordinates of all joints.")
+    joint_coord_count = _length("joint_q", "Number of position coordinates of all joints.")
+    articulation_count = _length("articulation_label", "Number of articulations.")
+    shape_count = _length("shape_label", "Number of shapes.")
 
     @property
     def body_shapes(self) -> dict[int, list[int]]:
@@ -248,15 +232,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         Returns:
             The body's index.
         """
-        body = self.add_link(
-            xform=xform,
-            com=com,
-            inertia=inertia,
-            mass=mass,
-            label=label,
-            lock_inertia=lock_inertia,
-            is_kinematic=is_kinematic,
-        )
+        body = self.add_link(**{name: value for name, value in locals().items() if name != "self"})
         name = self.body_label[body]
         joint = self.add_joint_free(body, label=f"{name}_free_joint")
         self.add_articulation([joint], label=f"{name}_articulation")
@@ -408,14 +384,14 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
     def _shapes_of(self, body: int, before: int | None = None) -> list[int]:
         """Shapes of a body; of the world's those that the current world can touch."""
-        shapes = self._neighbours.shapes(self).get(body, [])
+        shapes = self._neighbours.of(self, "shape_body").get(body, [])
         if body < 0 and self.current_world >= 0:
             shapes = [shape for shape in shapes if self.shape_world[shape] in (-1, self.current_world)]
         return [shape for shape in shapes if before is None or shape < before]
 
     def _joints_of(self, body: int) -> list[int]:
         """Joints that have a body as parent or child; of the world's those of the current world."""
-        joints = self._neighbours.joints(self).get(body, [])
+        joints = self._neighbours.of(self, "joint_parent", "joint_child").get(body, [])
         if body < 0 and self.current_world >= 0:
             joints = [joint for joint in joints if self.joint_world[joint] == self.current_world]
         return joints
@@ -429,23 +405,18 @@ class _Neighbours:
     """Shapes and joints of each body, indexed on demand and only as far as the lists have grown."""
 
     def __init__(self):
-        self._shapes: dict[int, list[int]] = {}
-        self._joints: dict[int, list[int]] = {}
-        self._shape_count = 0
-        self._joint_count = 0
+        self._found: dict[tuple[str, ...], dict[int, list[int]]] = {}
+        self._seen: dict[tuple[str, ...], int] = {}
 
-    def shapes(self, builder) -> dict[int, list[int]]:
-        for shape in range(self._shape_count, builder.shape_count):
-            self._shapes.setdefault(builder.shape_body[shape], []).append(shape)
-        self._shape_count = builder.shape_count
-        return self._shapes
-
-    def joints(self, builder) -> dict[int, list[int]]:
-        for joint in range(self._joint_count, builder.joint_count):
-            for body in (builder.joint_parent[joint], builder.joint_child[joint]):
-                self._joints.setdefault(body, []).append(joint)
-        self._joint_count = builder.joint_count
-        return self._joints
+    def of(self, builder, *columns: str) -> dict[int, list[int]]:
+        """What has a body in one of some columns, by body."""
+        found = self._found.setdefault(columns, {})
+        bodies = [getattr(builder, column) for column in columns]
+        for index in range(self._seen.get(columns, 0), len(bodies[0])):
+            for column in bodies:
+                found.setdefault(column[index], []).append(index)
+        self._seen[columns] = len(bodies[0])
+        return found
 
 
 def _config(value, kind: type, name: str):

@@ -44,9 +44,12 @@ class Report:
         name = builder._describe("joint", joint)
         return name if count == 1 else f"{name}, {'dof' if kind == 'dof' else 'coordinate'} {index - starts[joint]}"
 
-    def refuse(self, kind: str, wrong: np.ndarray, text) -> None:
-        """Raises ``ValueError`` about the first entity where ``wrong`` is true; ``text(index)`` says what is wrong."""
-        indices = np.flatnonzero(wrong)
+    def refuse(self, kind: str, wrong: np.ndarray, text, among: np.ndarray | None = None) -> None:
+        """Raises ``ValueError`` about the first entity where ``wrong`` is true; ``text(index)`` says what is wrong.
+
+        ``wrong`` has an entry for each entity, or for each of the indices ``among`` them, which ascend.
+        """
+        indices = np.flatnonzero(wrong) if among is None else among[wrong]
         if indices.size:
             more = f" (and {indices.size - 1} more)" if indices.size > 1 else ""
             index = int(indices[0])
@@ -271,16 +274,14 @@ def _check_joint_quaternions(columns: dict, report: Report) -> None:
     for name in ("joint_q", "joint_target_q", "joint_rest_q"):
         quaternions = columns[name][at]
         length = np.linalg.norm(quaternions, axis=1)
-        wrong = np.zeros(len(columns[name]), dtype=bool)
-        wrong[starts[np.abs(length - 1.0) > UNIT_TOLERANCE]] = True
-        values = columns[name]
         report.refuse(
             "coord",
-            wrong,
-            lambda i, v=values, n=name: (
+            np.abs(length - 1.0) > UNIT_TOLERANCE,
+            lambda i, v=columns[name], n=name: (
                 f"the quaternion {v[i : i + 4].tolist()} (x, y, z, w) in {n} has length "
                 f"{np.linalg.norm(v[i : i + 4]):.6g}; normalise it"
             ),
+            among=starts,
         )
         columns[name][at] = quaternions / length[:, None]
 

@@ -74,9 +74,8 @@ def _check_movement(columns: dict, ancestor: np.ndarray, suspect: np.ndarray, re
         empty = felt <= NOTHING
         scale = 1.0 / np.sqrt(np.maximum(felt, NOTHING))
         smallest = np.linalg.eigvalsh(block * scale[:, :, None] * scale[:, None, :])[:, 0]
-        wrong = np.zeros(len(child), dtype=bool)
-        wrong[group] = empty.any(axis=1) | (smallest < SINGULAR)
-        report.refuse("joint", wrong, lambda i: _nothing_to_move(columns, mass, i, report))
+        wrong = empty.any(axis=1) | (smallest < SINGULAR)
+        report.refuse("joint", wrong, lambda i: _nothing_to_move(columns, mass, i, report), among=group)
 
 
 def _nothing_to_move(columns: dict, mass: np.ndarray, joint: int, report: Report) -> str:

@@ -35,15 +35,13 @@ def check_worlds(builder, columns: dict, report: Report) -> None:
             ),
         )
     bodies = columns["shape_body"]
-    on_body = bodies >= 0
-    wrong = np.zeros(len(bodies), dtype=bool)
-    wrong[on_body] = body_world[bodies[on_body]] != columns["shape_world"][on_body]
-    report.refuse("shape", wrong, lambda i: f"its {report.name('body', bodies[i])} is in another world")
+    on_body = np.flatnonzero(bodies >= 0)
+    wrong = body_world[bodies[on_body]] != columns["shape_world"][on_body]
+    report.refuse("shape", wrong, lambda i: f"its {report.name('body', bodies[i])} is in another world", on_body)
     owner = columns["joint_articulation"]
-    owned = owner >= 0
-    wrong = np.zeros(len(owner), dtype=bool)
-    wrong[owned] = columns["articulation_world"][owner[owned]] != joint_world[owned]
-    report.refuse("joint", wrong, lambda i: f"its {report.name('articulation', owner[i])} is in another world")
+    owned = np.flatnonzero(owner >= 0)
+    wrong = columns["articulation_world"][owner[owned]] != joint_world[owned]
+    report.refuse("joint", wrong, lambda i: f"its {report.name('articulation', owner[i])} is in another world", owned)
 
 
 def _check_world_order(builder, kind: str, world: np.ndarray, report: Report) -> None:
@@ -54,17 +52,18 @@ def _check_world_order(builder, kind: str, world: np.ndarray, report: Report) ->
     )
     inside = np.flatnonzero(world >= 0)
     if inside.size:
-        between = np.zeros(len(world), dtype=bool)
-        between[inside[0] : inside[-1] + 1] = world[inside[0] : inside[-1] + 1] < 0
+        span = np.arange(inside[0], inside[-1] + 1)
         report.refuse(
             kind,
-            between,
+            world[span] < 0,
             lambda i: "it is shared by all worlds and stands between two; add it before the first or after the last",
+            among=span,
         )
-        wrong = np.zeros(len(world), dtype=bool)
-        wrong[inside[1:]] = np.diff(world[inside]) < 0
         report.refuse(
-            kind, wrong, lambda i: f"world {world[i]} comes after a later world; add worlds one after the other"
+            kind,
+            np.diff(world[inside]) < 0,
+            lambda i: f"world {world[i]} comes after a later world; add worlds one after the other",
+            among=inside[1:],
         )
 
 
@@ -81,15 +80,14 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
     tree = np.flatnonzero(owner >= 0)
     joint_of_body = np.full(len(columns["body_world"]), -1)
     joint_of_body[child[tree]] = tree
-    doubled = np.zeros(len(parent), dtype=bool)
-    doubled[tree] = joint_of_body[child[tree]] != tree
     report.refuse(
         "joint",
-        doubled,
+        joint_of_body[child[tree]] != tree,
         lambda i: (
             f"its child {report.name('body', child[i])} is that of {report.name('joint', joint_of_body[child[i]])}"
             " too; a body has one parent, leave the joint that closes the loop out of the articulation"
         ),
+        among=tree,
     )
     loose = (owner < 0) & (joint_of_body[child] < 0) if len(child) else np.zeros(0, dtype=bool)
     report.refuse("joint", loose, lambda i: "it belongs to no articulation; pass its index to add_articulation")
@@ -99,28 +97,25 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
         lambda i: "no joint has it as child; use add_body for a free body, or give it a joint in an articulation",
     )
     ancestor = np.where(parent >= 0, joint_of_body[parent], -1) if len(parent) else parent
-    has = (owner >= 0) & (ancestor >= 0)
-    strangers = np.zeros(len(parent), dtype=bool)
-    strangers[has] = owner[ancestor[has]] != owner[has]
+    inner = np.flatnonzero((owner >= 0) & (ancestor >= 0))
     report.refuse(
         "joint",
-        strangers,
+        owner[ancestor[inner]] != owner[inner],
         lambda i: (
             f"its parent {report.name('body', parent[i])} belongs to "
             f"{report.name('articulation', owner[ancestor[i]])}; put both into one articulation, or add it with "
             "extend_articulation"
         ),
+        among=inner,
     )
-    early = has & (ancestor >= np.arange(len(parent)))
-    if early.any():
-        _refuse_order(columns, ancestor, int(np.flatnonzero(early)[0]), report)
-    flags = columns["body_flags"]
-    kinematic = np.zeros(len(parent), dtype=bool)
-    kinematic[tree] = (flags[child[tree]] == BodyFlags.KINEMATIC) & (parent[tree] >= 0)
+    early = inner[ancestor[inner] >= inner]
+    if early.size:
+        _refuse_order(columns, ancestor, int(early[0]), report)
     report.refuse(
         "joint",
-        kinematic,
+        (columns["body_flags"][child[tree]] == BodyFlags.KINEMATIC) & (parent[tree] >= 0),
         lambda i: f"its child {report.name('body', child[i])} is kinematic; only bodies on the world may be",
+        among=tree,
     )
     _check_shared(builder, columns, ancestor, report)
     return ancestor
@@ -129,9 +124,8 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
 def _check_articulations(columns: dict, report: Report) -> None:
     start, end = columns["articulation_start"], columns["articulation_end"]
     report.refuse("articulation", start >= end, lambda i: "it has no joints")
-    overlap = np.zeros(len(start), dtype=bool)
-    overlap[1:] = start[1:] < end[:-1]
-    report.refuse("articulation", overlap, lambda i: "its joints overlap with those of the articulation before it")
+    text = "its joints overlap with those of the articulation before it"
+    report.refuse("articulation", start[1:] < end[:-1], lambda i: text, among=np.arange(1, len(start)))
     owner = columns["joint_articulation"]
     expected = np.full(len(owner), -1)
     lengths = end - start
@@ -211,6 +205,6 @@ def check_mimics(columns: dict, report: Report) -> None:
         ),
         (columns["joint_world"][led] != columns["joint_world"][followers], "the joint it follows is in another world"),
     ):
-        marked = np.zeros(len(leader), dtype=bool)
-        marked[followers[wrong]] = True
-        report.refuse("joint", marked, lambda i, t=text: f"cannot mimic {report.name('joint', leader[i])}: {t}")
+        report.refuse(
+            "joint", wrong, lambda i, t=text: f"cannot mimic {report.name('joint', leader[i])}: {t}", followers
+        )

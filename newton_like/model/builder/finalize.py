@@ -10,7 +10,7 @@ from newton_like.geometry.shapes import bounding_radius
 from newton_like.model.builder.checks import Report, check_values, read_columns
 from newton_like.model.builder.checks_mass import check_masses
 from newton_like.model.builder.checks_tree import check_mimics, check_trees, check_worlds
-from newton_like.model.columns import COLUMNS
+from newton_like.model.columns import COLUMNS, COUNTS
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
 from newton_like.types import Axis, GeoType, ShapeFlags, warp_types
@@ -38,12 +38,8 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     for column in COLUMNS:
         if not column.builder_only:
             layout.set(column.name, columns[column.name], column.type, column.kind)
-    model.body_count = builder.body_count
-    model.joint_count = builder.joint_count
-    model.joint_coord_count = builder.joint_coord_count
-    model.joint_dof_count = builder.joint_dof_count
-    model.articulation_count = builder.articulation_count
-    model.shape_count = builder.shape_count
+    for count in COUNTS.values():
+        setattr(model, count, getattr(builder, count))
 
     with np.errstate(over="ignore"):  # infinite inverses of tiny masses are refused by the layout
         layout.set("body_inv_mass", inverse_masses(columns["body_mass"]), "real", "body")

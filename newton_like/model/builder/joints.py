@@ -190,12 +190,7 @@ class JointMethods:
         actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True,
     ) -> int:  # fmt: skip
-        """Adds a slider: one distance [m] along ``axis``, which stands in the parent anchor frame.
-
-        Args:
-            axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
-                of ``default_joint_cfg``, where :class:`JointDofConfig` explains each of them.
-        """
+        """Adds a slider: one distance [m] along ``axis``; arguments as :meth:`add_joint_revolute`."""
         return self._add(JointType.PRISMATIC, locals(), linear_axes=[self._axis_config(locals())])
 
     def add_joint_ball(

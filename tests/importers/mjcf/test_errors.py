@@ -425,6 +425,7 @@ def test_replicas_of_replicas_do_not_grow_without_bounds():
         ({"parent_body": 3}, IndexError, "parent_body 3"),
         ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
         ({"floating": "no"}, TypeError, r"floating.*True.*False.*'no'"),
+        ({"enable_self_collisions": None}, TypeError, r"enable_self_collisions.*None"),
         ({"package_dirs": 5}, TypeError, r"package_dirs.*5"),
         ({"keyframe": 1.5}, TypeError, r"keyframe.*1.5"),
         ({"keyframe": "x"}, KeyError, r"no keyframe.*'x'"),

@@ -402,6 +402,8 @@ def test_keyframes(rng):
     np.testing.assert_allclose(peer.builder.joint_q, peer.joint_q())
     home = peer.report.keyframes[1]
     assert (home.name, home.time, home.qpos) == ("home", 2.0, tuple(qpos))
+    numbered, _ = load(xml.replace("</mujoco>", f"{key}</mujoco>"), keyframe=np.int64(1))
+    assert numbered.joint_q == peer.builder.joint_q
     with pytest.raises(KeyError, match=r"no keyframe.*'hom'.*'key_0'.*'home'"):
         load(xml.replace("</mujoco>", f"{key}</mujoco>"), keyframe="hom")
 

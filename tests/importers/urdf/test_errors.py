@@ -406,6 +406,7 @@ def test_missing_files_are_named(source):
         ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
         ({"mesh_maxhullvert": 8.5}, TypeError, r"mesh_maxhullvert.*\(an integer\).*8.5"),
         ({"floating": "no"}, TypeError, r"floating.*True.*False.*'no'"),
+        ({"enable_self_collisions": None}, TypeError, r"enable_self_collisions.*None"),
         ({"package_dirs": 5}, TypeError, r"package_dirs.*5"),
         ({"package_dirs": [5]}, TypeError, r"package_dirs.*5"),
     ],

@@ -44,7 +44,7 @@ def test_every_operation_against_central_differences(rng):
     assert used >= {*_RULES} - {"variation"}
 
 
-@pytest.mark.parametrize("evaluator", ["specialised", "general"])
+@pytest.mark.parametrize("evaluator", ["specialised", pytest.param("general", marks=pytest.mark.slow)])
 def test_gradients_are_added_to_what_is_there(rng, evaluator):
     """Of states and masses, in compiled and in interpreted adjoints, with a last block that is short; an array that comes in twice."""
     scene = forest(rng, worlds=21, robots=1, joints=5)

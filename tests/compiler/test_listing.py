@@ -70,7 +70,8 @@ def gradients(model, q, qd, seed) -> list[np.ndarray]:
     return [a.grad.numpy().copy() for a in (state.joint_q, state.joint_qd, model.body_mass)]
 
 
-@pytest.mark.parametrize("width", [None, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [None, 1])
 def test_interpreted_gradients_are_those_of_compiled_code(rng, monkeypatch, width):
     """Bit by bit; without lanes compilers fuse as they like. Also after numbers changed: for all worlds alike, and for one."""
     if width is not None:

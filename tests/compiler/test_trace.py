@@ -367,6 +367,7 @@ def code_of(special) -> str:
     return "".join(special._code(name, *live) for name in special._traces)
 
 
+@pytest.mark.slow
 def test_code_is_the_same_in_every_process():
     """Else nothing that was compiled would be found again. String hashes differ from process to process, so sets do."""
     script = (

@@ -49,7 +49,8 @@ def agree(model, function, inputs, rng) -> None:
     assert max(errors) < TOLERANCE, errors
 
 
-@pytest.mark.parametrize("name", [pytest.param("forward_dynamics", marks=pytest.mark.slow), "inverse_dynamics"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics"])
 def test_dynamics_with_forces_on_links(model, rng, name):
     """With respect to coordinates, velocities, forces or accelerations, wrenches of links and inertial parameters."""
     shape, before = wrenches(model), inertias(model)

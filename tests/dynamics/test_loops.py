@@ -158,6 +158,7 @@ def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
     np.testing.assert_allclose(other, errors[1], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_open_loops_close_with_the_time_constant():
     """A loop that is open by a little closes as (1 + t/T) exp(-t/T), the critically damped spring's law."""
     model = four_bar().finalize("cpu", dtype=wp.float64)

@@ -49,6 +49,7 @@ def files_in(folder: str) -> set[str]:
     return {p.relative_to(ROOT).as_posix() for p in paths if not p.name.startswith(".")}
 
 
+@pytest.mark.slow
 def test_sdist_holds_all_that_the_readme_speaks_of(built):
     """Its examples, its documents and all of its tests, so that what it says can be done with an sdist too."""
     (path,) = built.glob("*.tar.gz")
@@ -59,17 +60,20 @@ def test_sdist_holds_all_that_the_readme_speaks_of(built):
     assert expected - inside == set(), "MANIFEST.in leaves these out"
 
 
+@pytest.mark.slow
 def test_wheel_holds_the_package_and_nothing_else(wheel):
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {t for t in tops if not t.endswith(".dist-info")} == {"newton_like"}
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_module_and_asset(wheel):
     inside = set(zipfile.ZipFile(wheel).namelist())
     expected = {target + name.removeprefix(folder) for folder, target in FOLDERS.items() for name in files_in(folder)}
     assert expected - inside == set(), "packages and package-data of pyproject.toml leave these out"
 
 
+@pytest.mark.slow
 def test_wheel_carries_the_licence_and_the_version(wheel):
     archive = zipfile.ZipFile(wheel)
     licences = [n for n in archive.namelist() if n.endswith("LICENSE") and ".dist-info/" in n]
@@ -79,6 +83,7 @@ def test_wheel_carries_the_licence_and_the_version(wheel):
     assert f"Version: {newton_like.__version__}" in lines and "License-Expression: Apache-2.0" in lines
 
 
+@pytest.mark.slow
 def test_wheel_works_outside_the_repository(wheel, tmp_path):
     site = tmp_path / "site"
     command = (sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", "--target", str(site), str(wheel))

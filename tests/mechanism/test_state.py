@@ -414,7 +414,8 @@ def test_links_that_some_articulations_lack_are_zero_there(rng, by_numpy):
             np.testing.assert_array_equal(pose.numpy()[a], expected)
 
 
-@pytest.mark.parametrize("dtype", [pytest.param(wp.float64, marks=pytest.mark.slow), wp.float32])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
 def test_kernels_of_joint_motion_do_what_the_programs_say(rng, monkeypatch, dtype):
     """Compiled, on several robots and worlds, against NumPy in double precision."""
     builder = forest(rng, worlds=2, joints=5)

@@ -495,6 +495,7 @@ def test_sweeps_on_a_tape_do_what_one_program_does(rng):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_specialised_sweeps_do_what_general_ones_do():
     """Bit by bit, with more visits than are unrolled."""
     model = general(box_on_four_points(), wp.float32)

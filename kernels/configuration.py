@@ -24,8 +24,8 @@ import types
 NORMAL, PRINCIPAL, ZERO = range(3)
 
 
-def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the functions of joints that choose, compare and move coordinates."""
+def configuration_dispatch(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the functions of joints that choose, compare and move coordinates."""
     real = m.real
     Vec3, Quat = m.Vec3, m.Quat
 
@@ -236,5 +236,4 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.linear[k] + T.angular[k]):
                 m.put(mem, L.vector + dof + i, t, m.get(mem, L.second + at + i, t))
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -25,7 +25,7 @@ GROUPS = ("joint", "dof", "body", "gain", "gravity")
 BODIES, GAINS, GRAVITY = map(GROUPS.index, ("body", "gain", "gravity"))
 
 
-def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+def interpreter_program(m: types.SimpleNamespace) -> dict:
     """``eval_code``: the operations that ``T.code`` lists, on rows of memory."""
 
     @m.func
@@ -126,4 +126,4 @@ def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put(mem, told(T.code, i), t, m.log(row(t, i + 1, T, mem)))
             at = first + (1 + reads) * count
 
-    return types.SimpleNamespace(**{**vars(m), "eval_code": eval_code, "group_varies": group_varies})
+    return locals()

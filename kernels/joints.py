@@ -19,8 +19,8 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 
-def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the functions that place a body and move it."""
+def joint_dispatch(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the functions that place a body and move it."""
     real, varied = m.real, m.varied
     Vec3, Quat, Mat33, Spatial = m.Vec3, m.Quat, m.Mat33, m.Spatial
 
@@ -422,6 +422,4 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.linear[k] + T.angular[k]):
                 m.put(mem, to + i, t, m.get(mem, dof + i, t))
 
-    return types.SimpleNamespace(
-        **{**vars(m), **{k: v for k, v in locals().items() if k not in ("m", "real", "varied")}}
-    )
+    return locals()

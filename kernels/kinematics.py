@@ -3,8 +3,8 @@
 import types
 
 
-def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``forward_kinematics``, ``write_bodies``, ``eval_fk``, ``eval_ik`` and ``eval_jacobian``."""
+def kinematics_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``forward_kinematics``, ``write_bodies``, ``eval_fk``, ``eval_ik`` and ``eval_jacobian``."""
 
     @m.shared
     def forward_kinematics(b, t, T, P, L, mem):
@@ -62,4 +62,4 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     m.put(mem, at + 4 * T.columns, t, s.w.y)
                     m.put(mem, at + 5 * T.columns, t, s.w.z)
 
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})
+    return locals()

@@ -11,8 +11,8 @@ import types
 MASS, SOFTNESS, TARGET = range(3)
 
 
-def row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with what builds, whitens, multiplies and visits rows."""
+def row_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: what builds, whitens, multiplies and visits rows."""
     real = m.real
 
     @m.func
@@ -193,5 +193,4 @@ def row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         old2 = m.get(mem, p + 1, t)
         m.put(mem, p + 1, t, m.fma(on, m.sub(m.mul(y, shrink), old2), old2))
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

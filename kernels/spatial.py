@@ -8,8 +8,8 @@ far from the world's origin.
 import types
 
 
-def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with vectors, rotations, twists, wrenches and inertias over whatever number ``m.lane`` is."""
+def spatial_algebra(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: vectors, rotations, twists, wrenches and inertias over whatever number ``m.lane`` is."""
     lane, add, sub, mul, fma, fnma, neg, rcp, fill = m.lane, m.add, m.sub, m.mul, m.fma, m.fnma, m.neg, m.rcp, m.fill
     real, memory = m.real, m.memory
 
@@ -434,5 +434,4 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(n):
             m.put(mem, at + i, t, zero)
 
-    own = ("m", "lane", "add", "sub", "mul", "fma", "fnma", "neg", "rcp", "fill", "real", "memory")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -13,8 +13,8 @@ import types
 from newton_like.kernels.tree import NATIVE
 
 
-def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_forward_dynamics`` (articulated bodies) and ``eval_forward_dynamics_crb``."""
+def aba_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_forward_dynamics`` (articulated bodies) and ``eval_forward_dynamics_crb``."""
     real = m.real
 
     @m.struct
@@ -211,8 +211,4 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.solve(t, L.vector, T, L, mem)
         base_accelerations(t, T, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), base_forces=base_forces, base_accelerations=base_accelerations, residual=residual,
-        accelerating_forces=accelerating_forces,
-        eval_forward_dynamics=eval_forward_dynamics, eval_forward_dynamics_crb=eval_forward_dynamics_crb,
-    )  # fmt: skip
+    return locals()

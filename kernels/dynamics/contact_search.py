@@ -9,8 +9,8 @@ import types
 from newton_like.kernels.dynamics.rigid_contact import BEFORE, BLOCK, START
 
 
-def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the programs of a search: ``eval_contact_blocks``, ``eval_impact_blocks``, ``eval_contact_sweep``,
+def contact_search_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the programs of a search: ``eval_contact_blocks``, ``eval_impact_blocks``, ``eval_contact_sweep``,
     ``eval_impact_bounce``, ``eval_contact_results`` and ``eval_impact_results``."""
 
     @m.func
@@ -95,5 +95,4 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         open_search(t, T, L, mem)
         m.impact_results(t, T, L, mem)
 
-    own = ("m", "open_search", "close_search", "clear_blocks")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -15,8 +15,8 @@ with the rates S' of the motion subspaces.
 import types
 
 
-def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_coriolis_matrix``."""
+def coriolis_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_coriolis_matrix``."""
     real = m.real
 
     @m.func
@@ -112,4 +112,4 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if m.turned_base(T) == 1:
             add_base_armature(b, t, T, P, L, mem)
 
-    return types.SimpleNamespace(**vars(m), eval_coriolis_matrix=eval_coriolis_matrix)
+    return locals()

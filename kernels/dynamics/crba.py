@@ -7,8 +7,8 @@ and are not stored.
 import types
 
 
-def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``joint_space_inertia``."""
+def crba_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``joint_space_inertia``."""
 
     @m.func
     def link_inertia(b, t, k: int, P, L, mem) -> m.Inertia:
@@ -41,7 +41,4 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     j = T.chain[at + d]
                     m.put(mem, row + d, t, m.dot6(m.get6(mem, L.subspace + 6 * j, t), f))
 
-    return types.SimpleNamespace(
-        **vars(m), link_inertia=link_inertia, composite_inertia=composite_inertia,
-        joint_space_inertia=joint_space_inertia,
-    )  # fmt: skip
+    return locals()

@@ -22,8 +22,8 @@ def rounding(m: types.SimpleNamespace) -> float:
     return float(np.finfo(np.float64 if m.real in (wp.float64, np.float64) else np.float32).eps)
 
 
-def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``factorize``, ``whiten`` and ``unwhiten``; ``factorize_apart`` and ``solve``."""
+def factor_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``factorize``, ``whiten`` and ``unwhiten``; ``factorize_apart`` and ``solve``."""
     real = m.real
     noise = NOISE * rounding(m)
 
@@ -116,5 +116,4 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 u = m.fnma(m.get(mem, row + d, t), m.get(mem, L.u + T.chain[at + d], t), u)
             m.put(mem, L.u + k, t, u)
 
-    own = ("m", "real", "noise")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -16,8 +16,8 @@ import types
 from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL
 
 
-def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_frame_transforms`` and its like."""
+def link_kinematics_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_frame_transforms`` and its like."""
 
     @m.func
     def frame_body(i: int, T) -> int:
@@ -189,4 +189,4 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 s = m.acceleration_as(T.output_repr, m.get6(mem, L.drift + 6 * k, t), v, x, r)
                 put_components(t, L.vector + T.components * i, 1, s, T, mem)
 
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})
+    return locals()

@@ -27,8 +27,8 @@ PARENT_ANCHOR, CHILD_ANCHOR, PARENT_DIRECTION, CHILD_DIRECTION = range(0, LOOP, 
 PROXIMAL_STEPS = 5
 
 
-def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_constraint_jacobian``, ``eval_constraint_bias`` and ``eval_constrained_dynamics``."""
+def loop_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_constraint_jacobian``, ``eval_constraint_bias`` and ``eval_constrained_dynamics``."""
     real = m.real
     softness = 1.0e-8 if real in (wp.float64, np.float64) else 1.0e-5
     smallest = 1.0e-30
@@ -311,5 +311,4 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.loop_force + r, t, x)
         m.base_accelerations(t, T, L, mem)
 
-    own = ("m", "real", "softness", "smallest")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -5,8 +5,8 @@ import types
 from newton_like.kernels.tree import ARMATURE, COM, NATIVE
 
 
-def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_mass_matrix`` and ``eval_mass_matrix_inverse``."""
+def mass_matrix_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_mass_matrix`` and ``eval_mass_matrix_inverse``."""
     real = m.real
 
     @m.func
@@ -100,6 +100,4 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.dofs):
                 represent(t, L.matrix + i * T.columns, 1, T, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), eval_mass_matrix=eval_mass_matrix, eval_mass_matrix_inverse=eval_mass_matrix_inverse
-    )
+    return locals()

@@ -26,8 +26,8 @@ TINY = 1.0e-18
 """A mass or an inertia below which there is none [kg, kg m^2]; the square of its inverse is still a float32."""
 
 
-def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``."""
+def momentum_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``."""
     real = m.real
     # a moment of inertia this much smaller than the trace is none: rounding leaves a few units of 1e-7 or 1e-16
     negligible = 1.0e-13 if real in (wp.float64, np.float64) else 1.0e-6
@@ -296,7 +296,4 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             potential = m.neg(m.mul(mass, height))
         m.put(mem, L.vector, t, m.fma(m.fill(real(0.5)), kinetic, potential))
 
-    return types.SimpleNamespace(
-        **vars(m), eval_momentum=eval_momentum, eval_momentum_matrix=eval_momentum_matrix,
-        eval_momentum_bias=eval_momentum_bias, eval_inertia=eval_inertia, eval_energy=eval_energy,
-    )  # fmt: skip
+    return locals()

@@ -30,8 +30,8 @@ STEPS = 4
 """Projected gradient steps of a visit."""
 
 
-def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_rigid_contact`` and ``eval_impact``."""
+def rigid_contact_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_rigid_contact`` and ``eval_impact``."""
     real = m.real
 
     @m.func
@@ -395,16 +395,4 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             find_forces(t, T, L, mem)
         impact_results(t, T, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m),
-        factorize_with_roots=factorize_with_roots,
-        begin_search=begin_search,
-        sweep_points=sweep_points,
-        contact_blocks=contact_blocks,
-        contact_results=contact_results,
-        impact_blocks=impact_blocks,
-        bounce=bounce,
-        impact_results=impact_results,
-        eval_rigid_contact=eval_rigid_contact,
-        eval_impact=eval_impact,
-    )
+    return locals()

@@ -12,8 +12,8 @@ import types
 from newton_like.kernels.tree import ARMATURE, COM, NATIVE
 
 
-def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``bias_forces``, ``newton_euler``, and the programs of inverse dynamics."""
+def rnea_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``bias_forces``, ``newton_euler``, and the programs of inverse dynamics."""
 
     @m.func
     def bias_accelerations(b, t, vel: int, T, P, L, mem):
@@ -171,9 +171,4 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 )
                 m.put6(mem, L.third + 6 * k, t, m.add6(m.get6(mem, L.third + 6 * k, t), f))
 
-    return types.SimpleNamespace(
-        **vars(m), bias_accelerations=bias_accelerations, with_force=with_force, inertial_wrench=inertial_wrench,
-        body_load=body_load, own_load=own_load, bias_forces=bias_forces, link_wrench=link_wrench, newton_euler=newton_euler,
-        eval_inverse_dynamics=eval_inverse_dynamics, eval_bias_forces=eval_bias_forces,
-        eval_gravity_forces=eval_gravity_forces, eval_frame_forces=eval_frame_forces,
-    )  # fmt: skip
+    return locals()

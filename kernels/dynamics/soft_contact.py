@@ -21,8 +21,8 @@ LAW = 5  # K, D, mu, p, q
 STIFFNESS, DAMPING, MU, P_EXPONENT, Q_EXPONENT = range(LAW)
 
 
-def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_soft_contact``."""
+def soft_contact_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_soft_contact``."""
     real = m.real
 
     @m.func
@@ -101,4 +101,4 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             f = m.wrench_as(T.output_repr, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
             m.put6(mem, L.second + 6 * k, t, f)
 
-    return types.SimpleNamespace(**vars(m), eval_soft_contact=eval_soft_contact)
+    return locals()

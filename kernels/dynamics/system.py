@@ -14,8 +14,8 @@ from newton_like.kernels.tree import DAMPING, FRICTION_LOSS, LIMIT_LOWER, LIMIT_
 STATIC_FRICTION, VISCOUS_FRICTION, LIMITS, SPRINGS = 1, 2, 4, 8
 
 
-def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_joint_forces``, ``eval_position_rate``, ``eval_stage`` and ``eval_increment``."""
+def system_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_joint_forces``, ``eval_position_rate``, ``eval_stage`` and ``eval_increment``."""
     real = m.real
 
     @m.func
@@ -101,7 +101,4 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.next_v + i, t, weighted(t, i, m.get(mem, L.vector + i, t), L.rate, L.rate_total, L, mem))
             add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), eval_joint_forces=eval_joint_forces, eval_position_rate=eval_position_rate, eval_stage=eval_stage,
-        eval_increment=eval_increment,
-    )  # fmt: skip
+    return locals()

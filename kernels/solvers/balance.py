@@ -19,8 +19,8 @@ from newton_like.kernels.tree import PARENT_QUAT
 CREDIT, OWED = 0.1, 1.0e-3
 
 
-def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``balance``."""
+def balance_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``balance``."""
     real = m.real
 
     @m.func
@@ -147,4 +147,4 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.account, t, m.where_lt(zero, fresh, account, m.get(mem, L.account, t)))
         m.put(mem, L.owed, t, m.where_lt(zero, fresh, owed, m.get(mem, L.owed, t)))
 
-    return types.SimpleNamespace(**vars(m), balance=balance)
+    return locals()

@@ -16,8 +16,8 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 
-def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``apply_drives``, ``saturate``, ``drive_excess`` and ``apply_wrenches``."""
+def drive_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``apply_drives``, ``saturate``, ``drive_excess`` and ``apply_wrenches``."""
     real = m.real
 
     @m.func
@@ -100,5 +100,4 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 s = m.get6(mem, L.subspace + 6 * i, t)
                 m.put(mem, L.tau + i, t, m.dot6_plus(s, total, m.get(mem, L.tau + i, t)))
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -160,11 +160,8 @@ def row_program(m: types.SimpleNamespace) -> dict:
         w = m.mul(dt, omega)
         a = m.fma(m.fill(real(2.0)), damping_ratio, w)
         stiffness = m.mul(w, a)
-        r = Spring()
-        r.softness = m.rcp(m.add(m.fill(real(1.0)), stiffness))
-        r.mass = m.mul(stiffness, r.softness)
-        r.push = m.neg(m.div(m.mul(gap, w), m.mul(dt, a)))
-        return r
+        softness = m.rcp(m.add(m.fill(real(1.0)), stiffness))
+        return Spring(m.mul(stiffness, softness), softness, m.neg(m.div(m.mul(gap, w), m.mul(dt, a))))
 
     @m.func
     def unilateral(t, at: int, u: m.lane, old: m.lane, mem) -> m.lane:

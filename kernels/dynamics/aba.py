@@ -26,36 +26,14 @@ def aba_program(m: types.SimpleNamespace) -> dict:
         i: m.Sym3
 
     @m.func
-    def get_sym(mem, at: int, t) -> m.Sym3:
-        x = m.get3(mem, at, t)
-        y = m.get3(mem, at + 3, t)
-        return m.sym(x.x, x.y, x.z, y.x, y.y, y.z)
-
-    @m.func
-    def put_sym(mem, at: int, t, s: m.Sym3):
-        m.put3(mem, at, t, m.vec(s.xx, s.yy, s.zz))
-        m.put3(mem, at + 3, t, m.vec(s.xy, s.xz, s.yz))
-
-    @m.func
     def get21(mem, at: int, t) -> Articulated:
-        r = Articulated()
-        r.a = get_sym(mem, at, t)
-        r.h = m.get9(mem, at + 6, t)
-        r.i = get_sym(mem, at + 15, t)
-        return r
+        return Articulated(m.get_sym(mem, at, t), m.get9(mem, at + 6, t), m.get_sym(mem, at + 15, t))
 
     @m.func
     def put21(mem, at: int, t, r: Articulated):
-        put_sym(mem, at, t, r.a)
+        m.put_sym(mem, at, t, r.a)
         m.put9(mem, at + 6, t, r.h)
-        put_sym(mem, at + 15, t, r.i)
-
-    @m.func
-    def sym_add(p: m.Sym3, q: m.Sym3) -> m.Sym3:
-        return m.sym(
-            m.add(p.xx, q.xx), m.add(p.yy, q.yy), m.add(p.zz, q.zz),
-            m.add(p.xy, q.xy), m.add(p.xz, q.xz), m.add(p.yz, q.yz),
-        )  # fmt: skip
+        m.put_sym(mem, at + 15, t, r.i)
 
     @m.func
     def sym_less(s: m.Sym3, u: m.Vec3, w: m.Vec3) -> m.Sym3:
@@ -68,32 +46,21 @@ def aba_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def rigid(i: m.Inertia) -> Articulated:
         zero = m.fill(real(0.0))
-        r = Articulated()
-        r.a = m.sym(i.m, i.m, i.m, zero, zero, zero)
         # -[first moment]
-        r.h = m.rows(
-            m.vec(zero, i.h.z, m.neg(i.h.y)), m.vec(m.neg(i.h.z), zero, i.h.x), m.vec(i.h.y, m.neg(i.h.x), zero)
-        )
-        r.i = i.i
-        return r
+        h = m.rows(m.vec(zero, i.h.z, m.neg(i.h.y)), m.vec(m.neg(i.h.z), zero, i.h.x), m.vec(i.h.y, m.neg(i.h.x), zero))
+        return Articulated(m.sym(i.m, i.m, i.m, zero, zero, zero), h, i.i)
 
     @m.func
     def articulated_add(p: Articulated, q: Articulated) -> Articulated:
-        r = Articulated()
-        r.a = sym_add(p.a, q.a)
-        r.h = m.rows(m.add3(p.h.x, q.h.x), m.add3(p.h.y, q.h.y), m.add3(p.h.z, q.h.z))
-        r.i = sym_add(p.i, q.i)
-        return r
+        h = m.rows(m.add3(p.h.x, q.h.x), m.add3(p.h.y, q.h.y), m.add3(p.h.z, q.h.z))
+        return Articulated(m.sym_add(p.a, q.a), h, m.sym_add(p.i, q.i))
 
     @m.func
     def articulated_less(p: Articulated, u: m.Spatial, s: m.lane) -> Articulated:
         """p - s u u^T"""
         w = m.spatial(m.scale3(u.v, s), m.scale3(u.w, s))
-        r = Articulated()
-        r.a = sym_less(p.a, w.v, u.v)
-        r.h = m.rows(m.fnma3(u.w, w.v.x, p.h.x), m.fnma3(u.w, w.v.y, p.h.y), m.fnma3(u.w, w.v.z, p.h.z))
-        r.i = sym_less(p.i, w.w, u.w)
-        return r
+        h = m.rows(m.fnma3(u.w, w.v.x, p.h.x), m.fnma3(u.w, w.v.y, p.h.y), m.fnma3(u.w, w.v.z, p.h.z))
+        return Articulated(sym_less(p.a, w.v, u.v), h, sym_less(p.i, w.w, u.w))
 
     @m.func
     def articulated_apply(p: Articulated, s: m.Spatial) -> m.Spatial:

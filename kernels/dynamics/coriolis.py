@@ -43,25 +43,19 @@ def coriolis_program(m: types.SimpleNamespace) -> dict:
         v = m.get6(mem, L.twist + 6 * k, t)
         p = m.momentum(i, v)
         j = inertia_rate(i, v)
-        x = m.vec(j.xx, j.yy, j.zz)
-        y = m.vec(j.xy, j.xz, j.yz)
         for c in range(T.child_at[k], T.child_at[k + 1]):
             at = L.articulated + 12 * T.child[c]
             p = m.add6(p, m.get6(mem, at, t))
-            x = m.add3(x, m.get3(mem, at + 6, t))
-            y = m.add3(y, m.get3(mem, at + 9, t))
+            j = m.sym_add(j, m.get_sym(mem, at + 6, t))
         m.put6(mem, L.articulated + 12 * k, t, p)
-        m.put3(mem, L.articulated + 12 * k + 6, t, x)
-        m.put3(mem, L.articulated + 12 * k + 9, t, y)
+        m.put_sym(mem, L.articulated + 12 * k + 6, t, j)
 
     @m.func
     def put_column(t, i: int, s: m.Spatial, rate: m.Spatial, k: int, T, L, mem):
         """Column i of the matrix above the diagonal, and row i left of it; i moves the subtree of body k."""
         total = m.get10(mem, L.composite + 10 * k, t)
         p = m.get6(mem, L.articulated + 12 * k, t)
-        x = m.get3(mem, L.articulated + 12 * k + 6, t)
-        y = m.get3(mem, L.articulated + 12 * k + 9, t)
-        j = m.sym(x.x, x.y, x.z, y.x, y.y, y.z)
+        j = m.get_sym(mem, L.articulated + 12 * k + 6, t)
         half = m.fill(real(0.5))
         spin = m.sym_apply(j, s.w)
         turn = m.cross(p.w, s.w)

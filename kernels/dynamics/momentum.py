@@ -231,12 +231,10 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def inertia_from(s: m.Inertia, p: m.Vec3) -> m.Inertia:
         """An inertia about the point p in place of the one that it is about."""
-        out = m.Inertia()
         g = m.fma3(s.h, m.fill(real(-2.0)), m.scale3(p, s.m))
         half = m.fill(real(-0.5))
-        out.m = s.m
-        out.h = m.fnma3(p, s.m, s.h)
-        out.i = m.sym(
+        h = m.fnma3(p, s.m, s.h)
+        i = m.sym(
             m.fma(g.y, p.y, m.fma(g.z, p.z, s.i.xx)),
             m.fma(g.x, p.x, m.fma(g.z, p.z, s.i.yy)),
             m.fma(g.x, p.x, m.fma(g.y, p.y, s.i.zz)),
@@ -244,7 +242,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
             m.fma(half, m.fma(g.x, p.z, m.mul(g.z, p.x)), s.i.xz),
             m.fma(half, m.fma(g.y, p.z, m.mul(g.z, p.y)), s.i.yz),
         )
-        return out
+        return m.Inertia(s.m, h, i)
 
     @m.func
     def eval_inertia(b, t, T, P, L, mem):

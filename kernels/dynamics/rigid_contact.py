@@ -94,8 +94,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
     def put_block(t, i: int, n: m.Vec3, a: m.Sym3, c: m.Vec3, soft: m.lane, on: m.lane, T, L, mem):
         at = L.contact + BLOCK * i
         m.put3(mem, at + NORMAL, t, n)
-        m.put3(mem, at + RESPONSE, t, m.vec(a.xx, a.yy, a.zz))
-        m.put3(mem, at + RESPONSE + 3, t, m.vec(a.xy, a.xz, a.yz))
+        m.put_sym(mem, at + RESPONSE, t, a)
         m.put3(mem, at + CONSTANT, t, c)
         m.put(mem, at + SOFTNESS, t, soft)
         # a point that nothing moves has no say
@@ -134,9 +133,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
         leaf = T.leaf[k]
         y = L.contact_y + 3 * T.reach * i
         n = m.get3(mem, at + NORMAL, t)
-        d = m.get3(mem, at + RESPONSE, t)
-        e = m.get3(mem, at + RESPONSE + 3, t)
-        a = m.sym(d.x, d.y, d.z, e.x, e.y, e.z)
+        a = m.get_sym(mem, at + RESPONSE, t)
         soft = m.get(mem, at + SOFTNESS, t)
         step = m.get(mem, at + STEP, t)
         mu = m.get(mem, L.point_law + MU, t)

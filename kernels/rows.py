@@ -18,8 +18,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def transposed_solve(t, x: int, T, L, mem):
         """x <- L^-T x, in place, for a row x of all dofs."""
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
+        for k in range(T.dofs - 1, -1, -1):
             y = m.get(mem, x + k, t)
             for d in range(T.depth[k]):
                 j = x + T.chain[T.chain_at[k] + d]
@@ -51,8 +50,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
         """y <- D^-1/2 L^-T y, in place, for a row y that is listed along the chain of dof `leaf`."""
         at = T.chain_at[leaf]
         depth = T.depth[leaf]
-        for back in range(depth + 1):
-            d = depth - back
+        for d in range(depth, -1, -1):
             k = T.chain[at + d]
             row = L.h + T.row[k]
             x = m.get(mem, y + d, t)

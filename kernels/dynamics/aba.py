@@ -81,8 +81,7 @@ def aba_program(m: types.SimpleNamespace) -> dict:
             m.put6(mem, L.lever + 6 * i, t, articulated_apply(total, s))
             scale = m.dot_plus(s.w, m.sym_apply(total.i, s.w), m.dot(s.v, m.sym_apply(total.a, s.v)))
             m.put(mem, L.pivot + i, t, scale)
-        for back in range(n):
-            i = first + n - 1 - back
+        for i in range(first + n - 1, first - 1, -1):
             s = m.get6(mem, L.subspace + 6 * i, t)
             u = m.get6(mem, L.lever + 6 * i, t)
             inverse = m.inverse_pivot(b, i, m.dot6(s, u), m.get(mem, L.pivot + i, t), P)
@@ -127,8 +126,7 @@ def aba_program(m: types.SimpleNamespace) -> dict:
         m.forward_kinematics(b, t, T, P, L, mem)
         base_forces(b, t, T, P, L, mem)
         still = m.spatial(m.zero3(), m.zero3())
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             m.put6(mem, L.drift + 6 * k, t, m.joint_drift(t, k, L.v, T, L, mem))
             total = rigid(m.link_inertia(b, t, k, P, L, mem))
             p = m.inertial_wrench(b, t, k, still, P, L, mem)

@@ -93,8 +93,7 @@ def coriolis_program(m: types.SimpleNamespace) -> dict:
         m.prepare(b, t, T, P, L, mem)
         m.subspace_rates(t, L.subspace_rate, T, L, mem)
         m.clear(t, L.matrix, T.columns * T.columns, mem)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             own = m.link_inertia(b, t, k, P, L, mem)
             subtree_rate(b, t, k, own, T, P, L, mem)
             for i in range(T.child_at[k], T.child_at[k + 1]):

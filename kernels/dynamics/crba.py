@@ -29,8 +29,7 @@ def crba_program(m: types.SimpleNamespace) -> dict:
     @m.shared
     def joint_space_inertia(b, t, T, P, L, mem):
         """h <- the packed rows of the joint-space inertia, without armature."""
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             total = composite_inertia(b, t, k, T, P, L, mem)
             m.put10(mem, L.composite + 10 * k, t, total)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):

@@ -210,8 +210,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
             for s in range(r):
                 x = m.fnma(m.get(mem, row + s, t), m.get(mem, L.loop_step + s, t), x)
             m.put(mem, L.loop_step + r, t, m.mul(x, m.get(mem, row + r, t)))
-        for back in range(n):
-            r = n - 1 - back
+        for r in range(n - 1, -1, -1):
             x = m.get(mem, L.loop_step + r, t)
             for s in range(r + 1, n):
                 x = m.fnma(m.get(mem, L.loop_gram + s * (s + 1) // 2 + r, t), m.get(mem, L.loop_step + s, t), x)
@@ -276,8 +275,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
                 if m.frame_body(r, T) < T.bodies:
                     p = L.load + 6 * m.frame_body(r, T)
                     m.put6(mem, p, t, m.fma6(w, m.neg(x), m.get6(mem, p, t)))
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             f = m.get6(mem, L.load + 6 * k, t)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))

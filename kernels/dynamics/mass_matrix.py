@@ -59,12 +59,10 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def invert_rows(t, T, L, mem):
         """Rows of h, of L <- those of its inverse, with the diagonal."""
-        for back in range(T.dofs):
-            i = T.dofs - 1 - back
+        for i in range(T.dofs - 1, -1, -1):
             row = L.h + T.row[i]
             depth = T.depth[i]
-            for back_d in range(depth):
-                d = depth - 1 - back_d
+            for d in range(depth - 1, -1, -1):
                 x = m.neg(m.get(mem, row + d, t))
                 for e in range(d + 1, depth):
                     above = L.h + T.row[T.chain[T.chain_at[i] + e]]

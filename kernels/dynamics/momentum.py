@@ -165,8 +165,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
         if T.quantity == CENTRE:
             rows = 3
         m.clear(t, L.matrix, rows * T.columns, mem)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             total = own_inertia(b, t, k, c, P, L, mem)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 total = m.inertia_add(total, m.get10(mem, L.composite + 10 * T.child[i], t))
@@ -251,8 +250,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
         m.prepare(b, t, T, P, L, mem)
         if T.quantity < WHOLE:
             m.clear(t, L.matrix, 36 * T.links, mem)
-            for back in range(T.bodies):
-                k = T.bodies - 1 - back
+            for k in range(T.bodies - 1, -1, -1):
                 p = m.place_of(t, k, T.output_repr, L, mem)
                 r = m.get9(mem, L.rot + 9 * k, t)
                 if T.quantity == LINK:

@@ -60,8 +60,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
         """out <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`, on the other side of the
         equation of motion. The bodies' twists must be those of `vel`."""
         bias_accelerations(b, t, vel, T, P, L, mem)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             f = body_load(b, t, k, P, L, mem)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))
@@ -88,8 +87,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
                 a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
             m.put6(mem, L.drift + 6 * k, t, a)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             f = own_load(b, t, k, P, L, mem)
             if T.wrench_repr != NATIVE:
                 w = link_wrench(t, k, T, L, mem)
@@ -135,8 +133,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.columns, mem)
         up = m.neg3(m.gravity(P, b))
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             f = m.scale3(up, m.body_mass(P, b, k))
             load = m.spatial(f, m.cross(m.get3(mem, L.com + 3 * k, t), f))
             for i in range(T.child_at[k], T.child_at[k + 1]):

@@ -87,8 +87,7 @@ def drive_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def apply_wrenches(t, T, L, mem):
         """tau <- tau + JT w for the external wrenches (force, torque about the centre of mass) of all bodies, leaves first."""
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             slot = L.wrench + 6 * T.body_slot[k]
             f = m.get3(mem, slot, t)
             n = m.cross_plus(m.get3(mem, L.com + 3 * k, t), f, m.get3(mem, slot + 3, t))

@@ -233,7 +233,6 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
                 arm = m.apply(m.quat_to_matrix(q), m.child_com(b, k, P))
                 m.put3(mem, L.vector + dof, t, m.cross_plus(w, arm, m.get3(mem, L.second + at, t)))
         else:
-            for i in range(T.linear[k] + T.angular[k]):
-                m.put(mem, L.vector + dof + i, t, m.get(mem, L.second + at + i, t))
+            m.copy(t, L.vector + dof, L.second + at, T.linear[k] + T.angular[k], mem)
 
     return locals()

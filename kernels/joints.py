@@ -386,8 +386,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             turns = int(0)
         if T.kind[k] == FREE:
             turns = int(3)
-        for i in range(T.linear[k] + T.angular[k]):
-            m.put(mem, out + first + i, t, m.get(mem, vel + first + i, t))
+        m.copy(t, out + first, vel + first, T.linear[k] + T.angular[k], mem)
         if turns >= 0:
             at = first + turns
             m.put3(mem, out + at, t, rotation_vector_rate(m.get3(mem, step + at, t), m.get3(mem, vel + at, t)))
@@ -419,7 +418,6 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             m.put3(mem, to, t, m.cross_plus(c, w, m.get3(mem, dof, t)))
             m.put4(mem, to + 3, t, quat_rate(q, w, gain))
         else:
-            for i in range(T.linear[k] + T.angular[k]):
-                m.put(mem, to + i, t, m.get(mem, dof + i, t))
+            m.copy(t, to, dof, T.linear[k] + T.angular[k], mem)
 
     return locals()

@@ -53,13 +53,7 @@ def kinematics_program(m: types.SimpleNamespace) -> dict:
             if leaf >= 0:
                 for d in range(T.depth[leaf] + 1):
                     dof = T.chain[T.chain_at[leaf] + d]
-                    s = jacobian_column(t, k, dof, L, mem)
                     at = L.matrix + 6 * k * T.columns + dof
-                    m.put(mem, at, t, s.v.x)
-                    m.put(mem, at + T.columns, t, s.v.y)
-                    m.put(mem, at + 2 * T.columns, t, s.v.z)
-                    m.put(mem, at + 3 * T.columns, t, s.w.x)
-                    m.put(mem, at + 4 * T.columns, t, s.w.y)
-                    m.put(mem, at + 5 * T.columns, t, s.w.z)
+                    m.put6_apart(mem, at, T.columns, t, jacobian_column(t, k, dof, L, mem))
 
     return locals()

@@ -323,6 +323,13 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
         m.put(mem, i + 2, t, a.z)
 
     @m.func
+    def put3_apart(mem: memory, i: int, stride: int, t: int, a: Vec3):
+        """Stores a vector in rows `stride` apart."""
+        m.put(mem, i, t, a.x)
+        m.put(mem, i + stride, t, a.y)
+        m.put(mem, i + 2 * stride, t, a.z)
+
+    @m.func
     def get4(mem: memory, i: int, t: int) -> Quat:
         return quat(m.get(mem, i, t), m.get(mem, i + 1, t), m.get(mem, i + 2, t), m.get(mem, i + 3, t))
 
@@ -341,6 +348,11 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
     def put6(mem: memory, i: int, t: int, a: Spatial):
         put3(mem, i, t, a.v)
         put3(mem, i + 3, t, a.w)
+
+    @m.func
+    def put6_apart(mem: memory, i: int, stride: int, t: int, a: Spatial):
+        put3_apart(mem, i, stride, t, a.v)
+        put3_apart(mem, i + 3 * stride, stride, t, a.w)
 
     @m.func
     def get9(mem: memory, i: int, t: int) -> Mat33:
@@ -379,5 +391,17 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
         zero = m.fill(real(0.0))
         for i in range(n):
             m.put(mem, at + i, t, zero)
+
+    @m.func
+    def copy(t: int, to: int, at: int, n: int, mem: memory):
+        """n rows from `at` on, to the rows from `to` on."""
+        for i in range(n):
+            m.put(mem, to + i, t, m.get(mem, at + i, t))
+
+    @m.func
+    def put_sums(t: int, to: int, a: int, b: int, n: int, mem: memory):
+        """The sums of the n rows from a on and those from b on, to the rows from `to` on."""
+        for i in range(n):
+            m.put(mem, to + i, t, m.add(m.get(mem, a + i, t), m.get(mem, b + i, t)))
 
     return locals()

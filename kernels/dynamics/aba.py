@@ -101,8 +101,7 @@ def aba_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def base_forces(b, t, T, P, L, mem):
         """tau <- the given forces, those of a floating base from the representation T.output_repr to its joint's."""
-        for i in range(T.dofs):
-            m.put(mem, L.tau + i, t, m.get(mem, L.force + i, t))
+        m.copy(t, L.tau, L.force, T.dofs, mem)
         if T.free_root != 0 and T.output_repr != NATIVE:
             f = m.get6(mem, L.force, t)
             f = m.wrench_from(T.output_repr, f, m.place_of(t, 0, T.output_repr, L, mem), m.get9(mem, L.rot, t))

@@ -86,8 +86,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
     @m.shared
     def whiten(t, dt: m.lane, force: int, T, L, mem):
         """z <- sqrt(D) L v + dt D^-1/2 L^-T f: the whitened velocity after a step under the generalized forces f at `force`."""
-        for i in range(T.dofs):
-            m.put(mem, L.u + i, t, m.get(mem, force + i, t))
+        m.copy(t, L.u, force, T.dofs, mem)
         for k in range(T.dofs - 1, -1, -1):
             row = L.h + T.row[k]
             at = T.chain_at[k]

@@ -32,9 +32,7 @@ def implicit_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.acceleration + i, t, m.detach(m.get(mem, L.vector + i, t)))
         m.residual(b, t, L.vector, T, P, L, mem)
         m.solve(t, L.vector, T, L, mem)
-        for i in range(T.dofs):
-            x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.vector + i, t))
-            m.put(mem, L.vector + i, t, x)
+        m.put_sums(t, L.vector, L.acceleration, L.vector, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
 
     return locals()

@@ -68,13 +68,9 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def put_components(t, at: int, stride: int, s: m.Spatial, T, mem):
         """Stores a spatial vector, or its linear part where ``T.components`` is 3, in rows `stride` apart."""
-        m.put(mem, at, t, s.v.x)
-        m.put(mem, at + stride, t, s.v.y)
-        m.put(mem, at + 2 * stride, t, s.v.z)
+        m.put3_apart(mem, at, stride, t, s.v)
         if T.components == 6:
-            m.put(mem, at + 3 * stride, t, s.w.x)
-            m.put(mem, at + 4 * stride, t, s.w.y)
-            m.put(mem, at + 5 * stride, t, s.w.z)
+            m.put3_apart(mem, at + 3 * stride, stride, t, s.w)
 
     @m.func
     def still(t, T, L, mem):

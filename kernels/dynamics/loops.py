@@ -195,8 +195,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
     def proximal_step(t, T, L, mem):
         """loop_force <- l + (Y^T Y + s 1)^-1 (loop_want - Y^T Y l)"""
         n = T.loop_rows
-        for r in range(n):
-            m.put(mem, L.loop_step + r, t, m.get(mem, L.loop_want + r, t))
+        m.copy(t, L.loop_step, L.loop_want, n, mem)
         for i in range(T.dofs):
             x = m.fill(real(0.0))
             for r in range(n):
@@ -258,8 +257,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
         """vector <- accelerations with closed loops, in the representation T.output_repr, in which the forces of a floating base are too;
         loop_force <- l"""
         first_loop_solution(b, t, T, P, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
+        m.copy(t, L.vector, L.u, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
 
     @m.func
@@ -301,12 +299,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
         want_closing(t, T, L, mem)
         add_loop_forces(t, T, L, mem)
         solve_loops(t, T, L, mem)
-        for i in range(T.dofs):
-            x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.u + i, t))
-            m.put(mem, L.vector + i, t, x)
-        for r in range(T.loop_rows):
-            x = m.add(m.get(mem, L.loop_given + r, t), m.get(mem, L.loop_force + r, t))
-            m.put(mem, L.loop_force + r, t, x)
+        m.put_sums(t, L.vector, L.acceleration, L.u, T.dofs, mem)
+        m.put_sums(t, L.loop_force, L.loop_given, L.loop_force, T.loop_rows, mem)
         m.base_accelerations(t, T, L, mem)
 
     return locals()

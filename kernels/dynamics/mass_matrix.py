@@ -49,12 +49,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
         for i in range(6):
             v = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, at + i * stride, t), v)
         u = m.twist_as(T.output_repr, v, m.place_of(t, 0, T.output_repr, L, mem), m.get9(mem, L.rot, t))
-        m.put(mem, at, t, u.v.x)
-        m.put(mem, at + stride, t, u.v.y)
-        m.put(mem, at + 2 * stride, t, u.v.z)
-        m.put(mem, at + 3 * stride, t, u.w.x)
-        m.put(mem, at + 4 * stride, t, u.w.y)
-        m.put(mem, at + 5 * stride, t, u.w.z)
+        m.put6_apart(mem, at, stride, t, u)
 
     @m.func
     def invert_rows(t, T, L, mem):

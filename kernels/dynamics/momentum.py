@@ -145,12 +145,6 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
         m.put3(mem, L.third, t, v)
 
     @m.func
-    def put_column3(t, at: int, stride: int, a: m.Vec3, mem):
-        m.put(mem, at, t, a.x)
-        m.put(mem, at + stride, t, a.y)
-        m.put(mem, at + 2 * stride, t, a.z)
-
-    @m.func
     def eval_momentum_matrix(b, t, T, P, L, mem):
         """matrix <- what takes the velocities to the momentum, the average velocity or the velocity of the centre of mass"""
         m.clear(t, L.v, T.dofs, mem)
@@ -179,9 +173,9 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
                     h = m.spatial(m.scale3(h.v, over_mass), m.sym_apply(inverse, h.w))
                     if T.quantity < CENTRE:
                         h = m.twist_as(T.output_repr, h, p, r)
-                put_column3(t, at, T.columns, h.v, mem)
+                m.put3_apart(mem, at, T.columns, t, h.v)
                 if T.quantity < CENTRE:
-                    put_column3(t, at + 3 * T.columns, T.columns, h.w, mem)
+                    m.put3_apart(mem, at + 3 * T.columns, T.columns, t, h.w)
 
     @m.func
     def eval_momentum_bias(b, t, T, P, L, mem):

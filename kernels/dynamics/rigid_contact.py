@@ -100,8 +100,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
         # a point that nothing moves has no say
         free = m.where_lt(m.fill(real(1.0e-20)), m.add(m.add(a.xx, a.yy), a.zz), on, m.fill(real(0.0)))
         m.put(mem, at + STEP, t, m.div(free, m.add(largest_eigenvalue(a), soft)))
-        m.put3(mem, at + START, t, m.zero3())
-        m.put3(mem, at + BEFORE, t, m.zero3())
+        m.clear(t, at + START, 6, mem)
 
     @m.func
     def norm(v: m.Vec3) -> m.lane:
@@ -195,8 +194,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
         """Forces from zero."""
         m.clear(t, L.point_force, 3 * T.points, mem)
         m.put(mem, L.momentum, t, m.fill(real(1.0)))
-        for i in range(T.dofs):
-            m.put(mem, L.previous_z + i, t, m.get(mem, L.z + i, t))
+        m.copy(t, L.previous_z, L.z, T.dofs, mem)
 
     @m.func
     def sweep_points(t, T, L, mem):
@@ -289,8 +287,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
     def contact_results(t, T, L, mem):
         """vector, second <- accelerations and wrenches, from z and point_force."""
         m.unwhiten(t, T, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
+        m.copy(t, L.vector, L.u, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
         m.clear(t, L.second, 6 * T.links, mem)
         for k in range(T.bodies):
@@ -356,31 +353,25 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
         to be stopped: z <- zero."""
         one = m.fill(real(1.0))
         bounded(t, m.add(one, m.get(mem, L.point_law + RESTITUTION, t)), T, L, mem)
-        for i in range(3 * T.points):
-            m.put(mem, L.impulse + i, t, m.get(mem, L.point_force + i, t))
+        m.copy(t, L.impulse, L.point_force, 3 * T.points, mem)
         for i in range(T.points):
             if can_push(i, T):
                 at = L.contact + BLOCK * i
                 v = m.point_velocity(t, T.leaf[T.point_body[i]], L.contact_y + 3 * T.reach * i, T, L, mem)
                 m.put3(mem, at + CONSTANT, t, m.add3(m.get3(mem, at + CONSTANT, t), v))
-                m.put3(mem, at + START, t, m.zero3())
-                m.put3(mem, at + BEFORE, t, m.zero3())
-        for i in range(T.dofs):
-            m.put(mem, L.acceleration + i, t, m.get(mem, L.z + i, t))
-            m.put(mem, L.z + i, t, m.fill(real(0.0)))
+                m.clear(t, at + START, 6, mem)
+        m.copy(t, L.acceleration, L.z, T.dofs, mem)
+        m.clear(t, L.z, T.dofs, mem)
 
     @m.func
     def impact_results(t, T, L, mem):
         """next_v, point_force <- what came of it."""
         bounded(t, m.fill(real(1.0)), T, L, mem)
         if T.contact_law & BOUNCES:
-            for i in range(3 * T.points):
-                m.put(mem, L.point_force + i, t, m.add(m.get(mem, L.point_force + i, t), m.get(mem, L.impulse + i, t)))
-            for i in range(T.dofs):
-                m.put(mem, L.z + i, t, m.add(m.get(mem, L.z + i, t), m.get(mem, L.acceleration + i, t)))
+            m.put_sums(t, L.point_force, L.point_force, L.impulse, 3 * T.points, mem)
+            m.put_sums(t, L.z, L.z, L.acceleration, T.dofs, mem)
         m.unwhiten(t, T, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.next_v + i, t, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
+        m.put_sums(t, L.next_v, L.v, L.u, T.dofs, mem)
 
     @m.func
     def eval_impact(b, t, T, P, L, mem):

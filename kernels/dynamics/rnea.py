@@ -148,8 +148,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
         where T.components is 3; T.replace_wrenches 1: in place of what was on those links."""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
-        for i in range(6 * T.links):
-            m.put(mem, L.third + i, t, m.get(mem, L.wrenches + i, t))
+        m.copy(t, L.third, L.wrenches, 6 * T.links, mem)
         if T.replace_wrenches == 1:
             for i in range(T.points):
                 if m.frame_body(i, T) >= 0:

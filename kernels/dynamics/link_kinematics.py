@@ -169,12 +169,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
     def eval_frame_accelerations(b, t, T, P, L, mem):
         """vector <- time derivatives of the frames' velocities, when those of nu in ``T.base_repr`` are `acceleration`."""
         m.prepare(b, t, T, P, L, mem)
-        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))
-        for k in range(T.bodies):
-            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
-            for j in range(T.dof_at[k], T.dof_at[k + 1]):
-                a = m.fma6(m.get6(mem, L.subspace + 6 * j, t), m.get(mem, L.acceleration + j, t), a)
-            m.put6(mem, L.drift + 6 * k, t, a)
+        m.body_accelerations(t, m.zero3(), T, L, mem)
         m.clear(t, L.vector, T.components * T.points, mem)
         for i in range(T.points):
             k = frame_body(i, T)

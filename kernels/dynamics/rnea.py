@@ -81,12 +81,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
     def newton_euler(b, t, out: int, T, P, L, mem):
         """out <- M nu_dot + h, less the given wrenches of links where T.wrench_repr is not 0; nu_dot at L.acceleration."""
         turned = m.turned_base(T)
-        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
-        for k in range(T.bodies):
-            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
-            for i in range(T.dof_at[k], T.dof_at[k + 1]):
-                a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
-            m.put6(mem, L.drift + 6 * k, t, a)
+        m.body_accelerations(t, m.neg3(m.gravity(P, b)), T, L, mem)
         for k in range(T.bodies - 1, -1, -1):
             f = own_load(b, t, k, P, L, mem)
             if T.wrench_repr != NATIVE:

@@ -91,7 +91,7 @@ def system_program(m: types.SimpleNamespace) -> dict:
             add_rate(t, i, L.acceleration, L.acceleration_total, L.next_acceleration_total, L, mem)
             add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)
         for k in range(T.bodies):
-            m.retract_joint(b, t, k, L.u, L.next_q, T, P, L, mem)
+            m.retract_joint(b, t, k, m.fill(real(1.0)), L.u, L.next_q, T, P, L, mem)
             m.increment_rate(t, k, L.u, L.next_v, L.next_rate, T, mem)
 
     @m.func

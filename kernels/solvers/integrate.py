@@ -30,7 +30,7 @@ def integrate_program(m: types.SimpleNamespace) -> dict:
     def integrate(b, t, dt: m.lane, T, P, L, mem):
         """q <- q + dt v, joint by joint."""
         for k in range(T.bodies):
-            m.integrate_joint(b, t, k, dt, T, P, L, mem)
+            m.retract_joint(b, t, k, dt, L.v, L.q, T, P, L, mem)
 
     @m.shared
     def centre_bias(b, t, dt: m.lane, T, P, L, mem):

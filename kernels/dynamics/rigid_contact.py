@@ -18,8 +18,8 @@ unless that went back (O'Donoghue and Candes 2015): several points of a link are
 
 import types
 
-# What T.contact_law asks for, as bits; ONE_PLANE as in soft contact.
-RELAXED, ONE_PLANE, COULOMB, BOUNCES = 1, 2, 4, 8
+# What T.contact_law asks for, as bits, besides ONE_PLANE of soft contact.
+RELAXED, COULOMB, BOUNCES = 1, 4, 8
 
 RIGID_LAW = 9
 MU, STIFFNESS, DAMPING, IMPEDANCE_MIN, IMPEDANCE_MAX, INVERSE_WIDTH, MIDPOINT, POWER, RESTITUTION = range(RIGID_LAW)
@@ -222,22 +222,6 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.root + i, t, m.where_lt(zero, x, root, zero))
 
     @m.func
-    def point_depth(t, i: int, n: m.Vec3, x: m.Vec3, T, L, mem) -> m.lane:
-        """How deep point i at x is below the ground, negative above."""
-        at = L.point_ground + 3
-        if (T.contact_law & ONE_PLANE) == 0:
-            at = at + 4 * i
-        level = m.sub(m.get(mem, at, t), m.dot(n, m.get3(mem, L.origin, t)))
-        return m.sub(level, m.dot(n, x))
-
-    @m.func
-    def point_normal(t, i: int, T, L, mem) -> m.Vec3:
-        at = L.point_ground
-        if (T.contact_law & ONE_PLANE) == 0:
-            at = at + 4 * i
-        return m.get3(mem, at, t)
-
-    @m.func
     def touching(t, i: int, depth: m.lane, L, mem) -> m.lane:
         """One for a point that touches, else zero."""
         zero = m.fill(real(0.0))
@@ -247,9 +231,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
     def acceleration_block(b, t, i: int, k: int, T, P, L, mem):
         """The rows and the block of point i of body k; point_depth <- its depth. The bodies' drift is that of newton_euler."""
         one = m.fill(real(1.0))
-        n = point_normal(t, i, T, L, mem)
+        n = m.get3(mem, m.ground_of(i, T, L), t)
         x = m.frame_place(t, i, k, T, L, mem)
-        signed = point_depth(t, i, n, x, T, L, mem)
+        signed = m.point_depth(t, i, n, x, T, L, mem)
         on = touching(t, i, signed, L, mem)
         depth = m.mul(on, m.larger(signed, m.fill(real(0.0))))
         m.put(mem, L.point_depth + i, t, depth)
@@ -340,9 +324,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
         for i in range(T.points):
             if can_push(i, T):
                 k = T.point_body[i]
-                n = point_normal(t, i, T, L, mem)
+                n = m.get3(mem, m.ground_of(i, T, L), t)
                 x = m.frame_place(t, i, k, T, L, mem)
-                on = touching(t, i, point_depth(t, i, n, x, T, L, mem), L, mem)
+                on = touching(t, i, m.point_depth(t, i, n, x, T, L, mem), L, mem)
                 v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
                 a = whitened_rows(t, i, k, x, T, L, mem)
                 put_block(t, i, n, a, v, zero, on, T, L, mem)

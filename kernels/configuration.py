@@ -24,8 +24,8 @@ import types
 NORMAL, PRINCIPAL, ZERO = range(3)
 
 
-def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the functions of joints that choose, compare and move coordinates."""
+def configuration_dispatch(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the functions of joints that choose, compare and move coordinates."""
     real = m.real
     Vec3, Quat = m.Vec3, m.Quat
 
@@ -233,8 +233,6 @@ def configuration_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 arm = m.apply(m.quat_to_matrix(q), m.child_com(b, k, P))
                 m.put3(mem, L.vector + dof, t, m.cross_plus(w, arm, m.get3(mem, L.second + at, t)))
         else:
-            for i in range(T.linear[k] + T.angular[k]):
-                m.put(mem, L.vector + dof + i, t, m.get(mem, L.second + at + i, t))
+            m.copy(t, L.vector + dof, L.second + at, T.linear[k] + T.angular[k], mem)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -25,8 +25,15 @@ GROUPS = ("joint", "dof", "body", "gain", "gravity")
 BODIES, GAINS, GRAVITY = map(GROUPS.index, ("body", "gain", "gravity"))
 
 
-def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
+def interpreter_program(m: types.SimpleNamespace) -> dict:
     """``eval_code``: the operations that ``T.code`` lists, on rows of memory."""
+
+    # operations of one number and of two: loops over them are unrolled when the kernel is made
+    of_one = (
+        (MOVE, m.detach), (RCP, m.rcp), (SQRT, m.sqrt), (SIN, m.sin), (COS, m.cos), (EXP, m.exp), (LOG, m.log),
+    )  # fmt: skip
+    of_two = ((DIV, m.div), (MIN, m.smaller), (MAX, m.larger), (ATAN2, m.atan2))
+    ones, twos = len(of_one), len(of_two)
 
     @m.func
     def group_varies(group: int, P) -> int:
@@ -76,54 +83,19 @@ def interpreter_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     varies = group_varies(told(T.code, i + 2), P)
                     x = m.param(P.uniform, P.varying, varies, b, told(T.code, i + 1))
                     m.put(mem, told(T.code, i), t, x)
-            elif name == DIV:
-                reads = 2
-                for k in range(count):
-                    i = first + 3 * k
-                    m.put(mem, told(T.code, i), t, m.div(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
-            elif name == MIN:
-                reads = 2
-                for k in range(count):
-                    i = first + 3 * k
-                    m.put(mem, told(T.code, i), t, m.smaller(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
-            elif name == MAX:
-                reads = 2
-                for k in range(count):
-                    i = first + 3 * k
-                    m.put(mem, told(T.code, i), t, m.larger(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
-            elif name == ATAN2:
-                reads = 2
-                for k in range(count):
-                    i = first + 3 * k
-                    m.put(mem, told(T.code, i), t, m.atan2(row(t, i + 1, T, mem), row(t, i + 2, T, mem)))
-            elif name == MOVE:
-                for k in range(count):
-                    i = first + 2 * k
-                    m.put(mem, told(T.code, i), t, row(t, i + 1, T, mem))
-            elif name == RCP:
-                for k in range(count):
-                    i = first + 2 * k
-                    m.put(mem, told(T.code, i), t, m.rcp(row(t, i + 1, T, mem)))
-            elif name == SQRT:
-                for k in range(count):
-                    i = first + 2 * k
-                    m.put(mem, told(T.code, i), t, m.sqrt(row(t, i + 1, T, mem)))
-            elif name == SIN:
-                for k in range(count):
-                    i = first + 2 * k
-                    m.put(mem, told(T.code, i), t, m.sin(row(t, i + 1, T, mem)))
-            elif name == COS:
-                for k in range(count):
-                    i = first + 2 * k
-                    m.put(mem, told(T.code, i), t, m.cos(row(t, i + 1, T, mem)))
-            elif name == EXP:
-                for k in range(count):
-                    i = first + 2 * k
-                    m.put(mem, told(T.code, i), t, m.exp(row(t, i + 1, T, mem)))
-            elif name == LOG:
-                for k in range(count):
-                    i = first + 2 * k
-                    m.put(mem, told(T.code, i), t, m.log(row(t, i + 1, T, mem)))
+            for n in range(twos):
+                if name == wp.static(of_two[n][0]):
+                    reads = 2
+                    for k in range(count):
+                        i = first + 3 * k
+                        x = wp.static(of_two[n][1])(row(t, i + 1, T, mem), row(t, i + 2, T, mem))
+                        m.put(mem, told(T.code, i), t, x)
+            for n in range(ones):
+                if name == wp.static(of_one[n][0]):
+                    for k in range(count):
+                        i = first + 2 * k
+                        x = wp.static(of_one[n][1])(row(t, i + 1, T, mem))
+                        m.put(mem, told(T.code, i), t, x)
             at = first + (1 + reads) * count
 
-    return types.SimpleNamespace(**{**vars(m), "eval_code": eval_code, "group_varies": group_varies})
+    return locals()

@@ -19,8 +19,8 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 
-def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the functions that place a body and move it."""
+def joint_dispatch(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the functions that place a body and move it."""
     real, varied = m.real, m.varied
     Vec3, Quat, Mat33, Spatial = m.Vec3, m.Quat, m.Mat33, m.Spatial
 
@@ -309,29 +309,6 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
 
     @m.func
-    def integrate_joint(b, t, k: int, dt: m.lane, T, P, L, mem):
-        """q <- q + dt qd on the joint's manifold; a free body turns about its centre of mass."""
-        kind = T.kind[k]
-        dof = L.v + T.dof_at[k]
-        qi = L.q + T.q_at[k]
-        half = m.mul(m.fill(real(0.5)), dt)
-        if kind == BALL:
-            step = m.quat_exp(m.scale3(m.get3(mem, dof, t), half))
-            m.put4(mem, qi, t, m.quat_normalize(m.quat_multiply(step, m.get4(mem, qi, t))))
-        elif kind == FREE:
-            c = child_com(b, k, P)
-            old = m.quat_normalize(m.get4(mem, qi + 3, t))
-            step = m.quat_exp(m.scale3(m.get3(mem, dof + 3, t), half))
-            new = m.quat_normalize(m.quat_multiply(step, old))
-            x = m.fma3(m.get3(mem, dof, t), dt, m.get3(mem, qi, t))
-            moved = m.sub3(m.apply(m.quat_to_matrix(old), c), m.apply(m.quat_to_matrix(new), c))
-            m.put3(mem, qi, t, m.add3(x, moved))
-            m.put4(mem, qi + 3, t, new)
-        else:
-            for i in range(T.linear[k] + T.angular[k]):
-                m.put(mem, qi + i, t, m.fma(m.get(mem, dof + i, t), dt, m.get(mem, qi + i, t)))
-
-    @m.func
     def rotation_at(kind: int) -> int:
         """Where the rotation is among the coordinates, and among the dofs, of a joint that has one as a whole; -1: it has none."""
         at = -1
@@ -342,14 +319,14 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
         return at
 
     @m.func
-    def retract_joint(b, t, k: int, step: int, to: int, T, P, L, mem):
-        """Coordinates of joint k at `to` <- those of q moved by the increments at `step`, one for each dof: turns by rotation
-        vectors in the axes of the parent's anchor, and slides, those of a free body's centre of mass."""
+    def retract_joint(b, t, k: int, scale: m.lane, step: int, to: int, T, P, L, mem):
+        """Coordinates of joint k at `to` <- those of q moved by `scale` times the increments at `step`, one for each dof: turns by
+        rotation vectors in the axes of the parent's anchor, and slides, those of a free body's centre of mass, about which it turns."""
         kind = T.kind[k]
         move = step + T.dof_at[k]
         old = L.q + T.q_at[k]
         new = to + T.q_at[k]
-        half = m.fill(real(0.5))
+        half = m.mul(m.fill(real(0.5)), scale)
         if kind == BALL:
             turn = m.quat_exp(m.scale3(m.get3(mem, move, t), half))
             m.put4(mem, new, t, m.quat_normalize(m.quat_multiply(turn, m.get4(mem, old, t))))
@@ -358,12 +335,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             before = m.quat_normalize(m.get4(mem, old + 3, t))
             turn = m.quat_exp(m.scale3(m.get3(mem, move + 3, t), half))
             after = m.quat_normalize(m.quat_multiply(turn, before))
+            x = m.fma3(m.get3(mem, move, t), scale, m.get3(mem, old, t))
             swing = m.sub3(m.apply(m.quat_to_matrix(before), c), m.apply(m.quat_to_matrix(after), c))
-            m.put3(mem, new, t, m.add3(m.add3(m.get3(mem, old, t), m.get3(mem, move, t)), swing))
+            m.put3(mem, new, t, m.add3(x, swing))
             m.put4(mem, new + 3, t, after)
         else:
             for i in range(T.linear[k] + T.angular[k]):
-                m.put(mem, new + i, t, m.add(m.get(mem, old + i, t), m.get(mem, move + i, t)))
+                m.put(mem, new + i, t, m.fma(m.get(mem, move + i, t), scale, m.get(mem, old + i, t)))
 
     @m.func
     def rotation_vector_rate(x: Vec3, w: Vec3) -> Vec3:
@@ -381,13 +359,8 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def increment_rate(t, k: int, step: int, vel: int, out: int, T, mem):
         """The rates at `out` of the increments at `step` of joint k, whose velocities are at `vel`."""
         first = T.dof_at[k]
-        turns = int(-1)
-        if T.kind[k] == BALL:
-            turns = int(0)
-        if T.kind[k] == FREE:
-            turns = int(3)
-        for i in range(T.linear[k] + T.angular[k]):
-            m.put(mem, out + first + i, t, m.get(mem, vel + first + i, t))
+        turns = rotation_at(T.kind[k])
+        m.copy(t, out + first, vel + first, T.linear[k] + T.angular[k], mem)
         if turns >= 0:
             at = first + turns
             m.put3(mem, out + at, t, rotation_vector_rate(m.get3(mem, step + at, t), m.get3(mem, vel + at, t)))
@@ -406,22 +379,18 @@ def joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def coordinate_rate(b, t, k: int, gain: m.lane, out: int, T, P, L, mem):
         """dq/dt of joint k at `out`, from q and v."""
-        kind = T.kind[k]
         dof = L.v + T.dof_at[k]
         qi = L.q + T.q_at[k]
         to = out + T.q_at[k]
-        if kind == BALL:
-            m.put4(mem, to, t, quat_rate(m.get4(mem, qi, t), m.get3(mem, dof, t), gain))
-        elif kind == FREE:
-            q = m.get4(mem, qi + 3, t)
-            w = m.get3(mem, dof + 3, t)
-            c = m.apply(m.quat_to_matrix(m.quat_normalize(q)), child_com(b, k, P))
-            m.put3(mem, to, t, m.cross_plus(c, w, m.get3(mem, dof, t)))
-            m.put4(mem, to + 3, t, quat_rate(q, w, gain))
+        turns = rotation_at(T.kind[k])
+        if turns >= 0:
+            q = m.get4(mem, qi + turns, t)
+            w = m.get3(mem, dof + turns, t)
+            if turns > 0:
+                c = m.apply(m.quat_to_matrix(m.quat_normalize(q)), child_com(b, k, P))
+                m.put3(mem, to, t, m.cross_plus(c, w, m.get3(mem, dof, t)))
+            m.put4(mem, to + turns, t, quat_rate(q, w, gain))
         else:
-            for i in range(T.linear[k] + T.angular[k]):
-                m.put(mem, to + i, t, m.get(mem, dof + i, t))
+            m.copy(t, to, dof, T.linear[k] + T.angular[k], mem)
 
-    return types.SimpleNamespace(
-        **{**vars(m), **{k: v for k, v in locals().items() if k not in ("m", "real", "varied")}}
-    )
+    return locals()

@@ -5,8 +5,8 @@ import types
 from newton_like.kernels.tree import AXIS, BALL, CHILD_POS, CHILD_QUAT_INVERSE, FIXED, FREE, PARENT_POS, PARENT_QUAT
 
 
-def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``open_world``, ``open_body`` and ``read_joint``: a joint's coordinates from its bodies.
+def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``open_world``, ``open_body`` and ``read_joint``: a joint's coordinates from its bodies.
 
     Here ``pos`` is the place of the link frame in the world, ``com`` the centre of mass relative to it, and ``twist``
     the public velocity: of the centre of mass, and angular. Differences of positions are taken first, so that nothing
@@ -207,5 +207,4 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if turns == 3:
                 read_three_turns(b, t, dof, qi, turn, w, P, L, mem)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -3,8 +3,8 @@
 import types
 
 
-def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``forward_kinematics``, ``write_bodies``, ``eval_fk``, ``eval_ik`` and ``eval_jacobian``."""
+def kinematics_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``forward_kinematics``, ``body_accelerations``, ``write_bodies``, and the programs of kinematics."""
 
     @m.shared
     def forward_kinematics(b, t, T, P, L, mem):
@@ -12,6 +12,16 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.set_origin(b, t, T, P, L, mem)
         for k in range(T.bodies):
             m.place_body(b, t, k, T, P, L, mem)
+
+    @m.func
+    def body_accelerations(t, world: m.Vec3, T, L, mem):
+        """drift <- the accelerations of all bodies, from nu_dot at L.acceleration, where the world accelerates by `world`."""
+        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(world, m.zero3()))
+        for k in range(T.bodies):
+            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
+            m.put6(mem, L.drift + 6 * k, t, a)
 
     @m.func
     def write_bodies(b, t, T, P, L, mem):
@@ -53,13 +63,7 @@ def kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if leaf >= 0:
                 for d in range(T.depth[leaf] + 1):
                     dof = T.chain[T.chain_at[leaf] + d]
-                    s = jacobian_column(t, k, dof, L, mem)
                     at = L.matrix + 6 * k * T.columns + dof
-                    m.put(mem, at, t, s.v.x)
-                    m.put(mem, at + T.columns, t, s.v.y)
-                    m.put(mem, at + 2 * T.columns, t, s.v.z)
-                    m.put(mem, at + 3 * T.columns, t, s.w.x)
-                    m.put(mem, at + 4 * T.columns, t, s.w.y)
-                    m.put(mem, at + 5 * T.columns, t, s.w.z)
+                    m.put6_apart(mem, at, T.columns, t, jacobian_column(t, k, dof, L, mem))
 
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})
+    return locals()

@@ -203,12 +203,12 @@ def stack(sizes: dict[str, int]) -> dict[str, int]:
     return layout
 
 
-def layout_struct(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the struct ``Layout``: where rows start, and ``kept_name``, where they start in what outlives a step.
+def layout_struct(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the struct ``Layout``: where rows start, and ``kept_name``, where they start in what outlives a step.
 
     Functions are told the struct by value: steps and the library have one each, of the rows that they use (``m.memory_rows``).
     """
     kept = [f"kept_{row.name}" for row in KEPT] if m.memory_rows == STEP_ROWS else []
     fields = ["size", *m.memory_rows, *kept]
     Layout = m.struct(type("Layout", (), {"__annotations__": dict.fromkeys(fields, int), "__module__": __name__}))
-    return types.SimpleNamespace(**vars(m), Layout=Layout)
+    return dict(Layout=Layout)

@@ -82,13 +82,16 @@ LAYERS = (
     integrate_program,
     balance_program,
 )
+"""From the namespace so far to what comes into it: functions and structs by name. Each layer calls those below."""
 
 
 def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
     """Every program over the numbers of `m`; `rows` of memory are known to its structs."""
     m = types.SimpleNamespace(**vars(m), memory_rows=rows)
     for layer in LAYERS:
-        m = layer(m)
+        made = layer(m)
+        made.pop("m", None)
+        m = types.SimpleNamespace(**{**vars(m), **made})
     return m
 
 

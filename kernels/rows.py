@@ -11,15 +11,14 @@ import types
 MASS, SOFTNESS, TARGET = range(3)
 
 
-def row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with what builds, whitens, multiplies and visits rows."""
+def row_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: what builds, whitens, multiplies and visits rows."""
     real = m.real
 
     @m.func
     def transposed_solve(t, x: int, T, L, mem):
         """x <- L^-T x, in place, for a row x of all dofs."""
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
+        for k in range(T.dofs - 1, -1, -1):
             y = m.get(mem, x + k, t)
             for d in range(T.depth[k]):
                 j = x + T.chain[T.chain_at[k] + d]
@@ -51,8 +50,7 @@ def row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """y <- D^-1/2 L^-T y, in place, for a row y that is listed along the chain of dof `leaf`."""
         at = T.chain_at[leaf]
         depth = T.depth[leaf]
-        for back in range(depth + 1):
-            d = depth - back
+        for d in range(depth, -1, -1):
             k = T.chain[at + d]
             row = L.h + T.row[k]
             x = m.get(mem, y + d, t)
@@ -160,11 +158,8 @@ def row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         w = m.mul(dt, omega)
         a = m.fma(m.fill(real(2.0)), damping_ratio, w)
         stiffness = m.mul(w, a)
-        r = Spring()
-        r.softness = m.rcp(m.add(m.fill(real(1.0)), stiffness))
-        r.mass = m.mul(stiffness, r.softness)
-        r.push = m.neg(m.div(m.mul(gap, w), m.mul(dt, a)))
-        return r
+        softness = m.rcp(m.add(m.fill(real(1.0)), stiffness))
+        return Spring(m.mul(stiffness, softness), softness, m.neg(m.div(m.mul(gap, w), m.mul(dt, a))))
 
     @m.func
     def unilateral(t, at: int, u: m.lane, old: m.lane, mem) -> m.lane:
@@ -193,5 +188,4 @@ def row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         old2 = m.get(mem, p + 1, t)
         m.put(mem, p + 1, t, m.fma(on, m.sub(m.mul(y, shrink), old2), old2))
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -8,8 +8,8 @@ far from the world's origin.
 import types
 
 
-def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with vectors, rotations, twists, wrenches and inertias over whatever number ``m.lane`` is."""
+def spatial_algebra(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: vectors, rotations, twists, wrenches and inertias over whatever number ``m.lane`` is."""
     lane, add, sub, mul, fma, fnma, neg, rcp, fill = m.lane, m.add, m.sub, m.mul, m.fma, m.fnma, m.neg, m.rcp, m.fill
     real, memory = m.real, m.memory
 
@@ -58,25 +58,12 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         h: Vec3
         i: Sym3
 
-    @m.func
-    def vec(x: lane, y: lane, z: lane) -> Vec3:
-        r = Vec3()
-        r.x = x
-        r.y = y
-        r.z = z
-        return r
+    # what makes them of their parts
+    vec, quat, rows, sym, spatial = Vec3, Quat, Mat33, Sym3, Spatial
 
     @m.func
     def zero3() -> Vec3:
         return vec(fill(real(0.0)), fill(real(0.0)), fill(real(0.0)))
-
-    @m.func
-    def rows(x: Vec3, y: Vec3, z: Vec3) -> Mat33:
-        r = Mat33()
-        r.x = x
-        r.y = y
-        r.z = z
-        return r
 
     @m.func
     def column(r: Mat33, i: int) -> Vec3:
@@ -148,15 +135,6 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
     # ------------------------------------------------------------------------------------------- quaternions, xyzw
 
     @m.func
-    def quat(x: lane, y: lane, z: lane, w: lane) -> Quat:
-        r = Quat()
-        r.x = x
-        r.y = y
-        r.z = z
-        r.w = w
-        return r
-
-    @m.func
     def quat_detach(q: Quat) -> Quat:
         """`q`, which reverse mode takes for a constant."""
         return quat(m.detach(q.x), m.detach(q.y), m.detach(q.z), m.detach(q.w))
@@ -219,13 +197,6 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
     # ------------------------------------------------------------------------------------------- twists and wrenches
 
     @m.func
-    def spatial(v: Vec3, w: Vec3) -> Spatial:
-        r = Spatial()
-        r.v = v
-        r.w = w
-        return r
-
-    @m.func
     def add6(a: Spatial, b: Spatial) -> Spatial:
         return spatial(add3(a.v, b.v), add3(a.w, b.w))
 
@@ -254,15 +225,8 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
     # ------------------------------------------------------------------------------------------- inertias
 
     @m.func
-    def sym(xx: lane, yy: lane, zz: lane, xy: lane, xz: lane, yz: lane) -> Sym3:
-        r = Sym3()
-        r.xx = xx
-        r.yy = yy
-        r.zz = zz
-        r.xy = xy
-        r.xz = xz
-        r.yz = yz
-        return r
+    def sym_add(p: Sym3, q: Sym3) -> Sym3:
+        return sym(add(p.xx, q.xx), add(p.yy, q.yy), add(p.zz, q.zz), add(p.xy, q.xy), add(p.xz, q.xz), add(p.yz, q.yz))
 
     @m.func
     def sym_apply(s: Sym3, v: Vec3) -> Vec3:
@@ -320,45 +284,23 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def inertia_of(mass: lane, c: Vec3, at_com: Sym3) -> Inertia:
         """Inertia about the reference point of a body with its centre of mass at c."""
-        r = Inertia()
-        r.m = mass
-        r.h = scale3(c, mass)
-        r.i = sym_shift(at_com, r.h, c)
-        return r
+        h = scale3(c, mass)
+        return Inertia(mass, h, sym_shift(at_com, h, c))
 
     @m.func
     def turned_inertia_plus(mass: lane, c: Vec3, at_com: Sym3, r: Mat33, p: Inertia) -> Inertia:
         """p + the inertia about the reference point of a body with its centre of mass at c, and `at_com` in its axes, r."""
         h = scale3(c, mass)
-        s = Inertia()
-        s.m = add(mass, p.m)
-        s.h = add3(h, p.h)
-        s.i = sym_shift(sym_rotate_plus(at_com, r, p.i), h, c)
-        return s
+        return Inertia(add(mass, p.m), add3(h, p.h), sym_shift(sym_rotate_plus(at_com, r, p.i), h, c))
 
     @m.func
     def zero_inertia() -> Inertia:
         z = fill(real(0.0))
-        r = Inertia()
-        r.m = z
-        r.h = zero3()
-        r.i = sym(z, z, z, z, z, z)
-        return r
+        return Inertia(z, zero3(), sym(z, z, z, z, z, z))
 
     @m.func
     def inertia_add(p: Inertia, q: Inertia) -> Inertia:
-        r = Inertia()
-        r.m = add(p.m, q.m)
-        r.h = add3(p.h, q.h)
-        r.i = sym(
-            add(p.i.xx, q.i.xx),
-            add(p.i.yy, q.i.yy),
-            add(p.i.zz, q.i.zz),
-            add(p.i.xy, q.i.xy),
-            add(p.i.xz, q.i.xz),
-            add(p.i.yz, q.i.yz),
-        )
-        return r
+        return Inertia(add(p.m, q.m), add3(p.h, q.h), sym_add(p.i, q.i))
 
     @m.func
     def momentum(i: Inertia, t: Spatial) -> Spatial:
@@ -381,6 +323,13 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, i + 2, t, a.z)
 
     @m.func
+    def put3_apart(mem: memory, i: int, stride: int, t: int, a: Vec3):
+        """Stores a vector in rows `stride` apart."""
+        m.put(mem, i, t, a.x)
+        m.put(mem, i + stride, t, a.y)
+        m.put(mem, i + 2 * stride, t, a.z)
+
+    @m.func
     def get4(mem: memory, i: int, t: int) -> Quat:
         return quat(m.get(mem, i, t), m.get(mem, i + 1, t), m.get(mem, i + 2, t), m.get(mem, i + 3, t))
 
@@ -401,6 +350,11 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         put3(mem, i + 3, t, a.w)
 
     @m.func
+    def put6_apart(mem: memory, i: int, stride: int, t: int, a: Spatial):
+        put3_apart(mem, i, stride, t, a.v)
+        put3_apart(mem, i + 3 * stride, stride, t, a.w)
+
+    @m.func
     def get9(mem: memory, i: int, t: int) -> Mat33:
         return rows(get3(mem, i, t), get3(mem, i + 3, t), get3(mem, i + 6, t))
 
@@ -411,21 +365,25 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         put3(mem, i + 6, t, a.z)
 
     @m.func
+    def get_sym(mem: memory, i: int, t: int) -> Sym3:
+        a = get3(mem, i, t)
+        b = get3(mem, i + 3, t)
+        return sym(a.x, a.y, a.z, b.x, b.y, b.z)
+
+    @m.func
+    def put_sym(mem: memory, i: int, t: int, a: Sym3):
+        put3(mem, i, t, vec(a.xx, a.yy, a.zz))
+        put3(mem, i + 3, t, vec(a.xy, a.xz, a.yz))
+
+    @m.func
     def get10(mem: memory, i: int, t: int) -> Inertia:
-        r = Inertia()
-        r.m = m.get(mem, i, t)
-        r.h = get3(mem, i + 1, t)
-        a = get3(mem, i + 4, t)
-        b = get3(mem, i + 7, t)
-        r.i = sym(a.x, a.y, a.z, b.x, b.y, b.z)
-        return r
+        return Inertia(m.get(mem, i, t), get3(mem, i + 1, t), get_sym(mem, i + 4, t))
 
     @m.func
     def put10(mem: memory, i: int, t: int, a: Inertia):
         m.put(mem, i, t, a.m)
         put3(mem, i + 1, t, a.h)
-        put3(mem, i + 4, t, vec(a.i.xx, a.i.yy, a.i.zz))
-        put3(mem, i + 7, t, vec(a.i.xy, a.i.xz, a.i.yz))
+        put_sym(mem, i + 4, t, a.i)
 
     @m.func
     def clear(t: int, at: int, n: int, mem: memory):
@@ -434,5 +392,16 @@ def spatial_algebra(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(n):
             m.put(mem, at + i, t, zero)
 
-    own = ("m", "lane", "add", "sub", "mul", "fma", "fnma", "neg", "rcp", "fill", "real", "memory")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    @m.func
+    def copy(t: int, to: int, at: int, n: int, mem: memory):
+        """n rows from `at` on, to the rows from `to` on."""
+        for i in range(n):
+            m.put(mem, to + i, t, m.get(mem, at + i, t))
+
+    @m.func
+    def put_sums(t: int, to: int, a: int, b: int, n: int, mem: memory):
+        """The sums of the n rows from a on and those from b on, to the rows from `to` on."""
+        for i in range(n):
+            m.put(mem, to + i, t, m.add(m.get(mem, a + i, t), m.get(mem, b + i, t)))
+
+    return locals()

@@ -61,8 +61,8 @@ PLANE = 14
 NORMAL, TANGENT_1, TANGENT_2, OFFSET, OFFSET_1, OFFSET_2, HALF_LENGTH, HALF_WIDTH = 0, 3, 6, 9, 10, 11, 12, 13
 
 
-def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the structs of a robot, the readers of its parameters, and ``func`` and ``shared`` that know the
+def tree_structs(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the structs of a robot, the readers of its parameters, and ``func`` and ``shared`` that know the
     arguments of all programs. These names need no annotation where they are
 
         b: block, t: column of the memory (int),  T: Tree,  P: Params,  L: Layout,  o: Options,  mem: the memory
@@ -280,5 +280,4 @@ def tree_structs(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def shared(f):
         return m.shared(annotated(f))
 
-    own = ("m", "known", "annotated")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

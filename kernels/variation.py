@@ -7,8 +7,8 @@ the same vector (Bloesch et al. 2016), and nothing goes back through quaternions
 import types
 
 
-def variation_rules(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with what keeps a body's rotation vector, at ``L.turn``, and applies it to what the body carries."""
+def variation_rules(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: what keeps a body's rotation vector, at ``L.turn``, and applies it to what the body carries."""
     real = m.real
 
     @m.func
@@ -47,5 +47,4 @@ def variation_rules(m: types.SimpleNamespace) -> types.SimpleNamespace:
         d = m.quat_multiply(m.quat(a.x, a.y, a.z, m.fill(real(0.0))), q)
         return m.quat(m.add(q.x, d.x), m.add(q.y, d.y), m.add(q.z, d.z), m.add(q.w, d.w))
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -20,8 +20,8 @@ POINTS = (1, 2, 8, 8, 5, 1, 4)
 FAR = 1.0e10
 
 
-def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``detect``, which fills the candidates of one collider."""
+def plane_collision(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``detect``, which fills the candidates of one collider."""
     real = m.real
 
     @m.func
@@ -235,5 +235,4 @@ def plane_collision(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if kind == HULL:
                 hull_patch(b, t, c, s, center, r, dt, T, P, L, mem)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -13,8 +13,8 @@ import types
 from newton_like.kernels.tree import NATIVE
 
 
-def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_forward_dynamics`` (articulated bodies) and ``eval_forward_dynamics_crb``."""
+def aba_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_forward_dynamics`` (articulated bodies) and ``eval_forward_dynamics_crb``."""
     real = m.real
 
     @m.struct
@@ -26,36 +26,14 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         i: m.Sym3
 
     @m.func
-    def get_sym(mem, at: int, t) -> m.Sym3:
-        x = m.get3(mem, at, t)
-        y = m.get3(mem, at + 3, t)
-        return m.sym(x.x, x.y, x.z, y.x, y.y, y.z)
-
-    @m.func
-    def put_sym(mem, at: int, t, s: m.Sym3):
-        m.put3(mem, at, t, m.vec(s.xx, s.yy, s.zz))
-        m.put3(mem, at + 3, t, m.vec(s.xy, s.xz, s.yz))
-
-    @m.func
     def get21(mem, at: int, t) -> Articulated:
-        r = Articulated()
-        r.a = get_sym(mem, at, t)
-        r.h = m.get9(mem, at + 6, t)
-        r.i = get_sym(mem, at + 15, t)
-        return r
+        return Articulated(m.get_sym(mem, at, t), m.get9(mem, at + 6, t), m.get_sym(mem, at + 15, t))
 
     @m.func
     def put21(mem, at: int, t, r: Articulated):
-        put_sym(mem, at, t, r.a)
+        m.put_sym(mem, at, t, r.a)
         m.put9(mem, at + 6, t, r.h)
-        put_sym(mem, at + 15, t, r.i)
-
-    @m.func
-    def sym_add(p: m.Sym3, q: m.Sym3) -> m.Sym3:
-        return m.sym(
-            m.add(p.xx, q.xx), m.add(p.yy, q.yy), m.add(p.zz, q.zz),
-            m.add(p.xy, q.xy), m.add(p.xz, q.xz), m.add(p.yz, q.yz),
-        )  # fmt: skip
+        m.put_sym(mem, at + 15, t, r.i)
 
     @m.func
     def sym_less(s: m.Sym3, u: m.Vec3, w: m.Vec3) -> m.Sym3:
@@ -68,32 +46,21 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def rigid(i: m.Inertia) -> Articulated:
         zero = m.fill(real(0.0))
-        r = Articulated()
-        r.a = m.sym(i.m, i.m, i.m, zero, zero, zero)
         # -[first moment]
-        r.h = m.rows(
-            m.vec(zero, i.h.z, m.neg(i.h.y)), m.vec(m.neg(i.h.z), zero, i.h.x), m.vec(i.h.y, m.neg(i.h.x), zero)
-        )
-        r.i = i.i
-        return r
+        h = m.rows(m.vec(zero, i.h.z, m.neg(i.h.y)), m.vec(m.neg(i.h.z), zero, i.h.x), m.vec(i.h.y, m.neg(i.h.x), zero))
+        return Articulated(m.sym(i.m, i.m, i.m, zero, zero, zero), h, i.i)
 
     @m.func
     def articulated_add(p: Articulated, q: Articulated) -> Articulated:
-        r = Articulated()
-        r.a = sym_add(p.a, q.a)
-        r.h = m.rows(m.add3(p.h.x, q.h.x), m.add3(p.h.y, q.h.y), m.add3(p.h.z, q.h.z))
-        r.i = sym_add(p.i, q.i)
-        return r
+        h = m.rows(m.add3(p.h.x, q.h.x), m.add3(p.h.y, q.h.y), m.add3(p.h.z, q.h.z))
+        return Articulated(m.sym_add(p.a, q.a), h, m.sym_add(p.i, q.i))
 
     @m.func
     def articulated_less(p: Articulated, u: m.Spatial, s: m.lane) -> Articulated:
         """p - s u u^T"""
         w = m.spatial(m.scale3(u.v, s), m.scale3(u.w, s))
-        r = Articulated()
-        r.a = sym_less(p.a, w.v, u.v)
-        r.h = m.rows(m.fnma3(u.w, w.v.x, p.h.x), m.fnma3(u.w, w.v.y, p.h.y), m.fnma3(u.w, w.v.z, p.h.z))
-        r.i = sym_less(p.i, w.w, u.w)
-        return r
+        h = m.rows(m.fnma3(u.w, w.v.x, p.h.x), m.fnma3(u.w, w.v.y, p.h.y), m.fnma3(u.w, w.v.z, p.h.z))
+        return Articulated(sym_less(p.a, w.v, u.v), h, sym_less(p.i, w.w, u.w))
 
     @m.func
     def articulated_apply(p: Articulated, s: m.Spatial) -> m.Spatial:
@@ -114,8 +81,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put6(mem, L.lever + 6 * i, t, articulated_apply(total, s))
             scale = m.dot_plus(s.w, m.sym_apply(total.i, s.w), m.dot(s.v, m.sym_apply(total.a, s.v)))
             m.put(mem, L.pivot + i, t, scale)
-        for back in range(n):
-            i = first + n - 1 - back
+        for i in range(first + n - 1, first - 1, -1):
             s = m.get6(mem, L.subspace + 6 * i, t)
             u = m.get6(mem, L.lever + 6 * i, t)
             inverse = m.inverse_pivot(b, i, m.dot6(s, u), m.get(mem, L.pivot + i, t), P)
@@ -135,8 +101,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def base_forces(b, t, T, P, L, mem):
         """tau <- the given forces, those of a floating base from the representation T.output_repr to its joint's."""
-        for i in range(T.dofs):
-            m.put(mem, L.tau + i, t, m.get(mem, L.force + i, t))
+        m.copy(t, L.tau, L.force, T.dofs, mem)
         if T.free_root != 0 and T.output_repr != NATIVE:
             f = m.get6(mem, L.force, t)
             f = m.wrench_from(T.output_repr, f, m.place_of(t, 0, T.output_repr, L, mem), m.get9(mem, L.rot, t))
@@ -160,8 +125,7 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.forward_kinematics(b, t, T, P, L, mem)
         base_forces(b, t, T, P, L, mem)
         still = m.spatial(m.zero3(), m.zero3())
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             m.put6(mem, L.drift + 6 * k, t, m.joint_drift(t, k, L.v, T, L, mem))
             total = rigid(m.link_inertia(b, t, k, P, L, mem))
             p = m.inertial_wrench(b, t, k, still, P, L, mem)
@@ -211,8 +175,4 @@ def aba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.solve(t, L.vector, T, L, mem)
         base_accelerations(t, T, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), base_forces=base_forces, base_accelerations=base_accelerations, residual=residual,
-        accelerating_forces=accelerating_forces,
-        eval_forward_dynamics=eval_forward_dynamics, eval_forward_dynamics_crb=eval_forward_dynamics_crb,
-    )  # fmt: skip
+    return locals()

@@ -9,8 +9,8 @@ import types
 from newton_like.kernels.tree import ARMATURE, COM, NATIVE, PARENT_QUAT
 
 
-def armature_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``base_armature``."""
+def armature_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``base_armature``."""
 
     @m.func
     def turned_base(T) -> int:
@@ -39,4 +39,4 @@ def armature_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         at_com = m.spatial(m.apply(axes, f), m.apply(axes, n))
         return m.wrench_from(COM, at_com, m.get3(mem, L.com, t), axes)
 
-    return types.SimpleNamespace(**vars(m), turned_base=turned_base, base_armature=base_armature)
+    return locals()

@@ -3,8 +3,8 @@
 import types
 
 
-def configuration_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_configuration``, ``eval_local_coordinates``, ``eval_global_coordinates`` and
+def configuration_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_configuration``, ``eval_local_coordinates``, ``eval_global_coordinates`` and
     ``eval_velocity_of_rate``.
 
     What an articulation has less of than the largest one is zero in the results: no program writes there, and memory is zero when it
@@ -35,7 +35,4 @@ def configuration_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for k in range(T.bodies):
             m.velocity_of_rate(b, t, k, T, P, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), eval_configuration=eval_configuration, eval_local_coordinates=eval_local_coordinates,
-        eval_global_coordinates=eval_global_coordinates, eval_velocity_of_rate=eval_velocity_of_rate,
-    )  # fmt: skip
+    return locals()

@@ -6,41 +6,42 @@ one sweeps over them once, one says what came of it.
 
 import types
 
-from newton_like.kernels.dynamics.rigid_contact import BEFORE, BLOCK, START
+from newton_like.kernels.dynamics.rigid_contact import BLOCK, START
 
 
-def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the programs of a search: ``eval_contact_blocks``, ``eval_impact_blocks``, ``eval_contact_sweep``,
+def contact_search_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the programs of a search: ``eval_contact_blocks``, ``eval_impact_blocks``, ``eval_contact_sweep``,
     ``eval_impact_bounce``, ``eval_contact_results`` and ``eval_impact_results``."""
 
     @m.func
-    def open_search(t, T, L, mem):
-        """z, previous_z, momentum, point_force and what changes of the blocks <- search."""
-        at = L.search
-        for i in range(T.dofs):
-            m.put(mem, L.z + i, t, m.get(mem, at + i, t))
-            m.put(mem, L.previous_z + i, t, m.get(mem, at + T.columns + i, t))
-        m.put(mem, L.momentum, t, m.get(mem, at + 2 * T.columns, t))
-        at = at + 2 * T.columns + 1
+    def carry(t, rows: int, place: int, n: int, out: int, mem):
+        """n rows of the programs to `place`, where a search is handed over, if `out` is 1, and from there if it is 0."""
+        if out == 1:
+            m.copy(t, place, rows, n, mem)
+        else:
+            m.copy(t, rows, place, n, mem)
+
+    @m.func
+    def carry_search(t, at: int, out: int, T, L, mem):
+        """z, previous_z, momentum, point_force and what changes of the blocks, to `at` or from there."""
+        carry(t, L.z, at, T.dofs, out, mem)
+        carry(t, L.previous_z, at + T.columns, T.dofs, out, mem)
+        carry(t, L.momentum, at + 2 * T.columns, 1, out, mem)
         for i in range(T.points):
-            m.put3(mem, L.contact + BLOCK * i + START, t, m.get3(mem, at + 9 * i, t))
-            m.put3(mem, L.contact + BLOCK * i + BEFORE, t, m.get3(mem, at + 9 * i + 3, t))
-            m.put3(mem, L.point_force + 3 * i, t, m.get3(mem, at + 9 * i + 6, t))
+            place = at + 2 * T.columns + 1 + 9 * i
+            carry(t, L.contact + BLOCK * i + START, place, 6, out, mem)
+            carry(t, L.point_force + 3 * i, place + 6, 3, out, mem)
+
+    @m.func
+    def open_search(t, T, L, mem):
+        """What a search has found so far <- search."""
+        carry_search(t, L.search, 0, T, L, mem)
 
     @m.func
     def close_search(t, T, L, mem):
         """found <- the same."""
-        at = L.found
-        m.clear(t, at, 2 * T.columns, mem)
-        for i in range(T.dofs):
-            m.put(mem, at + i, t, m.get(mem, L.z + i, t))
-            m.put(mem, at + T.columns + i, t, m.get(mem, L.previous_z + i, t))
-        m.put(mem, at + 2 * T.columns, t, m.get(mem, L.momentum, t))
-        at = at + 2 * T.columns + 1
-        for i in range(T.points):
-            m.put3(mem, at + 9 * i, t, m.get3(mem, L.contact + BLOCK * i + START, t))
-            m.put3(mem, at + 9 * i + 3, t, m.get3(mem, L.contact + BLOCK * i + BEFORE, t))
-            m.put3(mem, at + 9 * i + 6, t, m.get3(mem, L.point_force + 3 * i, t))
+        m.clear(t, L.found, 2 * T.columns, mem)
+        carry_search(t, L.found, 1, T, L, mem)
 
     @m.func
     def clear_blocks(t, T, L, mem):
@@ -76,8 +77,7 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """impulse, acceleration, next_contact <- see `bounce`; found <- where the second search starts"""
         open_search(t, T, L, mem)
         m.bounce(t, T, L, mem)
-        for i in range(BLOCK * T.points):
-            m.put(mem, L.next_contact + i, t, m.get(mem, L.contact + i, t))
+        m.copy(t, L.next_contact, L.contact, BLOCK * T.points, mem)
         m.begin_search(t, T, L, mem)
         close_search(t, T, L, mem)
 
@@ -95,5 +95,4 @@ def contact_search_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         open_search(t, T, L, mem)
         m.impact_results(t, T, L, mem)
 
-    own = ("m", "open_search", "close_search", "clear_blocks")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -15,8 +15,8 @@ with the rates S' of the motion subspaces.
 import types
 
 
-def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_coriolis_matrix``."""
+def coriolis_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_coriolis_matrix``."""
     real = m.real
 
     @m.func
@@ -43,25 +43,19 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         v = m.get6(mem, L.twist + 6 * k, t)
         p = m.momentum(i, v)
         j = inertia_rate(i, v)
-        x = m.vec(j.xx, j.yy, j.zz)
-        y = m.vec(j.xy, j.xz, j.yz)
         for c in range(T.child_at[k], T.child_at[k + 1]):
             at = L.articulated + 12 * T.child[c]
             p = m.add6(p, m.get6(mem, at, t))
-            x = m.add3(x, m.get3(mem, at + 6, t))
-            y = m.add3(y, m.get3(mem, at + 9, t))
+            j = m.sym_add(j, m.get_sym(mem, at + 6, t))
         m.put6(mem, L.articulated + 12 * k, t, p)
-        m.put3(mem, L.articulated + 12 * k + 6, t, x)
-        m.put3(mem, L.articulated + 12 * k + 9, t, y)
+        m.put_sym(mem, L.articulated + 12 * k + 6, t, j)
 
     @m.func
     def put_column(t, i: int, s: m.Spatial, rate: m.Spatial, k: int, T, L, mem):
         """Column i of the matrix above the diagonal, and row i left of it; i moves the subtree of body k."""
         total = m.get10(mem, L.composite + 10 * k, t)
         p = m.get6(mem, L.articulated + 12 * k, t)
-        x = m.get3(mem, L.articulated + 12 * k + 6, t)
-        y = m.get3(mem, L.articulated + 12 * k + 9, t)
-        j = m.sym(x.x, x.y, x.z, y.x, y.y, y.z)
+        j = m.get_sym(mem, L.articulated + 12 * k + 6, t)
         half = m.fill(real(0.5))
         spin = m.sym_apply(j, s.w)
         turn = m.cross(p.w, s.w)
@@ -99,8 +93,7 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.prepare(b, t, T, P, L, mem)
         m.subspace_rates(t, L.subspace_rate, T, L, mem)
         m.clear(t, L.matrix, T.columns * T.columns, mem)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             own = m.link_inertia(b, t, k, P, L, mem)
             subtree_rate(b, t, k, own, T, P, L, mem)
             for i in range(T.child_at[k], T.child_at[k + 1]):
@@ -112,4 +105,4 @@ def coriolis_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if m.turned_base(T) == 1:
             add_base_armature(b, t, T, P, L, mem)
 
-    return types.SimpleNamespace(**vars(m), eval_coriolis_matrix=eval_coriolis_matrix)
+    return locals()

@@ -7,8 +7,8 @@ and are not stored.
 import types
 
 
-def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``joint_space_inertia``."""
+def crba_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``joint_space_inertia``."""
 
     @m.func
     def link_inertia(b, t, k: int, P, L, mem) -> m.Inertia:
@@ -29,8 +29,7 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.shared
     def joint_space_inertia(b, t, T, P, L, mem):
         """h <- the packed rows of the joint-space inertia, without armature."""
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             total = composite_inertia(b, t, k, T, P, L, mem)
             m.put10(mem, L.composite + 10 * k, t, total)
             for i in range(T.dof_at[k], T.dof_at[k + 1]):
@@ -41,7 +40,4 @@ def crba_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     j = T.chain[at + d]
                     m.put(mem, row + d, t, m.dot6(m.get6(mem, L.subspace + 6 * j, t), f))
 
-    return types.SimpleNamespace(
-        **vars(m), link_inertia=link_inertia, composite_inertia=composite_inertia,
-        joint_space_inertia=joint_space_inertia,
-    )  # fmt: skip
+    return locals()

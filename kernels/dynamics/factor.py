@@ -22,8 +22,8 @@ def rounding(m: types.SimpleNamespace) -> float:
     return float(np.finfo(np.float64 if m.real in (wp.float64, np.float64) else np.float32).eps)
 
 
-def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``factorize``, ``whiten`` and ``unwhiten``; ``factorize_apart`` and ``solve``."""
+def factor_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``factorize``, ``whiten`` and ``unwhiten``; ``factorize_apart`` and ``solve``."""
     real = m.real
     noise = NOISE * rounding(m)
 
@@ -33,8 +33,7 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         row = L.h + T.row[k]
         at = T.chain_at[k]
         depth = T.depth[k]
-        for back_d in range(depth):
-            d = depth - 1 - back_d
+        for d in range(depth - 1, -1, -1):
             above = L.h + T.row[T.chain[at + d]]
             ratio = m.mul(m.get(mem, row + d, t), inverse)
             for e in range(d + 1):
@@ -44,8 +43,7 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.shared
     def factorize(t, T, L, mem):
         """Rows of h <- L (unit diagonal left out), root <- D^-1/2."""
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
+        for k in range(T.dofs - 1, -1, -1):
             pivot = m.get(mem, L.h + T.row[k] + T.depth[k], t)
             inverse = m.rcp(m.larger(pivot, m.fill(real(1.0e-12))))
             m.put(mem, L.root + k, t, m.sqrt(inverse))
@@ -68,8 +66,7 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for dof in range(T.dof_at[k], T.dof_at[k + 1]):
                 s = m.get6(mem, L.subspace + 6 * dof, t)
                 m.put(mem, L.pivot + dof, t, m.fma(i.m, m.dot(s.v, s.v), m.dot(s.w, m.sym_apply(i.i, s.w))))
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
+        for k in range(T.dofs - 1, -1, -1):
             pivot = m.get(mem, L.h + T.row[k] + T.depth[k], t)
             inverse = inverse_pivot(b, k, pivot, m.get(mem, L.pivot + k, t), P)
             m.put(mem, L.pivot + k, t, inverse)
@@ -89,10 +86,8 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.shared
     def whiten(t, dt: m.lane, force: int, T, L, mem):
         """z <- sqrt(D) L v + dt D^-1/2 L^-T f: the whitened velocity after a step under the generalized forces f at `force`."""
-        for i in range(T.dofs):
-            m.put(mem, L.u + i, t, m.get(mem, force + i, t))
-        for back in range(T.dofs):
-            k = T.dofs - 1 - back
+        m.copy(t, L.u, force, T.dofs, mem)
+        for k in range(T.dofs - 1, -1, -1):
             row = L.h + T.row[k]
             at = T.chain_at[k]
             x = m.get(mem, L.u + k, t)
@@ -116,5 +111,4 @@ def factor_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 u = m.fnma(m.get(mem, row + d, t), m.get(mem, L.u + T.chain[at + d], t), u)
             m.put(mem, L.u + k, t, u)
 
-    own = ("m", "real", "noise")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

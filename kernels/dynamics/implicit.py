@@ -10,8 +10,8 @@ that of forward dynamics, and going backward through it takes one solve and the 
 import types
 
 
-def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``detach_rows`` and ``eval_forward_dynamics_implicit``."""
+def implicit_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``detach_rows`` and ``eval_forward_dynamics_implicit``."""
 
     @m.func
     def detach_rows(t, at: int, n: int, mem):
@@ -32,11 +32,7 @@ def implicit_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.acceleration + i, t, m.detach(m.get(mem, L.vector + i, t)))
         m.residual(b, t, L.vector, T, P, L, mem)
         m.solve(t, L.vector, T, L, mem)
-        for i in range(T.dofs):
-            x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.vector + i, t))
-            m.put(mem, L.vector + i, t, x)
+        m.put_sums(t, L.vector, L.acceleration, L.vector, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), detach_rows=detach_rows, eval_forward_dynamics_implicit=eval_forward_dynamics_implicit
-    )
+    return locals()

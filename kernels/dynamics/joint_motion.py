@@ -3,8 +3,8 @@
 import types
 
 
-def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_joint_transforms``, ``eval_motion_subspaces`` and ``eval_joint_motion``."""
+def joint_motion_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_joint_transforms``, ``eval_motion_subspaces`` and ``eval_joint_motion``."""
 
     @m.func
     def eval_joint_transforms(b, t, T, P, L, mem):
@@ -46,7 +46,4 @@ def joint_motion_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             rate = m.column_rate(T.output_repr, v, a, m.get6(mem, L.twist + 6 * k, t), x, r)
             m.put6(mem, L.second + 6 * k, t, rate)
 
-    return types.SimpleNamespace(
-        **vars(m), eval_joint_transforms=eval_joint_transforms, eval_motion_subspaces=eval_motion_subspaces,
-        eval_joint_motion=eval_joint_motion,
-    )  # fmt: skip
+    return locals()

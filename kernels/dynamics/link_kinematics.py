@@ -16,8 +16,8 @@ import types
 from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL
 
 
-def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_frame_transforms`` and its like."""
+def link_kinematics_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_frame_transforms`` and its like."""
 
     @m.func
     def frame_body(i: int, T) -> int:
@@ -68,13 +68,9 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def put_components(t, at: int, stride: int, s: m.Spatial, T, mem):
         """Stores a spatial vector, or its linear part where ``T.components`` is 3, in rows `stride` apart."""
-        m.put(mem, at, t, s.v.x)
-        m.put(mem, at + stride, t, s.v.y)
-        m.put(mem, at + 2 * stride, t, s.v.z)
+        m.put3_apart(mem, at, stride, t, s.v)
         if T.components == 6:
-            m.put(mem, at + 3 * stride, t, s.w.x)
-            m.put(mem, at + 4 * stride, t, s.w.y)
-            m.put(mem, at + 5 * stride, t, s.w.z)
+            m.put3_apart(mem, at + 3 * stride, stride, t, s.w)
 
     @m.func
     def still(t, T, L, mem):
@@ -173,12 +169,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def eval_frame_accelerations(b, t, T, P, L, mem):
         """vector <- time derivatives of the frames' velocities, when those of nu in ``T.base_repr`` are `acceleration`."""
         m.prepare(b, t, T, P, L, mem)
-        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))
-        for k in range(T.bodies):
-            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
-            for j in range(T.dof_at[k], T.dof_at[k + 1]):
-                a = m.fma6(m.get6(mem, L.subspace + 6 * j, t), m.get(mem, L.acceleration + j, t), a)
-            m.put6(mem, L.drift + 6 * k, t, a)
+        m.body_accelerations(t, m.zero3(), T, L, mem)
         m.clear(t, L.vector, T.components * T.points, mem)
         for i in range(T.points):
             k = frame_body(i, T)
@@ -189,4 +180,4 @@ def link_kinematics_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 s = m.acceleration_as(T.output_repr, m.get6(mem, L.drift + 6 * k, t), v, x, r)
                 put_components(t, L.vector + T.components * i, 1, s, T, mem)
 
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k != "m"}})
+    return locals()

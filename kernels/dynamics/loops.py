@@ -27,8 +27,8 @@ PARENT_ANCHOR, CHILD_ANCHOR, PARENT_DIRECTION, CHILD_DIRECTION = range(0, LOOP, 
 PROXIMAL_STEPS = 5
 
 
-def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_constraint_jacobian``, ``eval_constraint_bias`` and ``eval_constrained_dynamics``."""
+def loop_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_constraint_jacobian``, ``eval_constraint_bias`` and ``eval_constrained_dynamics``."""
     real = m.real
     softness = 1.0e-8 if real in (wp.float64, np.float64) else 1.0e-5
     smallest = 1.0e-30
@@ -195,8 +195,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def proximal_step(t, T, L, mem):
         """loop_force <- l + (Y^T Y + s 1)^-1 (loop_want - Y^T Y l)"""
         n = T.loop_rows
-        for r in range(n):
-            m.put(mem, L.loop_step + r, t, m.get(mem, L.loop_want + r, t))
+        m.copy(t, L.loop_step, L.loop_want, n, mem)
         for i in range(T.dofs):
             x = m.fill(real(0.0))
             for r in range(n):
@@ -210,8 +209,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for s in range(r):
                 x = m.fnma(m.get(mem, row + s, t), m.get(mem, L.loop_step + s, t), x)
             m.put(mem, L.loop_step + r, t, m.mul(x, m.get(mem, row + r, t)))
-        for back in range(n):
-            r = n - 1 - back
+        for r in range(n - 1, -1, -1):
             x = m.get(mem, L.loop_step + r, t)
             for s in range(r + 1, n):
                 x = m.fnma(m.get(mem, L.loop_gram + s * (s + 1) // 2 + r, t), m.get(mem, L.loop_step + s, t), x)
@@ -259,8 +257,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """vector <- accelerations with closed loops, in the representation T.output_repr, in which the forces of a floating base are too;
         loop_force <- l"""
         first_loop_solution(b, t, T, P, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
+        m.copy(t, L.vector, L.u, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
 
     @m.func
@@ -276,8 +273,7 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 if m.frame_body(r, T) < T.bodies:
                     p = L.load + 6 * m.frame_body(r, T)
                     m.put6(mem, p, t, m.fma6(w, m.neg(x), m.get6(mem, p, t)))
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             f = m.get6(mem, L.load + 6 * k, t)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))
@@ -303,13 +299,8 @@ def loop_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         want_closing(t, T, L, mem)
         add_loop_forces(t, T, L, mem)
         solve_loops(t, T, L, mem)
-        for i in range(T.dofs):
-            x = m.add(m.get(mem, L.acceleration + i, t), m.get(mem, L.u + i, t))
-            m.put(mem, L.vector + i, t, x)
-        for r in range(T.loop_rows):
-            x = m.add(m.get(mem, L.loop_given + r, t), m.get(mem, L.loop_force + r, t))
-            m.put(mem, L.loop_force + r, t, x)
+        m.put_sums(t, L.vector, L.acceleration, L.u, T.dofs, mem)
+        m.put_sums(t, L.loop_force, L.loop_given, L.loop_force, T.loop_rows, mem)
         m.base_accelerations(t, T, L, mem)
 
-    own = ("m", "real", "softness", "smallest")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

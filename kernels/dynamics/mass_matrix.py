@@ -5,8 +5,8 @@ import types
 from newton_like.kernels.tree import ARMATURE, COM, NATIVE
 
 
-def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_mass_matrix`` and ``eval_mass_matrix_inverse``."""
+def mass_matrix_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_mass_matrix`` and ``eval_mass_matrix_inverse``."""
     real = m.real
 
     @m.func
@@ -49,22 +49,15 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(6):
             v = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, at + i * stride, t), v)
         u = m.twist_as(T.output_repr, v, m.place_of(t, 0, T.output_repr, L, mem), m.get9(mem, L.rot, t))
-        m.put(mem, at, t, u.v.x)
-        m.put(mem, at + stride, t, u.v.y)
-        m.put(mem, at + 2 * stride, t, u.v.z)
-        m.put(mem, at + 3 * stride, t, u.w.x)
-        m.put(mem, at + 4 * stride, t, u.w.y)
-        m.put(mem, at + 5 * stride, t, u.w.z)
+        m.put6_apart(mem, at, stride, t, u)
 
     @m.func
     def invert_rows(t, T, L, mem):
         """Rows of h, of L <- those of its inverse, with the diagonal."""
-        for back in range(T.dofs):
-            i = T.dofs - 1 - back
+        for i in range(T.dofs - 1, -1, -1):
             row = L.h + T.row[i]
             depth = T.depth[i]
-            for back_d in range(depth):
-                d = depth - 1 - back_d
+            for d in range(depth - 1, -1, -1):
                 x = m.neg(m.get(mem, row + d, t))
                 for e in range(d + 1, depth):
                     above = L.h + T.row[T.chain[T.chain_at[i] + e]]
@@ -100,6 +93,4 @@ def mass_matrix_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             for i in range(T.dofs):
                 represent(t, L.matrix + i * T.columns, 1, T, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), eval_mass_matrix=eval_mass_matrix, eval_mass_matrix_inverse=eval_mass_matrix_inverse
-    )
+    return locals()

@@ -26,8 +26,8 @@ TINY = 1.0e-18
 """A mass or an inertia below which there is none [kg, kg m^2]; the square of its inverse is still a float32."""
 
 
-def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``."""
+def momentum_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``."""
     real = m.real
     # a moment of inertia this much smaller than the trace is none: rounding leaves a few units of 1e-7 or 1e-16
     negligible = 1.0e-13 if real in (wp.float64, np.float64) else 1.0e-6
@@ -145,12 +145,6 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put3(mem, L.third, t, v)
 
     @m.func
-    def put_column3(t, at: int, stride: int, a: m.Vec3, mem):
-        m.put(mem, at, t, a.x)
-        m.put(mem, at + stride, t, a.y)
-        m.put(mem, at + 2 * stride, t, a.z)
-
-    @m.func
     def eval_momentum_matrix(b, t, T, P, L, mem):
         """matrix <- what takes the velocities to the momentum, the average velocity or the velocity of the centre of mass"""
         m.clear(t, L.v, T.dofs, mem)
@@ -165,8 +159,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         if T.quantity == CENTRE:
             rows = 3
         m.clear(t, L.matrix, rows * T.columns, mem)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             total = own_inertia(b, t, k, c, P, L, mem)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 total = m.inertia_add(total, m.get10(mem, L.composite + 10 * T.child[i], t))
@@ -180,9 +173,9 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                     h = m.spatial(m.scale3(h.v, over_mass), m.sym_apply(inverse, h.w))
                     if T.quantity < CENTRE:
                         h = m.twist_as(T.output_repr, h, p, r)
-                put_column3(t, at, T.columns, h.v, mem)
+                m.put3_apart(mem, at, T.columns, t, h.v)
                 if T.quantity < CENTRE:
-                    put_column3(t, at + 3 * T.columns, T.columns, h.w, mem)
+                    m.put3_apart(mem, at + 3 * T.columns, T.columns, t, h.w)
 
     @m.func
     def eval_momentum_bias(b, t, T, P, L, mem):
@@ -231,12 +224,10 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def inertia_from(s: m.Inertia, p: m.Vec3) -> m.Inertia:
         """An inertia about the point p in place of the one that it is about."""
-        out = m.Inertia()
         g = m.fma3(s.h, m.fill(real(-2.0)), m.scale3(p, s.m))
         half = m.fill(real(-0.5))
-        out.m = s.m
-        out.h = m.fnma3(p, s.m, s.h)
-        out.i = m.sym(
+        h = m.fnma3(p, s.m, s.h)
+        i = m.sym(
             m.fma(g.y, p.y, m.fma(g.z, p.z, s.i.xx)),
             m.fma(g.x, p.x, m.fma(g.z, p.z, s.i.yy)),
             m.fma(g.x, p.x, m.fma(g.y, p.y, s.i.zz)),
@@ -244,7 +235,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.fma(half, m.fma(g.x, p.z, m.mul(g.z, p.x)), s.i.xz),
             m.fma(half, m.fma(g.y, p.z, m.mul(g.z, p.y)), s.i.yz),
         )
-        return out
+        return m.Inertia(s.m, h, i)
 
     @m.func
     def eval_inertia(b, t, T, P, L, mem):
@@ -253,8 +244,7 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.prepare(b, t, T, P, L, mem)
         if T.quantity < WHOLE:
             m.clear(t, L.matrix, 36 * T.links, mem)
-            for back in range(T.bodies):
-                k = T.bodies - 1 - back
+            for k in range(T.bodies - 1, -1, -1):
                 p = m.place_of(t, k, T.output_repr, L, mem)
                 r = m.get9(mem, L.rot + 9 * k, t)
                 if T.quantity == LINK:
@@ -296,7 +286,4 @@ def momentum_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             potential = m.neg(m.mul(mass, height))
         m.put(mem, L.vector, t, m.fma(m.fill(real(0.5)), kinetic, potential))
 
-    return types.SimpleNamespace(
-        **vars(m), eval_momentum=eval_momentum, eval_momentum_matrix=eval_momentum_matrix,
-        eval_momentum_bias=eval_momentum_bias, eval_inertia=eval_inertia, eval_energy=eval_energy,
-    )  # fmt: skip
+    return locals()

@@ -17,8 +17,8 @@ import types
 from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL, NATIVE
 
 
-def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with conversions of spatial vectors, and ``prepare``, which every program of the dynamics starts with."""
+def representation_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: conversions of spatial vectors, and ``prepare``, which every program of the dynamics starts with."""
     real = m.real
 
     @m.func
@@ -110,5 +110,4 @@ def representation_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.forward_kinematics(b, t, T, P, L, mem)
         change_base(t, T, L, mem)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

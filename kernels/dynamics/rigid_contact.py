@@ -18,8 +18,8 @@ unless that went back (O'Donoghue and Candes 2015): several points of a link are
 
 import types
 
-# What T.contact_law asks for, as bits; ONE_PLANE as in soft contact.
-RELAXED, ONE_PLANE, COULOMB, BOUNCES = 1, 2, 4, 8
+# What T.contact_law asks for, as bits, besides ONE_PLANE of soft contact.
+RELAXED, COULOMB, BOUNCES = 1, 4, 8
 
 RIGID_LAW = 9
 MU, STIFFNESS, DAMPING, IMPEDANCE_MIN, IMPEDANCE_MAX, INVERSE_WIDTH, MIDPOINT, POWER, RESTITUTION = range(RIGID_LAW)
@@ -30,8 +30,8 @@ STEPS = 4
 """Projected gradient steps of a visit."""
 
 
-def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_rigid_contact`` and ``eval_impact``."""
+def rigid_contact_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_rigid_contact`` and ``eval_impact``."""
     real = m.real
 
     @m.func
@@ -94,15 +94,13 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def put_block(t, i: int, n: m.Vec3, a: m.Sym3, c: m.Vec3, soft: m.lane, on: m.lane, T, L, mem):
         at = L.contact + BLOCK * i
         m.put3(mem, at + NORMAL, t, n)
-        m.put3(mem, at + RESPONSE, t, m.vec(a.xx, a.yy, a.zz))
-        m.put3(mem, at + RESPONSE + 3, t, m.vec(a.xy, a.xz, a.yz))
+        m.put_sym(mem, at + RESPONSE, t, a)
         m.put3(mem, at + CONSTANT, t, c)
         m.put(mem, at + SOFTNESS, t, soft)
         # a point that nothing moves has no say
         free = m.where_lt(m.fill(real(1.0e-20)), m.add(m.add(a.xx, a.yy), a.zz), on, m.fill(real(0.0)))
         m.put(mem, at + STEP, t, m.div(free, m.add(largest_eigenvalue(a), soft)))
-        m.put3(mem, at + START, t, m.zero3())
-        m.put3(mem, at + BEFORE, t, m.zero3())
+        m.clear(t, at + START, 6, mem)
 
     @m.func
     def norm(v: m.Vec3) -> m.lane:
@@ -134,9 +132,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         leaf = T.leaf[k]
         y = L.contact_y + 3 * T.reach * i
         n = m.get3(mem, at + NORMAL, t)
-        d = m.get3(mem, at + RESPONSE, t)
-        e = m.get3(mem, at + RESPONSE + 3, t)
-        a = m.sym(d.x, d.y, d.z, e.x, e.y, e.z)
+        a = m.get_sym(mem, at + RESPONSE, t)
         soft = m.get(mem, at + SOFTNESS, t)
         step = m.get(mem, at + STEP, t)
         mu = m.get(mem, L.point_law + MU, t)
@@ -198,8 +194,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """Forces from zero."""
         m.clear(t, L.point_force, 3 * T.points, mem)
         m.put(mem, L.momentum, t, m.fill(real(1.0)))
-        for i in range(T.dofs):
-            m.put(mem, L.previous_z + i, t, m.get(mem, L.z + i, t))
+        m.copy(t, L.previous_z, L.z, T.dofs, mem)
 
     @m.func
     def sweep_points(t, T, L, mem):
@@ -227,22 +222,6 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.root + i, t, m.where_lt(zero, x, root, zero))
 
     @m.func
-    def point_depth(t, i: int, n: m.Vec3, x: m.Vec3, T, L, mem) -> m.lane:
-        """How deep point i at x is below the ground, negative above."""
-        at = L.point_ground + 3
-        if (T.contact_law & ONE_PLANE) == 0:
-            at = at + 4 * i
-        level = m.sub(m.get(mem, at, t), m.dot(n, m.get3(mem, L.origin, t)))
-        return m.sub(level, m.dot(n, x))
-
-    @m.func
-    def point_normal(t, i: int, T, L, mem) -> m.Vec3:
-        at = L.point_ground
-        if (T.contact_law & ONE_PLANE) == 0:
-            at = at + 4 * i
-        return m.get3(mem, at, t)
-
-    @m.func
     def touching(t, i: int, depth: m.lane, L, mem) -> m.lane:
         """One for a point that touches, else zero."""
         zero = m.fill(real(0.0))
@@ -252,9 +231,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def acceleration_block(b, t, i: int, k: int, T, P, L, mem):
         """The rows and the block of point i of body k; point_depth <- its depth. The bodies' drift is that of newton_euler."""
         one = m.fill(real(1.0))
-        n = point_normal(t, i, T, L, mem)
+        n = m.get3(mem, m.ground_of(i, T, L), t)
         x = m.frame_place(t, i, k, T, L, mem)
-        signed = point_depth(t, i, n, x, T, L, mem)
+        signed = m.point_depth(t, i, n, x, T, L, mem)
         on = touching(t, i, signed, L, mem)
         depth = m.mul(on, m.larger(signed, m.fill(real(0.0))))
         m.put(mem, L.point_depth + i, t, depth)
@@ -292,8 +271,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def contact_results(t, T, L, mem):
         """vector, second <- accelerations and wrenches, from z and point_force."""
         m.unwhiten(t, T, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.vector + i, t, m.get(mem, L.u + i, t))
+        m.copy(t, L.vector, L.u, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
         m.clear(t, L.second, 6 * T.links, mem)
         for k in range(T.bodies):
@@ -346,9 +324,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.points):
             if can_push(i, T):
                 k = T.point_body[i]
-                n = point_normal(t, i, T, L, mem)
+                n = m.get3(mem, m.ground_of(i, T, L), t)
                 x = m.frame_place(t, i, k, T, L, mem)
-                on = touching(t, i, point_depth(t, i, n, x, T, L, mem), L, mem)
+                on = touching(t, i, m.point_depth(t, i, n, x, T, L, mem), L, mem)
                 v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
                 a = whitened_rows(t, i, k, x, T, L, mem)
                 put_block(t, i, n, a, v, zero, on, T, L, mem)
@@ -359,31 +337,25 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         to be stopped: z <- zero."""
         one = m.fill(real(1.0))
         bounded(t, m.add(one, m.get(mem, L.point_law + RESTITUTION, t)), T, L, mem)
-        for i in range(3 * T.points):
-            m.put(mem, L.impulse + i, t, m.get(mem, L.point_force + i, t))
+        m.copy(t, L.impulse, L.point_force, 3 * T.points, mem)
         for i in range(T.points):
             if can_push(i, T):
                 at = L.contact + BLOCK * i
                 v = m.point_velocity(t, T.leaf[T.point_body[i]], L.contact_y + 3 * T.reach * i, T, L, mem)
                 m.put3(mem, at + CONSTANT, t, m.add3(m.get3(mem, at + CONSTANT, t), v))
-                m.put3(mem, at + START, t, m.zero3())
-                m.put3(mem, at + BEFORE, t, m.zero3())
-        for i in range(T.dofs):
-            m.put(mem, L.acceleration + i, t, m.get(mem, L.z + i, t))
-            m.put(mem, L.z + i, t, m.fill(real(0.0)))
+                m.clear(t, at + START, 6, mem)
+        m.copy(t, L.acceleration, L.z, T.dofs, mem)
+        m.clear(t, L.z, T.dofs, mem)
 
     @m.func
     def impact_results(t, T, L, mem):
         """next_v, point_force <- what came of it."""
         bounded(t, m.fill(real(1.0)), T, L, mem)
         if T.contact_law & BOUNCES:
-            for i in range(3 * T.points):
-                m.put(mem, L.point_force + i, t, m.add(m.get(mem, L.point_force + i, t), m.get(mem, L.impulse + i, t)))
-            for i in range(T.dofs):
-                m.put(mem, L.z + i, t, m.add(m.get(mem, L.z + i, t), m.get(mem, L.acceleration + i, t)))
+            m.put_sums(t, L.point_force, L.point_force, L.impulse, 3 * T.points, mem)
+            m.put_sums(t, L.z, L.z, L.acceleration, T.dofs, mem)
         m.unwhiten(t, T, L, mem)
-        for i in range(T.dofs):
-            m.put(mem, L.next_v + i, t, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
+        m.put_sums(t, L.next_v, L.v, L.u, T.dofs, mem)
 
     @m.func
     def eval_impact(b, t, T, P, L, mem):
@@ -395,16 +367,4 @@ def rigid_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             find_forces(t, T, L, mem)
         impact_results(t, T, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m),
-        factorize_with_roots=factorize_with_roots,
-        begin_search=begin_search,
-        sweep_points=sweep_points,
-        contact_blocks=contact_blocks,
-        contact_results=contact_results,
-        impact_blocks=impact_blocks,
-        bounce=bounce,
-        impact_results=impact_results,
-        eval_rigid_contact=eval_rigid_contact,
-        eval_impact=eval_impact,
-    )
+    return locals()

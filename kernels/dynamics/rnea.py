@@ -12,8 +12,8 @@ import types
 from newton_like.kernels.tree import ARMATURE, COM, NATIVE
 
 
-def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``bias_forces``, ``newton_euler``, and the programs of inverse dynamics."""
+def rnea_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``bias_forces``, ``newton_euler``, and the programs of inverse dynamics."""
 
     @m.func
     def bias_accelerations(b, t, vel: int, T, P, L, mem):
@@ -60,8 +60,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """out <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`, on the other side of the
         equation of motion. The bodies' twists must be those of `vel`."""
         bias_accelerations(b, t, vel, T, P, L, mem)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             f = body_load(b, t, k, P, L, mem)
             for i in range(T.child_at[k], T.child_at[k + 1]):
                 f = m.add6(f, m.get6(mem, L.load + 6 * T.child[i], t))
@@ -82,14 +81,8 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def newton_euler(b, t, out: int, T, P, L, mem):
         """out <- M nu_dot + h, less the given wrenches of links where T.wrench_repr is not 0; nu_dot at L.acceleration."""
         turned = m.turned_base(T)
-        m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
-        for k in range(T.bodies):
-            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
-            for i in range(T.dof_at[k], T.dof_at[k + 1]):
-                a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
-            m.put6(mem, L.drift + 6 * k, t, a)
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        m.body_accelerations(t, m.neg3(m.gravity(P, b)), T, L, mem)
+        for k in range(T.bodies - 1, -1, -1):
             f = own_load(b, t, k, P, L, mem)
             if T.wrench_repr != NATIVE:
                 w = link_wrench(t, k, T, L, mem)
@@ -135,8 +128,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.columns, mem)
         up = m.neg3(m.gravity(P, b))
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             f = m.scale3(up, m.body_mass(P, b, k))
             load = m.spatial(f, m.cross(m.get3(mem, L.com + 3 * k, t), f))
             for i in range(T.child_at[k], T.child_at[k + 1]):
@@ -151,8 +143,7 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         where T.components is 3; T.replace_wrenches 1: in place of what was on those links."""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
-        for i in range(6 * T.links):
-            m.put(mem, L.third + i, t, m.get(mem, L.wrenches + i, t))
+        m.copy(t, L.third, L.wrenches, 6 * T.links, mem)
         if T.replace_wrenches == 1:
             for i in range(T.points):
                 if m.frame_body(i, T) >= 0:
@@ -171,9 +162,4 @@ def rnea_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 )
                 m.put6(mem, L.third + 6 * k, t, m.add6(m.get6(mem, L.third + 6 * k, t), f))
 
-    return types.SimpleNamespace(
-        **vars(m), bias_accelerations=bias_accelerations, with_force=with_force, inertial_wrench=inertial_wrench,
-        body_load=body_load, own_load=own_load, bias_forces=bias_forces, link_wrench=link_wrench, newton_euler=newton_euler,
-        eval_inverse_dynamics=eval_inverse_dynamics, eval_bias_forces=eval_bias_forces,
-        eval_gravity_forces=eval_gravity_forces, eval_frame_forces=eval_frame_forces,
-    )  # fmt: skip
+    return locals()

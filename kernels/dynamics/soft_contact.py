@@ -21,9 +21,23 @@ LAW = 5  # K, D, mu, p, q
 STIFFNESS, DAMPING, MU, P_EXPONENT, Q_EXPONENT = range(LAW)
 
 
-def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_soft_contact``."""
+def soft_contact_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_soft_contact``."""
     real = m.real
+
+    @m.func
+    def ground_of(i: int, T, L) -> int:
+        """Where the plane of the ground below point i is: its normal, then its offset."""
+        at = L.point_ground
+        if (T.contact_law & ONE_PLANE) == 0:
+            at = at + 4 * i
+        return at
+
+    @m.func
+    def point_depth(t, i: int, n: m.Vec3, x: m.Vec3, T, L, mem) -> m.lane:
+        """How deep point i at x is below the ground of normal n, negative above."""
+        level = m.sub(m.get(mem, ground_of(i, T, L) + 3, t), m.dot(n, m.get3(mem, L.origin, t)))
+        return m.sub(level, m.dot(n, x))
 
     @m.func
     def point_contact(t, i: int, k: int, T, L, mem) -> m.Spatial:
@@ -34,14 +48,10 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         tiny = m.fill(real(1.0e-20))
         stiffness = m.get(mem, L.point_law + STIFFNESS, t)
         damping = m.get(mem, L.point_law + DAMPING, t)
-        ground = L.point_ground
-        if (T.contact_law & ONE_PLANE) == 0:
-            ground = ground + 4 * i
-        n = m.get3(mem, ground, t)
+        n = m.get3(mem, ground_of(i, T, L), t)
         x = m.frame_place(t, i, k, T, L, mem)
         v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
-        level = m.sub(m.get(mem, ground + 3, t), m.dot(n, m.get3(mem, L.origin, t)))
-        depth = m.mul(m.get(mem, L.point_on + i, t), m.larger(m.sub(level, m.dot(n, x)), zero))
+        depth = m.mul(m.get(mem, L.point_on + i, t), m.larger(point_depth(t, i, n, x, T, L, mem), zero))
         # d^p and d^q, zero without contact, and d^(p-q), one without
         some = m.larger(depth, tiny)
         power_p = m.sqrt(some)
@@ -101,4 +111,4 @@ def soft_contact_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             f = m.wrench_as(T.output_repr, m.get6(mem, L.load + 6 * k, t), place, m.get9(mem, L.rot + 9 * k, t))
             m.put6(mem, L.second + 6 * k, t, f)
 
-    return types.SimpleNamespace(**vars(m), eval_soft_contact=eval_soft_contact)
+    return locals()

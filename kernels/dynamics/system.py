@@ -14,8 +14,8 @@ from newton_like.kernels.tree import DAMPING, FRICTION_LOSS, LIMIT_LOWER, LIMIT_
 STATIC_FRICTION, VISCOUS_FRICTION, LIMITS, SPRINGS = 1, 2, 4, 8
 
 
-def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``eval_joint_forces``, ``eval_position_rate``, ``eval_stage`` and ``eval_increment``."""
+def system_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_joint_forces``, ``eval_position_rate``, ``eval_stage`` and ``eval_increment``."""
     real = m.real
 
     @m.func
@@ -91,7 +91,7 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             add_rate(t, i, L.acceleration, L.acceleration_total, L.next_acceleration_total, L, mem)
             add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)
         for k in range(T.bodies):
-            m.retract_joint(b, t, k, L.u, L.next_q, T, P, L, mem)
+            m.retract_joint(b, t, k, m.fill(real(1.0)), L.u, L.next_q, T, P, L, mem)
             m.increment_rate(t, k, L.u, L.next_v, L.next_rate, T, mem)
 
     @m.func
@@ -101,7 +101,4 @@ def system_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             m.put(mem, L.next_v + i, t, weighted(t, i, m.get(mem, L.vector + i, t), L.rate, L.rate_total, L, mem))
             add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)
 
-    return types.SimpleNamespace(
-        **vars(m), eval_joint_forces=eval_joint_forces, eval_position_rate=eval_position_rate, eval_stage=eval_stage,
-        eval_increment=eval_increment,
-    )  # fmt: skip
+    return locals()

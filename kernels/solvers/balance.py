@@ -19,8 +19,8 @@ from newton_like.kernels.tree import PARENT_QUAT
 CREDIT, OWED = 0.1, 1.0e-3
 
 
-def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``balance``."""
+def balance_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``balance``."""
     real = m.real
 
     @m.func
@@ -53,8 +53,7 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.integrate(b, t, dt, T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         total = m.add(kinetic(b, t, L.v, T, P, L, mem), potential(b, t, T, P, L, mem))
-        for i in range(L.target_v - L.target_q):
-            m.put(mem, L.q + i, t, m.get(mem, L.target_q + i, t))
+        m.copy(t, L.q, L.target_q, L.target_v - L.target_q, mem)
         return total
 
     @m.shared
@@ -72,11 +71,9 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         for i in range(T.dofs):
             mean = m.mul(half, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
             gain = m.fma(mean, m.get(mem, L.bias + i, t), gain)
-        for i in range(L.target_v - L.target_q):
-            m.put(mem, L.target_q + i, t, m.get(mem, L.q + i, t))
+        m.copy(t, L.target_q, L.q, L.target_v - L.target_q, mem)
         gain = m.sub(gain, energy_after(b, t, m.neg(half), T, P, L, mem))
-        for i in range(T.dofs):
-            m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
+        m.copy(t, L.v, L.u, T.dofs, mem)
         energy = energy_after(b, t, half, T, P, L, mem)
         gain = m.add(gain, energy)
         account = m.larger(m.add(m.get(mem, L.account, t), gain), m.mul(m.fill(real(-CREDIT)), late))
@@ -147,4 +144,4 @@ def balance_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, L.account, t, m.where_lt(zero, fresh, account, m.get(mem, L.account, t)))
         m.put(mem, L.owed, t, m.where_lt(zero, fresh, owed, m.get(mem, L.owed, t)))
 
-    return types.SimpleNamespace(**vars(m), balance=balance)
+    return locals()

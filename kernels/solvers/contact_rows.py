@@ -25,8 +25,8 @@ CONTACT = 12
 ) = range(TARGET + 1, CONTACT)  # fmt: skip
 
 
-def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``contact_build`` and ``contact_sweep``."""
+def contact_row_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``contact_build`` and ``contact_sweep``."""
     real = m.real
 
     @m.shared
@@ -165,5 +165,4 @@ def contact_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         u2 = m.vec(g, m.fma(n.y, m.mul(n.y, f), sign), m.neg(n.y))
         build_rows(t, a, c, k, at + GIVEN_SURFACE, n, u1, u2, o, T, L, mem)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

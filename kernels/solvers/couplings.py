@@ -16,8 +16,8 @@ COUPLING = 4
 ON, MASS, TARGET, SIDE = range(COUPLING)
 
 
-def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``coupling_build`` and ``coupling_sweep``."""
+def coupling_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``coupling_build`` and ``coupling_sweep``."""
     real = m.real
 
     @m.func
@@ -112,5 +112,4 @@ def coupling_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.put(mem, p, t, m.add(m.get(mem, p, t), change))
         m.dense_add(t, y, change, T, L, mem)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

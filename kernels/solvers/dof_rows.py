@@ -28,8 +28,8 @@ HARD, RESPONSE, INVERSE_RESPONSE, SIDE = range(TARGET + 1, DOF_ROW)
 OF_FRICTION, OF_VELOCITY, OF_POSITION = range(3)
 
 
-def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``dof_need``, ``dof_violation``, ``dof_build`` and ``dof_sweep``."""
+def dof_row_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``dof_need``, ``dof_violation``, ``dof_build`` and ``dof_sweep``."""
     real = m.real
 
     @m.func
@@ -164,5 +164,4 @@ def dof_row_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
             if T.dof_limits[i] & FRICTION:
                 dof_sweep(b, t, i, 0, dt, T, P, L, mem)
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

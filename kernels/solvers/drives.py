@@ -16,8 +16,8 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 
-def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``apply_drives``, ``saturate``, ``drive_excess`` and ``apply_wrenches``."""
+def drive_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``apply_drives``, ``saturate``, ``drive_excess`` and ``apply_wrenches``."""
     real = m.real
 
     @m.func
@@ -87,8 +87,7 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def apply_wrenches(t, T, L, mem):
         """tau <- tau + JT w for the external wrenches (force, torque about the centre of mass) of all bodies, leaves first."""
-        for back in range(T.bodies):
-            k = T.bodies - 1 - back
+        for k in range(T.bodies - 1, -1, -1):
             slot = L.wrench + 6 * T.body_slot[k]
             f = m.get3(mem, slot, t)
             n = m.cross_plus(m.get3(mem, L.com + 3 * k, t), f, m.get3(mem, slot + 3, t))
@@ -100,5 +99,4 @@ def drive_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
                 s = m.get6(mem, L.subspace + 6 * i, t)
                 m.put(mem, L.tau + i, t, m.dot6_plus(s, total, m.get(mem, L.tau + i, t)))
 
-    own = ("m", "real")
-    return types.SimpleNamespace(**{**vars(m), **{k: v for k, v in locals().items() if k not in own}})
+    return locals()

@@ -23,14 +23,14 @@ ENOUGH, EXACT, UNSETTLED = 4.0e-6, 1.0e-8, 1.0e-4
 FAST = 4.0e-5
 
 
-def integrate_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with ``integrate`` and ``centre_bias``."""
+def integrate_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``integrate`` and ``centre_bias``."""
 
     @m.func
     def integrate(b, t, dt: m.lane, T, P, L, mem):
         """q <- q + dt v, joint by joint."""
         for k in range(T.bodies):
-            m.integrate_joint(b, t, k, dt, T, P, L, mem)
+            m.retract_joint(b, t, k, dt, L.v, L.q, T, P, L, mem)
 
     @m.shared
     def centre_bias(b, t, dt: m.lane, T, P, L, mem):
@@ -58,4 +58,4 @@ def integrate_program(m: types.SimpleNamespace) -> types.SimpleNamespace:
         ratio = m.div(m.mul(m.mul(dt, dt), change), m.larger(size, m.fill(m.real(1.0e-30))))
         m.put(mem, L.bias_change, t, ratio)
 
-    return types.SimpleNamespace(**vars(m), integrate=integrate, centre_bias=centre_bias)
+    return locals()

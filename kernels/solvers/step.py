@@ -123,8 +123,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def finish(b, t, o, T, P, L, mem):
         """The other half of the drift, and the poses and velocities of all bodies there."""
-        for i in range(T.dofs):
-            m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
+        m.copy(t, L.v, L.u, T.dofs, mem)
         m.integrate(b, t, m.mul(m.fill(real(0.5)), m.fill(o.dt)), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.write_bodies(b, t, T, P, L, mem)
@@ -315,8 +314,7 @@ def step_kernel(
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
         """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
         m.put(mem, L.warm_work, t, m.fill(real(0.0)))
-        for i in range(T.dofs):
-            m.put(mem, L.free_z + i, t, m.get(mem, L.z + i, t))
+        m.copy(t, L.free_z, L.z, T.dofs, mem)
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
         for n in range(limits):
@@ -363,8 +361,7 @@ def step_kernel(
         for i in range(T.dofs):
             m.put(mem, L.first_u + i, t, m.get(mem, L.u + i, t))
             m.put(mem, L.dof_fresh + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
-        for i in range(kept):
-            m.put(mem, L.first_impulse + i, t, m.get(mem, L.impulse + i, t))
+        m.copy(t, L.first_impulse, L.impulse, kept, mem)
         as_forces(t, L.impulse, kept, o, mem)
         saturate(b, t, o, T, P, L, mem)
         for i in range(T.dofs):

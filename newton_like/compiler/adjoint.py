@@ -6,6 +6,8 @@ comparisons pass the adjoint to the side that was taken.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from newton_like.compiler.trace import Number, Trace, tracing_math
@@ -103,9 +105,9 @@ def _reached(trace: Trace, numbers) -> set[int]:
 _METHOD = {"min": "smaller", "max": "larger"}
 
 
-def _add(m, d, out, args, value, give):
-    give(args[0], d)
-    give(args[1], d)
+def _sum(m, d, out, args, value, give):
+    for a in args:
+        give(a, d)
 
 
 def _sub(m, d, out, args, value, give):
@@ -113,10 +115,12 @@ def _sub(m, d, out, args, value, give):
     give(args[1], d, minus=True)
 
 
-def _mul(m, d, out, args, value, give):
-    a, b = args
-    give(a, d, value(b))
-    give(b, d, value(a))
+def _product(m, d, out, args, value, give, minus: bool = False):
+    """Of two operands, or less it, and a third one as it is."""
+    a, b, *rest = args
+    give(a, d, value(b), minus)
+    give(b, d, value(a), minus)
+    _sum(m, d, out, rest, value, give)
 
 
 def _div(m, d, out, args, value, give):
@@ -138,37 +142,19 @@ def _sqrt(m, d, out, args, value, give):
     give(args[0], m.div(m.mul(d, m.fill(0.5)), out))
 
 
-def _fma(m, d, out, args, value, give):
-    _mul(m, d, out, args[:2], value, give)
-    give(args[2], d)
-
-
-def _fnma(m, d, out, args, value, give):
-    a, b, c = args
-    give(a, d, value(b), minus=True)
-    give(b, d, value(a), minus=True)
-    give(c, d)
-
-
-def _smaller(m, d, out, args, value, give):
-    a, b = args
-    zero = m.fill(0.0)
-    give(a, m.where_lt(value(a), value(b), d, zero))
-    give(b, m.where_lt(value(a), value(b), zero, d))
-
-
-def _larger(m, d, out, args, value, give):
-    a, b = args
-    zero = m.fill(0.0)
-    give(a, m.where_lt(value(b), value(a), d, zero))
-    give(b, m.where_lt(value(b), value(a), zero, d))
-
-
 def _where_lt(m, d, out, args, value, give):
     a, b, x, y = args
     zero = m.fill(0.0)
     give(x, m.where_lt(value(a), value(b), d, zero))
     give(y, m.where_lt(value(a), value(b), zero, d))
+
+
+def _smaller(m, d, out, args, value, give):
+    _where_lt(m, d, out, [*args, *args], value, give)
+
+
+def _larger(m, d, out, args, value, give):
+    _where_lt(m, d, out, [*reversed(args), *args], value, give)
 
 
 def _sin(m, d, out, args, value, give):
@@ -194,12 +180,8 @@ def _log(m, d, out, args, value, give):
     give(args[0], m.div(d, value(args[0])))
 
 
-def _variation(m, d, out, args, value, give):
-    give(args[0], d)
-
-
 _RULES = {
-    "add": _add, "sub": _sub, "mul": _mul, "div": _div, "neg": _neg, "rcp": _rcp, "sqrt": _sqrt, "fma": _fma, "fnma": _fnma,
-    "min": _smaller, "max": _larger, "where_lt": _where_lt, "sin": _sin, "cos": _cos, "atan2": _atan2, "exp": _exp, "log": _log,
-    "variation": _variation,
+    "add": _sum, "sub": _sub, "mul": _product, "div": _div, "neg": _neg, "rcp": _rcp, "sqrt": _sqrt,
+    "fma": _product, "fnma": partial(_product, minus=True), "min": _smaller, "max": _larger, "where_lt": _where_lt,
+    "sin": _sin, "cos": _cos, "atan2": _atan2, "exp": _exp, "log": _log, "variation": _sum,
 }  # fmt: skip

@@ -37,7 +37,19 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _INTEGERS = ("b", "t", "a", "c", "s")
 """Integers that programs are called with and places in memory may depend on."""
 
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_PLAIN = {
+    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}", "rcp": "real_t(1) / {}", "detach": "{}",
+    "min": "{0} < {1} ? {0} : {1}", "max": "{0} > {1} ? {0} : {1}", "where_lt": "{} < {} ? {} : {}",
+}  # fmt: skip
+"""C++ expressions of operations by their operands."""
+
+_OF_VECTORS = {
+    "fma": "__builtin_elementwise_fma({}, {}, {})", "fnma": "__builtin_elementwise_fma(-{}, {}, {})",
+    "sqrt": "__builtin_elementwise_sqrt({})",
+}  # fmt: skip
+_OF_NUMBERS = {"fma": "{2} + {0} * {1}", "fnma": "{2} - {0} * {1}"}
+"""The same where they differ between vectors and plain numbers."""
+
 _GROUP_FLAGS = {
     "joint": "joints_vary", "dof": "joints_vary", "body": "bodies_vary", "gain": "gains_vary", "gravity": "gravity_vary",
 }  # fmt: skip
@@ -82,6 +94,7 @@ class Emitter:
         self.cut = SCALAR_CUT if self.width == 1 else CUT if cut is None else cut
         self.held = parameters.same if held is None else held
         self._loose = held is not None
+        self._expressions = {**_PLAIN, **(_OF_NUMBERS if self.width == 1 else _OF_VECTORS)}
         self._names = sorted(layout, key=layout.get)
         self._starts = [layout[name] for name in self._names]
         groups = parameters.at
@@ -297,28 +310,8 @@ class Emitter:
             return f"V(o.{args[0]})" if self.width > 1 else f"o_{args[0]}"
         if name == "param":
             return self._load_parameter(args[0])
-        if name in _INFIX:
-            return f"{self._ref(args[0])} {_INFIX[name]} {self._ref(args[1])}"
-        if name in ("fma", "fnma"):
-            a, b, c = map(self._ref, args)
-            minus = "-" if name == "fnma" else ""
-            return f"__builtin_elementwise_fma({minus}{a}, {b}, {c})" if width > 1 else f"{c} {minus or '+'} {a} * {b}"
-        if name == "detach":
-            return self._ref(args[0])
-        if name == "neg":
-            return f"-{self._ref(args[0])}"
-        if name == "rcp":
-            return f"real_t(1) / {self._ref(args[0])}"
-        if name in ("min", "max"):
-            a, b = map(self._ref, args)
-            return f"{a} {'<' if name == 'min' else '>'} {b} ? {a} : {b}"
-        if name == "where_lt":
-            a, b, x, y = map(self._ref, args)
-            return f"{a} < {b} ? {x} : {y}"
-        if name == "sqrt":
-            return (
-                f"__builtin_elementwise_sqrt({self._ref(args[0])})" if width > 1 else f"wp::sqrt({self._ref(args[0])})"
-            )
+        if name in self._expressions:
+            return self._expressions[name].format(*map(self._ref, args))
         if name in ("sin", "cos"):
             x = args[0]
             if width == 1:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import types
+from dataclasses import make_dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -104,6 +106,11 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.ops)
+
+
+@cache
+def _record(name: str, fields: tuple[str, ...]) -> type:
+    return make_dataclass(name, fields, eq=False, repr=False, slots=True)
 
 
 def _key(a: Number):
@@ -222,7 +229,7 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
         return trace.emit("param", i) if known is None else constant(known)
 
     def struct(cls):
-        return type(cls.__name__, (), {"__slots__": tuple(cls.__annotations__)})
+        return _record(cls.__name__, tuple(cls.__annotations__))
 
     def func(f):
         return f

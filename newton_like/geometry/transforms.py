@@ -198,12 +198,6 @@ def transform_to_matrix(x) -> np.ndarray:
     return matrix
 
 
-def transform_from_matrix(matrix) -> np.ndarray:
-    """Transform ``[..., 7]`` of the homogeneous matrix ``[..., 4, 4]`` of a rigid motion."""
-    matrix = np.asarray(matrix, dtype=np.float64)
-    return transform(matrix[..., :3, 3], quat_from_matrix(matrix[..., :3, :3]))
-
-
 def as_transform(value, what: str = "transform") -> np.ndarray:
     """One transform as seven float64 numbers with a quaternion of exactly unit length.
 

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import warp as wp
-from newton_like.kernels.configuration import configuration_dispatch
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
@@ -151,7 +150,6 @@ def test_the_series_of_the_logarithm_is_the_closed_form():
     """c(s) and its slope against their closed forms where these lose few digits."""
     trace = Trace()
     m = traced_programs(trace, lambda i: None, np.float64)
-    m = configuration_dispatch(m)
     s = m.get(None, 0, "t")
     m.put(None, 1, "t", m.log_factor(s))
     m.put(None, 2, "t", m.log_factor_slope(s))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import warp as wp
 
@@ -75,43 +77,41 @@ class GroundContact:
         return self.terrain.ground(self.model, places, buffers.get("ground", (*self.shape[:2], 4)))
 
 
-def law_values(value, name: str) -> np.ndarray:
-    """A number of a law of contact, or one for each articulation.
-
-    Raises:
-        TypeError: no numbers.
-        ValueError: not finite, or of another shape.
-    """
-    values = as_numbers(value, name, "a number or one for each articulation")
-    if values.ndim > 1 or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, one number or [articulation_count]")
-    return values
-
-
-def check_law(parameters, rules: dict, of: str = "") -> None:
-    """Raises where a number of a law is not as it must be.
-
-    Args:
-        parameters: the law.
-        rules: by attribute, what must hold for its numbers, and that in words.
-        of: what the law is one of, for errors.
-    """
-    for name, (holds, wanted) in rules.items():
-        if not np.all(holds(law_values(getattr(parameters, name), name + of))):
-            raise ValueError(f"{name}{of} must be {wanted}")
-
-
 POSITIVE = (lambda x: x > 0.0, "above 0")
 NOT_NEGATIVE = (lambda x: x >= 0.0, "at least 0")
 
 
-def law_column(model, value, name: str) -> np.ndarray:
-    """The same for every articulation of a model, ``[articulation_count]``.
+class ContactLaw:
+    """Numbers of a law of contact: what its dataclasses share.
 
-    Raises:
-        ValueError: numbers for another count of articulations.
+    Attributes:
+        rules: by attribute, in the order of the attributes, what must hold for its numbers, and that in words.
+        of: what the law is one of, for errors.
     """
-    values = law_values(value, name)
-    if values.ndim and len(values) != model.articulation_count:
-        raise ValueError(f"{name} has {len(values)} numbers for {model.articulation_count} articulations")
-    return np.broadcast_to(values, model.articulation_count)
+
+    rules: ClassVar
+    of: ClassVar[str] = ""
+
+    def __post_init__(self):
+        for name, (holds, wanted) in self.rules.items():
+            if not np.all(holds(self._values(name))):
+                raise ValueError(f"{name}{self.of} must be {wanted}")
+
+    def _values(self, name: str) -> np.ndarray:
+        """One finite number, or one for each articulation."""
+        values = as_numbers(getattr(self, name), name + self.of, "a number or one for each articulation")
+        if values.ndim > 1 or not np.isfinite(values).all():
+            raise ValueError(f"{name}{self.of} must be finite, one number or [articulation_count]")
+        return values
+
+    def columns(self, model) -> list[np.ndarray]:
+        """All numbers, each for every articulation of a model, ``[articulation_count]``.
+
+        Raises:
+            ValueError: numbers for another count of articulations.
+        """
+        columns, count = [self._values(name) for name in self.rules], model.articulation_count
+        for name, values in zip(self.rules, columns, strict=True):
+            if values.ndim and len(values) != count:
+                raise ValueError(f"{name}{self.of} has {len(values)} numbers for {count} articulations")
+        return [np.broadcast_to(values, count) for values in columns]

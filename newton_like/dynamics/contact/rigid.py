@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count
-from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
+from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, ContactLaw, GroundContact
 from newton_like.dynamics.contact.points import ContactPoints, check_part
 from newton_like.dynamics.contact.search import Search, rows
 from newton_like.dynamics.contact.terrain import Terrain
@@ -29,7 +29,8 @@ from newton_like.dynamics.internal.common import (
     state_arrays,
 )
 from newton_like.dynamics.kinematics import output_representation
-from newton_like.kernels.dynamics.rigid_contact import BOUNCES, COULOMB, ONE_PLANE, RELAXED, RIGID_LAW
+from newton_like.kernels.dynamics.rigid_contact import BOUNCES, COULOMB, RELAXED, RIGID_LAW
+from newton_like.kernels.dynamics.soft_contact import ONE_PLANE
 from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
@@ -44,10 +45,13 @@ FRICTION = {"coulomb": COULOMB, "convex": 0}
 
 
 _SHARE = (lambda x: (x >= 0.0) & (x <= 1.0), "between 0 and 1")
+_INSIDE = (lambda x: (x > 0.0) & (x < 1.0), "above 0 and below 1")
+_PART = (lambda x: (x > 0.0) & (x <= 1.0), "above 0 and at most 1")
+_POWER = (lambda x: x >= 1.0, "at least 1")
 
 
 @dataclass(frozen=True, eq=False)
-class RigidContactParameters:
+class RigidContactParameters(ContactLaw):
     """Constants of rigid contact, see :func:`rigid_contact_forces`: one number, or one for each articulation.
 
     Attributes:
@@ -55,6 +59,7 @@ class RigidContactParameters:
         time_constant: T [s] of the stabilisation: depths and velocities of points that touch go away like those of a critically
             damped spring of this time constant, above 0. It should be several time steps.
         restitution: of :func:`impact`, between 0 and 1.
+        relaxed: whether the forces are regularised.
 
     Raises:
         ValueError: a number out of its range.
@@ -65,13 +70,8 @@ class RigidContactParameters:
     time_constant: float | np.ndarray = 0.02
     restitution: float | np.ndarray = 0.0
 
-    def __post_init__(self):
-        check_law(self, {"mu": NOT_NEGATIVE, "time_constant": POSITIVE, "restitution": _SHARE})
-
-    @property
-    def relaxed(self) -> bool:
-        """Whether the forces are regularised."""
-        return False
+    rules: ClassVar = {"mu": NOT_NEGATIVE, "time_constant": POSITIVE, "restitution": _SHARE}
+    relaxed = False
 
     def numbers(self, model) -> np.ndarray:
         """mu, K, D, d_min, d_max, 1 / width, midpoint, power and restitution of every articulation, ``[articulation_count, 9]``.
@@ -79,14 +79,13 @@ class RigidContactParameters:
         Raises:
             ValueError: numbers for another count of articulations.
         """
-        time = law_column(model, self.time_constant, "time_constant")
+        mu, time, restitution = self.columns(model)
         one = np.ones(model.articulation_count)
-        law = [law_column(model, self.mu, "mu"), time**-2, 2.0 / time, one, one, one, 0.5 * one, one]
-        return np.stack([*law, law_column(model, self.restitution, "restitution")], axis=1)
+        return np.stack([mu, time**-2, 2.0 / time, one, one, one, 0.5 * one, one, restitution], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class RelaxedRigidContactParameters:
+class RelaxedRigidContactParameters(ContactLaw):
     """Constants of relaxed rigid contact, see :func:`rigid_contact_forces`: one number, or one for each articulation.
 
     Attributes:
@@ -99,6 +98,7 @@ class RelaxedRigidContactParameters:
         midpoint: share of the width at which the impedance's two powers meet, between 0 and 1.
         power: exponent of these, at least 1.
         restitution: of :func:`impact`, between 0 and 1.
+        relaxed: whether the forces are regularised.
 
     The numbers mean what MuJoCo's ``solref`` and ``solimp`` do, whose defaults they have, but for the friction.
 
@@ -117,18 +117,11 @@ class RelaxedRigidContactParameters:
     power: float | np.ndarray = 2.0
     restitution: float | np.ndarray = 0.0
 
-    def __post_init__(self):
-        part = (lambda x: (x > 0.0) & (x <= 1.0), "above 0 and at most 1")
-        rules = {"mu": NOT_NEGATIVE, "time_constant": POSITIVE, "damping_ratio": POSITIVE, "d_min": part, "d_max": part}
-        rules["width"] = POSITIVE
-        rules["midpoint"] = (lambda x: (x > 0.0) & (x < 1.0), "above 0 and below 1")
-        rules["power"] = (lambda x: x >= 1.0, "at least 1")
-        check_law(self, {**rules, "restitution": _SHARE})
-
-    @property
-    def relaxed(self) -> bool:
-        """Whether the forces are regularised."""
-        return True
+    rules: ClassVar = {
+        "mu": NOT_NEGATIVE, "time_constant": POSITIVE, "damping_ratio": POSITIVE, "d_min": _PART, "d_max": _PART,
+        "width": POSITIVE, "midpoint": _INSIDE, "power": _POWER, "restitution": _SHARE,
+    }  # fmt: skip
+    relaxed = True
 
     def numbers(self, model) -> np.ndarray:
         """mu, K, D, d_min, d_max, 1 / width, midpoint, power and restitution of every articulation, ``[articulation_count, 9]``.
@@ -138,8 +131,7 @@ class RelaxedRigidContactParameters:
         Raises:
             ValueError: numbers for another count of articulations; a d_min above d_max.
         """
-        names = ("mu", "time_constant", "damping_ratio", "d_min", "d_max", "width", "midpoint", "power", "restitution")
-        mu, time, ratio, low, high, width, *rest = (law_column(model, getattr(self, name), name) for name in names)
+        mu, time, ratio, low, high, width, *rest = self.columns(model)
         for a in np.flatnonzero(low > high)[:1]:
             raise ValueError(f"d_min {low[a]} is above d_max {high[a]}; the impedance grows with the depth")
         stiffness, damping = (high * time * ratio) ** -2, 2.0 / (high * time)

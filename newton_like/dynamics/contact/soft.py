@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count, as_number
-from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, GroundContact, check_law, law_column
+from newton_like.dynamics.contact.ground import NOT_NEGATIVE, POSITIVE, ContactLaw, GroundContact
 from newton_like.dynamics.contact.points import ContactPoints, check_part, check_points, contact_point_positions
 from newton_like.dynamics.contact.terrain import Terrain
 from newton_like.dynamics.internal.common import (
@@ -31,11 +31,9 @@ from newton_like.kinematics import eval_fk
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
-_OF = " of a soft contact"
-
 
 @dataclass(frozen=True, eq=False)
-class SoftContactParameters:
+class SoftContactParameters(ContactLaw):
     """Constants of the contact law, see :func:`soft_contact_forces`: one number, or one for each articulation.
 
     Attributes:
@@ -56,9 +54,8 @@ class SoftContactParameters:
     p: float | np.ndarray = 0.5
     q: float | np.ndarray = 0.5
 
-    def __post_init__(self):
-        rules = {"stiffness": POSITIVE, "damping": POSITIVE, **dict.fromkeys(("mu", "p", "q"), NOT_NEGATIVE)}
-        check_law(self, rules, _OF)
+    rules: ClassVar = {"stiffness": POSITIVE, "damping": POSITIVE, **dict.fromkeys(("mu", "p", "q"), NOT_NEGATIVE)}
+    of = " of a soft contact"
 
     @property
     def square_roots(self) -> bool:
@@ -71,8 +68,7 @@ class SoftContactParameters:
         Raises:
             ValueError: numbers for another count of articulations.
         """
-        names = ("stiffness", "damping", "mu", "p", "q")
-        return np.stack([law_column(model, getattr(self, name), name + _OF) for name in names], axis=1)
+        return np.stack(self.columns(model), axis=1)
 
 
 class SoftContact(GroundContact):

@@ -9,7 +9,9 @@ from newton_like.kernels.configuration import configuration_dispatch
 from newton_like.kernels.dynamics.aba import aba_program
 from newton_like.kernels.dynamics.armature import armature_program
 from newton_like.kernels.dynamics.configuration import configuration_program
-from newton_like.kernels.dynamics.contact_search import contact_search_program
+from newton_like.kernels.dynamics.contact.rigid import rigid_contact_program
+from newton_like.kernels.dynamics.contact.search import contact_search_program
+from newton_like.kernels.dynamics.contact.soft import soft_contact_program
 from newton_like.kernels.dynamics.coriolis import coriolis_program
 from newton_like.kernels.dynamics.crba import crba_program
 from newton_like.kernels.dynamics.factor import factor_program
@@ -20,9 +22,7 @@ from newton_like.kernels.dynamics.loops import loop_program
 from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.momentum import momentum_program
 from newton_like.kernels.dynamics.representation import representation_program
-from newton_like.kernels.dynamics.rigid_contact import rigid_contact_program
 from newton_like.kernels.dynamics.rnea import rnea_program
-from newton_like.kernels.dynamics.soft_contact import soft_contact_program
 from newton_like.kernels.dynamics.system import system_program
 from newton_like.kernels.interpreter import interpreter_program
 from newton_like.kernels.joints import joint_dispatch

@@ -9,7 +9,7 @@ import warp as wp
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
 from newton_like.dynamics.internal.common import links
-from newton_like.kernels.dynamics.terrain import touching_kernel
+from newton_like.kernels.dynamics.contact.terrain import touching_kernel
 from newton_like.types import VelRepr
 
 

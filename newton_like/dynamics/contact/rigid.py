@@ -29,8 +29,8 @@ from newton_like.dynamics.internal.common import (
     state_arrays,
 )
 from newton_like.dynamics.kinematics import output_representation
-from newton_like.kernels.dynamics.rigid_contact import BOUNCES, COULOMB, RELAXED, RIGID_LAW
-from newton_like.kernels.dynamics.soft_contact import ONE_PLANE
+from newton_like.kernels.dynamics.contact.rigid import BOUNCES, COULOMB, RELAXED, RIGID_LAW
+from newton_like.kernels.dynamics.contact.soft import ONE_PLANE
 from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr

@@ -12,7 +12,7 @@ import warp as wp
 
 from newton_like.dynamics.internal import common
 from newton_like.dynamics.internal.common import Q, V, columns, has_gradients
-from newton_like.kernels.dynamics.rigid_contact import BLOCK, RIGID_LAW
+from newton_like.kernels.dynamics.contact.rigid import BLOCK, RIGID_LAW
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import batches
 

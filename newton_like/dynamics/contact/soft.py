@@ -25,7 +25,7 @@ from newton_like.dynamics.internal.common import (
 )
 from newton_like.dynamics.kinematics import output_representation
 from newton_like.geometry.transforms import quat_rotate
-from newton_like.kernels.dynamics.soft_contact import LAW, ONE_PLANE, SQUARE_ROOTS
+from newton_like.kernels.dynamics.contact.soft import LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kernels.tree import NATIVE
 from newton_like.kinematics import eval_fk
 from newton_like.programs.program import Field, Program

@@ -7,7 +7,7 @@ import warp as wp
 
 from newton_like.coercion import as_number, as_vector
 from newton_like.geometry.mesh import Heightfield
-from newton_like.kernels.dynamics.terrain import heightfield_kernel
+from newton_like.kernels.dynamics.contact.terrain import heightfield_kernel
 from newton_like.model.arguments import as_numbers
 
 

@@ -6,7 +6,7 @@ one sweeps over them once, one says what came of it.
 
 import types
 
-from newton_like.kernels.dynamics.rigid_contact import BLOCK, START
+from newton_like.kernels.dynamics.contact.rigid import BLOCK, START
 
 
 def contact_search_program(m: types.SimpleNamespace) -> dict:

@@ -1,0 +1,1 @@
+"""Contact points of links: the ground below them and the laws of contact."""

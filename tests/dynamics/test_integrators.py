@@ -100,13 +100,18 @@ def test_limits_push_back_and_damp_while_they_are_violated(rng):
     model.joint_limit_ke.assign(rng.uniform(10.0, 100.0, model.joint_dof_count))
     model.joint_limit_kd.assign(rng.uniform(0.5, 5.0, model.joint_dof_count))
     q, qd = random_state(model, rng)
-    found = traced_joint_forces(model, q, qd, LIMITS)
     coordinate = np.full(model.joint_dof_count, np.nan)
     q_start, dof_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
     for j in range(model.joint_count):
         if dof_start[j + 1] - dof_start[j] == q_start[j + 1] - q_start[j]:
             coordinate[dof_start[j] : dof_start[j + 1]] = q[q_start[j] : q_start[j + 1]]
-    lower, upper = model.joint_limit_lower.numpy(), model.joint_limit_upper.numpy()
+    # in turn below, within and above
+    lower = coordinate + rng.uniform(0.1, 0.5, coordinate.size) - np.resize([0.0, 0.5, 1.0], coordinate.size)
+    upper = lower + 0.4
+    lower, upper = np.nan_to_num(lower, nan=-np.inf), np.nan_to_num(upper, nan=np.inf)
+    model.joint_limit_lower.assign(lower)
+    model.joint_limit_upper.assign(upper)
+    found = traced_joint_forces(model, q, qd, LIMITS)
     below, above = coordinate < lower, coordinate > upper
     assert below.any()
     assert above.any()

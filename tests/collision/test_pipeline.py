@@ -1,0 +1,103 @@
+"""Contacts of a state as a list, against the lowest points of shapes in NumPy."""
+
+import numpy as np
+import pytest
+import warp as wp
+from scipy.spatial.transform import Rotation
+
+from newton_like import ModelBuilder
+from tests.support.random_trees import random_unit
+
+BALL, BOX = 0.1, (0.2, 0.15, 0.1)
+CORNERS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)]) * BOX  # as the list has them
+
+
+def scene(order: str) -> ModelBuilder:
+    """Bodies above a ground: ``"s"`` a ball, ``"b"`` a box, ``"n"`` without a shape."""
+    builder = ModelBuilder()
+    for kind in order:
+        body = builder.add_body(mass=1.0, inertia=np.eye(3))
+        if kind == "s":
+            builder.add_shape_sphere(body, radius=BALL)
+        if kind == "b":
+            builder.add_shape_box(body, hx=BOX[0], hy=BOX[1], hz=BOX[2])
+    return builder
+
+
+def on_ground(orders) -> ModelBuilder:
+    """A world of each."""
+    builder = ModelBuilder()
+    for order in orders:
+        builder.add_world(scene(order))
+    builder.add_ground_plane()
+    return builder
+
+
+def expected_contacts(model, orders: str, poses) -> list[tuple]:
+    """Shape, point on it in the axes of its body, and depth of every point below the ground, in the order of bodies."""
+    found = []
+    shapes = {body: shape for shape, body in enumerate(model.shape_body.numpy()) if body >= 0}
+    for body, (kind, pose) in enumerate(zip(orders, poses, strict=True)):
+        turn = Rotation.from_quat(pose[3:])
+        points = {"s": turn.inv().apply([[0.0, 0.0, -BALL]]), "b": CORNERS, "n": CORNERS[:0]}[kind]
+        for point, z in zip(points, turn.apply(points.reshape(-1, 3))[:, 2] + pose[2], strict=True):
+            if z < 0.0:
+                found.append((shapes[body], point, z))
+    return found
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(wp.float32, 2e-6), (wp.float64, 1e-12)])
+def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, dtype, tolerance):
+    """Of batches with other numbers of candidates, and of several states in turn, some of which are far above the ground."""
+    orders = ["sbn", "bsnb", "n", "sbn", "bsnb"]
+    builder = on_ground(orders)
+    model, kinds = builder.finalize("cpu", dtype=dtype), "".join(orders)
+    states = [model.state() for _ in range(3)]
+    for i in (0, 1, 2, 0, 1):
+        poses = np.zeros((model.body_count, 7))
+        for pose in poses:
+            pose[:3] = *rng.normal(size=2), rng.choice([rng.uniform(-0.05, 0.1), 5.0])
+            pose[3:] = Rotation.from_rotvec(rng.uniform(0.0, 3.0) * random_unit(rng)).as_quat()
+        if i == 2:
+            poses[:, 2] = 5.0
+        states[i].body_q.assign(poses)
+        contacts = model.collide(states[i])
+        count = int(contacts.rigid_contact_count.numpy()[0])
+        shape, point, normal, ground = (
+            getattr(contacts, f"rigid_contact_{name}").numpy()[:count]
+            for name in ("shape1", "point1", "normal", "shape0")
+        )
+        feet = contacts.rigid_contact_point0.numpy()[:count].astype(np.float64)
+        np.testing.assert_array_equal(model.shape_body.numpy()[ground], -1)
+        np.testing.assert_array_equal(normal, np.tile([0.0, 0.0, 1.0], (count, 1)))
+        X = poses[model.shape_body.numpy()[shape]]
+        world = Rotation.from_quat(X[:, 3:]).apply(point.reshape(-1, 3)) + X[:, :3] if count else point
+        # points that come near are in the list as well
+        below = world[:, 2] < 0.0
+        expected = expected_contacts(model, kinds, poses)
+        assert shape[below].tolist() == [s for s, _, _ in expected]
+        assert (i == 2) == (not expected)
+        for actual, foot, at, (_, local, depth) in zip(point[below], feet[below], world[below], expected, strict=True):
+            np.testing.assert_allclose(actual, local, rtol=0.0, atol=tolerance)
+            # contact points lie above each other, the plane's on the plane
+            np.testing.assert_allclose(foot, [*at[:2], 0.0], rtol=0.0, atol=10 * tolerance)
+            assert at[2] == pytest.approx(depth, abs=tolerance)
+
+
+def test_edited_shapes_and_models_without_contacts():
+    builder = on_ground("ss")
+    model = builder.finalize("cpu")
+    state = model.state()
+    state.body_q.assign(np.tile([0.0, 0.0, 0.3, 0.0, 0.0, 0.0, 1.0], (2, 1)))
+    assert model.collide(state).rigid_contact_count.numpy()[0] == 0
+    scale = model.shape_scale.numpy()
+    scale[model.shape_body.numpy() == 1] = 0.4
+    model.shape_scale.assign(scale)
+    model.notify_changed()
+    contacts = model.collide(state)
+    assert contacts.rigid_contact_count.numpy()[0] == 1
+    assert model.shape_body.numpy()[contacts.rigid_contact_shape1.numpy()[0]] == 1
+
+    for bare in (scene("n"), ModelBuilder()):
+        model = bare.finalize("cpu")
+        assert model.collide(model.state()).rigid_contact_count.numpy().tolist() == [0]

@@ -153,7 +153,7 @@ LIBRARY = (
     Row("point_on", "which points are looked at"),
     Row("point_slip", "tangential deflections of points"),
     Row("point_slip_rate", "their rates"),
-    Row("point_ground", "height and normal of the ground at points"),
+    Row("point_ground", "the ground below points as a plane n.x = c: n and c"),
     Row("point_law", "parameters of the contact law"),
     Row("point_force", "forces on points"),
     Row("point_depth", "depths of points"),

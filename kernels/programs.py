@@ -82,7 +82,11 @@ LAYERS = (
     integrate_program,
     balance_program,
 )
-"""From the namespace so far to what comes into it: functions and structs by name. Each layer calls those below."""
+"""From the namespace so far to what comes into it, by name: all that a layer returns is called as ``m.name`` by those above. Layers
+return their local names, so that these must differ."""
+
+_REPLACED = {"func", "shared"}
+"""Names that a layer may give another meaning."""
 
 
 def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
@@ -91,6 +95,9 @@ def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> 
     for layer in LAYERS:
         made = layer(m)
         made.pop("m", None)
+        for name, value in made.items():
+            if name not in _REPLACED and getattr(m, name, value) is not value:
+                raise NameError(f"{layer.__name__}: a layer below has another '{name}'; give it a name of its own")
         m = types.SimpleNamespace(**{**vars(m), **made})
     return m
 

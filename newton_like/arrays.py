@@ -26,7 +26,10 @@ def flat(array: wp.array, dtype) -> wp.array:
     gradient = None
     if array.requires_grad and array.grad is not None:
         gradient = wp.array(ptr=array.grad.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False)
-    return wp.array(ptr=array.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False, grad=gradient)
+    row = wp.array(ptr=array.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False, grad=gradient)
+    # a view does not own its memory
+    row._owner = array
+    return row
 
 
 def check_recorded(device, what: str) -> None:

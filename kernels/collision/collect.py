@@ -49,21 +49,23 @@ def collect_kernels(real):
     transform = wp.types.transformation(real)
 
     @wp.kernel(module="unique", enable_backward=False)
-    def count(near: wp.array2d[real], counts: wp.array[int]):
+    def count(near: wp.array[real], first: wp.array[int], number: wp.array[int], counts: wp.array[int]):
         a = wp.tid()
         n = int(0)
-        for c in range(near.shape[1]):
-            if near[a, c] < real(0.0):
+        for i in range(number[a]):
+            if near[first[a] + i] < real(0.0):
                 n += 1
         counts[a] = n
 
     @wp.kernel(module="unique", enable_backward=False)
     def write(
-        near: wp.array2d[real],
-        gap: wp.array2d[real],
-        point: wp.array2d[vec3],
-        shape: wp.array2d[int],
-        plane: wp.array2d[int],
+        near: wp.array[real],
+        gap: wp.array[real],
+        point: wp.array[vec3],
+        first: wp.array[int],
+        number: wp.array[int],
+        shape: wp.array[int],
+        plane: wp.array[int],
         starts: wp.array[int],
         # Model:
         shape_body: wp.array[int],
@@ -81,15 +83,16 @@ def collect_kernels(real):
     ):
         a = wp.tid()
         n = starts[a]
-        for c in range(near.shape[1]):
-            if near[a, c] < real(0.0) and n < shape0.shape[0]:
-                s = shape[a, c]
-                p = plane[a, c]
-                x = point[a, c]
+        for i in range(number[a]):
+            c = first[a] + i
+            if near[c] < real(0.0) and n < shape0.shape[0]:
+                s = shape[c]
+                p = plane[c]
+                x = point[c]
                 up = wp.quat_rotate(
                     wp.transform_get_rotation(shape_transform[p]), vec3(real(0.0), real(0.0), real(1.0))
                 )
-                half = real(0.5) * (gap[a, c] + shape_margin[s] + shape_margin[p])
+                half = real(0.5) * (gap[c] + shape_margin[s] + shape_margin[p])
                 shape0[n] = p
                 shape1[n] = s
                 point0[n] = x - up * half

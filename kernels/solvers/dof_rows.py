@@ -25,7 +25,8 @@ DOF_ROW = 7
 HARD, RESPONSE, INVERSE_RESPONSE, SIDE = range(TARGET + 1, DOF_ROW)
 
 # the impulses of a dof
-OF_FRICTION, OF_VELOCITY, OF_POSITION = range(3)
+DOF_IMPULSES = 3
+OF_FRICTION, OF_VELOCITY, OF_POSITION = range(DOF_IMPULSES)
 
 
 def dof_row_program(m: types.SimpleNamespace) -> dict:
@@ -80,7 +81,7 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         at = L.dof_row + DOF_ROW * i
         y = L.dof_y + T.reach * i
-        p = L.dof_impulse + 3 * i
+        p = L.dof_impulse + DOF_IMPULSES * i
         depth = T.depth[i]
         for d in range(depth):
             m.put(mem, y + d, t, zero)
@@ -126,7 +127,7 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         zero = m.fill(real(0.0))
         at = L.dof_row + DOF_ROW * i
         y = L.dof_y + T.reach * i
-        p = L.dof_impulse + 3 * i
+        p = L.dof_impulse + DOF_IMPULSES * i
         a = m.get(mem, at + RESPONSE, t)
         inverse = m.get(mem, at + INVERSE_RESPONSE, t)
         u = m.chain_dot(t, i, y, T, L, mem)

@@ -10,6 +10,7 @@ import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
+from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, OF_VELOCITY
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, VELOCITY
 
@@ -233,8 +234,8 @@ def step_kernel(
             full = int(0)
             if (limits & (VELOCITY | POSITION)) != 0:
                 need = m.get(mem, L.dof_need + i, t)
-                for j in range(1, 3):
-                    at = L.dof_impulse + 3 * i + j
+                for j in range(OF_VELOCITY, DOF_IMPULSES):
+                    at = L.dof_impulse + DOF_IMPULSES * i + j
                     m.put(mem, at, t, m.where_lt(need, zero, m.get(mem, at, t), zero))
                 if m.any_lt(need, zero):
                     full = 1
@@ -261,8 +262,8 @@ def step_kernel(
                 p = L.coupling_impulse + i
                 m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
             for n in range(limits):
-                for j in range(3):
-                    p = L.dof_impulse + 3 * (active[T.candidates + n, t] // 2) + j
+                for j in range(DOF_IMPULSES):
+                    p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2) + j
                     m.put(mem, p, t, m.where_lt(zero, change, zero, m.get(mem, p, t)))
             for a in range(contacts):
                 for j in range(T.contact_rows):
@@ -275,8 +276,8 @@ def step_kernel(
         for e in range(T.couplings):
             m.put(mem, L.coupling_impulse + e, t, m.mul(s, m.get(mem, L.coupling_impulse + e, t)))
         for n in range(limits):
-            p = L.dof_impulse + 3 * (active[T.candidates + n, t] // 2)
-            for j in range(3):
+            p = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + n, t] // 2)
+            for j in range(DOF_IMPULSES):
                 m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
         for a in range(contacts):
             p = L.impulse + T.contact_rows * active[a, t]

@@ -27,7 +27,7 @@ SLOTS = 8
 
 _RECORDED = 16
 _LOOKING = 50
-"""Vector operations that looking at a candidate is worth."""
+"""About how many vector operations it takes to look at a candidate, which decides how many threads share them."""
 
 
 @cache
@@ -35,59 +35,81 @@ def _detect_kernel(width: int, real):
     return detect_kernel(namespace(width, real, STEP_ROWS))
 
 
-class _Finder:
-    """What :func:`collide` needs for a model: a workspace for each batch that has colliders, and the candidates of all articulations.
+class _Part:
+    """A batch with its colliders, and where :func:`collide` puts its candidates."""
 
-    Attributes:
-        near, gap, point: what is known of candidates, ``[articulations, candidates]``; articulations with fewer than others have the first.
-        shape, plane: shape indices of candidates.
-    """
-
-    def __init__(self, model):
-        self.version = model.version
-        found = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
-        found = [(batch, tables) for batch, tables in found if tables.numbers["candidates"]]
-        most = max((tables.numbers["candidates"] for _, tables in found), default=0)
+    def __init__(self, model, batch, tables: ContactTables):
+        self.batch, self.tables, self.candidates = batch, tables, tables.numbers["candidates"]
         width = lane_width(model.device, model.dtype)
-        shape = (model.articulation_count, most)
-        self.near, self.gap = (wp.zeros(shape, dtype=model.dtype, device=model.device) for _ in range(2))
-        self.point = wp.zeros(shape, dtype=warp_types(model.dtype).vec3, device=model.device)
-        self.results = [flat(a, model.dtype) for a in (self.near, self.gap, self.point)]
+        count = self.candidates
         self.fields = (
             (Field("body_q", "bodies", 7), Field("body_qd", "bodies", 6)),
-            (Field("near", "articulations", most), Field("gap", "articulations", most), Field("point", "articulations", 3 * most)),
-        )  # fmt: skip
+            (Field("near", "batch", count), Field("gap", "batch", count), Field("point", "batch", 3 * count)),
+        )
         rows = [*KINEMATICS, *(ROWS[field.row] for fields in self.fields for field in fields)]
-        index = np.zeros((2, *shape), dtype=np.int32)
-        self.batches = []
-        for batch, tables in found:
-            parameters = gather_parameters(model, batch, tables.parameters)
-            work = Workspace(namespace(width, model.dtype, STEP_ROWS), batch, parameters, model.device)
-            sizes = row_sizes(batch.template, rows, candidates=most)
-            work = work.with_memory(sizes, {**tables.numbers, **tables.arrays})
-            self.batches.append((work, Kernel(_detect_kernel(width, model.dtype), _LOOKING * most)))
-            of = tables.arrays["candidate_collider"]
-            for one, shapes in zip(index, (tables.shapes, tables.planes), strict=True):
-                one[batch.articulations, : len(of)] = shapes[:, of]
-        self.shape, self.plane = (wp.array(one, dtype=wp.int32, device=model.device) for one in index)
+        parameters = gather_parameters(model, batch, tables.parameters)
+        work = Workspace(namespace(width, model.dtype, STEP_ROWS), batch, parameters, model.device)
+        sizes = row_sizes(batch.template, rows, candidates=count)
+        self.work = work.with_memory(sizes, {**tables.numbers, **tables.arrays})
+        self.kernel = Kernel(_detect_kernel(width, model.dtype), _LOOKING * count)
         self.recorded = Recordings(_RECORDED, model.device)
 
-    def find(self, model, body_q: wp.array, body_qd: wp.array) -> None:
-        """Looks at the candidates at poses and velocities of bodies, numbers in a row."""
-        inputs = [body_q, body_qd]
+    def find(self, model, inputs, results) -> None:
+        """Looks at the candidates at poses and velocities of bodies."""
 
         def record():
             check_recorded(model.device, "Model.collide")
-            return record_launches(model, self.batches, self.fields, (inputs, self.results))
+            return record_launches(model, [(self.work, self.kernel)], self.fields, (inputs, results))
 
-        arrays = [*inputs, *self.results]
-        self.recorded.of(("collide",), arrays, record).run_on(arrays)
+        arrays = [*inputs, *results]
+        self.recorded.of((), arrays, record).run_on(arrays)
+
+
+class _Finder:
+    """What :func:`collide` needs for a model.
+
+    Attributes:
+        first, count: first candidate of every articulation, and number of its candidates. Those of a batch follow each other.
+        near, gap, point: what is known of candidates.
+        shape, plane: shape indices of candidates.
+        earlier: the finder of an earlier version of the model, if CUDA graphs read its arrays.
+    """
+
+    def __init__(self, model, earlier: _Finder | None = None):
+        self.version = model.version
+        captured = earlier is not None and (earlier.earlier or any(part.recorded.captured for part in earlier.parts))
+        self.earlier = earlier if captured else None
+        tables = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
+        self.parts = [_Part(model, batch, found) for batch, found in tables if found.numbers["candidates"]]
+        first, count = np.zeros((2, model.articulation_count), dtype=np.int32)
+        shape, plane, total, ends = [], [], 0, []
+        for part in self.parts:
+            n, members = part.candidates, part.batch.articulations
+            first[members], count[members] = total + n * np.arange(len(members)), n
+            of = part.tables.arrays["candidate_collider"]
+            shape.append(part.tables.shapes[:, of].ravel())
+            plane.append(part.tables.planes[:, of].ravel())
+            ends.append((total, total := total + n * len(members)))
+        self.near, self.gap = (wp.zeros(total, dtype=model.dtype, device=model.device) for _ in range(2))
+        self.point = wp.zeros(total, dtype=warp_types(model.dtype).vec3, device=model.device)
+        shape, plane = (np.concatenate([*x, np.zeros(0, int)]) for x in (shape, plane))
+        self.first, self.count, self.shape, self.plane = (
+            wp.array(x, dtype=wp.int32, device=model.device) for x in (first, count, shape, plane)
+        )
+        self.results = [
+            [flat(a[start:end], model.dtype) for a in (self.near, self.gap, self.point)] for start, end in ends
+        ]
+
+    def find(self, model, body_q: wp.array, body_qd: wp.array) -> None:
+        """Looks at all candidates at poses and velocities of bodies, numbers in a row."""
+        for part, results in zip(self.parts, self.results, strict=True):
+            part.find(model, [body_q, body_qd], results)
 
 
 def _finder(model) -> _Finder:
     finder = getattr(model, "_contact_finder", None)
     if finder is None or finder.version != model.version:
-        finder = model._contact_finder = _Finder(model)
+        finder = model._contact_finder = _Finder(model, finder)
     return finder
 
 
@@ -113,13 +135,13 @@ def collide(model, state, contacts) -> None:
     finder.find(model, flat(state.body_q, model.dtype), flat(state.body_qd, model.dtype))
     counts, starts = (wp.zeros(total + 1, dtype=wp.int32, device=model.device) for _ in range(2))
     count, write = collect_kernels(model.dtype)
-    wp.launch(count, dim=total, inputs=[finder.near, counts], device=model.device)
+    wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
     wp.utils.array_scan(counts, starts, inclusive=False)
     wp.launch(
         write,
         dim=total,
         inputs=[
-            finder.near, finder.gap, finder.point, finder.shape, finder.plane, starts,
+            finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, starts,
             model.shape_body, model.shape_transform, model.shape_margin, state.body_q,
         ],
         outputs=[

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import math
 import os
+import typing
 import warnings
 import weakref
 from collections import Counter, deque
@@ -71,10 +72,11 @@ class Options:
         Raises:
             ValueError, TypeError, IndexError: one of them is wrong.
         """
-        given = {entry.name: arguments[entry.name] for entry in fields(cls) if entry.name in arguments}
-        for entry in fields(cls):
-            if entry.type == "bool" or (entry.type == "bool | None" and given[entry.name] is not None):
-                given[entry.name] = as_flag(given[entry.name], entry.name)
+        kinds = typing.get_type_hints(cls)
+        given = {name: arguments[name] for name in kinds if name in arguments}
+        for name, kind in kinds.items():
+            if kind is bool or (kind == bool | None and given[name] is not None):
+                given[name] = as_flag(given[name], name)
         given["xform"] = as_transform(given["xform"], "xform")
         if "up_axis" in arguments:
             given["turn"] = upright(builder, arguments["up_axis"])
@@ -276,7 +278,7 @@ def unchanged_by_errors(builder):
     others = {
         name: list(getattr(builder, name)) for name in ("articulation_end", "tendons", "world_label", "world_gravity")
     }
-    others |= {name: getattr(builder, name) for name in ("world_count", "_current_world")}
+    others |= {name: getattr(builder, name) for name in ("world_count", "_current_world", "_gravity")}
     others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)
     try:
         yield
@@ -295,7 +297,7 @@ def bounded(value: float) -> float:
 
 
 def report_of(kind, *sources, **own):
-    """A report whose entries are attributes of the same names of some sources, but for those that are given."""
+    """A report whose entries are attributes of the same names of some sources, of the first that has one, but for those given."""
     for entry in fields(kind):
         if entry.name not in own:
             value = next(getattr(source, entry.name) for source in sources if hasattr(source, entry.name))

@@ -17,13 +17,18 @@ class Pieces(NamedTuple):
     Attributes:
         array: of them, on the device.
         structs: the same on the host. They keep their arrays alive, of which `array` knows addresses only.
+        given: which of them are about arrays of the caller, and not about zeros.
     """
 
     array: wp.array
     structs: list
+    given: list[bool]
 
     def targets(self) -> np.ndarray:
-        """Where, on a CPU, the addresses of the numbers stand."""
+        """Where, on a CPU, the addresses of the numbers stand. The arrays of the caller are not kept alive any longer."""
+        for struct, given in zip(self.structs, self.given, strict=True):
+            if given:
+                struct.numbers = None
         return self.array.numpy()["numbers"]["data"]
 
 
@@ -49,12 +54,9 @@ def pieces(model, work, fields, arrays, places: dict | None = None) -> Pieces:
             piece.place = work.ints(work.m.width * np.append(place, [0] * (work.m.width - 1)))
             if not len(place):
                 piece.parts = 0
-        piece.numbers = row = flat(array, model.dtype)
-        if row is not array:
-            # the view does not own its memory, and a tape may outlive the caller's array
-            row._owner = array
+        piece.numbers = flat(array, model.dtype)
         structs.append(piece)
-    return Pieces(wp.array(structs, dtype=work.m.Piece, device=model.device), structs)
+    return Pieces(wp.array(structs, dtype=work.m.Piece, device=model.device), structs, [a is not None for a in arrays])
 
 
 def batch_struct(work, masked: bool = False):
@@ -73,7 +75,7 @@ def piece_of(model, work, field: Field):
     piece.row, piece.parts, piece.size = work.layout[field.row], 1, field.width(model, template)
     starts = {
         "coords": batch.q_start, "dofs": batch.qd_start, "bodies": size * batch.body_start,
-        "articulations": size * batch.articulations, "all": np.zeros(batch.count, dtype=int),
+        "articulations": size * batch.articulations, "batch": size * np.arange(batch.count), "all": np.zeros(batch.count, dtype=int),
     }[field.kind]  # fmt: skip
     piece.start, piece.stride = int(starts[0]), batch.stride(starts)
     part = [0]

@@ -17,8 +17,9 @@ class Field:
     Attributes:
         row: where it lies in a worker's memory, a name of ``Layout``.
         kind: ``"coords"`` and ``"dofs"``: one number for each; ``"bodies"``: `size` numbers a body; ``"articulations"``: `size`
-            numbers an articulation, the same number for all templates; ``"all"``: `size` numbers that all articulations read;
-            ``"reach"``: `size` numbers for every dof of the longest chain, which no array has.
+            numbers an articulation, the same number for all templates; ``"batch"``: the same, in an array that has the articulations
+            of one batch alone; ``"all"``: `size` numbers that all articulations read; ``"reach"``: `size` numbers for every dof of the
+            longest chain, which no array has.
         size: see above: a number, or a function of the model that gives it.
     """
 

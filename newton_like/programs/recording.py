@@ -20,8 +20,8 @@ class Recording:
 
     Args:
         launches: of every batch, for `run_shared`.
-        arrays: that they were recorded with, and keep alive unless they can be told of others.
-        reads: what else they read: launches know addresses only.
+        arrays: that they were recorded with. They are kept alive unless launches can be told of others.
+        reads: what else launches read. They know addresses only, so the recording keeps it alive.
         targets: on a CPU, of every batch the addresses in the structs of its inputs and of its outputs: launches are told of other
             arrays there, and nothing is recorded anew.
     """
@@ -30,8 +30,8 @@ class Recording:
         self.launches, self.reads, self.targets = launches, reads, targets
         self.arrays = arrays if targets is None else None
         self.addresses = addresses(arrays)
-        # what is not given stays zero
-        self.given = np.array(self.addresses) != 0
+        # the others stay zero
+        self.present = np.array(self.addresses) != 0
         self._alone = all(len(workers) == 1 for workers in launches)
 
     def run(self) -> None:
@@ -45,13 +45,13 @@ class Recording:
                 run_shared(workers)
 
     def run_on(self, arrays) -> None:
-        """Launches on arrays of the same sizes."""
+        """Launches on arrays of the same sizes. Kernels read the structs of pieces, so that launches stay as they are."""
         now = addresses(arrays)
         if now != self.addresses:
             self.addresses, told = now, np.array(now, dtype=np.uint64)
             for first, second in self.targets:
                 for target, part in ((first, slice(len(first))), (second, slice(len(first), None))):
-                    target[self.given[part]] = told[part][self.given[part]]
+                    target[self.present[part]] = told[part][self.present[part]]
         self.run()
 
     def set_param_by_name(self, name: str, value) -> None:

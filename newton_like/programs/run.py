@@ -158,35 +158,34 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     tape.record_func(backward, tracked)
 
 
-def record_launches(model, batches, ends, given, mask: wp.array | None = None) -> Recording:
+def record_launches(model, batches, fields, arrays, mask: wp.array | None = None) -> Recording:
     """Launches of a kernel for every batch.
 
     Args:
         model: the model.
         batches: of each its :class:`newton_like.programs.workspace.Workspace` and :class:`newton_like.programs.robot.Kernel`.
-        ends: fields of inputs and fields of outputs.
-        given: the arrays of both, None for zeros.
+        fields: those of inputs and those of outputs.
+        arrays: the same, None for zeros.
         mask: see :func:`run`.
     """
     launches, targets, reads = [], [], []
     chosen = wp.zeros(0, dtype=wp.bool, device=model.device) if mask is None else mask
     for work, kernel in batches:
-        told = [pieces(model, work, f, a, p) for f, a, p in zip(ends, given, (None, kernel.places), strict=True)]
+        both = [pieces(model, work, *each) for each in zip(fields, arrays, (None, kernel.places), strict=True)]
         # launches keep what they are given, and the parameters of the batch change with the model
         parameters = changed(work.m.Params, work.P)
         before = [batch_struct(work, mask is not None), work.T, parameters, work.L, chosen]
-        after = [len(ends[0]), told[0].array, len(ends[1]), told[1].array]
+        after = [number for each in both for number in (len(each.structs), each.array)]
         commands = work.record(
             kernel.kernel,
             lambda i, memory=work.memory, before=before, after=after: [*before, memory[i], *after],
             _threads(work, kernel.operations),
             loops=True,
         )
-        reads.append((before, told, work.P.uniform, work.P.varying, work.memory))
+        reads.append((before, both, work.P.uniform, work.P.varying, work.memory))
         launches.append(commands)
-        targets.append(None if interleaved(model.device) else [piece.targets() for piece in told])
-    arrays = [a for some in given for a in some]
-    return Recording(launches, arrays, reads, None if interleaved(model.device) else targets)
+        targets.append(None if interleaved(model.device) else [each.targets() for each in both])
+    return Recording(launches, [*arrays[0], *arrays[1]], reads, None if interleaved(model.device) else targets)
 
 
 def _threads(work: Workspace, operations: int) -> int:

@@ -30,7 +30,7 @@ class Workspace:
         m: the programs' namespace.
         batch: the articulations, `blocks` blocks of lanes.
         numbers, arrays: the fields of the tree on the host.
-        given: the parameters, as :class:`DeviceParameters`; all workspaces of a batch share them.
+        device_parameters: :class:`DeviceParameters`, which all workspaces of the batch share.
         T, P, L: the structs ``Tree``, ``Params`` and ``Layout``.
         workers: CPU threads that share the blocks.
         layout: where rows of memory start.
@@ -51,7 +51,7 @@ class Workspace:
         self.T, self.numbers, self.arrays = m.Tree(), {}, {}
         self._set_tree(tree_fields(m, batch.template, parameters))
         self._set_tree(fields or {})
-        self.given = DeviceParameters(self.m, self.device)
+        self.device_parameters = DeviceParameters(self.m, self.device)
         self.set_parameters(parameters)
         self._zeros: dict[int, wp.array] = {}
         self.workers, self.columns = 1, 1
@@ -110,21 +110,21 @@ class Workspace:
     @property
     def P(self):
         """The struct ``Params``."""
-        return self.given.P
+        return self.device_parameters.P
 
     @property
     def parameters(self) -> Parameters:
         """The parameters on the host."""
-        return self.given.host
+        return self.device_parameters.host
 
     @property
     def known(self) -> Constants:
         """The parameters that are the same in all articulations."""
-        return self.given.known
+        return self.device_parameters.known
 
     def set_parameters(self, parameters: Parameters) -> None:
         """Puts new numbers in place of the old ones, for all workspaces of the batch."""
-        self.given.put(parameters, self.lanes)
+        self.device_parameters.put(parameters, self.lanes)
 
     def emitter(self, held: np.ndarray | None = None, cut: int | None = None) -> Emitter:
         """What writes code for this batch."""

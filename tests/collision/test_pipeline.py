@@ -46,9 +46,19 @@ def expected_contacts(model, orders: str, poses) -> list[tuple]:
     return found
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(wp.float32, 2e-6), (wp.float64, 1e-12)])
-def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, dtype, tolerance):
+@pytest.mark.parametrize(
+    ("dtype", "tolerance", "gpu_memory"),
+    [
+        (wp.float32, 2e-6, False),
+        (wp.float64, 1e-12, False),
+        pytest.param(wp.float64, 1e-12, True, marks=pytest.mark.slow),
+    ],
+)
+def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, monkeypatch, dtype, tolerance, gpu_memory):
     """Of batches with other numbers of candidates, and of several states in turn, some of which are far above the ground."""
+    if gpu_memory:
+        monkeypatch.setenv("NEWTON_LIKE_WIDTH", "1")
+        monkeypatch.setattr("newton_like.programs.device.STAND_IN", True)
     orders = ["sbn", "bsnb", "n", "sbn", "bsnb"]
     builder = on_ground(orders)
     model, kinds = builder.finalize("cpu", dtype=dtype), "".join(orders)
@@ -82,6 +92,13 @@ def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, dtype, tol
             # contact points lie above each other, the plane's on the plane
             np.testing.assert_allclose(foot, [*at[:2], 0.0], rtol=0.0, atol=10 * tolerance)
             assert at[2] == pytest.approx(depth, abs=tolerance)
+
+
+def test_candidates_take_as_much_memory_as_there_are():
+    """Whatever the largest number of candidates of an articulation."""
+    model = on_ground(["s"] * 50 + ["b" * 20]).finalize("cpu")
+    model.collide(model.state())
+    assert model._contact_finder.near.size == 50 + 20 * 8
 
 
 def test_edited_shapes_and_models_without_contacts():

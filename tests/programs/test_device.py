@@ -100,13 +100,14 @@ def test_memory_laid_out_as_on_a_gpu_gives_the_same_bits(rng, monkeypatch):
     (q, qd), com = random_state(model, rng), rng.normal(size=(model.body_count, 3))
     monkeypatch.setenv("NEWTON_LIKE_WIDTH", "1")
     for side_by_side in (False, True):
-        monkeypatch.setattr("newton_like.programs.workspace.interleaved", lambda device, answer=side_by_side: answer)
-        monkeypatch.setattr("newton_like.programs.run.interleaved", lambda device, answer=side_by_side: answer)
+        monkeypatch.setattr("newton_like.programs.device.STAND_IN", side_by_side)
         model = scene.finalize("cpu", dtype=wp.float64)
         model.body_com.assign(com)
         model.notify_changed()
-        state = model.state()
-        eval_fk(model, real_array(model, q), real_array(model, qd), state)
+        # the second time with other arrays
+        for start in (np.zeros_like(qd), qd):
+            state = model.state()
+            eval_fk(model, real_array(model, q), real_array(model, start), state)
         results.append(np.concatenate([state.body_q.numpy().ravel(), state.body_qd.numpy().ravel()]))
     np.testing.assert_array_equal(*results)
     assert np.abs(results[0]).max() > 0.1

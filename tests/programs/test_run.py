@@ -1,5 +1,7 @@
 """Programs over articulations: the two evaluators agree bit by bit, and follow the numbers of the model."""
 
+import gc
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +25,18 @@ def everything(model, q, qd) -> list[np.ndarray]:
     eval_ik(model, state, again.joint_q, again.joint_qd)
     matrices = [eval_jacobian(model, state), eval_mass_matrix(model, state)]
     return [a.numpy() for a in (state.body_q, state.body_qd, again.joint_q, again.joint_qd, *matrices)]
+
+
+def test_recorded_launches_keep_no_state_alive(rng):
+    model = forest(rng, worlds=1, joints=3).finalize("cpu")
+    alive = []
+    for _ in range(2):
+        state = model.state()
+        energy = kinetic_energy(model, state)
+        alive += [weakref.ref(a) for a in (state.joint_q, energy)]
+    del state, energy
+    gc.collect()
+    assert not any(one() for one in alive)
 
 
 def by_both(model, q, qd) -> list[list[np.ndarray]]:

@@ -85,33 +85,33 @@ class ContactLaw:
     """Numbers of a law of contact: what its dataclasses share.
 
     Attributes:
-        rules: by attribute, in the order of the attributes, what must hold for its numbers, and that in words.
-        of: what the law is one of, for errors.
+        _rules: by attribute, in the order of the attributes, what must hold for its numbers, and that in words.
+        _of: what the law is one of, for errors.
     """
 
-    rules: ClassVar
-    of: ClassVar[str] = ""
+    _rules: ClassVar
+    _of: ClassVar[str] = ""
 
     def __post_init__(self):
-        for name, (holds, wanted) in self.rules.items():
+        for name, (holds, wanted) in self._rules.items():
             if not np.all(holds(self._values(name))):
-                raise ValueError(f"{name}{self.of} must be {wanted}")
+                raise ValueError(f"{name}{self._of} must be {wanted}")
 
     def _values(self, name: str) -> np.ndarray:
         """One finite number, or one for each articulation."""
-        values = as_numbers(getattr(self, name), name + self.of, "a number or one for each articulation")
+        values = as_numbers(getattr(self, name), name + self._of, "a number or one for each articulation")
         if values.ndim > 1 or not np.isfinite(values).all():
-            raise ValueError(f"{name}{self.of} must be finite, one number or [articulation_count]")
+            raise ValueError(f"{name}{self._of} must be finite, one number or [articulation_count]")
         return values
 
-    def columns(self, model) -> list[np.ndarray]:
+    def _columns(self, model) -> list[np.ndarray]:
         """All numbers, each for every articulation of a model, ``[articulation_count]``.
 
         Raises:
             ValueError: numbers for another count of articulations.
         """
-        columns, count = [self._values(name) for name in self.rules], model.articulation_count
-        for name, values in zip(self.rules, columns, strict=True):
+        columns, count = [self._values(name) for name in self._rules], model.articulation_count
+        for name, values in zip(self._rules, columns, strict=True):
             if values.ndim and len(values) != count:
-                raise ValueError(f"{name}{self.of} has {len(values)} numbers for {count} articulations")
+                raise ValueError(f"{name}{self._of} has {len(values)} numbers for {count} articulations")
         return [np.broadcast_to(values, count) for values in columns]

@@ -70,7 +70,7 @@ class RigidContactParameters(ContactLaw):
     time_constant: float | np.ndarray = 0.02
     restitution: float | np.ndarray = 0.0
 
-    rules: ClassVar = {"mu": NOT_NEGATIVE, "time_constant": POSITIVE, "restitution": _SHARE}
+    _rules: ClassVar = {"mu": NOT_NEGATIVE, "time_constant": POSITIVE, "restitution": _SHARE}
     relaxed = False
 
     def numbers(self, model) -> np.ndarray:
@@ -79,7 +79,7 @@ class RigidContactParameters(ContactLaw):
         Raises:
             ValueError: numbers for another count of articulations.
         """
-        mu, time, restitution = self.columns(model)
+        mu, time, restitution = self._columns(model)
         one = np.ones(model.articulation_count)
         return np.stack([mu, time**-2, 2.0 / time, one, one, one, 0.5 * one, one, restitution], axis=1)
 
@@ -117,7 +117,7 @@ class RelaxedRigidContactParameters(ContactLaw):
     power: float | np.ndarray = 2.0
     restitution: float | np.ndarray = 0.0
 
-    rules: ClassVar = {
+    _rules: ClassVar = {
         "mu": NOT_NEGATIVE, "time_constant": POSITIVE, "damping_ratio": POSITIVE, "d_min": _PART, "d_max": _PART,
         "width": POSITIVE, "midpoint": _INSIDE, "power": _POWER, "restitution": _SHARE,
     }  # fmt: skip
@@ -131,7 +131,7 @@ class RelaxedRigidContactParameters(ContactLaw):
         Raises:
             ValueError: numbers for another count of articulations; a d_min above d_max.
         """
-        mu, time, ratio, low, high, width, *rest = self.columns(model)
+        mu, time, ratio, low, high, width, *rest = self._columns(model)
         for a in np.flatnonzero(low > high)[:1]:
             raise ValueError(f"d_min {low[a]} is above d_max {high[a]}; the impedance grows with the depth")
         stiffness, damping = (high * time * ratio) ** -2, 2.0 / (high * time)

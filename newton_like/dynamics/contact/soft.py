@@ -54,8 +54,8 @@ class SoftContactParameters(ContactLaw):
     p: float | np.ndarray = 0.5
     q: float | np.ndarray = 0.5
 
-    rules: ClassVar = {"stiffness": POSITIVE, "damping": POSITIVE, **dict.fromkeys(("mu", "p", "q"), NOT_NEGATIVE)}
-    of = " of a soft contact"
+    _rules: ClassVar = {"stiffness": POSITIVE, "damping": POSITIVE, **dict.fromkeys(("mu", "p", "q"), NOT_NEGATIVE)}
+    _of = " of a soft contact"
 
     @property
     def square_roots(self) -> bool:
@@ -68,7 +68,7 @@ class SoftContactParameters(ContactLaw):
         Raises:
             ValueError: numbers for another count of articulations.
         """
-        return np.stack(self.columns(model), axis=1)
+        return np.stack(self._columns(model), axis=1)
 
 
 class SoftContact(GroundContact):

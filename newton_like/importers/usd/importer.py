@@ -156,11 +156,11 @@ def add_usd(
         return StageParser(stage, name, moment, path, ignored, options, left_out).parse()
 
     with usd_errors(name):
-        up_axis = str(UsdGeom.GetStageUpAxis(stage))
-    if up_axis not in ("X", "Y", "Z"):
-        raise ImportFileError(f"{name}: upAxis is {up_axis!r}; make it 'Y' or 'Z'")
-    up_axis = Axis.from_string(up_axis)
-    options = replace(options, turn=upright(builder, up_axis))
+        stage_axis = str(UsdGeom.GetStageUpAxis(stage))
+    if stage_axis not in ("X", "Y", "Z"):
+        raise ImportFileError(f"{name}: upAxis is {stage_axis!r}; make it 'Y' or 'Z'")
+    stage_axis = Axis.from_string(stage_axis)
+    options = replace(options, turn=upright(builder, stage_axis))
     with usd_errors(name):
         parts = add_parts(builder, stage, root, parse, options)
         unresolved = stage.GetCompositionErrors()
@@ -181,7 +181,7 @@ def add_usd(
         stage_pose=parts[0].made.stage_pose,
         meters_per_unit=scene.units.meters,
         kilograms_per_unit=scene.units.kilograms,
-        up_axis=up_axis,
+        up_axis=stage_axis,
         remarks=_joined(part.scene.remarks for part in parts),
         not_understood=dict(sum((part.scene.leftovers.not_understood for part in parts), Counter())),
     )

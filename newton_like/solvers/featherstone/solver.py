@@ -106,7 +106,7 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
-        self._last = self._steppers
+        self._last_was_handed = False
 
     def _refuse_contacts(self) -> None:
         model, pairs = self.model, unsupported_pairs(self.model)
@@ -161,7 +161,7 @@ class SolverFeatherstone(SolverBase):
             recording.dt = dt
         if contacts is not None:
             self._hand_over(contacts)
-        self._last = steppers
+        self._last_was_handed = contacts is not None
         if self._cuda and model.device.is_capturing:
             # a graph reads what its launches are told from arrays that nobody else may keep
             self._recorded.captured.add(recording)
@@ -199,7 +199,7 @@ class SolverFeatherstone(SolverBase):
         Raises:
             ValueError: the last step was handed its contacts, whose directions this solver does not keep.
         """
-        if self._last is self._given and self._given is not None:
+        if self._last_was_handed:
             raise ValueError("contact_forces: the last step was handed its contacts; call step with contacts=None")
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
         for stepper in self._steppers:

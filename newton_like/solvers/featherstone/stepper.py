@@ -17,7 +17,7 @@ from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
-from newton_like.kernels.solvers.dof_rows import DOF_ROW
+from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.step import general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
@@ -47,7 +47,7 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     """
     template = work.batch.template
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
-    numbers = {**tables.numbers, "limit_rows": 3 * template.dofs if limited else 0}
+    numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
     records = dict(contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING)
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     numbers.pop("given", None)
@@ -143,14 +143,29 @@ class Stepper:
         """
         work, model = self.work, self.solver.model
         taken = [(port.field, array) for port, array in zip(OUTPUTS, outputs, strict=True) if array is not None]
-        told = [
-            pieces(model, work, [port.field for port in INPUTS], inputs),
-            pieces(model, work, *zip(*taken, strict=True)),
-        ]
+        brought_in = pieces(model, work, [port.field for port in INPUTS], inputs)
+        taken_out = pieces(model, work, *zip(*taken, strict=True))
         before = [batch_struct(work), work.T, work.P, work.L, options, self.solver.nothing]
-        after = [self.kept, self.kept_active, self.contacts_in, len(INPUTS), told[0].array, len(taken), told[1].array]
+        after = [
+            self.kept,
+            self.kept_active,
+            self.contacts_in,
+            len(INPUTS),
+            brought_in.array,
+            len(taken),
+            taken_out.array,
+        ]
         commands = work.record(self.kernel, lambda i: [*before, work.memory[i], self.active[i], *after])
-        return commands, [before, after, told, work.P.uniform, work.P.varying, work.memory, self.active]
+        return commands, [
+            before,
+            after,
+            brought_in,
+            taken_out,
+            work.P.uniform,
+            work.P.varying,
+            work.memory,
+            self.active,
+        ]
 
     def forget(self, mask: wp.array) -> None:
         """Forgets the forces of the chosen worlds."""

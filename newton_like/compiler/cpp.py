@@ -43,12 +43,12 @@ _PLAIN = {
 }  # fmt: skip
 """C++ expressions of operations by their operands."""
 
+# the same where they differ between vectors and plain numbers
 _OF_VECTORS = {
     "fma": "__builtin_elementwise_fma({}, {}, {})", "fnma": "__builtin_elementwise_fma(-{}, {}, {})",
     "sqrt": "__builtin_elementwise_sqrt({})",
 }  # fmt: skip
 _OF_NUMBERS = {"fma": "{2} + {0} * {1}", "fnma": "{2} - {0} * {1}"}
-"""The same where they differ between vectors and plain numbers."""
 
 _GROUP_FLAGS = {
     "joint": "joints_vary", "dof": "joints_vary", "body": "bodies_vary", "gain": "gains_vary", "gravity": "gravity_vary",

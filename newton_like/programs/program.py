@@ -71,7 +71,7 @@ class Program:
     varied: bool = False
 
     def ask(self, **settings: int) -> Program:
-        """The same program with other settings."""
+        """The same program with other settings: integers of ``Tree``, which its memory is made with."""
         wanted = tuple(settings.items())
         known = self._asked.get(wanted)
         if known is None:

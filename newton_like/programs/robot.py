@@ -32,9 +32,9 @@ WORTHWHILE = 256
 """Articulations in a batch from which on a program is specialised unless something else is asked for: compiling takes seconds."""
 
 _INTERPRETING = 4
-"""Vector operations that carrying out one that is listed is worth."""
+"""About how many vector operations it takes to carry out one that is listed."""
 _STAGING = 8
-"""Vector operations that bringing a number into memory, or taking it out, is worth."""
+"""About how many vector operations it takes to bring a number into memory, or to take it out."""
 
 
 @cache

@@ -20,7 +20,7 @@ from newton_like.programs.workspace import Workspace, changed
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
-"""Vector operations for which it is worth to wake a thread: some 100 microseconds."""
+"""Vector operations from which on waking a thread saves time: some 100 microseconds."""
 
 
 class _Numbers:

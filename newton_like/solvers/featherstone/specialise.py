@@ -55,9 +55,9 @@ class Stage:
     """How a stage is traced.
 
     Attributes:
-        integers: that it is called with.
-        selector: C++ expression of these that says which of its traces is run; ``{planes}`` is the number of planes. Empty: there is one.
-        cases: of the tree, the integers of each trace by its selector.
+        integers: names of its integer arguments.
+        selector: C++ expression of these whose value says which trace is run; ``{planes}`` is the number of planes. Empty: there is one.
+        cases: function of the tree that gives, by values of the selector, the integers with which the stage is traced.
     """
 
     integers: tuple[str, ...] = ()

@@ -12,6 +12,8 @@ DEFAULT_SEED = 20261121
 # Put into the environment as a number, so that parallel test processes share it.
 if os.environ.setdefault("NEWTON_LIKE_SEED", str(DEFAULT_SEED)) == "fresh":
     os.environ["NEWTON_LIKE_SEED"] = str(secrets.randbelow(2**31))
+if not os.environ["NEWTON_LIKE_SEED"].isdecimal():
+    raise pytest.UsageError(f"NEWTON_LIKE_SEED is {os.environ['NEWTON_LIKE_SEED']!r}; make it a number or 'fresh'")
 SEED = int(os.environ["NEWTON_LIKE_SEED"])
 
 

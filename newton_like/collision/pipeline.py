@@ -114,7 +114,7 @@ def _finder(model) -> _Finder:
 
 
 def collide(model, state, contacts) -> None:
-    """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of shapes.
+    """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of its candidates.
 
     Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are left out and
     ``contacts.dropped`` tells how many.

@@ -171,7 +171,7 @@ def test_a_file_without_bodies_is_told(capsys, tmp_path):
     for command in (["inspect", file], ["convert", file, made], ["simulate", file, "--frames", "1"]):
         code, out, err = run(capsys, *command)
         assert code == 0 and ("0 J" in out or "0 bodies, 0 joints" in out)
-        assert "remark: the file holds no bodies: nothing in it moves" in err.splitlines()
+        assert any(line.startswith("remark:") and "no bodies" in line for line in err.splitlines())
 
 
 def test_numbers_that_json_does_not_know_become_null():

@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import LAYERS
 
 import newton_like
@@ -170,6 +171,8 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
     layers = [layer.__module__ for layer in LAYERS]
     floors = [floor_of(module) for module in layers]
     assert floors == sorted(floors)
+    # what moves pieces comes last, and is for kernels alone
+    layers.append(piece_moves.__module__)
     made = [(name, module) for module in layers for name in programs_of(module)]
     twice = [(name, module) for name, module in made if dict(made)[name] != module]
     assert twice == []
@@ -181,6 +184,9 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
             continue
         known = layers[: layers.index(module) + 1] if module in layers else layers
         for node in ast.walk(ast.parse(MODULES[module].read_text())):
+            renamed = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == "m"
+            if renamed and module in layers:
+                wrong.append(f"{MODULES[module].relative_to(ROOT)}:{node.lineno} gives m another name")
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "m":
                 target = source.get(node.attr)
                 if target is not None and (target not in known or (floor_of(target) or 0) > (floor_of(module) or 0)):

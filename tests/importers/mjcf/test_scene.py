@@ -340,7 +340,7 @@ def test_report_names_what_is_left_out():
         f'<body name="a" foo="1"><joint/>{BOX}<camera/><composite/><plugin/></body><light/>',
         "<visual/><option wind='1 0 0' integrator='RK4'/>text",
     )
-    with pytest.warns(MjcfWarning, match="not understood and left out: 1 body/composite, 1 body/plugin, 1 body@foo"):
+    with pytest.warns(MjcfWarning, match="1 body/composite, 1 body/plugin, 1 body@foo"):
         report = ModelBuilder().add_mjcf(xml)
     assert report.not_understood == {"body/composite": 1, "body/plugin": 1, "body@foo": 1, "mujoco/text": 1}
     assert report.unused == {"body/camera": 1, "worldbody/light": 1, "mujoco/visual": 1}
@@ -385,7 +385,7 @@ def test_a_clean_file_warns_of_nothing():
 
 
 def test_mocap_bodies_are_welded_and_named():
-    with pytest.warns(MjcfWarning, match="mocap bodies are welded where the file places them"):
+    with pytest.warns(MjcfWarning, match="mocap.*welded"):
         builder = ModelBuilder()
         builder.add_mjcf(model(f'<body mocap="true" pos="1 2 3">{BOX}</body>'))
     assert builder.joint_type == [JointType.FIXED]

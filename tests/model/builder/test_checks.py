@@ -289,7 +289,7 @@ def test_loops_are_joints_outside_of_articulations():
 def test_gains_without_a_mode_are_not_lost_in_silence():
     builder = robot()
     builder.joint_target_ke[6] = 5
-    with pytest.warns(UserWarning, match=r"joint 'elbow' \(index 1\): target gains are set, but target_mode is NONE"):
+    with pytest.warns(UserWarning, match=r"joint 'elbow' \(index 1\): target gains.*target_mode"):
         builder.finalize("cpu")
     builder.joint_target_mode[6] = JointTargetMode.POSITION
     with warnings.catch_warnings():
@@ -476,9 +476,9 @@ def test_articulations_are_contiguous():
         with pytest.raises(ValueError, match="not contiguous and ascending"):
             builder.add_articulation([joints[i] for i in wrong])
     builder.add_articulation(joints[1:3])
-    with pytest.raises(ValueError, match="must come after those of 'articulation_0'"):
+    with pytest.raises(ValueError, match=r"after.*'articulation_0'"):
         builder.add_articulation(joints[:1])
-    with pytest.raises(ValueError, match=r"ends with joint index 2; joint indices from 0 do not follow directly"):
+    with pytest.raises(ValueError, match=r"joint index 2.*from 0"):
         builder.extend_articulation(0, joints[:1])
     builder.extend_articulation(0, joints[3:])
     assert (builder.articulation_start, builder.articulation_end) == ([1], [4])

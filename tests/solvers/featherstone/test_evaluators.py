@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import trimesh
 import warp as wp
 
 from newton_like import JointDofConfig, JointTargetMode, ModelBuilder
+from newton_like.geometry.mesh import Mesh
 from newton_like.solvers import SolverFeatherstone
 from newton_like.solvers.featherstone.specialise import BUDGET
 from newton_like.solvers.featherstone.stepper import general_step
@@ -46,11 +48,33 @@ def arm(rng: np.random.Generator) -> ModelBuilder:
     return builder
 
 
+def hull() -> ModelBuilder:
+    """A free hull, which specialised steps look for contacts of by a general function."""
+    builder, box = ModelBuilder(), trimesh.creation.box(extents=(0.2, 0.3, 0.1))
+    body = builder.add_body(xform=(0, 0, 0.2, 0, 0.1, 0, 0.995), mass=1.0, inertia=0.01 * np.eye(3))
+    builder.add_shape_convex_hull(body, mesh=Mesh(box.vertices, box.faces))
+    return builder
+
+
+def follower() -> ModelBuilder:
+    """Two hinges, one of which follows the other, which is a general function too."""
+    builder, joints, parent = ModelBuilder(), [], -1
+    for _ in range(2):
+        link = builder.add_link(mass=0.2, com=(0.1, 0, 0), inertia=1e-3 * np.eye(3))
+        joints.append(builder.add_joint_revolute(parent, link, axis=(0, 1, 0), parent_xform=(0.1, 0, 0, 0, 0, 0, 1)))
+        parent = link
+    builder.add_articulation(joints)
+    builder.set_joint_mimic(joints[1], joints[0], coeffs=(0.1, -0.7))
+    return builder
+
+
 ROBOTS = {
     "mechanism": lambda: same_robot(mechanism),
     # point contacts, no couplings: other rows, other code
     "quadruped": quadruped,
     "arm": lambda: same_robot(arm, 1),
+    "hull": hull,
+    "follower": follower,
 }
 
 
@@ -81,6 +105,8 @@ def trajectory(robot, evaluator, width, dtype, keys=KEYS, varied=VARIED, slope=T
 BIT_BY_BIT = [
     pytest.param("mechanism", FLOAT, KEYS, VARIED, marks=pytest.mark.slow),
     ("quadruped", FLOAT, KEYS[:3], ()),
+    ("hull", FLOAT, KEYS[:3], ()),
+    pytest.param("follower", FLOAT, KEYS[:3], (), marks=pytest.mark.slow),
     pytest.param("quadruped", DOUBLE, KEYS, VARIED, marks=pytest.mark.slow),
     pytest.param("arm", DOUBLE, KEYS, (), marks=pytest.mark.slow),
 ]

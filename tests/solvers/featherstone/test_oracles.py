@@ -337,7 +337,7 @@ def inside_limits(model, rng):
 def test_robots_accelerate_as_in_other_engines(rng, path, floating):
     # The law of a step with the matrices of the other engine. Not the accelerations: those of finger tips that weigh a
     # gram and are damped change within nanoseconds.
-    simulation = Simulation(robot_worlds(path, 2, floating), dtype=wp.float64, edit=add_a_gram)
+    simulation = Simulation(robot_worlds(path, 2, floating), SHORT, dtype=wp.float64, edit=add_a_gram)
     model = simulation.model
     q, qd = inside_limits(model, rng)
     simulation.set_state(q, qd)

@@ -419,9 +419,8 @@ def everything(model, state, pair, qdd, points):
     ]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [pytest.param(wp.float64, 1e-12, marks=pytest.mark.slow), (wp.float32, 1e-4)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "tolerance"), [(wp.float64, 1e-12), (wp.float32, 1e-4)])
 def test_compiled_programs_do_the_same(rng, monkeypatch, dtype, tolerance):
     """As NumPy, which runs their traces in double precision: to roundings of some hundred operations on numbers of up to 1e2."""
     scene = forest(rng, worlds=2, joints=5, floating=None)

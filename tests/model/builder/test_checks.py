@@ -306,7 +306,7 @@ def test_random_trees_pass(rng):
 def test_massless_bodies_are_refused_where_the_mass_matrix_is_singular(rng):
     """Verdict of finalize against the diagonal blocks of the reference mass matrix with all coordinates zero."""
     verdicts = []
-    for _ in range(60):
+    for _ in range(30):
         builder = random_tree(rng, joints=8, armature=bool(rng.random() < 0.3))
         for body in range(8):
             draw = rng.random()
@@ -343,7 +343,7 @@ def test_massless_bodies_are_refused_where_the_mass_matrix_is_singular(rng):
             refused = True
         assert refused == singular, (smallest, builder.body_mass)
         verdicts.append(refused)
-    assert 5 < sum(verdicts) < 55  # both happen
+    assert 0 < sum(verdicts) < len(verdicts)  # both happen
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e-3])

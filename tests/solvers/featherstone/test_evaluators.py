@@ -136,6 +136,7 @@ def differences(path, other):
     return np.abs(path - other).max(axis=2) / np.abs(path).max(axis=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("robot", ["mechanism", "quadruped", "arm"])
 def test_widths_agree_to_rounding(robot):
     """Width 1 neither fuses nor has the vector sine, so bits differ.
@@ -170,6 +171,7 @@ def test_sixteen_and_eight_floats_agree():
     assert eight.tobytes() == sixteen.tobytes()
 
 
+@pytest.mark.slow
 def test_specialised_at_width_one():
     """As a GPU thread runs it: plain numbers, neither fused nor with the vector sine; general code to rounding."""
     general, _ = trajectory("arm", "general", *SINGLE, steps=20)

@@ -24,8 +24,8 @@ class Pieces(NamedTuple):
     structs: list
     given: list[bool]
 
-    def targets(self) -> np.ndarray:
-        """Where, on a CPU, the addresses of the numbers stand. The arrays of the caller are not kept alive any longer."""
+    def release(self) -> np.ndarray:
+        """Lets go of the arrays of the caller. Returns where, on a CPU, the addresses of the numbers stand."""
         for struct, given in zip(self.structs, self.given, strict=True):
             if given:
                 struct.numbers = None

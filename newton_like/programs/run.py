@@ -168,7 +168,7 @@ def record_launches(model, batches, fields, arrays, mask: wp.array | None = None
         arrays: the same, None for zeros.
         mask: see :func:`run`.
     """
-    launches, targets, reads = [], [], []
+    launches, targets, reads = [], None if interleaved(model.device) else [], []
     chosen = wp.zeros(0, dtype=wp.bool, device=model.device) if mask is None else mask
     for work, kernel in batches:
         both = [pieces(model, work, *each) for each in zip(fields, arrays, (None, kernel.places), strict=True)]
@@ -184,8 +184,9 @@ def record_launches(model, batches, fields, arrays, mask: wp.array | None = None
         )
         reads.append((before, both, work.P.uniform, work.P.varying, work.memory))
         launches.append(commands)
-        targets.append(None if interleaved(model.device) else [each.targets() for each in both])
-    return Recording(launches, [*arrays[0], *arrays[1]], reads, None if interleaved(model.device) else targets)
+        if targets is not None:
+            targets.append([each.release() for each in both])
+    return Recording(launches, [*arrays[0], *arrays[1]], reads, targets)
 
 
 def _threads(work: Workspace, operations: int) -> int:

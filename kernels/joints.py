@@ -107,13 +107,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             half = m.mul(m.fill(real(0.5)), m.get(mem, qi, t))
             c = m.cos(half)
             s = m.sin(half)
-            e = m.joint_quat(P, b, k, HOME_QUAT)
-            f = m.dof_quat(P, b, dof, HALF_TURN_QUAT)
+            home = m.joint_quat(P, b, k, HOME_QUAT)
+            turn = m.dof_quat(P, b, dof, HALF_TURN_QUAT)
             turned = m.quat(
-                m.fma(f.x, s, m.mul(e.x, c)),
-                m.fma(f.y, s, m.mul(e.y, c)),
-                m.fma(f.z, s, m.mul(e.z, c)),
-                m.fma(f.w, s, m.mul(e.w, c)),
+                m.fma(turn.x, s, m.mul(home.x, c)),
+                m.fma(turn.y, s, m.mul(home.y, c)),
+                m.fma(turn.z, s, m.mul(home.z, c)),
+                m.fma(turn.w, s, m.mul(home.w, c)),
             )
             axis = m.apply(parent_rot, m.dof_vec(P, b, dof, AXIS_IN_PARENT))
             m.put6(mem, L.subspace + 6 * dof, t, m.spatial(m.cross(anchor, axis), axis))

@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 from pathlib import Path
 
+import warp as wp
 from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import LAYERS
 
@@ -155,6 +156,21 @@ def test_kernels_see_no_python_object_of_ours():
         if module.startswith("newton_like.kernels")
         for target, _, line in imports_of(module)
         if not target.startswith("newton_like.kernels")
+    ]
+    assert wrong == []
+
+
+def test_no_variable_of_a_kernel_has_the_name_of_a_constant_of_warp():
+    """Warp takes ``e.x`` of a function that was not compiled yet for its constant ``e``: the key of the kernel then depends on the order
+    in which kernels were compiled, and the cache misses."""
+    constants = {name for name in dir(wp) if isinstance(getattr(wp, name), int | float)}
+    assert {"e", "pi", "tau"} <= constants
+    wrong = [
+        f"{module}:{node.lineno} {ast.unparse(node)}"
+        for module in MODULES
+        if module.startswith("newton_like.kernels")
+        for node in ast.walk(ast.parse(MODULES[module].read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in constants
     ]
     assert wrong == []
 

@@ -35,6 +35,9 @@ _FOLD = {
 }
 """What each operation does to constants."""
 
+_UNITS = (0.0, 1.0, -1.0)
+"""Factors that need no multiplication."""
+
 
 class Index:
     """An integer known only when the code runs, as a constant plus multiples of named integers."""
@@ -96,13 +99,20 @@ class Trace:
 
     def emit(self, op: str, *args) -> Number:
         """The result of an operation, the old one where it was done before."""
+        entry = (op, *args)
         # types are part of the key: operation 1 is not the constant 1.0
-        key = (op, *((type(a), a) for a in args))
+        return self._add(entry, (entry, tuple(map(type, args))))
+
+    def emit_nodes(self, *entry) -> Number:
+        """The result of an operation, given as its name and the indices of earlier operations."""
+        return self._add(entry, entry)
+
+    def _add(self, entry: tuple, key: tuple) -> Number:
         node = self._seen.get(key)
         if node is None:
             node = self._seen[key] = len(self.ops)
-            self.ops.append((op, *args))
-        return Number(node=node)
+            self.ops.append(entry)
+        return Number(None, node)
 
     def __len__(self) -> int:
         return len(self.ops)
@@ -139,6 +149,8 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
             varies as a does.
     """
 
+    emit, emit_nodes, ops = trace.emit, trace.emit_nodes, trace.ops
+
     def constant(x) -> Number:
         return Number(constant=float(real(x)))
 
@@ -151,7 +163,7 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
         def op(*args):
             if all(a.constant is not None for a in args):
                 return constant(fold(*(a.constant for a in args)))
-            return trace.emit(name, *map(_key, args))
+            return emit(name, *map(_key, args))
 
         return op
 
@@ -162,10 +174,11 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
             return b
         if b.constant == 0.0:
             return a
-        if b.constant is None and trace.ops[b.node][0] == "neg":
-            return sub(a, Number(node=trace.ops[b.node][1]))
-        if a.constant is None and b.constant is None and a.node > b.node:
-            a, b = b, a
+        if b.constant is None and ops[b.node][0] == "neg":
+            return sub(a, Number(node=ops[b.node][1]))
+        if a.constant is None and b.constant is None:
+            i, j = a.node, b.node
+            return emit_nodes("add", i, j) if i <= j else emit_nodes("add", j, i)
         return plain["add"](a, b)
 
     def sub(a, b):
@@ -175,6 +188,8 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
             return neg(b)
         if a.node is not None and a.node == b.node:
             return constant(0.0)
+        if a.constant is None and b.constant is None:
+            return emit_nodes("sub", a.node, b.node)
         return plain["sub"](a, b)
 
     def neg(a):
@@ -183,6 +198,9 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
         return plain["neg"](a)
 
     def mul(a, b):
+        if a.constant is None and b.constant is None:
+            i, j = a.node, b.node
+            return emit_nodes("mul", i, j) if i <= j else emit_nodes("mul", j, i)
         for x, y in ((a, b), (b, a)):
             if x.constant == 0.0:
                 return constant(0.0)
@@ -190,19 +208,20 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
                 return y
             if x.constant == -1.0:
                 return neg(y)
-        if a.constant is None and b.constant is None and a.node > b.node:
-            a, b = b, a
         return plain["mul"](a, b)
 
     def fused(name, a, b, c):
-        sign = 1.0 if name == "fma" else -1.0
-        if c.constant == 0.0 or any(x.constant in (0.0, 1.0, -1.0) for x in (a, b)):
-            return (add if sign > 0 else lambda p, q: sub(q, p))(mul(a, b), c)
+        if a.constant is None and b.constant is None:
+            if c.constant is None:
+                i, j = a.node, b.node
+                return emit_nodes(name, i, j, c.node) if i <= j else emit_nodes(name, j, i, c.node)
+            if a.node > b.node:
+                a, b = b, a
+        if c.constant == 0.0 or a.constant in _UNITS or b.constant in _UNITS:
+            return add(mul(a, b), c) if name == "fma" else sub(c, mul(a, b))
         if a.constant is not None and b.constant is not None and c.constant is not None:
-            return constant(_exact_fma(sign * a.constant, b.constant, c.constant, real))
-        if a.constant is None and b.constant is None and a.node > b.node:
-            a, b = b, a
-        return trace.emit(name, _key(a), _key(b), _key(c))
+            return constant(_exact_fma(a.constant if name == "fma" else -a.constant, b.constant, c.constant, real))
+        return emit(name, _key(a), _key(b), _key(c))
 
     def fma(a, b, c):
         return fused("fma", a, b, c)
@@ -239,5 +258,5 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
     atan2, exp, log, smaller, larger = (plain[name] for name in ("atan2", "exp", "log", "min", "max"))
     detach, variation = plain["detach"], plain["variation"]
     lane, memory = Number, None
-    own = ("trace", "parameter", "operation", "plain", "fused")
+    own = ("trace", "parameter", "operation", "plain", "fused", "emit", "emit_nodes", "ops")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})

@@ -42,7 +42,7 @@ def evaluate(trace: Trace, memory: dict, parameters: np.ndarray) -> dict:
         elif name == "param":
             values.append(parameters[:, args[0]])
         else:
-            values.append(_OPS[name](*(values[a] if isinstance(a, int) else a for a in args)))
+            values.append(_OPS[name](*[values[a] if isinstance(a, int) else a for a in args]))
     ones = np.ones(len(parameters))
     return {p: ones * (values[x.node] if x.constant is None else x.constant) for p, x in trace.memory.items()}
 

@@ -288,50 +288,54 @@ def _layout(kind: JointTypeRow, axes: np.ndarray, angular: np.ndarray) -> tuple[
 
 def _frame_of_axes(axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
     """A frame whose x, y, z or their opposites the axes of a D6 joint are, in ascending order where that can be."""
-    found = None
-    for frame in _candidate_frames(axes):
-        cosines = axes @ frame
-        groups = _assigned(cosines[~angular]), _assigned(cosines[angular])
-        nearest = np.array([*groups[0], *groups[1]], dtype=int)
-        signs = np.where(cosines[np.arange(len(axes)), nearest] < 0.0, -1.0, 1.0)
-        error = float(np.abs(signs[:, None] * cosines - np.eye(3)[nearest]).max(initial=0.0))
-        # The order of turns is physics, that of slides only a matter of names.
-        unordered = [list(group) != sorted(group) for group in reversed(groups)]
-        rank = (error > 1.0e-6, *unordered, np.count_nonzero(signs < 0.0), error)
-        if found is None or rank < found[0]:
-            found = rank, nearest, frame, signs
-    _, nearest, frame, signs = found
-    names = [(ANGULAR if turns else LINEAR)[at] for at, turns in zip(nearest, angular, strict=True)]
-    turn = NO_TURN if np.array_equal(frame, np.eye(3)) else quat_from_matrix(frame)
-    return names, turn, signs
+    frames = _candidate_frames(axes)
+    cosines = axes @ frames
+    slides, turns = _assigned(cosines[:, ~angular]), _assigned(cosines[:, angular])
+    nearest = np.concatenate([slides, turns], axis=1)
+    signs = np.where(np.take_along_axis(cosines, nearest[..., None], 2)[..., 0] < 0.0, -1.0, 1.0)
+    error = np.abs(signs[..., None] * cosines - np.eye(3)[nearest]).max(axis=(1, 2), initial=0.0)
+    # The order of turns is physics, that of slides only a matter of names.
+    unordered = [(np.diff(group) < 0).any(axis=1) for group in (turns, slides)]
+    best = np.lexsort((error.round(9), np.count_nonzero(signs < 0.0, axis=1), *reversed(unordered), error > 1.0e-6))[0]
+    names = [(ANGULAR if turn else LINEAR)[at] for at, turn in zip(nearest[best], angular, strict=True)]
+    turn = NO_TURN if np.array_equal(frames[best], np.eye(3)) else quat_from_matrix(frames[best])
+    return names, turn, signs[best]
 
 
-def _assigned(cosines: np.ndarray) -> tuple[int, ...]:
-    """The axis of a frame that each of up to three directions is nearest to, no two the same."""
-    rows = np.arange(len(cosines))
-    return max(
-        itertools.permutations(range(3), len(cosines)), key=lambda order: np.abs(cosines[rows, list(order)]).sum()
-    )
+def _assigned(cosines: np.ndarray) -> np.ndarray:
+    """The axis of each frame that each of up to three directions is nearest to, no two the same, ``[frames, directions]``."""
+    orders = _ORDERS[cosines.shape[1]]
+    sums = np.abs(cosines)[:, np.arange(cosines.shape[1]), orders].sum(axis=2)
+    return orders[sums.argmax(axis=1)]
 
 
-def _candidate_frames(axes: np.ndarray):
-    """Right-handed frames (columns) that hold some of the axes; the world's first."""
-    yield np.eye(3)
+def _candidate_frames(axes: np.ndarray) -> np.ndarray:
+    """Right-handed frames (columns) that hold some of the axes, ``[frames, 3, 3]``; the world's first."""
     distinct: list[np.ndarray] = []
     for axis in axes:
         if all(np.abs(np.dot(axis, other)) < 1.0 - 1.0e-9 for other in distinct):
             distinct.append(axis)
+    frames = []
     for first, second in itertools.permutations([*distinct, *np.eye(3)], 2):
         beside = second - np.dot(second, first) * first
-        if np.linalg.norm(beside) < 1.0e-6:
-            continue
-        beside /= np.linalg.norm(beside)
-        frame = np.stack([first, beside, np.cross(first, beside)], axis=1)
-        for order in itertools.permutations(range(3)):
-            for signs in itertools.product((1.0, -1.0), repeat=3):
-                candidate = frame[:, order] * np.array(signs)
-                if np.linalg.det(candidate) > 0.0:
-                    yield candidate
+        if np.linalg.norm(beside) >= 1.0e-6:
+            beside /= np.linalg.norm(beside)
+            frames.append(np.stack([first, beside, np.cross(first, beside)], axis=1))
+    return np.concatenate([np.eye(3)[None], (np.array(frames)[:, None] @ _RIGHT_HANDED).reshape(-1, 3, 3)])
+
+
+_ORDERS = [np.array([*itertools.permutations(range(3), n)], dtype=int) for n in range(4)]
+"""Orders of up to three of a frame's axes, ``[orders, axes]``."""
+
+_RIGHT_HANDED = np.array(
+    [
+        turned
+        for order in itertools.permutations(range(3))
+        for signs in itertools.product((1.0, -1.0), repeat=3)
+        if np.linalg.det(turned := np.eye(3)[:, order] * np.array(signs)) > 0.0
+    ]
+)
+"""Matrices that permute the axes of a frame, turn some round and leave the frame right-handed, ``[24, 3, 3]``."""
 
 
 def _is_standard(names, axes) -> bool:

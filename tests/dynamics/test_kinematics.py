@@ -463,6 +463,7 @@ def far_robots(seed, shift):
     return model
 
 
+@pytest.mark.slow
 def test_a_kilometre_away_nothing_relative_loses_digits(rng):
     """In float32, robots moved by whole metres have the same bits in all that does not name the world's origin."""
     seed, pair = int(rng.integers(2**31)), (3, random_transform(rng))
@@ -500,6 +501,7 @@ def test_a_kilometre_away_nothing_relative_loses_digits(rng):
     np.testing.assert_array_equal(inertial[..., 3:], twists[..., 3:])
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_central_differences(rng):
     """With respect to coordinates, velocities and points."""
     model = random_tree(rng, joints=3, floating=True).finalize("cpu", dtype=wp.float64)

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+from functools import cache
 from pathlib import Path
 
 import warp as wp
@@ -56,6 +57,12 @@ def python_files() -> list[Path]:
     return [p for folder in (*FOLDERS, "examples", "tests") for p in sorted((ROOT / folder).rglob("*.py"))]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports_of(module: str) -> list[tuple[str, bool, int]]:
     """What a module imports from the package: (module, only when a function runs, line)."""
     path = MODULES[module]
@@ -80,7 +87,7 @@ def imports_of(module: str) -> list[tuple[str, bool, int]]:
             )
             visit(child, in_function or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
 
-    visit(ast.parse(path.read_text()), False)
+    visit(tree_of(path), False)
     return found
 
 
@@ -169,7 +176,7 @@ def test_no_variable_of_a_kernel_has_the_name_of_a_constant_of_warp():
         f"{module}:{node.lineno} {ast.unparse(node)}"
         for module in MODULES
         if module.startswith("newton_like.kernels")
-        for node in ast.walk(ast.parse(MODULES[module].read_text()))
+        for node in ast.walk(tree_of(MODULES[module]))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in constants
     ]
     assert wrong == []
@@ -177,7 +184,7 @@ def test_no_variable_of_a_kernel_has_the_name_of_a_constant_of_warp():
 
 def programs_of(module: str) -> set[str]:
     """What a file of kernels adds to the namespace of programs: what functions that take it define."""
-    makers = [f for f in ast.parse(MODULES[module].read_text()).body if isinstance(f, ast.FunctionDef)]
+    makers = [f for f in tree_of(MODULES[module]).body if isinstance(f, ast.FunctionDef)]
     makers = [f for f in makers if any(a.arg == "m" for a in f.args.args)]
     return {n.name for f in makers for n in f.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 
@@ -199,7 +206,7 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
         if not module.startswith("newton_like.kernels."):
             continue
         known = layers[: layers.index(module) + 1] if module in layers else layers
-        for node in ast.walk(ast.parse(MODULES[module].read_text())):
+        for node in ast.walk(tree_of(MODULES[module])):
             renamed = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == "m"
             if renamed and module in layers:
                 wrong.append(f"{MODULES[module].relative_to(ROOT)}:{node.lineno} gives m another name")
@@ -214,7 +221,7 @@ def test_mapped_folders_are_imported_under_their_package_name():
     """`import kernels` works from the repository root by accident, and nowhere else."""
     wrong = []
     for path in python_files():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0:
                 names = [node.module]
@@ -268,7 +275,7 @@ def test_joint_types_are_told_apart_in_one_place():
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for module, path in MODULES.items()
         if not module.startswith(tables)
-        for node in decisions(ast.parse(path.read_text()))
+        for node in decisions(tree_of(path))
         if names_joint_type(node)
     ]
     assert wrong == []
@@ -307,7 +314,7 @@ def test_public_names_have_docstrings():
 
 
 def test_modules_say_what_they_are():
-    assert [m for m in MODULES if not ast.get_docstring(ast.parse(MODULES[m].read_text()))] == []
+    assert [m for m in MODULES if not ast.get_docstring(tree_of(MODULES[m]))] == []
 
 
 def test_the_reference_shares_no_code_with_the_engine():

@@ -16,11 +16,11 @@ BODY = 'def Xform "a" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMass
 
 
 def test_a_sample_of_the_corpus():
-    cases = usd_corpus.run(seed=0, count=350)
+    cases = usd_corpus.run(seed=0, count=200)
     ends = Counter(case["end"] for case in cases)
     wrong = [case for case in cases if case["end"] in ("defect", "hang", "crash")]
     assert not wrong, wrong[:3]
-    assert len(cases) == 350 and ends["model"] > 30 and ends["error"] > 100, ends
+    assert len(cases) == 200 and ends["model"] > 15 and ends["error"] > 60, ends
 
 
 @pytest.mark.parametrize(

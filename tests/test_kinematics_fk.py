@@ -344,6 +344,7 @@ def test_gradients_are_those_of_central_differences(rng):
         assert max(gradient_errors(bodies, list(random_state(model, rng)), rng, directions=40)) < 1e-7
 
 
+@pytest.mark.slow
 def test_gradients_stop_at_the_mask(rng):
     model = forest(rng, worlds=3, robots=1).finalize("cpu", dtype=wp.float64)
     mask = [True, False, True]

@@ -355,6 +355,7 @@ def test_rows_may_be_given_where_flat_arrays_are(rng, by_numpy):
     np.testing.assert_allclose(out.numpy(), back.numpy(), atol=1e-14)
 
 
+@pytest.mark.slow
 def test_gradients_are_those_of_central_differences(rng):
     builder = ModelBuilder()
     links = [builder.add_link(com=rng.normal(size=3), **BODY) for _ in range(2)]

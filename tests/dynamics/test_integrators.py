@@ -306,6 +306,7 @@ def test_wrenches_on_links_move_a_body(rng):
     np.testing.assert_allclose(end[7:10], 0.5 * a, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_in_place_and_far_away(rng):
     """A step writes the same bits to its own state; bodies follow; single precision; one kilometre away."""
     tree = random_tree(rng, joints=5, floating=True)
@@ -330,6 +331,7 @@ def test_in_place_and_far_away(rng):
     np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-4 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_gradients_of_a_step_are_those_of_central_differences(rng):
     """Through all stages of Heun's method, to coordinates, velocities and joint forces."""
     tree = random_tree(rng, joints=2, types=(JointType.REVOLUTE, JointType.BALL), floating=False)

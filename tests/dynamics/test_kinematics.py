@@ -251,7 +251,7 @@ def test_one_link_is_that_of_all(rng, by_numpy):
         np.testing.assert_array_equal(one(model, state, pair).numpy(), every(model, state, [0, pair]).numpy()[:, 1])
 
 
-def test_articulations_of_other_shapes_and_names(rng):
+def test_articulations_of_other_shapes_and_names(rng, by_numpy):
     """A name is looked up in each; those without it, and links and dofs that are not there, have zeros."""
     scene = ModelBuilder()
     small, large = random_tree(rng, joints=3, label="a"), random_tree(rng, joints=6, label="b")
@@ -265,7 +265,6 @@ def test_articulations_of_other_shapes_and_names(rng):
     small.body_label[small.joint_child[1]], small.body_label[small.joint_child[2]] = "arm", "hand"
     scene.add_builder(small, label_prefix="other")
     model = scene.finalize("cpu", dtype=wp.float64)
-    model.evaluator = "general"
     state, *_ = moving_state(model, rng)
     transforms, jacobians = (
         dynamics.link_transforms(model, state).numpy(),

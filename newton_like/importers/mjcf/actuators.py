@@ -84,68 +84,129 @@ class Drive:
     force: float = 0.0
 
 
+@dataclass(frozen=True)
+class _Gains:
+    """Gain, bias and dynamics, and the kind of element that made them."""
+
+    made_by: str = "general"
+    gain: str = "fixed"
+    bias: str = "none"
+    dynamics: str = "none"
+    gainprm: tuple[float, ...] = (1.0,) + (0.0,) * (NUMBERS - 1)
+    biasprm: tuple[float, ...] = (0.0,) * NUMBERS
+    dynprm: tuple[float, ...] = (1.0,) + (0.0,) * (NUMBERS - 1)
+
+    def suit(self, tag: str) -> bool:
+        """Whether a shortcut may start from them. Only a damper has an affine gain."""
+        if self.made_by == "general":
+            return (self.gain == "affine") == (tag == "damper")
+        return self.made_by == tag
+
+
 class _State:
-    """What the attributes of an actuator and its defaults add up to."""
+    """What the attributes of an actuator and its defaults add up to.
+
+    Attributes:
+        attributes: of all elements so far, as texts.
+        gains: so far.
+        outer: those of the classes around, the main one first.
+    """
 
     def __init__(self):
         self.attributes: dict[str, str] = {}
-        self.reset()
-        self.made_by = "general"
+        self.gains = _Gains()
+        self.outer = [self.gains]
 
-    def reset(self) -> None:
-        self.gain, self.bias, self.dynamics = "fixed", "none", "none"
-        self.gainprm = [1.0] + [0.0] * (NUMBERS - 1)
-        self.biasprm = [0.0] * NUMBERS
-        self.dynprm = [1.0] + [0.0] * (NUMBERS - 1)
+    def apply(self, elements: list[XmlElement]) -> None:
+        """Takes over the elements of a class of defaults, or the actuator itself."""
+        for element in elements:
+            self.attributes.update((k, v) for k, v in element.attributes.items() if k != "class")
+            tag = element.tag
+            if tag == "general":
+                self.gains = _general(self.gains, element)
+            elif tag in _SHORTCUTS:
+                # Gains of another kind of shortcut mean something else: those of a class around count then.
+                bases = (self.gains, *reversed(self.outer))
+                base = next((gains for gains in bases if gains.suit(tag)), _Gains())
+                self.gains = replace(_SHORTCUTS[tag](base, element), made_by=tag)
+        self.outer.append(self.gains)
 
-    def apply(self, element: XmlElement) -> None:
-        """Takes over one element: of defaults, or the actuator itself."""
-        self.attributes.update((k, v) for k, v in element.attributes.items() if k != "class")
-        tag = element.tag
-        if tag == "general":
-            self.gain = words(element, "gaintype", GAINS, self.gain)
-            self.bias = words(element, "biastype", BIASES, self.bias)
-            self.dynamics = words(element, "dyntype", DYNAMICS, self.dynamics)
-            for name, numbers in (("gainprm", self.gainprm), ("biasprm", self.biasprm), ("dynprm", self.dynprm)):
-                given = floats(element, name, NUMBERS, ())
-                numbers[: len(given)] = given
-            return
-        # A shortcut starts from the gains of its own kind or of <general>; those of another kind mean something else.
-        if self.made_by not in ("general", tag):
-            self.reset()
-        self.made_by = tag
-        if tag == "motor":
-            self.reset()
-        elif tag in ("position", "intvelocity"):
-            kp = element.number("kp", self.gainprm[0], low=0.0)
-            self.gain, self.bias = "fixed", "affine"
-            self.gainprm, self.biasprm[:2] = [kp] + [0.0] * (NUMBERS - 1), [0.0, -kp]
-            if "kv" in element.attributes:
-                self.biasprm[2] = -element.number("kv", low=0.0)
-            if "dampratio" in element.attributes:
-                if "kv" in element.attributes:
-                    raise element.error("has both kv and dampratio; keep one")
-                self.biasprm[2] = element.number("dampratio", low=0.0)
-            self.dynamics = "integrator" if tag == "intvelocity" else "none"
-            if tag == "position" and element.number("timeconst", 0.0, low=0.0) > 0.0:
-                self.dynamics, self.dynprm[0] = "filterexact", element.number("timeconst")
-        elif tag == "velocity":
-            kv = element.number("kv", self.gainprm[0], low=0.0)
-            self.reset()
-            self.bias, self.gainprm[0], self.biasprm[2] = "affine", kv, -kv
-        elif tag == "damper":
-            kv = element.number("kv", -self.gainprm[2] if self.gain == "affine" else 0.0, low=0.0)
-            self.reset()
-            self.gain, self.gainprm[0], self.gainprm[2] = "affine", 0.0, -kv
-        elif tag == "cylinder":
-            self.bias, self.dynamics = "affine", "filter"
-            self.dynprm[0] = element.number("timeconst", self.dynprm[0])
-            area = element.number("area", self.gainprm[0])
-            if "diameter" in element.attributes:
-                area = math.pi / 4.0 * element.number("diameter") ** 2
-            self.gainprm[0] = area
-            given = floats(element, "bias", 3, ())
-            self.biasprm[: len(given)] = given
+
+def _general(base: _Gains, element: XmlElement) -> _Gains:
+    def filled(name: str, numbers: tuple[float, ...]) -> tuple[float, ...]:
+        given = floats(element, name, NUMBERS, ())
+        return (*given, *numbers[len(given) :])
+
+    return _Gains(
+        gain=words(element, "gaintype", GAINS, base.gain),
+        bias=words(element, "biastype", BIASES, base.bias),
+        dynamics=words(element, "dyntype", DYNAMICS, base.dynamics),
+        gainprm=filled("gainprm", base.gainprm),
+        biasprm=filled("biasprm", base.biasprm),
+        dynprm=filled("dynprm", base.dynprm),
+    )
+
+
+def _padded(*numbers: float) -> tuple[float, ...]:
+    return (*numbers, *(0.0,) * (NUMBERS - len(numbers)))
+
+
+def _motor(base: _Gains, element: XmlElement) -> _Gains:
+    return _Gains()
+
+
+def _position(base: _Gains, element: XmlElement) -> _Gains:
+    kp = element.number("kp", base.gainprm[0], low=0.0)
+    damping = base.biasprm[2]
+    if "kv" in element.attributes:
+        damping = -element.number("kv", low=0.0)
+    if "dampratio" in element.attributes:
+        if "kv" in element.attributes:
+            raise element.error("has both kv and dampratio; keep one")
+        damping = element.number("dampratio", low=0.0)
+    time = element.number("timeconst", 0.0, low=0.0) if element.tag == "position" else 0.0
+    return _Gains(
+        bias="affine",
+        dynamics="integrator" if element.tag == "intvelocity" else "filterexact" if time > 0.0 else "none",
+        gainprm=_padded(kp),
+        biasprm=(0.0, -kp, damping, *base.biasprm[3:]),
+        dynprm=_padded(time or 1.0),
+    )
+
+
+def _velocity(base: _Gains, element: XmlElement) -> _Gains:
+    kv = element.number("kv", base.gainprm[0], low=0.0)
+    return _Gains(bias="affine", gainprm=_padded(kv), biasprm=_padded(0.0, 0.0, -kv))
+
+
+def _damper(base: _Gains, element: XmlElement) -> _Gains:
+    kv = element.number("kv", -base.gainprm[2] if base.gain == "affine" else 0.0, low=0.0)
+    return _Gains(gain="affine", gainprm=_padded(0.0, 0.0, -kv))
+
+
+def _cylinder(base: _Gains, element: XmlElement) -> _Gains:
+    area = element.number("area", base.gainprm[0])
+    if "diameter" in element.attributes:
+        area = math.pi / 4.0 * element.number("diameter") ** 2
+    bias = floats(element, "bias", 3, ())
+    return replace(
+        base,
+        bias="affine",
+        dynamics="filter",
+        gainprm=(area, *base.gainprm[1:]),
+        biasprm=(*bias, *base.biasprm[len(bias) :]),
+        dynprm=(element.number("timeconst", base.dynprm[0]), *base.dynprm[1:]),
+    )
+
+
+_SHORTCUTS = {
+    "motor": _motor,
+    "position": _position,
+    "intvelocity": _position,
+    "velocity": _velocity,
+    "damper": _damper,
+    "cylinder": _cylinder,
+}
 
 
 def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
@@ -165,9 +226,8 @@ def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
         model, model.elements["actuator"], {"joint": "joint", "jointinparent": "joint", "site": "site", "body": "body"}
     ):
         state = _State()
-        for default in model.actuator_defaults[element.get("class") or MAIN]:
-            state.apply(default)
-        state.apply(element)
+        for defaults in (*model.actuator_defaults[element.get("class") or MAIN], [element]):
+            state.apply(defaults)
         actuator = _actuator(element, state, names, model, f"actuator_{len(result)}")
         if actuator.name in seen:
             raise element.error(f"the actuator {actuator.name!r} is there twice; rename one")
@@ -239,9 +299,9 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
         transmission=transmission,
         target=target,
         gear=(*gear, *(0.0,) * (6 - len(gear))),
-        gain=(state.gain, tuple(state.gainprm)),
-        bias=(state.bias, tuple(state.biasprm)),
-        dynamics=(state.dynamics, tuple(state.dynprm)),
+        gain=(state.gains.gain, state.gains.gainprm),
+        bias=(state.gains.bias, state.gains.biasprm),
+        dynamics=(state.gains.dynamics, state.gains.dynprm),
         ctrlrange=ctrlrange,
         forcerange=limits(merged, "forcerange", "forcelimited", auto),
         actrange=limits(merged, "actrange", "actlimited", auto),
@@ -259,7 +319,7 @@ def _damping_ratio(actuator: Actuator, joint: Joint, inertias) -> None:
     gear = actuator.gear[0]
     if joint.kind not in ("hinge", "slide") or gear * gear < _LEAST:
         return
-    mass = inertias()[id(joint)]["felt"] / gear**2
+    mass = inertias()[id(joint)] / gear**2
     actuator.bias = (kind, (*bias[:2], -2.0 * bias[2] * math.sqrt(kp * mass), *bias[3:]))
 
 

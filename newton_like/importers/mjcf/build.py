@@ -65,7 +65,7 @@ class SceneBuilder:
         self.actuators = read_actuators(model, names.tables)
         reflect_rotors(self.actuators, joints)
         self._set_springs()
-        find_drives(self.actuators, joints, model, self._felt)
+        find_drives(self.actuators, joints, model, self._moved)
         self._drives = drives_of(self.actuators, joints, model)
         self._names = names
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
@@ -85,7 +85,7 @@ class SceneBuilder:
 
     # ------------------------------------------------------------------------------------------- before building
 
-    def _felt(self) -> dict:
+    def _moved(self) -> dict[int, float]:
         if self._inertias is None:
             self._inertias = joint_inertias(self.model)
         return self._inertias
@@ -96,7 +96,7 @@ class SceneBuilder:
             for joint in body.joints:
                 if joint.springdamper is None:
                     continue
-                inertia = self._felt()[id(joint)]["free"]
+                inertia = self._moved()[id(joint)]
                 time, ratio = joint.springdamper
                 joint.given["stiffness"] = inertia / (time * ratio) ** 2
                 joint.given["damping"] = 2.0 * inertia / time

@@ -200,14 +200,14 @@ def fit_to_mesh(geom: Geom, assets: Assets, aabb: bool) -> Geom:
     return replace(geom, size=size, pose=placed, mesh=None)
 
 
-def joint_inertias(model: Mjcf) -> dict[int, dict[str, float]]:
-    """What the joints of a model have to move at their reference, by the identity of the joint record.
+def joint_inertias(model: Mjcf) -> dict[int, float]:
+    """The inertia that each joint of a model moves at the reference, all other joints loose, by the identity of the joint record.
 
-    ``felt`` is the mean diagonal entry of the joint-space inertia (composite rigid bodies, Featherstone 2008, section
-    6.2) with armature, ``free`` the inverse of the mean diagonal entry of its inverse, with all other joints loose.
+    That is the inverse of the mean diagonal entry of ``M^-1`` over the joint's dofs, where M is the joint-space inertia (composite
+    rigid bodies, Featherstone 2008, section 6.2) with armature.
     """
     poses, children = model.world_poses(), model.children()
-    result: dict[int, dict[str, float]] = {}
+    result: dict[int, float] = {}
     for root in children[0]:
         dofs, owners = [], []
         order, composite = [root], {}
@@ -238,10 +238,7 @@ def joint_inertias(model: Mjcf) -> dict[int, dict[str, float]]:
         for joint in {id(owner): owner for owner in owners}.values():
             at = [i for i, owner in enumerate(owners) if owner is joint]
             mean = float(np.mean(loose[at]))
-            result[id(joint)] = {
-                "felt": float(np.mean(np.diagonal(matrix)[at])),
-                "free": 1.0 / mean if mean > 0.0 else 0.0,
-            }
+            result[id(joint)] = 1.0 / mean if mean > 0.0 else 0.0
     return result
 
 

@@ -161,7 +161,7 @@ class Mjcf:
     meshes: dict[str, XmlElement] = field(default_factory=dict)
     hfields: dict[str, XmlElement] = field(default_factory=dict)
     elements: dict[str, list[XmlElement]] = field(default_factory=dict)
-    actuator_defaults: dict[str, list[XmlElement]] = field(default_factory=dict)
+    actuator_defaults: dict[str, list[list[XmlElement]]] = field(default_factory=dict)
     replicas: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     option: dict = field(default_factory=dict)
 

@@ -146,8 +146,8 @@ class Defaults:
     def __init__(self):
         self._classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
         self._parents: dict[str, str] = {}
-        self.actuators: dict[str, list[XmlElement]] = {MAIN: []}
-        """By class: the default elements of actuators on the way from the main class, which all kinds share."""
+        self.actuators: dict[str, list[list[XmlElement]]] = {MAIN: [[]]}
+        """By class: the default elements of actuators, which all kinds share, of each class on the way from the main one."""
 
     def read(self, element: XmlElement, is_actuator) -> None:
         """Takes over a top-level ``<default>`` element with the classes inside it."""
@@ -161,7 +161,7 @@ class Defaults:
             if child.tag == "default":
                 continue
             if is_actuator(child.tag):
-                self.actuators[name].append(child)
+                self.actuators[name][-1].append(child)
             else:
                 own = {key: value for key, value in child.attributes.items() if key != "class"}
                 self._classes[name][child.tag] = merged(self._classes[name].get(child.tag, {}), own, child)
@@ -172,7 +172,7 @@ class Defaults:
             if inner in self._classes:
                 raise child.error(f"the class {inner!r} is defined twice; rename one")
             self._classes[inner] = {tag: dict(values) for tag, values in self._classes[name].items()}
-            self.actuators[inner] = list(self.actuators[name])
+            self.actuators[inner] = [*self.actuators[name], []]
             self._fill(child, inner, is_actuator)
 
     def check(self, name: str, element: XmlElement) -> str:

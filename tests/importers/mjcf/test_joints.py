@@ -167,28 +167,58 @@ def test_actuators_have_armature_and_damping_of_their_own(rng, joint):
         np.testing.assert_allclose(peer.report.actuators[2].bias[1], peer.mj.actuator_biasprm[2], rtol=1e-12)
 
 
-def test_defaults_of_actuators_are_shared_by_all_kinds(rng):
-    """The rules are those of MuJoCo, which is asked for gains and biases."""
-    kinds = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder")
-    defaults = (
-        '<position kp="50" kv="3"/>',
-        '<velocity kv="5"/>',
-        '<general gainprm="9" biasprm="1 2 -3" biastype="affine" ctrlrange="-3 3"/>',
-        '<motor gear="5"/>',
+def test_damping_ratios_count_the_inertia_that_a_joint_moves_while_others_are_loose(rng):
+    lengths, chain = rng.uniform(0.2, 0.6, 3), ""
+    for i, length in reversed([*enumerate(lengths)]):
+        place = f"{lengths[i - 1] if i else 0.0} 0 0"
+        geom = f'<geom type="capsule" size=".05" fromto="0 0 0 {length} 0 0"/>'
+        chain = f'<body pos="{place}"><joint name="j{i}" axis="0 1 {i}" armature=".01"/>{geom}{chain}</body>'
+    servos = "".join(
+        f'<position joint="j{i}" kp="{kp}" gear="{gear}" dampratio="{ratio}"/>'
+        for i, (kp, gear, ratio) in enumerate(rng.uniform((50.0, 0.5, 0.3), (100.0, 2.0, 1.2), (3, 3)))
     )
-    for default in defaults:
-        made = "".join(
-            f'<{kind} joint="j" {"ctrlrange=" + chr(34) + "0 1" + chr(34) if kind == "damper" else ""}/>'
-            for kind in kinds
-        )
-        xml = hinge(after=f"<actuator>{made}</actuator>").replace(
-            "<worldbody>", f"<default>{default}</default><worldbody>"
-        )
-        peer = MjcfPeer(xml)
+    peer = MjcfPeer(model(chain, f"<actuator>{servos}</actuator>"))
+    # three turns of sums over the chain round to some 1e-15
+    np.testing.assert_allclose(
+        [a.bias[1][2] for a in peer.report.actuators], peer.mj.actuator_biasprm[:, 2], rtol=1e-10
+    )
+
+
+DEFAULT_ACTUATORS = (
+    '<position kp="50" kv="3"/>',
+    '<position kp="20"/>',
+    '<velocity kv="5"/>',
+    '<general gainprm="9" biasprm="1 2 -3" biastype="affine" ctrlrange="-3 3"/>',
+    '<motor gear="5"/>',
+    '<damper kv="4" ctrlrange="0 1"/>',
+    '<general gaintype="affine" gainprm="2 3 -4"/>',
+    '<cylinder area="7" timeconst=".5"/>',
+)
+
+
+def test_defaults_of_actuators_are_shared_by_all_kinds(rng):
+    """In classes within classes, the rules are those of MuJoCo, which is asked for gains and biases."""
+    kinds = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder")
+    limits = {"damper": 'ctrlrange="0 1"'}
+    actuators = "".join(f'<{kind} class="inner" joint="j" {limits.get(kind, "")}/>' for kind in kinds)
+    plain = [[one, "", ""] for one in DEFAULT_ACTUATORS]
+    drawn = [[str(rng.choice(["", *DEFAULT_ACTUATORS])) for _ in range(3)] for _ in range(30)]
+    for main, outer, inner in plain + drawn:
+        second = str(rng.choice(DEFAULT_ACTUATORS))
+        if inner and second.split()[0] != inner.split()[0]:
+            inner += second
+        default = f'{main}<default class="outer">{outer}<default class="inner">{inner}</default></default>'
+        xml = hinge(after=f"<actuator>{actuators}</actuator>")
+        peer = MjcfPeer(xml.replace("<worldbody>", f"<default>{default}</default><worldbody>"))
         for i, ours in enumerate(peer.report.actuators):
-            np.testing.assert_allclose(ours.gain[1], peer.mj.actuator_gainprm[i], err_msg=f"{default} {ours.kind}")
-            np.testing.assert_allclose(ours.bias[1], peer.mj.actuator_biasprm[i], err_msg=f"{default} {ours.kind}")
-            np.testing.assert_allclose(ours.gear, peer.mj.actuator_gear[i])
+            named = f"{default} {ours.kind}"
+            np.testing.assert_allclose(ours.gain[1], peer.mj.actuator_gainprm[i], err_msg=named)
+            np.testing.assert_allclose(ours.bias[1], peer.mj.actuator_biasprm[i], err_msg=named)
+            none = ours.dynamics[0] == "none"
+            assert none == (peer.mj.actuator_dyntype[i] == mujoco.mjtDyn.mjDYN_NONE), named
+            if not none:
+                np.testing.assert_allclose(ours.dynamics[1][0], peer.mj.actuator_dynprm[i][0], err_msg=named)
+            np.testing.assert_allclose(ours.gear, peer.mj.actuator_gear[i], err_msg=named)
 
 
 @pytest.mark.parametrize(

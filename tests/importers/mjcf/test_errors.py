@@ -329,12 +329,12 @@ def test_entities_are_refused_in_files_and_includes(tmp_path, text, included):
     assert SECRET not in str(caught.value)
 
 
-@pytest.mark.parametrize("where", ["../outside/part.xml", "{outside}/part.xml", "sub/../../outside/part.xml"])
+@pytest.mark.parametrize("where", ["../../outside/part.xml", "{outside}/part.xml", "sub/../../../outside/part.xml"])
 @pytest.mark.parametrize("what", ["include", "mesh", "meshdir", "hfield"])
 def test_files_outside_of_the_allowed_folders_are_refused(tmp_path, where, what):
-    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    outside, inside = tmp_path / "outside", tmp_path / "robot" / "xml"
     outside.mkdir()
-    inside.mkdir()
+    inside.mkdir(parents=True)
     (outside / "part.xml").write_text(f"<mujocoinclude><body name='{SECRET}'/></mujocoinclude>")
     name = where.replace("{outside}", str(outside))
     folder, _, file = name.rpartition("/")
@@ -354,6 +354,23 @@ def test_files_outside_of_the_allowed_folders_are_refused(tmp_path, where, what)
     assert SECRET not in str(caught.value) and "name its folder in package_dirs" in str(caught.value)
     if what == "include":
         assert ModelBuilder().add_mjcf(main, package_dirs=[outside]).links[SECRET] == 0
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_files_of_the_models_own_folder_tree_are_read(tmp_path, depth):
+    """As for URDF: beside the folder of the file, or anywhere below the nearest folder with a package.xml."""
+    inside = tmp_path.joinpath("robot", *"abc"[:depth])
+    inside.mkdir(parents=True)
+    (tmp_path / "robot" / "assets").mkdir()
+    (tmp_path / "robot" / "assets" / "part.xml").write_text("<mujocoinclude><body name='part'/></mujocoinclude>")
+    main = inside / "main.xml"
+    up = "/".join([".."] * depth)
+    main.write_text(f'<mujoco><worldbody><include file="{up}/assets/part.xml"/></worldbody></mujoco>')
+    if depth > 1:
+        with pytest.raises(ImportFileError, match="outside of the folders"):
+            ModelBuilder().add_mjcf(main)
+        (tmp_path / "robot" / "package.xml").write_text("<package/>")
+    assert ModelBuilder().add_mjcf(main).links["part"] == 0
 
 
 def test_a_text_may_read_no_files(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
 
@@ -53,3 +54,20 @@ def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
         device=lanes.device,
         copy=False,
     )
+
+
+def host_array(value, what: str) -> np.ndarray:
+    """A NumPy array of a value from the host, or of a tensor of another library wherever that is.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if hasattr(value, "detach"):  # of torch, which hands out neither gradients nor memory of GPUs by itself
+        value = value.detach().cpu()
+    try:
+        numbers = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must be an array, not {type(value).__name__} ({error})") from None
+    if numbers.dtype.kind not in "biuf":
+        raise TypeError(f"{what} must be an array of numbers, not {type(value).__name__}")
+    return numbers

@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from newton_like import kinematics
-from newton_like.arrays import flat
+from newton_like.arrays import flat, host_array
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.selection import mark, scatter_kernel
 from newton_like.model.arguments import check_array
@@ -309,9 +309,7 @@ class ArticulationView:
         if isinstance(values, wp.array):
             return check_array(self.model, values.contiguous(), name, part.dtype, shape)
         inner = getattr(part.dtype, "_shape_", ())
-        host = np.asarray(values)
-        if host.dtype.kind not in "biuf":
-            raise TypeError(f"{name} must be numbers, not {host.dtype}")
+        host = host_array(values, name)
         if host.dtype.kind == "f" and not np.all(np.isfinite(host)):
             raise ValueError(f"{name} holds numbers that are not finite")
         try:
@@ -324,7 +322,7 @@ class ArticulationView:
         """``[world_count, count_per_world]`` bools on the device."""
         shape, device = self._ids.shape, self.model.device
         if not isinstance(mask, wp.array):
-            host = np.asarray(mask)
+            host = host_array(mask, "mask")
             if host.dtype != bool:
                 raise TypeError(f"mask must hold bools, not {host.dtype}")
             mask = wp.array(host, dtype=wp.bool, device=device)

@@ -1,6 +1,7 @@
 """eval_fk against poses and velocities from the definitions and from MuJoCo; masks, bits, gradients, errors."""
 
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -419,8 +420,8 @@ def test_wrong_arrays_are_refused(rng):
     with pytest.raises(ValueError, match=r"joint_q.*joint_q.contiguous\(\)"):
         call(model, joint_q=wp.zeros(2 * n, dtype=wp.float32, device="cpu")[::2])
     with pytest.raises(TypeError, match=r"state.body_q.*vec3f"):
-        state.body_q = wp.zeros(model.body_count, dtype=wp.vec3, device="cpu")
-        call(model, state=state)
+        poses = wp.zeros(model.body_count, dtype=wp.vec3, device="cpu")
+        call(model, state=SimpleNamespace(body_q=poses, body_qd=state.body_qd))
 
 
 @pytest.mark.gpu

@@ -1,5 +1,6 @@
 """Which worlds are still sane, and bringing back those that are not."""
 
+import types
 from functools import cache
 
 import warp as wp
@@ -7,7 +8,7 @@ import warp as wp
 
 @cache
 def health_kernels(real):
-    """Kernels for the scalar type `real`, two over articulations and one over bodies: ``(examine, restore, release)``."""
+    """Kernels for the scalar type `real`: `examine` and `restore` over articulations, `release` over bodies, `spread` over numbers."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def examine(
@@ -73,7 +74,18 @@ def health_kernels(real):
             for j in range(6):
                 body_f[6 * i + j] = real(0.0)
 
-    return examine, restore, release
+    @wp.kernel(module="unique", enable_backward=False)
+    def spread(
+        rows: wp.array2d[real],
+        worlds: wp.array[int],
+        # out:
+        numbers: wp.array[real],
+    ):
+        """rows[i] are the numbers of world worlds[i]"""
+        i, j = wp.tid()
+        numbers[worlds[i] * rows.shape[1] + j] = rows[i, j]
+
+    return types.SimpleNamespace(examine=examine, restore=restore, release=release, spread=spread)
 
 
 @cache

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import flat
+from newton_like.arrays import flat, host_array
 
 SEARCHED = 8192
 """Entries up to which arrays are searched unless something else is asked for: for half a microsecond, by one product. More would cost a
@@ -23,8 +23,9 @@ _views: WeakKeyDictionary = WeakKeyDictionary()
 
 def check_model(model):
     """The model, if it is one. Raises TypeError: it is none."""
-    if not hasattr(model, "joint_coord_count"):
-        raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}")
+    if not hasattr(model, "joint_coord_world_start"):
+        cure = "; call its finalize()" if hasattr(model, "finalize") else ""
+        raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}{cure}")
     return model
 
 
@@ -182,7 +183,7 @@ def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | No
         if indices is None and given.dtype is wp.bool and given.shape == (count,) and given.is_contiguous:
             return given
         given = given.numpy()
-    values = np.asarray(given)
+    values = host_array(given, name)
     if values.size == 0:
         values = values.astype(bool if indices is None else np.int64)
     if not (np.issubdtype(values.dtype, np.integer) or (indices is None and values.dtype == bool)):

@@ -9,6 +9,7 @@ import warp as wp
 
 from newton_like.coercion import as_index, as_number
 from newton_like.model.contacts import Contacts
+from newton_like.model.fields import Fields
 from newton_like.model.state import Control, State
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
@@ -19,7 +20,7 @@ CONTACTS_PER_SHAPE = 8
 """Room for contacts of a moving shape in a buffer without a given size: a box lying on a plane, corner by corner."""
 
 
-class Model:
+class Model(Fields):
     """Constants of all worlds as Warp arrays. Made by :meth:`ModelBuilder.finalize`.
 
     Arrays are flat and ordered by world: entities of world 3 follow those of world 2, and those shared by all worlds
@@ -91,6 +92,8 @@ class Model:
         self.tendons: list = []
         self.version = 0
         self.made_by = weakref.ref(self)
+
+    _complete = False  # until it is laid out
 
     @property
     def evaluator(self) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import warp as wp
 
+from newton_like.model.fields import Fields
 
-class _Arrays:
+
+class _Arrays(Fields):
     """A handful of arrays of equal meaning in every object of the class."""
 
     _names: tuple[str, ...] = ()
+
+    def _accepts(self, name: str) -> bool:
+        return name in self._names or name == "made_by"
 
     def assign(self, other) -> None:
         """Copies the values of all arrays of ``other``, which keep their places in memory here.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, flat
+from newton_like.arrays import check_recorded, flat, host_array
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
+from newton_like.model.arguments import check_model
 from newton_like.types import BodyFlags, ModelFlags
 
 
@@ -63,19 +65,21 @@ class SolverBase:
         model: the model.
 
     Raises:
+        TypeError: `model` is no model.
         ValueError: the model asks for what this solver does not do.
     """
 
     supports: frozenset[str] = frozenset()
 
     def __init__(self, model):
-        self.model = model
+        self.model = check_model(model)
         for feature, asked in FEATURES.items():
             told = None if feature in self.supports else asked(model, type(self).__name__)
             if told is not None:
                 raise ValueError(told)
         self._version = model.version
         self._chosen = self._control = None
+        self._sizes: dict[str, int | None] = {}
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
         """Advances all worlds by one step.
@@ -136,9 +140,8 @@ class SolverBase:
         """
         model = self.model
         healthy = wp.full(model.world_count, True, dtype=wp.bool, device=model.device)
-        examine, _, _ = health_kernels(model.dtype)
         wp.launch(
-            examine,
+            health_kernels(model.dtype).examine,
             dim=model.articulation_count,
             inputs=[
                 model.articulation_start,
@@ -154,24 +157,33 @@ class SolverBase:
         )
         return healthy.numpy()
 
-    def reset(self, state, world_mask=None) -> None:
-        """Puts worlds back to the model's initial state, and forgets their contact forces and accounts of energy. Other worlds keep
-        every bit.
+    def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
+        """Puts worlds back to an initial state, and forgets their contact forces and accounts of energy. Other worlds keep every bit.
+
+        Arrays may be of Warp, NumPy or torch, or lists. With arrays of Warp on the model's device nothing waits for that device.
 
         Args:
-            state: the state to change.
-            world_mask: ``[world_count]`` bool, which worlds; None: all.
+            state: the state to change, ``body_q`` and ``body_qd`` too.
+            world_mask: which worlds: ``[world_count]`` bools, or integers, which are indices of worlds; None: all.
+            joint_q: coordinates of the worlds afterwards [m, rad or quaternion x y z w]; None: those of the model. Of all worlds,
+                ``[joint_coord_count]`` or ``[world_count, n]``, of which the chosen ones are taken; or, where `world_mask` holds indices,
+                ``[len(world_mask), n]`` in that order.
+            joint_qd: velocities afterwards [m/s or rad/s], likewise.
 
         Raises:
-            ValueError: the mask has another length.
+            ValueError: an array of the wrong size or device; an index that is there twice.
+            IndexError: a world does not exist.
+            TypeError: what should be an array is none.
         """
         model = self.model
-        mask = self._world_mask(world_mask)
+        mask, indices = self._chosen_worlds(world_mask)
+        initial_q = self._initial("joint_q", "joint_coord", joint_q, indices)
+        initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, indices)
         if self._chosen is None:
             self._chosen = wp.zeros(model.articulation_count, dtype=wp.bool, device=model.device)
-        _, restore, release = health_kernels(model.dtype)
+        kernels = health_kernels(model.dtype)
         wp.launch(
-            restore,
+            kernels.restore,
             dim=model.articulation_count,
             inputs=[
                 mask,
@@ -179,8 +191,8 @@ class SolverBase:
                 model.articulation_world,
                 model.joint_q_start,
                 model.joint_qd_start,
-                model.joint_q,
-                model.joint_qd,
+                initial_q,
+                initial_qd,
             ],
             outputs=[state.joint_q, state.joint_qd, self._chosen],
             device=model.device,
@@ -188,21 +200,64 @@ class SolverBase:
         self._forget(mask)
         if state.body_f is not None:
             inputs, forces = [mask, model.body_world], flat(state.body_f, model.dtype)
-            wp.launch(release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
+            wp.launch(kernels.release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
         if model.articulation_count:
             eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
 
-    def _world_mask(self, mask) -> wp.array:
-        """Bools on the model's device. Those that are there already are taken as they are."""
-        model = self.model
-        if mask is None:
-            mask = np.ones(model.world_count, bool)
-        size = mask.size if isinstance(mask, wp.array) else np.size(mask)
-        if size != model.world_count:
-            raise ValueError(f"world_mask has {size} entries, the model has {model.world_count} worlds")
-        if isinstance(mask, wp.array):
-            if mask.dtype is wp.bool and mask.ndim == 1 and mask.device == model.device:
-                return mask
-            mask = mask.numpy()
-        check_recorded(model.device, "solver.reset with a mask from the host")
-        return wp.array(np.asarray(mask).astype(bool).ravel(), dtype=wp.bool, device=model.device)
+    def _chosen_worlds(self, chosen) -> tuple[wp.array, wp.array | None]:
+        """Worlds as bools on the model's device, which are taken as they are where they are there already, and their indices if these
+        were given."""
+        model, count = self.model, self.model.world_count
+        if chosen is None:
+            chosen = np.ones(count, bool)
+        if isinstance(chosen, wp.array):
+            if chosen.dtype is wp.bool and chosen.shape == (count,) and chosen.device == model.device:
+                return chosen, None
+            chosen = chosen.numpy()
+        check_recorded(model.device, "solver.reset with worlds from the host")
+        values = host_array(chosen, "world_mask").ravel()
+        if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
+            values = values.astype(np.int32)
+            wrong = values[(values < 0) | (values >= count)]
+            if wrong.size:
+                raise IndexError(f"world_mask: world {wrong[0]} does not exist; the model has {count}")
+            mask = np.zeros(count, bool)
+            mask[values] = True
+            if mask.sum() != values.size:
+                raise ValueError("world_mask holds an index twice; give each world once")
+            return wp.array(mask, dtype=wp.bool, device=model.device), wp.array(values, dtype=int, device=model.device)
+        if values.dtype.kind == "f":
+            raise TypeError(f"world_mask must hold bools or indices of worlds, not {values.dtype}")
+        if values.size != count:
+            raise ValueError(f"world_mask has {values.size} entries, the model has {count} worlds")
+        return wp.array(values.astype(bool), dtype=wp.bool, device=model.device), None
+
+    def _initial(self, name: str, kind: str, given, indices: wp.array | None) -> wp.array:
+        """Numbers of all worlds in a row, from those that were given for all worlds or for some."""
+        model, whole = self.model, getattr(self.model, name)
+        if given is None:
+            return whole
+        if not isinstance(given, wp.array) or given.device != model.device or given.dtype is not model.dtype:
+            check_recorded(model.device, f"solver.reset with {name} from the host")
+            numbers = given.numpy() if isinstance(given, wp.array) else host_array(given, name)
+            given = wp.array(numbers, dtype=model.dtype, device=model.device)
+        if given.size == whole.size and (indices is None or given.ndim == 1):
+            return given.contiguous().flatten()
+        each = self._size_of_worlds(f"{kind}_world_start")
+        rows = model.world_count if indices is None else indices.size
+        if each is None or given.shape != (rows, each):
+            alike = f" or ({rows}, {each})" if each is not None else ", as its worlds are not all alike"
+            raise ValueError(f"{name} has shape {given.shape}; the model needs ({whole.size},){alike}")
+        spread = wp.empty_like(whole)
+        kernel = health_kernels(model.dtype).spread
+        wp.launch(kernel, dim=given.shape, inputs=[given, indices], outputs=[spread], device=model.device)
+        return spread
+
+    def _size_of_worlds(self, name: str) -> int | None:
+        """How many entities of a kind each world has, None where worlds differ or share some."""
+        if name not in self._sizes:
+            *starts, total = getattr(self.model, name).numpy().tolist()
+            sizes = {b - a for a, b in itertools.pairwise(starts)}
+            alike = starts[0] == 0 and starts[-1] == total and len(sizes) == 1
+            self._sizes[name] = total if self.model.world_count == 1 else sizes.pop() if alike else None
+        return self._sizes[name]

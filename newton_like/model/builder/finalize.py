@@ -54,6 +54,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
         tendon.check(builder.joint_count, builder.shape_count)
     model.tendons = list(builder.tendons)
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
+    model._complete = True  # a name that it does not have is a mistake from now on
     return model
 
 

@@ -51,6 +51,19 @@ arrays_of = eval(f"lambda state_in, control, state_out: ({', '.join(_NAMES)})")
 """The arrays of a step in the order of the table; None where there is none."""
 
 
+def check_arguments(state_in, control, state_out) -> None:
+    """Raises TypeError for the first argument of a step that is of another kind than it should be."""
+    a_state, a_control = "a State, as model.state() makes it", "None or a Control, as model.control() makes it"
+    for name, value, wanted, ports in (
+        ("state_in", state_in, a_state, INPUTS),
+        ("state_out", state_out, a_state, OUTPUTS),
+        ("control", control, a_control, INPUTS if control is not None else ()),
+    ):
+        if not all(hasattr(value, port.name) for port in ports if port.owner == name):
+            order = "the arguments are step(state_in, state_out, control, contacts, dt)"
+            raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}; {order}")
+
+
 def check_arrays(model, arrays) -> tuple[list, list]:
     """Inputs and outputs as rows of numbers, None where there is none.
 

@@ -6,6 +6,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded
+from newton_like.coercion import as_number
 from newton_like.collision.ground import shape_kinds, unsupported_pairs
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.model import EVALUATORS
@@ -14,7 +15,7 @@ from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
-from newton_like.solvers.featherstone.arrays import arrays_of, check_arrays
+from newton_like.solvers.featherstone.arrays import arrays_of, check_arguments, check_arrays
 from newton_like.solvers.featherstone.stepper import Stepper
 from newton_like.types import warp_types
 
@@ -144,11 +145,16 @@ class SolverFeatherstone(SolverBase):
             dt: time step [s].
 
         Raises:
+            TypeError: an argument is of another kind.
             ValueError: ``dt`` is not positive, or an array belongs to another model.
         """
         model = self.model
         self._check_version()
-        arrays = arrays_of(state_in, self._default_control() if control is None else control, state_out)
+        try:
+            arrays = arrays_of(state_in, self._default_control() if control is None else control, state_out)
+        except AttributeError:
+            check_arguments(state_in, control, state_out)
+            raise
         if contacts is not None and self._given is None:
             check_recorded(model.device, "SolverFeatherstone.step")
             self._given = self._make_steppers(given=True)
@@ -168,6 +174,10 @@ class SolverFeatherstone(SolverBase):
         recording.run()
 
     def _hand_over(self, contacts) -> None:
+        if not hasattr(contacts, "rigid_contact_normal"):
+            raise TypeError(
+                f"contacts must be None or Contacts, as model.collide() makes them, not {type(contacts).__name__}"
+            )
         if (
             contacts.rigid_contact_normal.dtype is not warp_types(self.model.dtype).vec3
             or contacts.device != self.model.device
@@ -207,7 +217,7 @@ class SolverFeatherstone(SolverBase):
         return force
 
     def _options(self, dt: float):
-        if not (np.isfinite(dt) and dt > 0):
+        if not as_number(dt, "dt") > 0:
             raise ValueError(f"dt {dt!r} must be a positive number of seconds")
         o = self.m.Options()
         o.dt = dt

@@ -1,0 +1,119 @@
+"""Attributes of models, states and controls: arrays of any library are taken, unknown names are not."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like.model.state import Control, State
+from newton_like.solvers import SolverFeatherstone
+from tests.support.mechanisms import mechanism, same_robot
+from tests.support.tensor import Tensor
+
+STATE = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
+MODEL = ("body_mass", "body_inertia", "joint_axis", "joint_armature", "shape_scale", "gravity")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return same_robot(mechanism).finalize("cpu")
+
+
+KINDS = {
+    "list": lambda values: values.tolist(),
+    "numpy float64": lambda values: values.astype(np.float64),
+    "flat": lambda values: values.ravel(),
+    "warp float64": lambda values: wp.array(values.astype(np.float64), dtype=wp.float64),
+    "tensor": Tensor,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_of_any_library_are_copied_into_the_array_that_is_there(model, rng, kind):
+    owners = [(model.state(), STATE), (model.control(), Control._names), (same_robot(mechanism).finalize("cpu"), MODEL)]
+    for owner, names in owners:
+        for name in names:
+            array = getattr(owner, name)
+            values = rng.normal(size=array.numpy().shape).astype(np.float32)
+            setattr(owner, name, KINDS[kind](values))
+            assert getattr(owner, name) is array
+            np.testing.assert_array_equal(array.numpy(), values)
+
+
+def test_arrays_of_the_same_type_take_the_place_of_the_old_ones(model):
+    state = model.state()
+    other = wp.zeros_like(state.joint_q)
+    state.joint_q = other
+    assert state.joint_q is other
+    poses = wp.zeros((model.body_count, 7), dtype=wp.float32, device="cpu")
+    state.body_q = poses
+    assert state.body_q is poses
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "named"),
+    [
+        (np.zeros(3), ValueError, "(3,)"),
+        ("zeros", TypeError, "str"),
+        (object(), TypeError, "object"),
+        ([None], TypeError, "list"),
+        (np.zeros(7, complex), TypeError, "ndarray"),
+        ([[1.0], [2.0, 3.0]], TypeError, "list"),
+    ],
+)
+def test_what_is_no_array_of_that_size_is_refused_by_name(model, value, error, named):
+    state = model.state()
+    before = state.joint_q
+    with pytest.raises(error) as caught:
+        state.joint_q = value
+    assert "State.joint_q" in str(caught.value) and named in str(caught.value)
+    assert state.joint_q is before
+
+
+def test_whole_numbers_are_not_made_of_fractions():
+    model = same_robot(mechanism).finalize("cpu")
+    with pytest.raises(TypeError, match=r"Model\.joint_parent.*float"):
+        model.joint_parent = np.full(model.joint_count, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "meant"),
+    [
+        ("control", "joint_targets_q", "joint_target_q"),
+        ("control", "joint_target_pos", "joint_target_q"),
+        ("state", "body_qdd", "body_qd"),
+        ("state", "q", None),
+        ("model", "body_masses", "body_mass"),
+        ("model", "world_counts", "world_count"),
+    ],
+)
+def test_names_that_nothing_reads_are_refused(model, owner, name, meant):
+    owner = model if owner == "model" else getattr(model, owner)()
+    with pytest.raises(AttributeError) as caught:
+        setattr(owner, name, 1.0)
+    assert type(owner).__name__ in str(caught.value) and repr(name) in str(caught.value)
+    assert meant is None or repr(meant) in str(caught.value)
+    assert not hasattr(owner, name)
+
+
+def test_states_may_be_made_by_hand(model):
+    mine = State(*(getattr(model.state(), name) for name in STATE))
+    assert mine.clone().joint_q.shape == mine.joint_q.shape
+
+
+def test_arguments_of_a_step_that_are_of_another_kind_are_refused_by_name(model):
+    solver, state, dt = SolverFeatherstone(model, unsupported_contacts="ignore"), model.state(), 1.0 / 240.0
+    for arguments, named in (
+        ((state, state, dt), "control must be"),
+        ((state, state, None, dt), "contacts must be"),
+        ((model, state), "state_in must be"),
+        ((state, None), "state_out must be"),
+        ((state, state, state), "control must be"),
+        ((state, state, None, None, "fast"), "dt"),
+    ):
+        with pytest.raises(TypeError, match=named):
+            solver.step(*arguments)
+
+
+def test_solvers_take_finished_models_only():
+    with pytest.raises(TypeError, match=r"ModelBuilder.*finalize\(\)"):
+        SolverFeatherstone(same_robot(mechanism))

@@ -1,0 +1,155 @@
+"""Putting worlds back: by masks and indices of any library, to states of one's own."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import ModelBuilder, eval_fk
+from newton_like.solvers import SolverFeatherstone
+from tests.support.mechanisms import quadruped, worlds_of
+from tests.support.tensor import Tensor
+
+WORLDS = 6
+
+
+@pytest.fixture(scope="module")
+def solver():
+    return SolverFeatherstone(worlds_of(quadruped(), WORLDS).finalize("cpu"), unsupported_contacts="ignore")
+
+
+MASKS = {
+    "list": lambda mask: mask.tolist(),
+    "numpy": lambda mask: mask,
+    "bytes": lambda mask: mask.astype(np.uint8),
+    "warp": lambda mask: wp.array(mask, dtype=wp.bool, device="cpu"),
+    "tensor": Tensor,
+}
+INDICES = {
+    "list": lambda indices: indices.tolist(),
+    "numpy": lambda indices: indices,
+    "warp": lambda indices: wp.array(indices, dtype=wp.int32, device="cpu"),
+    "tensor": Tensor,
+}
+NUMBERS = {
+    "list": lambda numbers: numbers.tolist(),
+    "numpy": lambda numbers: numbers.astype(np.float64),
+    "warp": lambda numbers: wp.array(numbers, dtype=wp.float32, device="cpu"),
+    "warp float64": lambda numbers: wp.array(numbers, dtype=wp.float64, device="cpu"),
+    "tensor": Tensor,
+}
+
+
+def drawn(model, rng):
+    """Coordinates and velocities of all worlds, ``[world, n]``; quaternions are unit."""
+    q = rng.normal(size=(WORLDS, model.joint_coord_count // WORLDS)).astype(np.float32)
+    q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+    return q, rng.normal(size=(WORLDS, model.joint_dof_count // WORLDS)).astype(np.float32)
+
+
+def disturbed(model, rng):
+    state = model.state()
+    for name in ("joint_q", "joint_qd", "body_q", "body_qd", "body_f"):
+        array = getattr(state, name)
+        array.assign(rng.normal(size=array.numpy().shape).astype(np.float32))
+    return state
+
+
+def rows(array):
+    return array.numpy().reshape(WORLDS, -1)
+
+
+def check(model, state, before, chosen, q, qd):
+    """Chosen worlds have these coordinates, and poses that follow from them; the others are as they were."""
+    wanted = model.state()
+    wanted.joint_q, wanted.joint_qd = q.ravel(), qd.ravel()
+    eval_fk(model, wanted.joint_q, wanted.joint_qd, wanted)
+    for name in ("joint_q", "joint_qd", "body_q", "body_qd", "body_f"):
+        got, old, new = (rows(getattr(s, name)) for s in (state, before, wanted))
+        assert got[chosen].tobytes() == new[chosen].tobytes(), name
+        assert got[~chosen].tobytes() == old[~chosen].tobytes(), name
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_masks_choose_worlds(solver, rng, kind):
+    model, chosen = solver.model, rng.random(WORLDS) < 0.5
+    state = disturbed(model, rng)
+    before = state.clone()
+    solver.reset(state, MASKS[kind](chosen))
+    check(model, state, before, chosen, rows(model.joint_q), rows(model.joint_qd))
+
+
+@pytest.mark.parametrize("kind", INDICES)
+def test_indices_choose_worlds(solver, rng, kind):
+    """Any number of them, so also all, in any order."""
+    model = solver.model
+    for count in (0, 1, 3, WORLDS):
+        indices = rng.permutation(WORLDS)[:count]
+        chosen = np.isin(np.arange(WORLDS), indices)
+        state = disturbed(model, rng)
+        before = state.clone()
+        solver.reset(state, INDICES[kind](indices))
+        check(model, state, before, chosen, rows(model.joint_q), rows(model.joint_qd))
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_states_may_be_given(solver, rng, kind):
+    model, give = solver.model, NUMBERS[kind]
+    q, qd = drawn(model, rng)
+    chosen, indices = rng.random(WORLDS) < 0.5, rng.permutation(WORLDS)[:4]
+    of_indices = np.isin(np.arange(WORLDS), indices)
+    for worlds, given_q, given_qd, where in (
+        (None, q.ravel(), qd, np.ones(WORLDS, bool)),
+        (chosen, q, qd.ravel(), chosen),
+        (indices, q[indices], qd[indices], of_indices),
+        (indices, q.ravel(), qd.ravel(), of_indices),
+        (indices[::-1].copy(), q[indices[::-1]], qd[indices[::-1]], of_indices),
+    ):
+        state = disturbed(model, rng)
+        before = state.clone()
+        solver.reset(state, worlds, give(given_q), give(given_qd))
+        check(model, state, before, where, q, qd)
+
+
+def test_one_of_both_may_be_given(solver, rng):
+    model = solver.model
+    q, _ = drawn(model, rng)
+    state = disturbed(model, rng)
+    solver.reset(state, joint_q=q)
+    check(model, state, state.clone(), np.ones(WORLDS, bool), q, rows(model.joint_qd))
+
+
+def test_a_scene_without_worlds_is_one(rng):
+    model = quadruped().finalize("cpu")
+    solver, state = SolverFeatherstone(model, unsupported_contacts="ignore"), model.state()
+    q = rng.normal(size=(1, model.joint_coord_count)).astype(np.float32)
+    solver.reset(state, [0], q)
+    assert state.joint_q.numpy().tobytes() == q.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "named"),
+    [
+        (([True, False],), ValueError, f"world_mask.*2.*{WORLDS}"),
+        (([WORLDS],), IndexError, f"world {WORLDS} does not exist"),
+        (([-1],), IndexError, "world -1 does not exist"),
+        (([2, 2],), ValueError, "twice"),
+        (([0.5] * WORLDS,), TypeError, "world_mask"),
+        (("all",), TypeError, "world_mask.*str"),
+        ((None, np.zeros(3)), ValueError, r"joint_q has shape \(3,\)"),
+        (([1, 3], np.zeros((3, 19))), ValueError, r"joint_q has shape \(3, 19\).*\(2, 19\)"),
+        ((None, None, "fast"), TypeError, "joint_qd.*str"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(solver, arguments, error, named):
+    state = solver.model.state()
+    with pytest.raises(error, match=named):
+        solver.reset(state, *arguments)
+
+
+def test_rows_of_worlds_that_differ_are_refused():
+    scene = ModelBuilder()
+    scene.add_world(quadruped())
+    scene.add_world(ModelBuilder())
+    solver = SolverFeatherstone(scene.finalize("cpu"), unsupported_contacts="ignore")
+    with pytest.raises(ValueError, match="worlds are not all alike"):
+        solver.reset(solver.model.state(), [0], np.zeros((1, solver.model.joint_coord_count)))

@@ -192,17 +192,18 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
 
 def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
     parser = expat.ParserCreate(encoding)
+    piece, skipped = _without_leading_space(stream.read(PIECE))
     stack: list[XmlElement] = []
     roots: list[XmlElement] = []
 
     def refuse(*_):
         raise ImportFileError(
-            f"{file}, line {parser.CurrentLineNumber}: document types and entities (<!DOCTYPE>, <!ENTITY>) are "
+            f"{file}, line {skipped + parser.CurrentLineNumber}: document types and entities (<!DOCTYPE>, <!ENTITY>) are "
             "refused, because they can read other files and grow without bounds; remove the declaration"
         )
 
     def start(tag, attributes):
-        element = XmlElement(tag, attributes, parser.CurrentLineNumber, file)
+        element = XmlElement(tag, attributes, skipped + parser.CurrentLineNumber, file)
         if len(stack) >= MAX_DEPTH:
             raise element.error(f"elements are nested deeper than {MAX_DEPTH}; no robot file is")
         (stack[-1].children if stack else roots).append(element)
@@ -223,18 +224,25 @@ def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
     parser.CharacterDataHandler = characters
     parser.buffer_text = True
     try:
-        while piece := stream.read(PIECE):
+        while piece:
             parser.Parse(piece, False)
+            piece = stream.read(PIECE)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
-        raise ImportFileError(f"{file}, line {error.lineno}: broken XML: {reason}; repair the file") from None
+        raise ImportFileError(f"{file}, line {skipped + error.lineno}: broken XML: {reason}; repair the file") from None
     except ImportFileError:
         raise
     except (LookupError, ValueError) as error:
         # What Python's codecs say to an encoding="..." that they or the parser do not have.
         raise ImportFileError(f"{file}, line 1: its encoding cannot be read: {error}; save it as UTF-8") from None
     return roots[0]
+
+
+def _without_leading_space(piece: bytes) -> tuple[bytes, int]:
+    """The start of a file without white space, which many readers let stand before ``<?xml``; and how many lines it had."""
+    rest = piece.lstrip(b" \t\r\n")
+    return (rest, piece[: len(piece) - len(rest)].count(b"\n")) if rest.startswith(b"<") else (piece, 0)
 
 
 def find_file(

@@ -297,10 +297,11 @@ class _Parser:
         if damper is not None and min(damper) > 0.0:
             joint.springdamper = damper
         auto = self.model.compiler.autolimits
-        joint.range = limits(element, "range", "limited", auto, angle)
+        if kind != "free":
+            joint.range = limits(element, "range", "limited", auto, angle)
+        elif words(element, "limited", AUTO) or "range" in element.attributes:
+            self.model.findings.remark("free joints have limits, which are not used", name)
         joint.effort = limits(element, "actuatorfrcrange", "actuatorfrclimited", auto)
-        if kind == "free" and joint.range is not None:
-            raise element.error("a free joint has no limits; drop range and limited")
 
     # ------------------------------------------------------------------------------------------- geoms and sites
 

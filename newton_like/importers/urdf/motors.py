@@ -6,6 +6,7 @@ knows the model builder.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -108,10 +109,10 @@ def read_transmission(element: XmlElement, count: Callable[[str], None]) -> Tran
     """Reads a ``<transmission>``; ``count`` is called with the name of each thing that is left out."""
     _take_stock(element, count)
     kind = element.get("type") or _text(element, "type")
-    joints = tuple(_end(joint, None) for joint in element.all("joint"))
+    joints = tuple(_end(joint, None, count) for joint in element.all("joint"))
     # Files of the PR2 have the reduction beside the actuator.
     beside = element.first("mechanicalReduction")
-    actuators = tuple(_end(actuator, beside) for actuator in element.all("actuator"))
+    actuators = tuple(_end(actuator, beside, count) for actuator in element.all("actuator"))
     return Transmission(element.get("name", ""), kind.strip().rsplit("/", 1)[-1], joints, actuators)
 
 
@@ -212,8 +213,11 @@ def _moment(value, name: str) -> float:
     return moment
 
 
-def _end(element: XmlElement, beside: XmlElement | None) -> TransmissionEnd:
+def _end(element: XmlElement, beside: XmlElement | None, count: Callable[[str], None]) -> TransmissionEnd:
     reduction = element.first("drake:gear_ratio") or element.first("mechanicalReduction") or beside
+    if reduction is not None and reduction.tag == "mechanicalReduction" and not _is_number(_text_of(reduction)):
+        count("mechanicalReduction/text")
+        reduction = None
     rotor = element.first("drake:rotor_inertia")
     return TransmissionEnd(
         name=element.get("name", ""),
@@ -227,14 +231,25 @@ def _end(element: XmlElement, beside: XmlElement | None) -> TransmissionEnd:
 
 def _text(element: XmlElement, tag: str) -> str:
     child = element.first(tag)
-    return "" if child is None else "".join(child.texts).strip()
+    return "" if child is None else _text_of(child)
+
+
+def _text_of(element: XmlElement) -> str:
+    return "".join(element.texts).strip()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _number(element: XmlElement | None, default: float, zero: bool = True) -> float:
     """The number in an element, as text or (Drake) as the attribute ``value``."""
     if element is None:
         return default
-    attributes = element.attributes if "value" in element.attributes else {"value": "".join(element.texts).strip()}
+    attributes = element.attributes if "value" in element.attributes else {"value": _text_of(element)}
     number = XmlElement(element.tag, attributes, element.line, element.file).number("value")
     if number == 0.0 and not zero:
         raise element.error("a reduction of 0 lets the actuator move nothing; give actuator speed over joint speed")

@@ -6,7 +6,7 @@ Format: http://wiki.ros.org/urdf/XML. Nothing here knows the model builder.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -318,7 +318,12 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         size = (element.number("radius"), element.number("height" if "height" in element.attributes else "length"))
     else:
         filename = element.need_text("filename")
-        size = element.numbers("scale", 3, (1.0, 1.0, 1.0)) if element.get("scale") else (1.0, 1.0, 1.0)
+        size, scale = (1.0, 1.0, 1.0), element.get("scale", "").split()
+        if len(scale) > 3:
+            robot.remark("meshes have a scale of more than three numbers, of which the first three count", link)
+            element = replace(element, attributes={**element.attributes, "scale": " ".join(scale[:3])})
+        if scale:
+            size = element.numbers("scale", 3)
         if 0.0 in size:
             raise element.error(f"scale={element.get('scale')!r} must not be zero")
         return Geometry(kind, size, filename, element)
@@ -350,7 +355,10 @@ def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
             )
     if joint.parent == joint.child:
         raise element.error(f"link {joint.child!r} is its own parent; correct <parent> or <child>")
-    axis = element.first("axis")
+    axes = list(element.all("axis"))
+    if len(axes) > 1:
+        robot.remark("joints have several <axis>, of which the first counts", joint.name)
+    axis = axes[0] if axes else None
     if axis is not None and kind not in ("fixed", "floating"):
         vector = np.array(axis.numbers("xyz", 3))
         length = np.linalg.norm(vector)
@@ -367,7 +375,9 @@ def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
         _read_dynamics(element, joint)
         _read_limits(element, joint, robot)
     mimic = element.first("mimic")
-    if mimic is not None:
+    if mimic is not None and kind == "fixed":
+        robot.remark("fixed joints have a <mimic>, which is not used", joint.name)
+    elif mimic is not None:
         if kind not in ("revolute", "continuous", "prismatic"):
             raise mimic.error(f"joint {joint.name!r} is {kind} and cannot follow another; remove <mimic>")
         joint.mimic = (mimic.need_text("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))

@@ -109,10 +109,6 @@ WRONG_FILES = {
         model('<body><joint range="-1 1"/></body>', '<compiler autolimits="false"/>'),
         ["has range but not limited; add limited='true', or drop autolimits='false'"],
     ),
-    "limits of a free joint": (
-        body('<joint type="free" range="0 1"/><geom size="1"/>'),
-        ["a free joint has no limits"],
-    ),
     "damping": (model('<body><joint damping="-1"/></body>'), ["damping='-1' must be at least 0"]),
     "two inertials": (
         model('<inertial pos="0 0 0" mass="1"/><inertial pos="0 0 0" mass="1"/>'),

@@ -46,6 +46,14 @@ def test_joints_of_a_body_share_one_where_they_can(joints, types):
     assert [mass > 0.0 for mass in builder.body_mass] == [False] * (len(types) - 1) + [True]
 
 
+@pytest.mark.parametrize("limits", ['limited="true"', 'range="-1 1"', 'limited="true" range="-1 1"'])
+def test_limits_of_free_joints_are_not_used(limits):
+    """Classes of defaults often have them for the joints of the legs."""
+    builder, report = load(model(f'<body name="a"><joint type="free" {limits}/>{BOX}</body>'))
+    assert builder.joint_type[-1] == JointType.FREE
+    assert report.remarks["free joints have limits, which are not used"] == ["a_joint"]
+
+
 def test_passive_settings_and_limits():
     builder, report = load(
         model(

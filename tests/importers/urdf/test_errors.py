@@ -164,7 +164,7 @@ WRONG_FILES = {
     ),
     "mimic of itself": (hinge(LIMIT + '<mimic joint="knee"/>'), ["in a circle: knee -> knee"]),
     "mimic without joint": (hinge(LIMIT + "<mimic/>"), ["<mimic>", "no attribute 'joint'"]),
-    "fixed mimic": (hinge('<mimic joint="knee"/>', "fixed"), ["'knee' is fixed and cannot follow"]),
+    "floating mimic": (hinge('<mimic joint="knee"/>', "floating"), ["'knee' is floating and cannot follow"]),
     "negative mass": (inertial('<mass value="-1"/>'), ["line 4", "<mass>", "link 'a'", "-1 kg"]),
     "nan mass": (inertial('<mass value="nan"/>'), ["line 4", "value='nan'"]),
     "no mass": (inertial(""), ["line 3", "<inertial>", "has no <mass>"]),

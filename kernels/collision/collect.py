@@ -25,8 +25,8 @@ def detect_kernel(m):
     def compute(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
         m.put3(mem, L.origin, t, m.zero3())
         for k in range(T.bodies):
-            pose = L.body_q + 7 * k
-            velocity = L.body_qd + 6 * k
+            pose = L.body_q + 7 * T.body_slot[k]
+            velocity = L.body_qd + 6 * T.body_slot[k]
             q = m.quat_normalize(m.get4(mem, pose + 3, t))
             r = m.quat_to_matrix(q)
             x = m.get3(mem, pose, t)

@@ -55,6 +55,20 @@ FEATURES: dict[str, Callable] = {
 None."""
 
 
+def _check_masses(model) -> None:
+    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
+    for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
+        numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
+        least = numbers[:, ::4]  # of a matrix, the diagonal
+        wrong = ~((least >= 0.0).all(axis=1) & np.isfinite(numbers).all(axis=1))
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
+                " give a finite one of at least 0"
+            )
+
+
 class SolverBase:
     """A solver: it moves the states of one model forward in time.
 
@@ -101,6 +115,9 @@ class SolverBase:
 
         Args:
             flags: which groups of arrays were edited.
+
+        Raises:
+            ValueError: a mass or a moment of inertia is negative or not finite.
         """
         self.model.notify_changed(flags)
         self._check_version()
@@ -108,6 +125,7 @@ class SolverBase:
     def _check_version(self) -> None:
         """Takes over what was edited since the last step."""
         if self._version != self.model.version:
+            _check_masses(self.model)
             if self._control is not None:
                 self._control.assign(self.model.control())
             self._refresh()

@@ -5,8 +5,9 @@ import pytest
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like import ModelBuilder
-from tests.support.random_trees import random_unit
+from newton_like import ModelBuilder, eval_fk
+from tests.support.kinematic_cases import random_state
+from tests.support.random_trees import random_tree, random_unit
 
 BALL, BOX = 0.1, (0.2, 0.15, 0.1)
 CORNERS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)]) * BOX  # as the list has them
@@ -118,3 +119,30 @@ def test_edited_shapes_and_models_without_contacts():
     for bare in (scene("n"), ModelBuilder()):
         model = bare.finalize("cpu")
         assert model.collide(model.state()).rigid_contact_count.numpy().tolist() == [0]
+
+
+def test_shapes_are_where_their_bodies_are_whatever_the_order_of_links(rng):
+    """Links of the tree are added in another order than the joints that move them."""
+    tree = random_tree(rng, joints=7, floating=True)
+    balls = [tree.add_shape_sphere(body, radius=BALL) for body in rng.permutation(tree.body_count)]
+    scene = ModelBuilder()
+    scene.replicate(tree, 3)
+    scene.add_ground_plane()
+    model = scene.finalize("cpu", dtype=wp.float64)
+    assert len(balls) == 7
+    state = model.state()
+    state.joint_q, state.joint_qd = random_state(model, rng)
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+    contacts = model.collide(state)
+    count = int(contacts.rigid_contact_count.numpy()[0])
+    shapes, points = contacts.rigid_contact_shape1.numpy()[:count], contacts.rigid_contact_point1.numpy()[:count]
+    found = dict(zip(shapes.tolist(), points, strict=True))
+    poses, expected = state.body_q.numpy(), {}
+    for shape, body in enumerate(model.shape_body.numpy()):
+        if body >= 0 and poses[body, 2] < BALL:
+            expected[shape] = Rotation.from_quat(poses[body, 3:]).inv().apply([0.0, 0.0, -BALL])
+    assert len(found) == count
+    assert expected.keys() <= found.keys()  # those that come near the ground soon are listed, too
+    assert expected
+    for shape, point in expected.items():
+        np.testing.assert_allclose(found[shape], point, rtol=0.0, atol=1e-12)

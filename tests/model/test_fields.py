@@ -6,6 +6,7 @@ import warp as wp
 
 from newton_like.model.state import Control, State
 from newton_like.solvers import SolverFeatherstone
+from newton_like.types import ModelFlags
 from tests.support.mechanisms import mechanism, same_robot
 from tests.support.tensor import Tensor
 
@@ -117,3 +118,23 @@ def test_arguments_of_a_step_that_are_of_another_kind_are_refused_by_name(model)
 def test_solvers_take_finished_models_only():
     with pytest.raises(TypeError, match=r"ModelBuilder.*finalize\(\)"):
         SolverFeatherstone(same_robot(mechanism))
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("body_mass", -1.0),
+        ("body_mass", np.nan),
+        ("body_mass", np.inf),
+        ("body_inertia", -np.eye(3)),
+        ("body_inertia", np.nan),
+    ],
+)
+def test_masses_that_no_body_has_are_refused_when_they_are_taken_over(rng, name, entry):
+    model = same_robot(mechanism).finalize("cpu")
+    solver, body = SolverFeatherstone(model, unsupported_contacts="ignore"), int(rng.integers(model.body_count))
+    numbers = getattr(model, name).numpy()
+    numbers[body] = entry
+    setattr(model, name, numbers)
+    with pytest.raises(ValueError, match=rf"\(index {body}\): {name} is"):
+        solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)

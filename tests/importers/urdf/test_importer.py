@@ -4,7 +4,6 @@ import math
 import os
 import re
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -386,33 +385,6 @@ def test_collisions_are_drawn_where_the_visuals_are_missing():
 def test_what_a_free_joint_cannot_have_is_remarked():
     with pytest.warns(UrdfWarning, match=r"<limit>.*\(1\).*j.*<dynamics>"):
         load(two_links("floating", LIMIT + '<dynamics damping="1"/>'))
-
-
-def test_what_other_readers_pass_over_is_remarked():
-    """A mimic of a fixed joint, a second axis, more than three scales of a mesh, empty lines before the XML declaration."""
-    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
-    mesh = '<collision><geometry><mesh filename="tetra.obj" scale="1 2 3 4"/></geometry></collision>'
-    text = robot(
-        link("a"),
-        link("b", INERTIAL + mesh),
-        link("c"),
-        joint("weld", "fixed", "a", "b", '<mimic joint="turn"/>'),
-        joint("turn", "continuous", "b", "c", '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>'),
-    )
-    with TemporaryDirectory() as folder:
-        Path(folder, "tetra.obj").write_text(corners)
-        Path(folder, "bot.urdf").write_text(f'\n \n<?xml version="1.0"?>\n{text}')
-        with pytest.warns(UrdfWarning) as caught:
-            builder, report = load(Path(folder, "bot.urdf"))
-        Path(folder, "bot.urdf").write_text('\n \n<?xml version="1.0"?>\n<robot')
-        with pytest.raises(ValueError, match="line 4"):
-            load(Path(folder, "bot.urdf"))
-    assert len(caught) == 1
-    assert report.remarks["fixed joints have a <mimic>, which is not used"] == ["weld"]
-    assert report.remarks["joints have several <axis>, of which the first counts"] == ["turn"]
-    assert report.remarks["meshes have a scale of more than three numbers, of which the first three count"] == ["b"]
-    assert builder.joint_axis[-1] == (0.0, 1.0, 0.0)
-    assert tuple(builder.shape_scale[-1]) == (1.0, 2.0, 3.0)
 
 
 def test_elements_that_are_not_understood_are_counted():

@@ -207,13 +207,44 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
             continue
         known = layers[: layers.index(module) + 1] if module in layers else layers
         for node in ast.walk(tree_of(MODULES[module])):
-            renamed = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == "m"
-            if renamed and module in layers:
-                wrong.append(f"{MODULES[module].relative_to(ROOT)}:{node.lineno} gives m another name")
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "m":
                 target = source.get(node.attr)
                 if target is not None and (target not in known or (floor_of(target) or 0) > (floor_of(module) or 0)):
                     wrong.append(f"{MODULES[module].relative_to(ROOT)}:{node.lineno} calls m.{node.attr} of {target}")
+    assert wrong == []
+
+
+def test_layers_of_programs_call_their_namespace_m_and_nothing_else():
+    """So that the test above sees all calls: ``m`` is read by attribute, or handed to a function as an argument."""
+    assert [layer.__name__ for layer in LAYERS if list(inspect.signature(layer).parameters) != ["m"]] == []
+    wrong = []
+    for module in {layer.__module__ for layer in LAYERS}:
+        seen = set()
+        for node in ast.walk(tree_of(MODULES[module])):
+            if isinstance(node, ast.Attribute):
+                seen.add(node.value)
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id not in ("getattr", "vars")
+            ):
+                seen.update(node.args)
+        wrong += [
+            f"{MODULES[module].relative_to(ROOT)}:{node.lineno}"
+            for node in ast.walk(tree_of(MODULES[module]))
+            if isinstance(node, ast.Name) and node.id == "m" and isinstance(node.ctx, ast.Load) and node not in seen
+        ]
+    assert wrong == []
+
+
+def test_imports_are_statements():
+    """The tests above see no others."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{i}"
+        for path in MODULES.values()
+        for i, line in enumerate(path.read_text().splitlines(), 1)
+        if "import_module(" in line or "__import__(" in line
+    ]
     assert wrong == []
 
 

@@ -1,5 +1,7 @@
 """Numbers travel between flat arrays and memory, at every width and scalar type."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import warp as wp
@@ -10,6 +12,7 @@ from tests.kernels.test_lanes import NUMPY, same_bits
 from tests.support.kinematic_cases import PRECISIONS
 
 
+@cache
 class Staging:
     """A kernel of one width and scalar type that brings pieces in, puts rows away and fetches them, and takes results out."""
 

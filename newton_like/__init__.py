@@ -1,11 +1,25 @@
 """A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots at once, on CPU and GPU."""
 
+from importlib import import_module
+
+from newton_like import dynamics
 from newton_like.dynamics.forces import eval_inverse_dynamics
 from newton_like.dynamics.matrices import eval_mass_matrix
+from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.kinematics import eval_fk, eval_ik, eval_jacobian
 from newton_like.mechanism import MechanismState
 from newton_like.model import Contacts, Control, JointDofConfig, Model, ModelBuilder, ShapeConfig, State
-from newton_like.types import MAXVAL, Axis, BodyFlags, GeoType, JointTargetMode, JointType, ModelFlags, ShapeFlags
+from newton_like.types import (
+    MAXVAL,
+    Axis,
+    BodyFlags,
+    GeoType,
+    JointTargetMode,
+    JointType,
+    ModelFlags,
+    ShapeFlags,
+    VelRepr,
+)
 
 __version__ = "0.1.0"
 
@@ -16,19 +30,36 @@ __all__ = [
     "Contacts",
     "Control",
     "GeoType",
+    "Heightfield",
     "JointDofConfig",
     "JointTargetMode",
     "JointType",
     "MechanismState",
+    "Mesh",
     "Model",
     "ModelBuilder",
     "ModelFlags",
     "ShapeConfig",
     "ShapeFlags",
     "State",
+    "VelRepr",
+    "dynamics",
     "eval_fk",
     "eval_ik",
     "eval_inverse_dynamics",
     "eval_jacobian",
     "eval_mass_matrix",
 ]
+
+_LATER = ("selection", "solvers", "urdf", "usd", "viewer")
+"""Packages that are imported when they are first asked for, as an attribute of this one."""
+
+
+def __getattr__(name: str):
+    if name in _LATER:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import math
 import os
+import sys
 import typing
 import warnings
 import weakref
@@ -306,11 +307,13 @@ def report_of(kind, *sources, **own):
 
 
 def warn(kind: type[UserWarning], report, source: str) -> None:
-    """Says in one warning what a report of an import has to say. To be called by what the builder's method calls."""
+    """Says in one warning what a report of an import has to say, of the line outside of the package that asked for it."""
     statement = told(report.remarks, report.not_understood)
     if statement:
-        # The frames between this one and the user's line are add_... and builder.add_...
-        warnings.warn(kind(f"{source}: {statement}"), stacklevel=4)
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "newton_like":
+            level, frame = level + 1, frame.f_back
+        warnings.warn(kind(f"{source}: {statement}"), stacklevel=level)
 
 
 def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:

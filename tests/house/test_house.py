@@ -238,12 +238,12 @@ def test_layers_of_programs_call_their_namespace_m_and_nothing_else():
 
 
 def test_imports_are_statements():
-    """The tests above see no others."""
+    """The tests above see no others. The top package may import all."""
     wrong = [
         f"{path.relative_to(ROOT)}:{i}"
-        for path in MODULES.values()
+        for name, path in MODULES.items()
         for i, line in enumerate(path.read_text().splitlines(), 1)
-        if "import_module(" in line or "__import__(" in line
+        if name != "newton_like" and ("import_module(" in line or "__import__(" in line)
     ]
     assert wrong == []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import types
+from typing import TYPE_CHECKING
 
 import numpy as np
 import warp as wp
@@ -39,6 +41,35 @@ _SETTINGS = {
 """How attributes that are no lists are read."""
 
 _OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
+
+
+def _urdf():
+    from newton_like.importers.urdf import add_urdf
+
+    return add_urdf
+
+
+def _mjcf():
+    from newton_like.importers.mjcf import add_mjcf
+
+    return add_mjcf
+
+
+def _usd():
+    from newton_like.importers.usd import add_usd
+
+    return add_usd
+
+
+class _Importer:
+    """A function of a builder as a method, which is imported when it is first looked at: with its signature and docstring."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def __get__(self, builder, owner=None):
+        function = self._function()
+        return function if builder is None else types.MethodType(function, builder)
 
 
 def _length(column: str, meaning: str) -> property:
@@ -332,23 +363,12 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         """Merges welded bodies; see :func:`newton_like.model.builder.collapse.collapse_fixed_joints`."""
         return collapse_fixed_joints(self, verbose=as_flag(verbose, "verbose"), joints_to_keep=joints_to_keep)
 
-    def add_urdf(self, source, **options):
-        """Adds the robot of a URDF file or text; see :func:`newton_like.importers.urdf.add_urdf`."""
-        from newton_like.importers.urdf import add_urdf
-
-        return add_urdf(self, source, **options)
-
-    def add_mjcf(self, source, **options):
-        """Adds the model of an MJCF file or text; see :func:`newton_like.importers.mjcf.add_mjcf`."""
+    if TYPE_CHECKING:
         from newton_like.importers.mjcf import add_mjcf
-
-        return add_mjcf(self, source, **options)
-
-    def add_usd(self, source, **options):
-        """Adds the physics of a USD stage; see :func:`newton_like.importers.usd.add_usd`."""
+        from newton_like.importers.urdf import add_urdf
         from newton_like.importers.usd import add_usd
-
-        return add_usd(self, source, **options)
+    else:
+        add_urdf, add_mjcf, add_usd = _Importer(_urdf), _Importer(_mjcf), _Importer(_usd)
 
     def finalize(self, device=None, *, requires_grad: bool = False, dtype=wp.float32) -> Model:
         """Checks everything and makes the model. The builder may be used further.

@@ -19,9 +19,9 @@ def test_packages_are_imported_when_they_are_asked_for():
         made = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         assert f"newton_like.{name}" in made
         assert name in dir(nl)
-    assert nl.dynamics.VelRepr is nl.VelRepr
-    with pytest.raises(AttributeError, match="newton_like.*'solver'"):
-        nl.solver
+    assert nl.dynamics.mass_matrix
+    with pytest.raises(AttributeError, match=r"newton_like.*'solver'"):
+        _ = nl.solver
 
 
 @pytest.mark.parametrize("function", [add_urdf, add_mjcf, add_usd])

@@ -43,11 +43,8 @@ class _Arrays(Fields):
         result = type(self).__new__(type(self))
         for name in self._names:
             array = getattr(self, name)
-            setattr(
-                result,
-                name,
-                wp.clone(array, requires_grad=array.requires_grad if requires_grad is None else requires_grad),
-            )
+            grad = array.requires_grad if requires_grad is None else requires_grad
+            vars(result)[name] = wp.clone(array, requires_grad=grad)
         return result
 
     @property
@@ -72,16 +69,19 @@ class State(_Arrays):
             another one; None, for states made by hand: any model of the same counts can be meant.
     """
 
+    joint_q: wp.array
+    joint_qd: wp.array
+    body_q: wp.array
+    body_qd: wp.array
+    body_f: wp.array
+
     _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
     # apart from the arrays, so that vars() gives these alone
     __slots__ = ("made_by",)
 
     def __init__(self, joint_q: wp.array, joint_qd: wp.array, body_q: wp.array, body_qd: wp.array, body_f: wp.array):
-        self.joint_q = joint_q
-        self.joint_qd = joint_qd
-        self.body_q = body_q
-        self.body_qd = body_qd
-        self.body_f = body_f
+        # past the checks of attributes that are set
+        vars(self).update(joint_q=joint_q, joint_qd=joint_qd, body_q=body_q, body_qd=body_qd, body_f=body_f)
         self.made_by = None
 
     def clone(self, requires_grad: bool | None = None) -> State:
@@ -126,13 +126,17 @@ class Control(_Arrays):
             ``[joint_dof_count]``.
     """
 
+    joint_f: wp.array
+    joint_target_q: wp.array
+    joint_target_qd: wp.array
+    joint_act: wp.array
+
     _names = ("joint_f", "joint_target_q", "joint_target_qd", "joint_act")
 
     def __init__(self, joint_f: wp.array, joint_target_q: wp.array, joint_target_qd: wp.array, joint_act: wp.array):
-        self.joint_f = joint_f
-        self.joint_target_q = joint_target_q
-        self.joint_target_qd = joint_target_qd
-        self.joint_act = joint_act
+        vars(self).update(
+            joint_f=joint_f, joint_target_q=joint_target_q, joint_target_qd=joint_target_qd, joint_act=joint_act
+        )
 
     def clear(self) -> None:
         """Sets all forces and velocity targets to zero. Position targets stay: zeros are no quaternions."""

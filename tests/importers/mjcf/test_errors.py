@@ -1,7 +1,9 @@
 """Wrong MJCF files and wrong arguments: each is refused with the file, the line, the element and the cure."""
 
 import copy
+import re
 import warnings
+from xml.parsers.expat import errors
 
 import pytest
 
@@ -28,193 +30,205 @@ def body(inside):
 
 
 WRONG_FILES = {
-    "broken": ("<mujoco>\n<worldbody>", ["line 2", "broken XML"]),
-    "urdf": ('<robot name="x"/>', ["<robot name='x'>", "is no MJCF model", "read it with add_urdf"]),
-    "included part": ("<mujocoinclude/>", ["this is a part of a model; read the file that includes it"]),
-    "other": ("<sdf/>", ["MJCF starts with <mujoco>"]),
-    "empty": ("<mujoco/>", ["has no <worldbody> with bodies, geoms or sites"]),
+    "broken": ("<mujoco>\n<worldbody>", ["line 2", errors.XML_ERROR_NO_ELEMENTS]),
+    "urdf": ('<robot name="x"/>', ["line 1", "<robot name='x'>", "add_urdf"]),
+    "included part": ("<mujocoinclude/>", ["line 1", "<mujocoinclude>", "includes"]),
+    "other": ("<sdf/>", ["line 1", "<sdf>", "<mujoco>"]),
+    "empty": ("<mujoco/>", ["line 1", "<mujoco>", "<worldbody>"]),
     "global coordinates": (
         model("", '<compiler coordinate="global"/>'),
-        ["<compiler>", "coordinate='global' is not read; load and save the model in MuJoCo 2.3.3"],
+        ["<compiler>", "coordinate='global'", "MuJoCo 2.3.3"],
     ),
-    "angle": (model("", '<compiler angle="turns"/>'), ["angle='turns' must be 'degree' or 'radian'"]),
-    "eulerseq": (model("", '<compiler eulerseq="xyw"/>'), ["eulerseq='xyw' must be three of the letters x y z X Y Z"]),
-    "bool": (model("", '<compiler autolimits="yes"/>'), ["autolimits='yes' must be 'true' or 'false'"]),
-    "timestep": (model("", '<option timestep="0"/>'), ["timestep='0' must be above 0 [s]"]),
+    "angle": (model("", '<compiler angle="turns"/>'), ["<compiler>", "angle='turns'", "'degree'", "'radian'"]),
+    "eulerseq": (model("", '<compiler eulerseq="xyw"/>'), ["<compiler>", "eulerseq='xyw'", "x y z X Y Z"]),
+    "bool": (model("", '<compiler autolimits="yes"/>'), ["<compiler>", "autolimits='yes'", "'true'", "'false'"]),
+    "timestep": (model("", '<option timestep="0"/>'), ["<option>", "timestep='0'", "[s]"]),
     "class twice": (
         model("", '<default><default class="x"/><default class="x"/></default>'),
-        ["<default>", "the class 'x' is defined twice; rename one"],
+        ["line 1", "<default>", "class 'x'", "defined"],
     ),
-    "class without a name": (model("", "<default><default/></default>"), ["needs a name; add class='...'"]),
-    "unknown class": (model('<geom class="x" size="1"/>'), ["line 3", "unknown class 'x'; there are: main"]),
-    "unknown childclass": (model('<body childclass="x"/>'), ["line 3", "unknown class 'x'"]),
+    "class without a name": (model("", "<default><default/></default>"), ["line 1", "<default>", "class='...'"]),
+    "unknown class": (model('<geom class="x" size="1"/>'), ["line 3", "<geom>", "class 'x'", "main"]),
+    "unknown childclass": (model('<body childclass="x"/>'), ["line 3", "<body>", "class 'x'", "main"]),
     "same body twice": (
         model('<body name="a"/>'),
-        ["line 3", "<body name='a'>", "the body 'a' is there twice; rename"],
+        ["line 3", "<body name='a'>", "body 'a'"],
     ),
-    "same joint twice": (model('<joint name="j"/>'), ["line 3", "the joint 'j' is there twice"]),
+    "same joint twice": (model('<joint name="j"/>'), ["line 3", "<joint name='j'>", "joint 'j'"]),
     "two orientations": (
         model('<geom size="1" quat="1 0 0 0" euler="0 0 0"/>'),
-        ["line 3", "two orientations (quat and euler); keep one"],
+        ["line 3", "<geom>", "quat", "euler"],
     ),
-    "no axis": (model('<body><joint axis="0 0 0"/><geom size="1"/></body>'), ["line 3", "axis='0 0 0'", "length 0"]),
-    "no turn": (model('<geom size="1" quat="0 0 0 0"/>'), ["quat='0 0 0 0' has a part of length 0"]),
-    "flat axes": (model('<geom size="1" xyaxes="1 0 0 2 0 0"/>'), ["xyaxes='1 0 0 2 0 0'"]),
-    "same points": (model('<geom type="box" size="1" fromto="1 1 1 1 1 1"/>'), ["the two points are the same"]),
+    "no axis": (model('<body><joint axis="0 0 0"/><geom size="1"/></body>'), ["line 3", "<joint>", "axis='0 0 0'"]),
+    "no turn": (model('<geom size="1" quat="0 0 0 0"/>'), ["line 3", "<geom>", "quat='0 0 0 0'"]),
+    "flat axes": (model('<geom size="1" xyaxes="1 0 0 2 0 0"/>'), ["line 3", "<geom>", "xyaxes='1 0 0 2 0 0'"]),
+    "same points": (
+        model('<geom type="box" size="1" fromto="1 1 1 1 1 1"/>'),
+        ["line 3", "<geom>", "fromto='1 1 1 1 1 1'"],
+    ),
     "numbers": (
         model('<geom size="1" pos="1 2"/>'),
-        ["line 3", "pos='1 2' must have 3 numbers separated by spaces, not 2"],
+        ["line 3", "<geom>", "pos='1 2'", "3", "2"],
     ),
-    "no number": (model('<geom size="big"/>'), ["'big' is not a number"]),
-    "not finite": (model('<geom size="1" pos="0 nan 0"/>'), ["'nan' is not a finite number"]),
-    "no size": (model('<geom name="x"/>'), ["<geom name='x'>", "size 0 of a sphere must be above 0 [m], not 0"]),
-    "negative size": (model('<geom type="box" size="1 -1 1"/>'), ["size 1 of a box must be above 0 [m], not -1"]),
-    "many sizes": (model('<geom size="1 2 3 4"/>'), ["must have 1 to 3 numbers separated by spaces, not 4"]),
-    "type": (model('<geom type="cube" size="1"/>'), ["type='cube' must be 'sphere' or"]),
-    "mass": (model('<geom size="1" mass="-1"/>'), ["mass='-1' must be at least 0"]),
-    "condim": (model('<geom size="1" condim="2"/>'), ["condim=2 must be 1, 3, 4 or 6"]),
-    "friction": (model('<geom size="1" friction="-1"/>'), ["friction='-1' must be at least 0"]),
-    "whole number": (model('<geom size="1" contype="1.5"/>'), ["contype='1.5' must be a whole number"]),
-    "material": (model('<geom size="1" material="x"/>'), ["unknown material 'x'; add it to <asset>"]),
-    "mesh": (model('<geom type="mesh" mesh="x"/>'), ["unknown asset 'x'; there are: none"]),
-    "no mesh": (model('<geom type="mesh"/>'), ["needs a mesh; add mesh='...'"]),
-    "no hfield": (model('<geom type="hfield"/>'), ["needs a height field; add hfield='...'"]),
+    "no number": (model('<geom size="big"/>'), ["line 3", "<geom>", "size='big'", "'big'"]),
+    "not finite": (model('<geom size="1" pos="0 nan 0"/>'), ["line 3", "<geom>", "pos='0 nan 0'", "'nan'"]),
+    "no size": (model('<geom name="x"/>'), ["<geom name='x'>", "size 0", "sphere", "[m]"]),
+    "negative size": (model('<geom type="box" size="1 -1 1"/>'), ["line 3", "<geom>", "size 1", "box", "[m]", "-1"]),
+    "many sizes": (model('<geom size="1 2 3 4"/>'), ["line 3", "<geom>", "size='1 2 3 4'", "1", "3", "4"]),
+    "type": (model('<geom type="cube" size="1"/>'), ["line 3", "<geom>", "type='cube'", "'sphere'"]),
+    "mass": (model('<geom size="1" mass="-1"/>'), ["line 3", "<geom>", "mass='-1'"]),
+    "condim": (model('<geom size="1" condim="2"/>'), ["line 3", "<geom>", "condim=2", "6"]),
+    "friction": (model('<geom size="1" friction="-1"/>'), ["line 3", "<geom>", "friction='-1'"]),
+    "whole number": (model('<geom size="1" contype="1.5"/>'), ["line 3", "<geom>", "contype='1.5'"]),
+    "material": (model('<geom size="1" material="x"/>'), ["line 3", "<geom>", "material 'x'", "<asset>"]),
+    "mesh": (model('<geom type="mesh" mesh="x"/>'), ["line 3", "<geom>", "asset 'x'"]),
+    "no mesh": (model('<geom type="mesh"/>'), ["line 3", "<geom>", "'mesh'", "mesh='...'"]),
+    "no hfield": (model('<geom type="hfield"/>'), ["line 3", "<geom>", "'hfield'", "hfield='...'"]),
     "shell of a mesh": (
         model(
             '<geom type="mesh" mesh="x" shellinertia="true"/>', '<asset><mesh name="x" vertex="0 0 0 1 0 0"/></asset>'
         ),
-        ["shellinertia is not for meshes; write inertia='shell' in the <mesh>"],
+        ["line 3", "<geom>", "shellinertia", "inertia='shell'", "<mesh>"],
     ),
-    "fromto of a sphere": (model('<geom size="1" fromto="0 0 0 1 1 1"/>'), ["fromto is for capsules"]),
-    "plane that moves": (model('<geom type="plane" size="1 1 1"/>'), ["a plane must be on a body that does not move"]),
+    "fromto of a sphere": (model('<geom size="1" fromto="0 0 0 1 1 1"/>'), ["line 3", "<geom>", "fromto", "'sphere'"]),
+    "plane that moves": (model('<geom type="plane" size="1 1 1"/>'), ["line 3", "<geom>", "plane", "world"]),
     "joint in the world": (
         "<mujoco><worldbody>\n<frame><joint/></frame></worldbody></mujoco>",
-        ["line 2", "<joint>", "stands in the world, which does not move; put it into a <body>"],
+        ["line 2", "<joint>", "<body>"],
     ),
     "free joint inside": (
         model("<body><freejoint/></body>"),
-        ["a free joint must be the only joint of a body of the world"],
+        ["line 3", "<body>", "free joint"],
     ),
-    "free joint with others": (model("<freejoint/>"), ["a free joint must be the only joint of a body of the world"]),
+    "free joint with others": (model("<freejoint/>"), ["line 2", "<body name='a'>", "free joint"]),
     "turns after a ball": (
         body('<joint type="ball"/><joint/><geom size="1"/>'),
-        ["line 3", "a ball joint turns in every way"],
+        ["line 3", "<body name='a'>", "ball joint"],
     ),
     "limits the wrong way": (
         model('<body><joint range="1 -1" limited="true"/></body>'),
-        ["range='1 -1': the first number must be below the second"],
+        ["line 3", "<joint>", "range='1 -1'"],
     ),
-    "no limits": (model('<body><joint limited="true"/></body>'), ["has limited='true' but no range; add range='...'"]),
+    "no limits": (
+        model('<body><joint limited="true"/></body>'),
+        ["line 3", "<joint>", "limited='true'", "range='...'"],
+    ),
     "limits or none": (
         model('<body><joint range="-1 1"/></body>', '<compiler autolimits="false"/>'),
-        ["has range but not limited; add limited='true', or drop autolimits='false'"],
+        ["line 3", "<joint>", "range", "limited='true'", "autolimits='false'"],
     ),
-    "damping": (model('<body><joint damping="-1"/></body>'), ["damping='-1' must be at least 0"]),
+    "damping": (model('<body><joint damping="-1"/></body>'), ["line 3", "<joint>", "damping='-1'"]),
     "two inertials": (
         model('<inertial pos="0 0 0" mass="1"/><inertial pos="0 0 0" mass="1"/>'),
-        ["body 'a' has two <inertial> elements; keep one"],
+        ["line 3", "<inertial>", "body 'a'"],
     ),
-    "inertial nowhere": (model('<inertial mass="1"/>'), ["<inertial>", "no attribute 'pos'"]),
-    "inertial without mass": (model('<inertial pos="0 0 0"/>'), ["no attribute 'mass'"]),
+    "inertial nowhere": (model('<inertial mass="1"/>'), ["line 3", "<inertial>", "'pos'"]),
+    "inertial without mass": (model('<inertial pos="0 0 0"/>'), ["line 3", "<inertial>", "'mass'"]),
     "turned full inertia": (
         model('<inertial pos="0 0 0" mass="1" euler="1 0 0" fullinertia="1 1 1 0 0 0"/>'),
-        ["fullinertia says how it is turned itself"],
+        ["line 3", "<inertial>", "fullinertia", "diaginertia"],
     ),
     "impossible inertia": (
         model('<inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/>'),
-        ["line 2", "body 'a' has the moments 1, 1, 3", "set balanceinertia='true' in <compiler>"],
+        ["line 2", "body 'a'", "1, 1, 3", "balanceinertia='true'", "<compiler>"],
     ),
-    "negative inertia": (model('<inertial pos="0 0 0" mass="1" diaginertia="1 1 -1"/>'), ["the negative moment -1"]),
-    "mocap inside": (model('<body mocap="true"/>'), ["only bodies of the world may be mocap bodies"]),
+    "negative inertia": (
+        model('<inertial pos="0 0 0" mass="1" diaginertia="1 1 -1"/>'),
+        ["line 2", "body 'a'", "moment", "-1"],
+    ),
+    "mocap inside": (model('<body mocap="true"/>'), ["line 3", "<body>", "mocap"]),
     "mocap with joints": (
         '<mujoco><worldbody><body mocap="true"><joint/></body></worldbody></mujoco>',
-        ["a mocap body has no joints; drop mocap or the joints"],
+        ["line 1", "<body>", "mocap", "joint"],
     ),
-    "replicas without count": (model("<replicate/>"), ["line 3", "has no attribute 'count'"]),
-    "many replicas": (model('<replicate count="1000000000"/>'), ["count=1000000000 is above 500000; lower it"]),
+    "replicas without count": (model("<replicate/>"), ["line 3", "<replicate>", "'count'"]),
+    "many replicas": (
+        model('<replicate count="1000000000"/>'),
+        ["line 3", "<replicate>", "count=1000000000", "500000"],
+    ),
     "actuator of nothing": (
         model("", after="<actuator><motor/></actuator>"),
-        ["line 5", "acts on nothing; add joint='...'"],
+        ["line 5", "<motor>", "joint='...'"],
     ),
     "actuator of two": (
         model("", after='<actuator><motor joint="j" site="s"/></actuator>'),
-        ["acts on joint and site; keep one"],
+        ["line 5", "<motor>", "joint and site"],
     ),
     "actuator of an unknown joint": (
         model("", after='<actuator><motor joint="k"/></actuator>'),
-        ["acts on the unknown joint 'k'; there are: j"],
+        ["line 5", "<motor>", "joint 'k'", ": j"],
     ),
     "same actuator twice": (
         model("", after='<actuator><motor name="x" joint="j"/><motor name="x" joint="j"/></actuator>'),
-        ["the actuator 'x' is there twice"],
+        ["line 5", "<motor name='x'>", "actuator 'x'"],
     ),
     "kv and dampratio": (
         model("", after='<actuator><position joint="j" kv="1" dampratio="1"/></actuator>'),
-        ["has both kv and dampratio; keep one"],
+        ["line 5", "<position>", "kv", "dampratio"],
     ),
     "inherited range": (
         model("", after='<actuator><position joint="j" inheritrange="1"/></actuator>'),
-        ["inherits the range of joint 'j', which has none"],
+        ["line 5", "<position>", "joint 'j'", "inheritrange"],
     ),
     "equality of an unknown body": (
         model("", after='<equality><connect body1="x" anchor="0 0 0"/></equality>'),
-        ["line 5", "body1='x': there is no body of that name; there are: a, world"],
+        ["line 5", "<connect>", "body1='x'", "a, world"],
     ),
     "equality of one": (
         model("", after='<equality><weld body1="a" body2="a"/></equality>'),
-        ["ties 'a' to itself; name two"],
+        ["line 5", "<weld>", "'a'"],
     ),
     "equality of a ball": (
         model('<body><joint type="ball" name="b"/></body>', after='<equality><joint joint1="b"/></equality>'),
-        ["joint 'b' is no hinge or slide"],
+        ["line 5", "<joint>", "joint 'b'", "hinge", "slide"],
     ),
-    "empty tendon": (model("", after="<tendon><fixed/></tendon>"), ["a tendon needs joints or sites; add some"]),
+    "empty tendon": (model("", after="<tendon><fixed/></tendon>"), ["line 5", "<fixed>", "tendon"]),
     "huge": (
         model('<geom size="1e20"/>'),
-        ["line 2", "body 'a' has a mass of 4.18879e+63 kg", "units are SI (m, kg, s)"],
+        ["line 2", "body 'a'", "4.18879e+63 kg", "1.67552e+103 kg m^2"],
     ),
     "seven axes": (
         body('<joint/><joint/><joint/><joint/><joint type="slide"/><joint type="slide"/><joint type="slide"/>'),
-        ["line 3", "more than six degrees of freedom"],
+        ["line 3", "<body name='a'>", "freedom"],
     ),
     "tendon around a box": (
         model('<geom name="h" type="box" size="1 1 1"/>', after='<tendon><spatial><geom geom="h"/></spatial></tendon>'),
-        ["line 5", "a tendon wraps around spheres and cylinders, not around a box"],
+        ["line 5", "<geom>", "tendon", "box"],
     ),
     "pulley": (
         model("", after='<tendon><spatial><pulley divisor="0"/></spatial></tendon>'),
-        ["divisor=0 must be above 0"],
+        ["line 5", "<pulley>", "divisor=0"],
     ),
     "pair of an unknown geom": (
         model("", after='<contact><pair geom1="g" geom2="h"/></contact>'),
-        ["geom2='h': there is no geom of that name; there are: g"],
+        ["line 5", "<pair>", "geom2='h'", ": g"],
     ),
-    "keyframe": (model("", after='<keyframe><key qpos="1 2"/></keyframe>'), ["qpos has 2 numbers, but the model 1"]),
+    "keyframe": (model("", after='<keyframe><key qpos="1 2"/></keyframe>'), ["line 5", "<key>", "qpos", "2", "1"]),
     "open mesh text": (
         model('<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" vertex="0 0 0 1"/></asset>'),
-        ["vertex holds 4 numbers; give 3 for each entry"],
+        ["<mesh name='x'>", "vertex", "4", "3"],
     ),
     "face of no vertex": (
         model(
             '<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" vertex="0 0 0 1 0 0 0 1 0" face="0 1 3"/></asset>'
         ),
-        ["face holds a number that names none of the 3 vertices"],
+        ["<mesh name='x'>", "face", "3"],
     ),
     "flat mesh": (
         model(
             '<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" vertex="0 0 0 1 0 0 0 1 0" face="0 1 2"/></asset>'
         ),
-        ["<mesh name='x'>", "the mesh 'x' encloses no volume; repair it, or set its inertia to 'shell'"],
+        ["<mesh name='x'>", "mesh 'x'", "volume", "'shell'"],
     ),
     "builtin mesh": (
         model('<geom type="mesh" mesh="x"/>', '<asset><mesh name="x" builtin="sphere" params="2"/></asset>'),
-        ["builtin meshes are not read"],
+        ["<mesh name='x'>", "builtin"],
     ),
-    "mesh without a name": (model("", "<asset><mesh/></asset>"), ["has neither a name nor a file; add name='...'"]),
+    "mesh without a name": (model("", "<asset><mesh/></asset>"), ["line 1", "<mesh>", "name='...'"]),
     "hfield": (
         '<mujoco><asset><hfield name="h" nrow="1" ncol="2" size="1 1 1 1"/></asset><worldbody>'
         '<geom type="hfield" hfield="h"/></worldbody></mujoco>',
-        ["nrow 1 and ncol 2 must be at least 2"],
+        ["<hfield name='h'>", "nrow 1", "ncol 2"],
     ),
 }
 
@@ -320,7 +334,7 @@ def test_entities_are_refused_in_files_and_includes(tmp_path, text, included):
         (tmp_path / "part.xml").write_text(source)
         source = tmp_path / "main.xml"
         source.write_text('<mujoco><include file="part.xml"/></mujoco>')
-    with pytest.raises(ImportFileError, match=r"document types and entities .* are refused") as caught:
+    with pytest.raises(ImportFileError, match=r"line 1.*entities") as caught:
         ModelBuilder().add_mjcf(source)
     assert SECRET not in str(caught.value)
 
@@ -345,9 +359,9 @@ def test_files_outside_of_the_allowed_folders_are_refused(tmp_path, where, what)
         text += f'<worldbody><geom type="{kind}" {kind}="x"/></worldbody></mujoco>'
     main = inside / "main.xml"
     main.write_text(text)
-    with pytest.raises(ImportFileError, match=r"main.xml, line 1: .* outside of the folders") as caught:
+    with pytest.raises(ImportFileError, match=r"main\.xml, line 1: .*outside") as caught:
         ModelBuilder().add_mjcf(main)
-    assert SECRET not in str(caught.value) and "name its folder in package_dirs" in str(caught.value)
+    assert SECRET not in str(caught.value) and "package_dirs" in str(caught.value)
     if what == "include":
         assert ModelBuilder().add_mjcf(main, package_dirs=[outside]).links[SECRET] == 0
 
@@ -363,7 +377,7 @@ def test_files_of_the_models_own_folder_tree_are_read(tmp_path, depth):
     up = "/".join([".."] * depth)
     main.write_text(f'<mujoco><worldbody><include file="{up}/assets/part.xml"/></worldbody></mujoco>')
     if depth > 1:
-        with pytest.raises(ImportFileError, match="outside of the folders"):
+        with pytest.raises(ImportFileError, match=r"part\.xml'.*outside"):
             ModelBuilder().add_mjcf(main)
         (tmp_path / "robot" / "package.xml").write_text("<package/>")
     assert ModelBuilder().add_mjcf(main).links["part"] == 0
@@ -373,7 +387,7 @@ def test_a_text_may_read_no_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "part.xml").write_text("<mujocoinclude><body/></mujocoinclude>")
     text = '<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>'
-    with pytest.raises(ImportFileError, match="none"):
+    with pytest.raises(ImportFileError, match=r"part\.xml'.*none.*package_dirs"):
         ModelBuilder().add_mjcf(text)
     assert ModelBuilder().add_mjcf(text, package_dirs=tmp_path).links
 
@@ -381,16 +395,18 @@ def test_a_text_may_read_no_files(tmp_path, monkeypatch):
 def test_files_that_include_each_other_are_refused(tmp_path):
     (tmp_path / "a.xml").write_text('<mujoco><include file="b.xml"/></mujoco>')
     (tmp_path / "b.xml").write_text('<mujoco><include file="a.xml"/></mujoco>')
-    with pytest.raises(ImportFileError, match=r"b.xml, line 1: <include>: the file .*a.xml' is included already"):
+    with pytest.raises(ImportFileError, match=r"b\.xml, line 1: <include>.*a\.xml'"):
         ModelBuilder().add_mjcf(tmp_path / "a.xml")
 
 
 def test_missing_files_are_named(tmp_path):
     main = tmp_path / "main.xml"
     main.write_text('<mujoco><include file="part.xml"/></mujoco>')
-    with pytest.raises(ImportFileError, match=r"the file 'part.xml' is not there \(looked at .*part.xml\)"):
+    with pytest.raises(
+        ImportFileError, match=rf"line 1: <include>.*'part\.xml'.*{re.escape(str(tmp_path / 'part.xml'))}"
+    ):
         ModelBuilder().add_mjcf(main)
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(FileNotFoundError, match=re.escape(repr(str(tmp_path / "nothing.xml")))):
         ModelBuilder().add_mjcf(tmp_path / "nothing.xml")
 
 
@@ -401,17 +417,17 @@ def test_missing_looks_are_left_out_but_not_missing_collisions(tmp_path):
         '<geom type="mesh" mesh="no" contype="{0}" conaffinity="0"/></worldbody></mujoco>'
     )
     main.write_text(text.format(0))
-    with pytest.warns(MjcfWarning, match="visual meshes"):
+    with pytest.warns(MjcfWarning, match=r"visual.*\(1\): no"):
         builder = ModelBuilder()
         builder.add_mjcf(main)
     assert builder.shape_count == 1
     main.write_text(text.format(1))
-    with pytest.raises(ImportFileError, match=r"the file 'no.stl' is not there"):
+    with pytest.raises(ImportFileError, match=r"line 1: <mesh>.*'no\.stl'"):
         ModelBuilder().add_mjcf(main)
 
 
 def test_elements_deeper_than_those_of_mujoco_are_refused():
-    with pytest.raises(ImportFileError, match="nested deeper than 500"):
+    with pytest.raises(ImportFileError, match=r"line 1: <body>.*500"):
         ModelBuilder().add_mjcf(f"<mujoco><worldbody>{'<body>' * 500}{'</body>' * 500}</worldbody></mujoco>")
 
 
@@ -431,20 +447,20 @@ def test_replicas_of_replicas_do_not_grow_without_bounds():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"scale": 0}, ValueError, r"scale 0.*0"),
+        ({"scale": 0}, ValueError, "scale 0"),
         ({"xform": (1, 2)}, TypeError, "xform"),
-        ({"joint_ordering": "sideways"}, ValueError, "'dfs', 'bfs' or None"),
-        ({"up_axis": "w"}, ValueError, "unknown axis"),
+        ({"joint_ordering": "sideways"}, ValueError, "joint_ordering 'sideways'.*'dfs'"),
+        ({"up_axis": "w"}, ValueError, "axis 'w'.*'X'"),
         ({"parent_body": 3}, IndexError, "parent_body 3"),
-        ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
+        ({"mesh_maxhullvert": 2}, ValueError, "mesh_maxhullvert 2.*8"),
         ({"floating": "no"}, TypeError, r"floating.*True.*False.*'no'"),
         ({"enable_self_collisions": None}, TypeError, r"enable_self_collisions.*None"),
         ({"package_dirs": 5}, TypeError, r"package_dirs.*5"),
         ({"keyframe": 1.5}, TypeError, r"keyframe.*1.5"),
-        ({"keyframe": "x"}, KeyError, r"no keyframe.*'x'"),
-        ({"floating": True}, ValueError, r"but it has joints \(hinge\) in the file; leave floating out"),
-        ({"base_joint": {}}, ValueError, "no 'joint_type'"),
-        ({"skip_equality_constraints": 2}, TypeError, "skip_equality_constraints must be True or False"),
+        ({"keyframe": "x"}, KeyError, "keyframe.*'x'"),
+        ({"floating": True}, ValueError, "floating.*'a'.*hinge"),
+        ({"base_joint": {}}, ValueError, "base_joint.*'joint_type'"),
+        ({"skip_equality_constraints": 2}, TypeError, "skip_equality_constraints.*True.*False.*2"),
     ],
 )
 def test_wrong_arguments(options, error, words):

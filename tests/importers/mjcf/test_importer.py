@@ -1,6 +1,7 @@
 """The MJCF importer: every feature on a small file, and random trees, against MuJoCo itself."""
 
 import re
+from xml.parsers.expat import errors
 
 import numpy as np
 import pytest
@@ -249,6 +250,10 @@ WORDS = (
 )
 
 
+# What the XML parser says, a model without bodies, a second <inertial>, an attribute of one number below 0.
+ALLOWED = "|".join([*map(re.escape, errors.codes), "<mujoco>.*<worldbody>", "<inertial>: .*<inertial>", r"='-[\d.]+'"])
+
+
 def test_edited_files_mean_the_same_to_mujoco(rng):
     """Files with lines and values exchanged, where MuJoCo still takes them: the same masses of all bodies."""
     texts = [re.sub(r">\s*<", ">\n<", text).splitlines() for text in FEATURES.values()]
@@ -265,7 +270,7 @@ def test_edited_files_mean_the_same_to_mujoco(rng):
             peer = MjcfPeer(text)
         except ValueError as error:
             # What follows the end of the model, and a model of nothing, are fine with MuJoCo.
-            assert re.search("broken XML|nothing to import|two <inertial>|must be at least 0", str(error)), text
+            assert re.search(ALLOWED, str(error)), text
             continue
         peer.check_masses(3.0e-6 if "mesh" in text else 1.0e-8)
         agreed += 1

@@ -78,7 +78,7 @@ def test_contacts_by_stiffness_and_damping_are_those_by_time_and_ratio(rng):
         laws.append(data.efc_KBIP[0, :2].copy())
     np.testing.assert_allclose(laws[0], laws[1], rtol=1e-12)
     assert report.remarks == {}
-    with pytest.warns(MjcfWarning, match=r"solref.*0"):
+    with pytest.warns(MjcfWarning, match=r"solref.*\(2\): geom_0, geom_1"):
         ModelBuilder().add_mjcf(model(ball.format("-100 1")))
 
 
@@ -145,7 +145,7 @@ def test_shapes_of_one_tree_do_not_touch_each_other_unless_asked():
     floor, a, b, c, loose = report.shapes.values()
     assert all(touching(builder, floor, x) and (x == loose or touching(builder, x, loose)) for x in (a, b, c, loose))
     assert not touching(builder, a, b) and not touching(builder, a, c) and not touching(builder, b, c)
-    with pytest.raises(ValueError, match="may touch"):
+    with pytest.raises(ValueError, match=r"'m/geom_1'.*'m/geom_4'.*unsupported_contacts='ignore'"):
         SolverFeatherstone(builder.finalize(device="cpu"))
     builder, _ = load(xml, enable_self_collisions=True)
     assert touching(builder, a, c) and not touching(builder, a, b)  # parent and child never do
@@ -374,7 +374,7 @@ def test_options_and_flags_that_do_not_act_are_named():
     )
     with pytest.warns(MjcfWarning) as told:
         ModelBuilder().add_mjcf(xml)
-    assert re.search(r"not computed here \(1\): density; .*all the same \(1\): limit$", str(told[0].message))
+    assert re.search(r"\(1\): density; .*\(1\): limit$", str(told[0].message))
 
 
 def test_a_clean_file_warns_of_nothing():
@@ -385,7 +385,7 @@ def test_a_clean_file_warns_of_nothing():
 
 
 def test_mocap_bodies_are_welded_and_named():
-    with pytest.warns(MjcfWarning, match="mocap.*welded"):
+    with pytest.warns(MjcfWarning, match=r"mocap.*\(1\): body_1"):
         builder = ModelBuilder()
         builder.add_mjcf(model(f'<body mocap="true" pos="1 2 3">{BOX}</body>'))
     assert builder.joint_type == [JointType.FIXED]

@@ -2,7 +2,9 @@
 
 import copy
 import os
+import re
 from pathlib import Path
+from xml.parsers.expat import errors
 
 import numpy as np
 import pytest
@@ -84,117 +86,132 @@ GOOD = """<robot name="bot" xmlns:drake="http://drake.mit.edu">
 </robot>""".splitlines()
 
 WRONG_FILES = {
-    "broken": ('<robot name="bot">\n<link name="a">', ["line 2", "broken XML", "no element found"]),
-    "mismatched": ('<robot name="bot">\n<link name="a">\n</robot>', ["line 3", "mismatched tag"]),
-    "no xml": ("<", ["broken XML"]),
-    "lines of something else": ("robot: bot\nlinks: a, b\n", ["line 1", "broken XML"]),
-    "other root": ("<sdf/>", ["line 1", "<sdf>", "starts with <robot>"]),
-    "model of MuJoCo": ("<mujoco/>", ["line 1", "<mujoco>", "read it with add_mjcf"]),
-    "no name": ('<robot><link name="a"/></robot>', ["<robot>", "no attribute 'name'"]),
+    "broken": ('<robot name="bot">\n<link name="a">', ["line 2", errors.XML_ERROR_NO_ELEMENTS]),
+    "mismatched": ('<robot name="bot">\n<link name="a">\n</robot>', ["line 3", errors.XML_ERROR_TAG_MISMATCH]),
+    "no xml": ("<", ["line 1", errors.XML_ERROR_UNCLOSED_TOKEN]),
+    "lines of something else": ("robot: bot\nlinks: a, b\n", ["line 1", errors.XML_ERROR_SYNTAX]),
+    "other root": ("<sdf/>", ["line 1", "<sdf>", "<robot>"]),
+    "model of MuJoCo": ("<mujoco/>", ["line 1", "<mujoco>", "add_mjcf"]),
+    "no name": ('<robot><link name="a"/></robot>', ["line 1", "<robot>", "'name'"]),
     "xacro": (
         '<robot name="bot" xmlns:xacro="x">\n<xacro:arm/></robot>',
-        ["line 2", "<xacro:arm>", "run 'xacro file.xacro > file.urdf'"],
+        ["line 2", "<xacro:arm>", "xacro file.xacro > file.urdf"],
     ),
-    "no links": ('<robot name="bot"/>', ["has no <link>"]),
-    "nameless link": ('<robot name="bot">\n<link/></robot>', ["line 2", "<link>", "no attribute 'name'"]),
+    "no links": ('<robot name="bot"/>', ["line 1", "<robot name='bot'>", "<link>"]),
+    "nameless link": ('<robot name="bot">\n<link/></robot>', ["line 2", "<link>", "'name'"]),
     "capsule without length": (
         '<robot name="bot"><link name="a"><collision><geometry><capsule radius=".1"/></geometry></collision></link></robot>',
-        ["<capsule>", "no attribute 'length'"],
+        ["<capsule>", "'length'"],
     ),
     "capsule of two lengths": (
         '<robot name="bot"><link name="a"><visual><geometry><capsule radius=".1" length="1" height="2"/></geometry></visual>'
         "</link></robot>",
-        ["<capsule>", "both length and height", "keep one"],
+        ["<capsule>", "length", "height"],
     ),
     "same link twice": (
         '<robot name="bot">\n<link name="a"/>\n<link name="a"/></robot>',
-        ["line 3", "<link name='a'>", "in line 2 already; rename"],
+        ["line 3", "<link name='a'>", "line 2"],
     ),
     "same joint twice": (
         hinge("", "fixed").replace("</robot>", "\n<link name='c'/>")
         + '<joint name="knee" type="fixed"><parent link="a"/><child link="c"/></joint></robot>',
-        ["line 9", "<joint name='knee'>", "in line 4 already"],
+        ["line 9", "<joint name='knee'>", "line 4"],
     ),
     "unknown link": (
         hinge("", "fixed").replace('<child link="b"/>', '<child link="bb"/>'),
-        ["line 6", "<child>", "'knee'", "unknown link 'bb'", "did you mean 'b'?"],
+        ["line 6", "<child>", "'knee'", "'bb'", "'b'"],
     ),
-    "no parent": (hinge("", "fixed").replace('<parent link="a"/>', ""), ["<joint name='knee'>", "has no <parent>"]),
-    "two parents elements": (hinge('<parent link="a"/>', "fixed"), ["line 7", "has 2 <parent> elements; keep one"]),
-    "two roots": ("".join([LINKS, "</robot>"]), ["line 3", "2 root links (a, b)", "connect all but one"]),
+    "no parent": (
+        hinge("", "fixed").replace('<parent link="a"/>', ""),
+        ["line 4", "<joint name='knee'>", "<parent>", "add"],
+    ),
+    "two parents elements": (hinge('<parent link="a"/>', "fixed"), ["line 7", "<parent>", "<joint name='knee'>", "2"]),
+    "two roots": ("".join([LINKS, "</robot>"]), ["line 3", "<link name='b'>", "root", "a, b"]),
     "own parent": (
         hinge("", "fixed").replace('<child link="b"/>', '<child link="a"/>'),
-        ["line 4", "link 'a' is its own parent"],
+        ["line 4", "<joint name='knee'>", "'a'", "<parent>", "<child>"],
     ),
     "two joints to one link": (
         hinge("", "fixed").replace("</robot>", "")
         + '\n<joint name="also" type="fixed"><parent link="a"/><child link="b"/></joint></robot>',
-        ["line 9", "<joint name='also'>", "child of joint 'knee' (line 4) already", "tree"],
+        ["line 9", "<joint name='also'>", "'b'", "'knee'", "line 4"],
     ),
     "cycle": (
         LINKS
         + '<link name="c"/><joint name="x" type="fixed"><parent link="b"/><child link="c"/></joint>'
         + '\n<joint name="y" type="fixed"><parent link="c"/><child link="b"/></joint></robot>',
-        ["form a cycle: b <- c <- b", "remove one"],
+        ["line 5", "<joint name='y'>", "b <- c <- b"],
     ),
-    "no joint type": (hinge("", "").replace(' type=""', ""), ["line 4", "no attribute 'type'"]),
-    "unknown joint type": (hinge("", "hinge"), ["line 4", "type='hinge'", "revolute, continuous"]),
+    "no joint type": (hinge("", "").replace(' type=""', ""), ["line 4", "<joint name='knee'>", "'type'"]),
+    "unknown joint type": (
+        hinge("", "hinge"),
+        ["line 4", "<joint name='knee'>", "type='hinge'", "revolute", "continuous"],
+    ),
     "zero axis": (
         hinge('<axis xyz="0 0 0"/>' + LIMIT),
-        ["line 7", "<axis>", "'knee' has length zero", "xyz='0 0 1'"],
+        ["line 7", "<axis>", "'knee'", "xyz='0 0 1'"],
     ),
-    "short axis": (hinge('<axis xyz="0 1"/>' + LIMIT), ["line 7", "xyz='0 1' must have 3 numbers", "not 2"]),
-    "wordy axis": (hinge('<axis xyz="0 one 0"/>' + LIMIT), ["line 7", "'one' is not a number"]),
-    "nan origin": (hinge('<origin xyz="0 nan 0"/>' + LIMIT), ["line 7", "<origin>", "'nan' is not a finite number"]),
-    "infinite origin": (hinge('<origin rpy="inf 0 0"/>' + LIMIT), ["'inf' is not a finite number"]),
-    "underscored number": (hinge('<origin xyz="1_0 0 0"/>' + LIMIT), ["'1_0' is not a finite number"]),
+    "short axis": (hinge('<axis xyz="0 1"/>' + LIMIT), ["line 7", "<axis>", "xyz='0 1'", "3", "2"]),
+    "wordy axis": (hinge('<axis xyz="0 one 0"/>' + LIMIT), ["line 7", "<axis>", "'one'"]),
+    "nan origin": (hinge('<origin xyz="0 nan 0"/>' + LIMIT), ["line 7", "<origin>", "'nan'"]),
+    "infinite origin": (hinge('<origin rpy="inf 0 0"/>' + LIMIT), ["line 7", "<origin>", "rpy='inf 0 0'", "'inf'"]),
+    "underscored number": (hinge('<origin xyz="1_0 0 0"/>' + LIMIT), ["line 7", "<origin>", "'1_0'"]),
     "crossed limits": (
         hinge('<limit lower="1.2" upper="0.8" effort="1" velocity="1"/>'),
-        ["line 7", "'knee': lower 1.2 is above upper 0.8; swap them"],
+        ["line 7", "<limit>", "'knee'", "lower", "1.2", "upper", "0.8"],
     ),
-    "nan limit": (hinge('<limit lower="nan" upper="1"/>'), ["line 7", "lower='nan'"]),
-    "negative effort": (hinge('<limit effort="-1"/>'), ["line 7", "effort='-1' must be at least 0"]),
-    "negative velocity": (hinge('<limit effort="1" velocity="-1"/>'), ["velocity='-1' must be at least 0"]),
-    "negative damping": (hinge(LIMIT + '<dynamics damping="-1"/>'), ["damping='-1' must be at least 0"]),
-    "negative friction": (hinge(LIMIT + '<dynamics friction="-1"/>'), ["friction='-1' must be at least 0"]),
-    "mimic of nobody": (hinge(LIMIT + '<mimic joint="hip"/>'), ["line 7", "'knee' follows the unknown joint 'hip'"]),
+    "nan limit": (hinge('<limit lower="nan" upper="1"/>'), ["line 7", "<limit>", "lower='nan'"]),
+    "negative effort": (hinge('<limit effort="-1"/>'), ["line 7", "<limit>", "effort='-1'"]),
+    "negative velocity": (hinge('<limit effort="1" velocity="-1"/>'), ["line 7", "<limit>", "velocity='-1'"]),
+    "negative damping": (hinge(LIMIT + '<dynamics damping="-1"/>'), ["line 7", "<dynamics>", "damping='-1'"]),
+    "negative friction": (hinge(LIMIT + '<dynamics friction="-1"/>'), ["line 7", "<dynamics>", "friction='-1'"]),
+    "mimic of nobody": (hinge(LIMIT + '<mimic joint="hip"/>'), ["line 7", "<mimic>", "'knee'", "'hip'"]),
     "products beyond all bounds": (
         "\n".join(GOOD).replace('multiplier="2"', 'multiplier="1e20"').replace('multiplier="-1"', 'multiplier="1e20"'),
-        ["line 28", "'bot/wheel'", "coeffs 1e+40 is beyond 1e+30"],
+        ["line 28", "<joint name='wheel'>", "'bot/wheel'", "'bot/hip'", "1e+40", "1e+30"],
     ),
-    "mimic of itself": (hinge(LIMIT + '<mimic joint="knee"/>'), ["in a circle: knee -> knee"]),
-    "mimic without joint": (hinge(LIMIT + "<mimic/>"), ["<mimic>", "no attribute 'joint'"]),
-    "floating mimic": (hinge('<mimic joint="knee"/>', "floating"), ["'knee' is floating and cannot follow"]),
+    "mimic of itself": (hinge(LIMIT + '<mimic joint="knee"/>'), ["line 7", "<mimic>", "knee -> knee"]),
+    "mimic without joint": (hinge(LIMIT + "<mimic/>"), ["line 7", "<mimic>", "'joint'"]),
+    "floating mimic": (hinge('<mimic joint="knee"/>', "floating"), ["line 7", "<mimic>", "'knee'", "floating"]),
     "negative mass": (inertial('<mass value="-1"/>'), ["line 4", "<mass>", "link 'a'", "-1 kg"]),
-    "nan mass": (inertial('<mass value="nan"/>'), ["line 4", "value='nan'"]),
-    "no mass": (inertial(""), ["line 3", "<inertial>", "has no <mass>"]),
-    "no inertia": (inertial(inertia=""), ["has no <inertia>"]),
-    "half an inertia": (inertial(inertia='<inertia ixx="1" iyy="1"/>'), ["line 5", "no attribute 'izz'"]),
-    "inertia without mass": (inertial('<mass value="0"/>'), ["line 5", "link 'a' has inertia but no mass"]),
-    "no geometry": (link("<collision/>"), ["line 3", "<collision>", "has no <geometry>"]),
-    "empty geometry": (collision(""), ["line 3", "<geometry>", "must hold one of box", "not nothing"]),
-    "unknown geometry": (collision("<torus/>"), ["line 3", "link 'a'", "not <torus>"]),
-    "two geometries": (collision('<sphere radius="1"/><sphere radius="1"/>'), ["not <sphere>, <sphere>"]),
-    "flat box": (collision('<box size="1 0 1"/>'), ["line 3", "<box>", "sizes must be above 0"]),
-    "cosmic sphere": (collision('<sphere radius="1e31"/>'), ["line 3", "radius='1e31'", "beyond 1e+30; units are SI"]),
-    "negative sphere": (collision('<sphere radius="-1"/>'), ["<sphere>", "sizes must be above 0"]),
-    "no radius": (collision("<sphere/>"), ["no attribute 'radius'"]),
+    "nan mass": (inertial('<mass value="nan"/>'), ["line 4", "<mass>", "value='nan'"]),
+    "no mass": (inertial(""), ["line 3", "<inertial>", "<mass>"]),
+    "no inertia": (inertial(inertia=""), ["line 3", "<inertial>", "<inertia>"]),
+    "half an inertia": (inertial(inertia='<inertia ixx="1" iyy="1"/>'), ["line 5", "<inertia>", "'izz'"]),
+    "inertia without mass": (inertial('<mass value="0"/>'), ["line 5", "<inertia>", "'a'", "mass"]),
+    "no geometry": (link("<collision/>"), ["line 3", "<collision>", "<geometry>"]),
+    "empty geometry": (collision(""), ["line 3", "<geometry>", "'a'", "box", "mesh", "nothing"]),
+    "unknown geometry": (collision("<torus/>"), ["line 3", "<geometry>", "'a'", "<torus>"]),
+    "two geometries": (
+        collision('<sphere radius="1"/><sphere radius="1"/>'),
+        ["line 3", "<geometry>", "'a'", "<sphere>, <sphere>"],
+    ),
+    "flat box": (collision('<box size="1 0 1"/>'), ["line 3", "<box>", "collision", "'a'", "[m]"]),
+    "cosmic sphere": (collision('<sphere radius="1e31"/>'), ["line 3", "<sphere>", "radius='1e31'", "1e+30"]),
+    "negative sphere": (collision('<sphere radius="-1"/>'), ["line 3", "<sphere>", "collision", "'a'", "[m]"]),
+    "no radius": (collision("<sphere/>"), ["line 3", "<sphere>", "'radius'"]),
     "negative visual": (
         link('<visual><geometry><sphere radius="-1"/></geometry></visual>'),
-        ["in a visual of link 'a'"],
+        ["line 3", "<sphere>", "visual", "'a'", "[m]"],
     ),
-    "axis without direction": (hinge(f"<axis/>{LIMIT}"), ["line 7", "<axis>", "no attribute 'xyz'"]),
-    "no file name": (collision("<mesh/>"), ["<mesh>", "no attribute 'filename'"]),
-    "zero scale": (collision('<mesh filename="m.stl" scale="1 0 1"/>'), ["scale='1 0 1' must not be zero"]),
+    "axis without direction": (hinge(f"<axis/>{LIMIT}"), ["line 7", "<axis>", "'xyz'"]),
+    "no file name": (collision("<mesh/>"), ["line 3", "<mesh>", "'filename'"]),
+    "zero scale": (collision('<mesh filename="m.stl" scale="1 0 1"/>'), ["line 3", "<mesh>", "scale='1 0 1'"]),
     "missing mesh": (
         collision('<mesh filename="package://arm/m.stl"/>'),
-        ["line 3", "<mesh>", "collision mesh of link 'a'", "'package://arm/m.stl' is not there", "package_dirs"],
+        ["line 3", "<mesh>", "collision", "'a'", "'package://arm/m.stl'", "package_dirs"],
     ),
-    "far mesh": (collision('<mesh filename="https://x.org/m.stl"/>'), ["https: is not supported; download"]),
-    "other machine": (collision('<mesh filename="file://host/m.stl"/>'), ["names the machine 'host'"]),
+    "far mesh": (
+        collision('<mesh filename="https://x.org/m.stl"/>'),
+        ["line 3", "<mesh>", "'a'", "'https://x.org/m.stl'", "supported"],
+    ),
+    "other machine": (
+        collision('<mesh filename="file://host/m.stl"/>'),
+        ["line 3", "<mesh>", "'a'", "'file://host/m.stl'", "'host'"],
+    ),
     "short colour": (
         link('<visual><geometry><sphere radius="1"/></geometry><material><color rgba="1 0 0"/></material></visual>'),
-        ["rgba='1 0 0' must have 4 numbers"],
+        ["line 3", "<color>", "rgba='1 0 0'", "4", "3"],
     ),
 }
 
@@ -224,7 +241,7 @@ def test_unreadable_collision_meshes_are_named(tmp_path):
     (tmp_path / "m.stl").write_text("solid but not a mesh")
     path = tmp_path / "bot.urdf"
     path.write_text(collision('<mesh filename="m.stl"/>'))
-    with pytest.raises(ImportFileError, match=r"line 3: <mesh>: the collision mesh of link 'a' .*m\.stl"):
+    with pytest.raises(ImportFileError, match=r"line 3: <mesh>.*collision.*'a'.*m\.stl'"):
         ModelBuilder().add_urdf(path)
 
 
@@ -247,25 +264,25 @@ ENTITIES = entities("robot")
 @pytest.mark.parametrize("text", ENTITIES.values(), ids=ENTITIES.keys())
 def test_entities_and_document_types_are_refused(tmp_path, text):
     (tmp_path / "secret").write_text(SECRET)
-    with pytest.raises(ImportFileError, match=r"line 1: document types and entities .* are refused.*remove") as caught:
+    with pytest.raises(ImportFileError, match=r"line 1.*entities") as caught:
         ModelBuilder().add_urdf(text.replace("{path}", str(tmp_path / "secret")))
     assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "words"),
     [
-        ("../../secret.stl", "is outside of the folders that may be read"),
-        ("{place}/secret.stl", "is outside of the folders that may be read"),
-        ("file://{place}/secret.stl", "is outside of the folders that may be read"),
-        ("../meshes/../../secret.stl", "is outside of the folders that may be read"),
-        ("package://bot/../secret.stl", "leads out of its package"),
-        ("package://bot/meshes/..%2f../../secret.stl", "leads out of its package"),
-        ("package://bot/{place}/secret.stl", "leads out of its package"),
-        ("package://../secret.stl", "leads out of its package"),
+        ("../../secret.stl", "outside.*package_dirs"),
+        ("{place}/secret.stl", "outside.*package_dirs"),
+        ("file://{place}/secret.stl", "outside.*package_dirs"),
+        ("../meshes/../../secret.stl", "outside.*package_dirs"),
+        ("package://bot/../secret.stl", r"\bpackage\b(?!:)"),
+        ("package://bot/meshes/..%2f../../secret.stl", r"\bpackage\b(?!:)"),
+        ("package://bot/{place}/secret.stl", r"\bpackage\b(?!:)"),
+        ("package://../secret.stl", r"\bpackage\b(?!:)"),
     ],
 )
-def test_meshes_outside_of_the_allowed_folders_are_refused(tmp_path, monkeypatch, name, message):
+def test_meshes_outside_of_the_allowed_folders_are_refused(tmp_path, monkeypatch, name, words):
     """They are there and could be read; and they are read where the caller says so."""
     for folder in ("bot/urdf", "bot/meshes"):
         (tmp_path / folder).mkdir(parents=True)
@@ -274,9 +291,9 @@ def test_meshes_outside_of_the_allowed_folders_are_refused(tmp_path, monkeypatch
     path.write_text(collision(f'<mesh filename="{name.replace("{place}", str(tmp_path))}"/>'))
     monkeypatch.chdir(path.parent)
     for source in (path, "bot.urdf", path.read_text()):
-        with pytest.raises(ImportFileError, match=f"line 3: <mesh>: the collision mesh of link 'a' .*{message}"):
+        with pytest.raises(ImportFileError, match=rf"line 3: <mesh>.*collision.*'a'.*secret\.stl'.*{words}"):
             ModelBuilder().add_urdf(source)
-    with pytest.warns(UrdfWarning, match="outside of the folders"):
+    with pytest.warns(UrdfWarning, match=r"visual.*\(1\): .*secret\.stl"):
         ModelBuilder().add_urdf(path.read_text().replace("collision", "visual"))
     if "package:" not in name:
         builder = ModelBuilder()
@@ -289,14 +306,14 @@ def test_a_package_reaches_up_to_its_package_xml(tmp_path):
     trimesh.creation.box(extents=[1, 2, 3]).export(tmp_path / "bot" / "box.stl")
     path = tmp_path / "bot" / "robots" / "urdf" / "bot.urdf"
     path.write_text(collision('<mesh filename="../../box.stl"/>'))
-    with pytest.raises(ImportFileError, match="outside of the folders"):
+    with pytest.raises(ImportFileError, match=r"line 3: <mesh>.*box\.stl'.*outside"):
         ModelBuilder().add_urdf(path)
     (tmp_path / "bot" / "package.xml").write_text("<package/>")
     ModelBuilder().add_urdf(path)
 
 
 def test_undeclared_entities_are_refused():
-    with pytest.raises(ImportFileError, match="undefined entity"):
+    with pytest.raises(ImportFileError, match=errors.XML_ERROR_UNDEFINED_ENTITY):
         ModelBuilder().add_urdf('<robot name="&x;"><link name="a"/></robot>')
 
 
@@ -321,12 +338,12 @@ def test_encodings_that_cannot_be_read_are_named(tmp_path, encoding):
     """Codecs fail in three ways: unknown, not of text, of several bytes a character."""
     path = tmp_path / "bot.urdf"
     path.write_text(f'<?xml version="1.0" encoding="{encoding}"?>{ROBOT}')
-    with pytest.raises(ImportFileError, match=r"bot.urdf, line 1: its encoding cannot be read: .*.*UTF-8"):
+    with pytest.raises(ImportFileError, match=r"bot\.urdf, line 1: .*encoding.*UTF-8"):
         ModelBuilder().add_urdf(path)
 
 
 def test_characters_that_no_file_has_are_refused():
-    with pytest.raises(ImportFileError, match="line 1: broken XML"):
+    with pytest.raises(ImportFileError, match=f"line 1: .*{re.escape(errors.XML_ERROR_INVALID_TOKEN)}"):
         ModelBuilder().add_urdf(ROBOT.replace("\u00f6", "\ud800"))
 
 
@@ -369,42 +386,42 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path, kind):
     path = {"folder": tmp_path, "pipe": tmp_path / "pipe", "device": Path("/dev/zero")}[kind]
     if kind == "pipe":
         os.mkfifo(path)
-    with pytest.raises(FileNotFoundError, match="is a folder; correct" if kind == "folder" else "does not exist"):
+    with pytest.raises(FileNotFoundError, match=re.escape(repr(str(path))) + (".*folder" if kind == "folder" else "")):
         ModelBuilder().add_urdf(path)
 
 
 def test_deep_nesting_is_refused():
-    with pytest.raises(ImportFileError, match="nested deeper"):
+    with pytest.raises(ImportFileError, match=r"line 1: <robot>.*500"):
         ModelBuilder().add_urdf("<robot>" * 100000)
 
 
 @pytest.mark.parametrize("source", ["nowhere.urdf", "package://nobody/x.urdf", "file:///nowhere.urdf", "", "a" * 5000])
 def test_missing_files_are_named(source):
-    with pytest.raises(FileNotFoundError, match=r"does not exist.*; correct the path"):
+    with pytest.raises(FileNotFoundError, match=re.escape(f"'{source[:40]}")):
         ModelBuilder().add_urdf(source)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"scale": 0}, ValueError, r"scale 0.*0"),
-        ({"scale": "big"}, TypeError, "scale must be a number"),
-        ({"massless_link_density": -1}, ValueError, "at least 0"),
+        ({"scale": 0}, ValueError, "scale 0"),
+        ({"scale": "big"}, TypeError, "scale.*'big'"),
+        ({"massless_link_density": -1}, ValueError, "massless_link_density -1 kg"),
         ({"xform": (1, 2)}, TypeError, "xform"),
-        ({"joint_ordering": "sideways"}, ValueError, "'dfs', 'bfs' or None"),
-        ({"up_axis": "w"}, ValueError, "unknown axis"),
+        ({"joint_ordering": "sideways"}, ValueError, "joint_ordering 'sideways'.*'dfs'"),
+        ({"up_axis": "w"}, ValueError, "axis 'w'.*'X'"),
         ({"parent_body": 3}, IndexError, "parent_body 3"),
         (
             {"floating": True, "base_joint": {"joint_type": JointType.FIXED}},
             ValueError,
             r"floating.*base_joint",
         ),
-        ({"base_joint": {}}, ValueError, "no 'joint_type'"),
-        ({"base_joint": {"joint_type": JointType.FIXED, "parent": 0}}, ValueError, "must not hold parent"),
-        ({"base_joint": 5}, TypeError, "base_joint"),
-        ({"base_joint": {"joint_type": JointType.D6, "axes": []}}, TypeError, r"'axes'.*add_joint"),
-        ({"mesh_maxhullvert": 2}, ValueError, "at least 8"),
-        ({"mesh_maxhullvert": 8.5}, TypeError, r"mesh_maxhullvert.*\(an integer\).*8.5"),
+        ({"base_joint": {}}, ValueError, "base_joint.*'joint_type'"),
+        ({"base_joint": {"joint_type": JointType.FIXED, "parent": 0}}, ValueError, "base_joint.*parent_body"),
+        ({"base_joint": 5}, TypeError, "base_joint.*5"),
+        ({"base_joint": {"joint_type": JointType.D6, "axes": []}}, TypeError, "base_joint.*'axes'.*add_joint"),
+        ({"mesh_maxhullvert": 2}, ValueError, "mesh_maxhullvert 2.*8"),
+        ({"mesh_maxhullvert": 8.5}, TypeError, r"mesh_maxhullvert.*8\.5"),
         ({"floating": "no"}, TypeError, r"floating.*True.*False.*'no'"),
         ({"enable_self_collisions": None}, TypeError, r"enable_self_collisions.*None"),
         ({"package_dirs": 5}, TypeError, r"package_dirs.*5"),
@@ -433,7 +450,7 @@ def test_a_wrong_base_joint_leaves_the_builder_as_it_was():
 
 @pytest.mark.parametrize("source", [5, None, ["a"]])
 def test_what_is_no_file_is_refused(source):
-    with pytest.raises(TypeError, match="no robot file"):
+    with pytest.raises(TypeError, match=rf"\b{type(source).__name__}\b"):
         ModelBuilder().add_urdf(source)
 
 
@@ -441,10 +458,10 @@ def test_robots_are_mounted_only_where_joints_stay_together():
     builder = ModelBuilder()
     first = builder.add_urdf(link(""))
     loose = builder.add_link(mass=1.0)
-    with pytest.raises(ValueError, match="in no articulation"):
+    with pytest.raises(ValueError, match=r"parent_body.*'body_1'.*articulation"):
         builder.add_urdf(link(""), parent_body=loose)
-    with pytest.raises(ValueError, match="floating=True frees the robot"):
+    with pytest.raises(ValueError, match=r"floating=True.*parent_body"):
         builder.add_urdf(link(""), parent_body=first.links["a"], floating=True)
     builder.add_urdf(link(""))
-    with pytest.raises(ValueError, match="not in the articulation that was added last"):
+    with pytest.raises(ValueError, match=r"parent_body.*'bot/a'.*articulation"):
         builder.add_urdf(link(""), parent_body=first.links["a"])

@@ -111,7 +111,7 @@ def test_old_and_coupled_transmissions_are_read():
         '<joint name="hip"><role>joint1</role><mechanicalReduction>2</mechanicalReduction></joint>'
         '<joint name="wheel"><role>joint2</role></joint></transmission>'
     )
-    with pytest.warns(UrdfWarning, match=r"transmissions tie several joints or actuators, .*: wrist; .*motorTorque"):
+    with pytest.warns(UrdfWarning, match=r"transmission.*\(1\): wrist; .*motorTorque"):
         builder, report = load(chain(ARM, old, coupled), rotor_inertia=0.001)
     assert report.not_understood == {"transmission/motorTorqueConstant": 1}
     assert report.transmissions[0].reduction == -60.0
@@ -127,14 +127,14 @@ def test_old_and_coupled_transmissions_are_read():
 
 
 def test_transmissions_that_move_nothing_are_named():
-    with pytest.warns(UrdfWarning, match=r"transmissions.*there.*knee_trans.*move"):
+    with pytest.warns(UrdfWarning, match=r"transmission.*\(1\): knee_trans;.*transmission.*\(1\): weld_trans"):
         load(chain(ARM, simple("knee", 2), simple("weld", 2)), rotor_inertia=1.0e-5)
 
 
 @pytest.mark.parametrize(
     ("reduction", "message"),
     [
-        ("0", r"<mechanicalReduction>: a reduction of 0 lets the actuator move nothing"),
+        ("0", r"<mechanicalReduction>.* 0\b"),
         ("0.0 ", r"line 2: <mechanicalReduction>"),
     ],
 )
@@ -154,10 +154,10 @@ def test_reductions_that_are_no_numbers_are_left_out_and_named(reduction):
     ("rotor", "error", "message"),
     [
         ({"knee": 1.0}, KeyError, r"rotor_inertia.*'knee'.*XML"),
-        ({"hip": -1.0}, ValueError, "'hip'.* -1 kg m\\^2 must be at least 0"),
-        ("much", TypeError, "rotor_inertia"),
-        (-1.0, ValueError, "must be at least 0"),
-        (float("nan"), ValueError, "rotor_inertia"),
+        ({"hip": -1.0}, ValueError, r"'hip'.* -1 kg m\^2"),
+        ("much", TypeError, "rotor_inertia.*'much'"),
+        (-1.0, ValueError, r"rotor_inertia -1 kg m\^2"),
+        (float("nan"), ValueError, "rotor_inertia.*nan"),
     ],
 )
 def test_wrong_rotors_are_refused(rotor, error, message):
@@ -193,7 +193,7 @@ def test_soft_limits_narrow_limits_and_bring_their_spring():
         ("slide", "prismatic", safety(0.25, 0.75, k_position=0)),
         ("wheel", "continuous", safety(0, 0)),
     ]
-    with pytest.warns(UrdfWarning, match="continuous joints have position limits"):
+    with pytest.warns(UrdfWarning, match=r"continuous.*limits.*\(1\): wheel"):
         builder, report = load(chain(joints), soft_limits=True, scale=2.0)
     default = builder.default_joint_cfg
     assert limits(builder, report, "in") == (-0.5, 1.5, 100.0, 5.0)
@@ -204,26 +204,27 @@ def test_soft_limits_narrow_limits_and_bring_their_spring():
 
 
 def test_soft_limits_that_mean_nothing_are_named():
-    with pytest.warns(UrdfWarning, match=r"without soft limits \(0 or missing\) \(1\): hip"):
+    with pytest.warns(UrdfWarning, match=r"soft limits.*\(1\): hip"):
         load(chain([("hip", "revolute", safety(0, 0))]), soft_limits=True)
-    with pytest.warns(UrdfWarning, match=r"soft limits.*not used \(1\): w"):
+    with pytest.warns(UrdfWarning, match=r"soft limits.*\(1\): w"):
         load(chain([("w", "continuous", safety(-1, 1))]), soft_limits=True)
 
 
 @pytest.mark.parametrize(
-    ("inside", "message"),
+    ("inside", "words"),
     [
-        (safety(1, -1), "'hip': soft_lower_limit 1 is above soft_upper_limit -1; swap them"),
-        (safety(3, 4), "'hip': the soft limits from 3 to 4 are outside of the limits from -1 to 2"),
-        (safety("low", 4), "soft_lower_limit='low': 'low' is not a number"),
-        (safety(0, 1, k_velocity=-1), "k_velocity='-1' must be at least 0"),
-        (LIMIT + '<safety_controller soft_lower_limit="-1"/>', "<safety_controller>: has no attribute 'k_velocity'"),
+        (safety(1, -1), ["'hip'", "soft_lower_limit 1", "soft_upper_limit -1"]),
+        (safety(3, 4), ["'hip'", "soft limits", "3", "4", "-1", "2"]),
+        (safety("low", 4), ["<safety_controller>", "soft_lower_limit='low'"]),
+        (safety(0, 1, k_velocity=-1), ["<safety_controller>", "k_velocity='-1'"]),
+        (LIMIT + '<safety_controller soft_lower_limit="-1"/>', ["<safety_controller>", "'k_velocity'"]),
     ],
 )
-def test_wrong_soft_limits_are_refused(inside, message):
+def test_wrong_soft_limits_are_refused(inside, words):
     builder = ModelBuilder()
-    with pytest.raises(ImportFileError, match=re.escape(message)):
+    with pytest.raises(ImportFileError) as caught:
         builder.add_urdf(chain([("hip", "revolute", inside)]), soft_limits=True)
+    assert [word for word in words if word not in str(caught.value)] == [], str(caught.value)
     assert builder.body_count == 0
 
 

@@ -28,22 +28,28 @@ def test_a_sample_of_the_corpus():
     [
         (
             f'{CUBE} {{ string physics:collisionEnabled = "yes" }}',
-            "physics:collisionEnabled is 'yes'; give true or false",
+            "</c>.*physics:collisionEnabled.*'yes'.*true",
         ),
-        (f"{CUBE} {{ rel size = </c> }}", "size is a relationship; make it an attribute"),
-        (f'{CUBE} {{ uniform token xformOpOrder = "xformOp:scale" }}', "give a list of tokens"),
+        (f"{CUBE} {{ rel size = </c> }}", "</c>.*size.*relationship.*attribute"),
+        (
+            f'{CUBE} {{ uniform token xformOpOrder = "xformOp:scale" }}',
+            r"</c>.*xformOpOrder.*'xformOp:scale'.*token\[\]",
+        ),
         (
             f'{CUBE} {{ string xformOp:translate = "here"\nuniform token[] xformOpOrder = ["xformOp:translate"] }}',
-            r"</c>: its xformOps, or those above it, cannot be read: .*TypeTranslate",
+            r"</c>.*xformOp.*TypeTranslate",
         ),
         (
             f'{BODY} {{ float3 physics:diagonalInertia = (1, 1, 1)\ntoken physics:principalAxes = "x" }}',
-            "principalAxes is x",
+            r"</a>.*physics:principalAxes.* x\b.*\(1, 0, 0, 0\)",
         ),
-        (f"{BODY} {{ bool physics:kinematicEnabled = 1\nfloat physics:rigidBodyEnabled = 0.5 }}", "give true or false"),
+        (
+            f"{BODY} {{ bool physics:kinematicEnabled = 1\nfloat physics:rigidBodyEnabled = 0.5 }}",
+            r"physics:rigidBodyEnabled.*'0\.5'.*true",
+        ),
         (
             'def PhysicsFixedJoint "j" { string physics:body0 = "/a" }',
-            "physics:body0 is an attribute; make it a relationship",
+            "</j>.*physics:body0.*attribute.*rel physics:body0",
         ),
     ],
 )
@@ -55,16 +61,16 @@ def test_values_of_the_wrong_kind_are_no_defaults(body, part):
 @pytest.mark.parametrize(
     ("body", "part"),
     [
-        (f"{CUBE} {{ double size.timeSamples = {{ 0: 3 }} }}", r"no time is asked for; give time= \(1\): /c.size"),
+        (f"{CUBE} {{ double size.timeSamples = {{ 0: 3 }} }}", r"time=.*\(1\): /c\.size"),
         (
             f"{CUBE} {{ rel physics:filteredPairs = </nowhere> }}",
-            r"do not exist \(1\): /c.physics:filteredPairs -> /nowhere",
+            r"\(1\): /c\.physics:filteredPairs -> /nowhere",
         ),
         (
             f'{CUBE} {{ double3 xformOp:translat = (1, 0, 0)\nuniform token[] xformOpOrder = ["xformOp:translate"] }}',
-            r"ops that are not there.*/c.xformOp:translate",
+            r"xformOpOrder.*\(1\): /c\.xformOp:translate",
         ),
-        (f"{CUBE} {{ float[] primvars:displayOpacity = [nan] }}", "displayOpacity is no list of 1 finite numbers"),
+        (f"{CUBE} {{ float[] primvars:displayOpacity = [nan] }}", r"primvars:displayOpacity.* 1 .*\(1\): /c"),
     ],
 )
 def test_what_usd_passes_over_is_remarked(body, part):
@@ -78,5 +84,5 @@ def test_nesting_ends_somewhere(tmp_path):
     (tmp_path / "deep.usda").write_text(source)
     (tmp_path / "top.usda").write_text(text('def "x" (references = @./deep.usda@) {}'))
     for stage in (source, tmp_path / "deep.usda", tmp_path / "top.usda"):
-        with pytest.raises(ImportFileError, match="nested deeper than 500"):
+        with pytest.raises(ImportFileError, match=r"\b500\b"):
             ModelBuilder().add_usd(stage)

@@ -1,6 +1,7 @@
 """The USD importer: what is wrong is named with file, prim and cure, and leaves the builder as it was."""
 
 import copy
+import re
 
 import numpy as np
 import pytest
@@ -32,80 +33,101 @@ def mesh(inside: str) -> str:
 
 
 WRONG = [
-    (f'def Xform "a" {BODY} {{ float physics:mass = -1 }}', ["</a>", "physics:mass -1 is below 0"]),
-    (f'def Xform "a" {BODY} {{ float physics:density = -1 }}', ["</a>", "physics:density"]),
-    (f'def Xform "a" {BODY} {{ float physics:mass = nan }}', ["</a>", "NaN"]),
-    (f'def Xform "a" {BODY} {{ float physics:mass = inf }}', ["</a>", "physics:mass is inf", "give a number below"]),
-    (f'def Xform "a" {BODY} {{ point3f physics:centerOfMass = (nan, 0, 0) }}', ["</a>", "centerOfMass"]),
-    (f'def Xform "a" {BODY} {{ float3 physics:diagonalInertia = (1, -1, 1) }}', ["</a>", "negative moment"]),
-    (f'def Xform "a" {BODY} {{ {MASS}\nvector3f physics:velocity = (inf, 0, 0) }}', ["</a>", "three finite numbers"]),
+    (f'def Xform "a" {BODY} {{ float physics:mass = -1 }}', ["</a>", "physics:mass -1"]),
+    (f'def Xform "a" {BODY} {{ float physics:density = -1 }}', ["</a>", "physics:density -1"]),
+    (f'def Xform "a" {BODY} {{ float physics:mass = nan }}', ["</a>", "physics:mass", "NaN"]),
+    (f'def Xform "a" {BODY} {{ float physics:mass = inf }}', ["</a>", "physics:mass", "inf", "1e+30"]),
+    (
+        f'def Xform "a" {BODY} {{ point3f physics:centerOfMass = (nan, 0, 0) }}',
+        ["</a>", "physics:centerOfMass", "[nan, 0.0, 0.0]"],
+    ),
+    (
+        f'def Xform "a" {BODY} {{ float3 physics:diagonalInertia = (1, -1, 1) }}',
+        ["</a>", "physics:diagonalInertia [1.0, -1.0, 1.0]"],
+    ),
+    (
+        f'def Xform "a" {BODY} {{ {MASS}\nvector3f physics:velocity = (inf, 0, 0) }}',
+        ["</a>", "physics:velocity", "[inf, 0.0, 0.0]"],
+    ),
     (
         f'def Xform "a" {BODY} {{ float3 xformOp:scale = (1, 0, 1)\nuniform token[] xformOpOrder = ["xformOp:scale"] }}',
-        ["</a>", "scale of 0"],
+        ["</a>", "scale", "0"],
     ),
-    (f'def Cube "c" {SOLID} {{ double size = 0 }}', ["</c>", "size is 0"]),
-    (f'def Sphere "c" {SOLID} {{ double radius = -2 }}', ["</c>", "radius -2 is below 0"]),
-    (f'def Cylinder "c" {SOLID} {{ uniform token axis = "W" }}', ["</c>", "axis 'W'", "'X', 'Y' or 'Z'"]),
-    (f'def Capsule_1 "c" {SOLID} {{ double radiusTop = 0\ndouble radiusBottom = 0 }}', ["</c>", "give one a size"]),
+    (f'def Cube "c" {SOLID} {{ double size = 0 }}', ["</c>", "size", "0", "Cube"]),
+    (f'def Sphere "c" {SOLID} {{ double radius = -2 }}', ["</c>", "radius -2"]),
+    (f'def Cylinder "c" {SOLID} {{ uniform token axis = "W" }}', ["</c>", "axis 'W'", "'X'", "'Y'", "'Z'"]),
+    (
+        f'def Capsule_1 "c" {SOLID} {{ double radiusTop = 0\ndouble radiusBottom = 0 }}',
+        ["</c>", "radiusBottom", "radiusTop", "0"],
+    ),
     (
         f'def Cube "c" {SOLID} {{ float newton:contactMargin = 1\nfloat newton:contactGap = -1 }}',
-        ["</c>", "contact gap -1"],
+        ["</c>", "gap -1"],
     ),
-    (mesh(""), ["</m>", "no points or no faces"]),
+    (mesh(""), ["</m>", "points", "faces"]),
     (
         mesh(
             "point3f[] points = [(0,0,0), (1,0,0), (0,1,0)]\nint[] faceVertexCounts = [4]\nint[] faceVertexIndices = [0,1,2]"
         ),
-        ["</m>", "faceVertexCounts", "do not fit 3"],
+        ["</m>", "faceVertexCounts", "4", "3 faceVertexIndices"],
     ),
     (
         mesh(
             "point3f[] points = [(0,0,0), (1,0,0), (0,1,0)]\nint[] faceVertexCounts = [3]\nint[] faceVertexIndices = [0,1,9]"
         ),
-        ["</m>", "from 0 to 9", "3 points"],
+        ["</m>", "faceVertexIndices", "9", "3 points"],
     ),
     (
         mesh(
             "point3f[] points = [(nan,0,0), (1,0,0), (0,1,0)]\nint[] faceVertexCounts = [3]\nint[] faceVertexIndices = [0,1,2]"
         ),
-        ["</m>", "points holds a number that is not finite"],
+        ["</m>", "points", "finite"],
     ),
     (
         f'def Points "p" {SOLID} {{ point3f[] points = [(0,0,0), (1,0,0)]\nfloat[] widths = [1, 2, 3] }}',
-        ["</p>", "2 points and 3 widths"],
+        ["</p>", "2 points", "3 widths"],
     ),
     (
         joint("Revolute", "float physics:lowerLimit = 2\nfloat physics:upperLimit = 1"),
-        ["</j>", "lower limit 2 is above", "swap"],
+        ["</j>", "lower limit 2", "upper limit 1"],
     ),
     (joint("Revolute", 'uniform token physics:axis = "Q"'), ["</j>", "physics:axis 'Q'"]),
-    (joint("Revolute", "quatf physics:localRot0 = (0, 0, 0, 0)"), ["</j>", "physics:localRot0", "no rotation"]),
-    (joint("Revolute", "point3f physics:localPos1 = (nan, 0, 0)"), ["</j>", "physics:localPos1"]),
-    (joint("Revolute", "float drive:angular:physics:stiffness = -1", DRIVE), ["</j>", "stiffness -1 is below 0"]),
-    (joint("Revolute", "float drive:angular:physics:maxForce = -1", DRIVE), ["</j>", "maxForce -1 is negative"]),
+    (
+        joint("Revolute", "quatf physics:localRot0 = (0, 0, 0, 0)"),
+        ["</j>", "physics:localRot0", "(0, 0, 0, 0)", "(1, 0, 0, 0)"],
+    ),
+    (joint("Revolute", "point3f physics:localPos1 = (nan, 0, 0)"), ["</j>", "physics:localPos1", "[nan, 0.0, 0.0]"]),
+    (
+        joint("Revolute", "float drive:angular:physics:stiffness = -1", DRIVE),
+        ["</j>", "drive:angular:physics:stiffness -1"],
+    ),
+    (
+        joint("Revolute", "float drive:angular:physics:maxForce = -1", DRIVE),
+        ["</j>", "drive:angular:physics:maxForce -1"],
+    ),
     (
         joint("Revolute", 'uniform token drive:angular:physics:type = "magic"', DRIVE),
-        ["</j>", "'magic'", "'force' or 'acceleration'"],
+        ["</j>", "drive:angular:physics:type 'magic'", "'force'", "'acceleration'"],
     ),
-    (joint("Revolute", "float newton:armature = -1"), ["</j>", "newton:armature -1 is negative"]),
+    (joint("Revolute", "float newton:armature = -1"), ["</j>", "newton:armature -1"]),
     (
         joint("Distance", "float physics:minDistance = 2\nfloat physics:maxDistance = 1"),
-        ["</j>", "minDistance 2 is above"],
+        ["</j>", "physics:minDistance 2", "physics:maxDistance 1"],
     ),
-    (joint("Revolute", "rel newton:mimicJoint = </j>"), ["</j>", "follows itself"]),
-    (joint("Revolute", "rel newton:mimicJoint = </nobody>"), ["</j>", "</nobody>", "no joint"]),
-    (f'{TWO}def PhysicsFixedJoint "j" {{ rel physics:body0 = </nobody> }}', ["</j>", "</nobody>", "does not exist"]),
-    (f'{TWO}def PhysicsFixedJoint "j" {{ rel physics:body0 = [</a>, </b>] }}', ["</j>", "names 2 prims"]),
+    (joint("Revolute", "rel newton:mimicJoint = </j>"), ["</j>", "mimic", "itself"]),
+    (joint("Revolute", "rel newton:mimicJoint = </nobody>"), ["</j>", "mimic", "</nobody>"]),
+    (f'{TWO}def PhysicsFixedJoint "j" {{ rel physics:body0 = </nobody> }}', ["</j>", "</nobody>", "physics:body0"]),
+    (f'{TWO}def PhysicsFixedJoint "j" {{ rel physics:body0 = [</a>, </b>] }}', ["</j>", "physics:body0", "2 prims"]),
     (
         f'{TWO}def PhysicsFixedJoint "w" {{ rel physics:body1 = </b> }}\ndef PhysicsJoint "j" '
         f'(prepend apiSchemas = ["PhysicsLimitAPI:transX"]) {{ {ENDS} }}',
-        ["</j>", "slides and turns", "swap"],
+        ["</j>", "physics:body0", "localPos", "localRot"],
     ),
-    ('def PhysicsScene "s" { float physics:gravityMagnitude = inf }', ["</s>", "gravityMagnitude is infinite"]),
+    ('def PhysicsScene "s" { float physics:gravityMagnitude = inf }', ["</s>", "physics:gravityMagnitude", "-inf"]),
     (
         'def Material "m" (prepend apiSchemas = ["PhysicsMaterialAPI"]) { float physics:restitution = 2 }\n'
         'def Cube "c" (prepend apiSchemas = ["PhysicsCollisionAPI", "MaterialBindingAPI"]) { rel material:binding = </m> }',
-        ["</m>", "restitution 2 is above 1"],
+        ["</m>", "physics:restitution 2"],
     ),
 ]
 
@@ -124,10 +146,10 @@ def test_wrong_stages_name_file_prim_and_cure(body, parts):
 @pytest.mark.parametrize(
     ("head", "part"),
     [
-        ("metersPerUnit = 0", "metersPerUnit is 0"),
-        ("metersPerUnit = -1", "metersPerUnit is -1"),
-        ("metersPerUnit = 1\nkilogramsPerUnit = 0", "kilogramsPerUnit is 0"),
-        ('metersPerUnit = 1\nupAxis = "W"', "upAxis is 'W'"),
+        ("metersPerUnit = 0", "metersPerUnit.*0"),
+        ("metersPerUnit = -1", "metersPerUnit.*-1"),
+        ("metersPerUnit = 1\nkilogramsPerUnit = 0", "kilogramsPerUnit.*0"),
+        ('metersPerUnit = 1\nupAxis = "W"', "upAxis.*'W'.*'Y'"),
     ],
 )
 def test_wrong_metadata(head, part):
@@ -146,7 +168,7 @@ def test_order_of_the_stage_may_not_be_that_of_a_tree():
 
 
 def test_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.usda'"):
         ModelBuilder().add_usd(tmp_path / "nowhere.usda")
     for name, content in (
         ("a.usda", b"no usd"),
@@ -155,31 +177,31 @@ def test_files(tmp_path):
         ("d.usdz", b"PK"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ImportFileError, match="cannot be read as USD"):
+        with pytest.raises(ImportFileError, match=rf"{re.escape(name)}.*USD"):
             ModelBuilder().add_usd(tmp_path / name)
-    with pytest.raises(ImportFileError, match="cannot be read as USD"):
+    with pytest.raises(ImportFileError, match="USD"):
         ModelBuilder().add_usd("#usda 1.0\ndef Xform {")
-    with pytest.raises(TypeError, match=r"Usd\.Stage, a path"):
+    with pytest.raises(TypeError, match=r"Usd\.Stage.*5"):
         ModelBuilder().add_usd(5)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "part"),
     [
-        ({"root_path": "/nowhere"}, ValueError, "names no prim"),
-        ({"root_path": "a b"}, ValueError, "no absolute prim path"),
-        ({"root_path": 3}, TypeError, "prim path"),
-        ({"ignore_paths": ["("]}, ValueError, "no regular expression"),
-        ({"ignore_paths": [3]}, TypeError, "regular expressions"),
-        ({"joint_ordering": "up"}, ValueError, "joint_ordering 'up'"),
-        ({"mesh_maxhullvert": 3}, ValueError, "at least 8"),
-        ({"floating": "yes"}, TypeError, "floating"),
-        ({"hide_visuals": "False"}, TypeError, "hide_visuals"),
-        ({"enable_self_collisions": "no"}, TypeError, "enable_self_collisions"),
-        ({"parent_body": 3}, IndexError, "parent_body"),
-        ({"floating": True, "base_joint": {}}, ValueError, "not both"),
-        ({"base_joint": {"joint_type": JointType.FREE, "wheel": 1}}, TypeError, "'wheel'"),
-        ({"time": "now"}, TypeError, "time"),
+        ({"root_path": "/nowhere"}, ValueError, "root_path '/nowhere'"),
+        ({"root_path": "a b"}, ValueError, "root_path 'a b'.*'/World'"),
+        ({"root_path": 3}, TypeError, "root_path.*3"),
+        ({"ignore_paths": ["("]}, ValueError, r"ignore_paths.*'\('"),
+        ({"ignore_paths": [3]}, TypeError, "ignore_paths.*3"),
+        ({"joint_ordering": "up"}, ValueError, "joint_ordering 'up'.*'dfs'"),
+        ({"mesh_maxhullvert": 3}, ValueError, "mesh_maxhullvert 3.*8"),
+        ({"floating": "yes"}, TypeError, "floating.*'yes'"),
+        ({"hide_visuals": "False"}, TypeError, "hide_visuals.*'False'"),
+        ({"enable_self_collisions": "no"}, TypeError, "enable_self_collisions.*'no'"),
+        ({"parent_body": 3}, IndexError, "parent_body 3"),
+        ({"floating": True, "base_joint": {}}, ValueError, "floating.*base_joint"),
+        ({"base_joint": {"joint_type": JointType.FREE, "wheel": 1}}, TypeError, "base_joint.*'wheel'"),
+        ({"time": "now"}, TypeError, "time.*'now'"),
         ({"xform": [1, 2]}, (TypeError, ValueError), "xform"),
     ],
 )

@@ -1,5 +1,6 @@
 """Which files a USD stage may consist of: those in its folder and in ``package_dirs``; others are not even opened."""
 
+import re
 import zipfile
 
 import pytest
@@ -68,8 +69,9 @@ def test_files_elsewhere_are_refused_before_they_are_opened(place, arc, way, mon
     }
     file = place / "stage" / "scene.usda"
     file.write_text(scene(arc, names[way]))
+    cure = "" if way == "url" else ".*package_dirs"
     for load in (ModelBuilder().add_usd, Simulation):
-        with pytest.raises(ImportFileError, match=r"scene\.usda: scene\.usda names .*(package_dirs|download)"):
+        with pytest.raises(ImportFileError, match=rf"^scene\.usda: .*'{re.escape(names[way])}'{cure}"):
             load(file)
         assert Sdf.Layer.Find(str(place / "secret.usda")) is None
     with pytest.raises(ImportFileError):  # nor does it depend on how the file is named
@@ -94,7 +96,7 @@ def test_files_in_the_folder_and_in_package_dirs_are_read(place, arc):
 def test_binary_files_hide_nothing(place, arc):
     (place / "stage" / "scene.usda").write_text(scene(arc, "../secret.usda"))
     Sdf.Layer.FindOrOpen(str(place / "stage" / "scene.usda")).Export(str(place / "stage" / "binary.usdc"))
-    with pytest.raises(ImportFileError, match=r"binary\.usdc names '\.\./secret\.usda'"):
+    with pytest.raises(ImportFileError, match=r"binary\.usdc.*'\.\./secret\.usda'"):
         ModelBuilder().add_usd(place / "stage" / "binary.usdc")
     assert Sdf.Layer.Find(str(place / "secret.usda")) is None
 
@@ -125,14 +127,14 @@ def test_files_of_files_are_looked_at(place):
     file = place / "stage" / "scene.usda"
     file.write_text(scene("references", "./inner/next.usda"))
     (place / "stage" / "inner" / "next.usda").write_text(scene("payload", "../../secret.usda"))
-    with pytest.raises(ImportFileError, match=r"next\.usda names '\.\./\.\./secret\.usda'"):
+    with pytest.raises(ImportFileError, match=r"next\.usda.*'\.\./\.\./secret\.usda'"):
         ModelBuilder().add_usd(file)
 
 
 def test_texts_have_no_folder(place, monkeypatch):
     monkeypatch.chdir(place / "stage")
     source = scene("references", "inner/secret.usda")
-    with pytest.raises(ImportFileError, match="text without a file"):
+    with pytest.raises(ImportFileError, match=r"<text>.*'inner/secret\.usda'.*package_dirs"):
         ModelBuilder().add_usd(source)
     builder = ModelBuilder()
     builder.add_usd(source, package_dirs=[place / "stage"])
@@ -150,7 +152,11 @@ def test_archives_are_read_and_cannot_look_out_of_themselves(place):
         with zipfile.ZipFile(folder / f"bad_{refused}.usdz", "w") as archive:
             archive.writestr("root.usda", scene("references", name))
         # Relative names stay inside of the archive, where there is no such file.
-        kind = pytest.raises(ImportFileError, match="outside") if refused else pytest.warns(match="cannot be resolved")
+        kind = (
+            pytest.raises(ImportFileError, match=r"secret\.usda'.*outside")
+            if refused
+            else pytest.warns(match=r"\(1\): .*secret\.usda")
+        )
         with kind:
             ModelBuilder().add_usd(folder / f"bad_{refused}.usdz")
 
@@ -169,18 +175,18 @@ def test_files_that_name_each_other_end(place):
         (place / "stage" / f"{here}.usda").write_text(
             text(f'def Xform "x" (references = @./{there}.usda@</x>) {{}}', HEAD)
         )
-    with pytest.warns(UserWarning, match="cannot be resolved"):
+    with pytest.warns(UserWarning, match=r"references.*\(1\): Cycle"):
         ModelBuilder().add_usd(place / "stage" / "a.usda")
 
 
 def test_what_is_no_usd(tmp_path):
     (tmp_path / "a.usda").write_text("no usd")
     for load in (ModelBuilder().add_usd, Simulation):
-        with pytest.raises(ImportFileError, match="cannot be read as USD"):
+        with pytest.raises(ImportFileError, match=r"a\.usda.*USD"):
             load(tmp_path / "a.usda")
-        with pytest.raises(FileNotFoundError, match="does not exist"):
+        with pytest.raises(FileNotFoundError, match=r"x{40}"):
             load(tmp_path / ("x" * 5000))
-        with pytest.raises(TypeError, match=r"Usd\.Stage"):
+        with pytest.raises(TypeError, match=r"Usd\.Stage.*5"):
             load(5)
     with pytest.raises(FileNotFoundError):
         Simulation("#usda 1.0\n")

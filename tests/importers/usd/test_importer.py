@@ -202,7 +202,7 @@ def test_ignored_masses_are_those_of_the_shapes(rng):
 def test_a_mass_without_inertia_and_colliders_is_a_small_ball():
     writer = StageWriter(0.01)
     writer.body("/b", IDENTITY, {"mass": 2.0})
-    with pytest.warns(UsdWarning, match=r"ball.*0.1"):
+    with pytest.warns(UsdWarning, match=r"ball.*0\.1 m.*\(1\): /b"):
         builder, _ = load(writer.stage)
     assert np.allclose(builder.body_inertia[0], 0.4 * 2.0 * 0.1**2 * np.eye(3))
 
@@ -210,7 +210,7 @@ def test_a_mass_without_inertia_and_colliders_is_a_small_ball():
 def test_impossible_inertias_become_the_nearest_possible():
     writer = StageWriter()
     writer.body("/b", IDENTITY, {"mass": 2.0, "moments": np.array([1.0, 1.0, 9.0])})
-    with pytest.warns(UsdWarning, match="no body has"):
+    with pytest.warns(UsdWarning, match=r"inertia.*\(1\): /b \("):
         builder, report = load(writer.stage)
     assert rigid.check(2.0, builder.body_inertia[0]) is None
     assert any("/b" in path for path in next(iter(report.remarks.values())))
@@ -230,7 +230,7 @@ def test_excluded_and_disabled_joints_and_loops_are_outside_of_trees():
     excluded.CreateExcludeFromArticulationAttr(True)
     disabled = writer.joint("/ad", "ball", "/a", "/d")
     disabled.CreateJointEnabledAttr(False)
-    with pytest.warns(UsdWarning, match=r"joints close loops \(1\): /bc|joints close loops \(1\)"):
+    with pytest.warns(UsdWarning, match=r"loops.*\(1\): /(bc|ca)"):
         builder, report = load(writer.stage)
     owner = {path: builder.joint_articulation[index] for path, index in report.joints.items()}
     assert sorted(path for path, tree in owner.items() if tree < 0) in (["/ad", "/bc", "/cd"], ["/ad", "/ca", "/cd"])
@@ -359,7 +359,7 @@ def test_states_of_joints_stand_above_where_the_bodies_are():
     joint = writer.joint("/j", "revolute", "/a", "/b", axis=0).GetPrim()
     writer.number(joint, "state:angular:physics:position", 30.0)
     writer.number(joint, "state:angular:physics:velocity", -60.0)
-    with pytest.warns(UsdWarning, match="the states are used"):
+    with pytest.warns(UsdWarning, match=r"states.*\(1\): /j"):
         builder, report = load(writer.stage)
     index = report.joints["/j"]
     assert builder.joint_q[builder.joint_q_start[index]] == pytest.approx(math.radians(30.0))

@@ -160,7 +160,7 @@ def test_acceleration_drives_carry_the_inertia_they_move(rng, units):
     api = UsdPhysics.DriveAPI.Apply(hinge.GetPrim(), "angular")
     api.CreateTypeAttr("acceleration")
     api.CreateStiffnessAttr(9.0)
-    with pytest.warns(UsdWarning, match="acceleration drives become force drives"):
+    with pytest.warns(UsdWarning, match=r"acceleration.*force.*\(1\): /hinge"):
         builder, report = load(writer.stage)
     tree = tree_of(builder)
     moment = mass_matrix(tree, np.zeros(1))[0, 0]
@@ -230,7 +230,7 @@ def test_drives_and_limits_that_do_not_act_are_told():
     UsdPhysics.DriveAPI.Apply(hinge, "rotX").CreateStiffnessAttr(5.0)
     UsdPhysics.LimitAPI.Apply(ball, "rotY").CreateLowAttr(-1.0)
     writer.number(slide, "drive:linear:physics:stiffness", 3.0)
-    with pytest.warns(UsdWarning, match="does not have say nothing"):
+    with pytest.warns(UsdWarning, match=r"axes.*\(2\): /jrevolute.*apiSchemas.*\(1\): /jprismatic"):
         _, report = load(writer.stage)
     assert list(report.remarks.values()) == [
         ["/jrevolute (PhysicsDriveAPI:rotX)", "/jball (PhysicsLimitAPI:rotY)"],
@@ -306,7 +306,7 @@ def test_two_hinges_of_a_door_close_a_loop():
     for number, height in enumerate((0.0, 1.0)):
         frame = transform([0.0, 0.0, height])
         writer.joint(f"/hinge{number}", "revolute", "/a", "/b", frame, frame, axis=2)
-    with pytest.warns(UsdWarning, match="joints close loops"):
+    with pytest.warns(UsdWarning, match=r"loops.*\(1\): /hinge1"):
         builder, report = load(writer.stage)
     assert builder.joint_articulation[report.joints["/hinge1"]] == -1
 

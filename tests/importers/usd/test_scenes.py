@@ -188,7 +188,7 @@ def test_payloads_that_are_not_loaded_are_remarked(tmp_path):
     source = tmp_path / "scene.usda"
     source.write_text(text('def Xform "a" (payload = @./bot.usda@) {}\ndef Xform "b" {}'))
     stage = Usd.Stage.Open(str(source), Usd.Stage.LoadNone)
-    with pytest.warns(UsdWarning, match=r"not loaded, .* \(1\): /a$"):
+    with pytest.warns(UsdWarning, match=r"payloads.*\(1\): /a$"):
         assert load(stage)[0].body_count == 0
     stage.Load("/a")
     assert load(stage)[0].body_count == 2
@@ -197,7 +197,7 @@ def test_payloads_that_are_not_loaded_are_remarked(tmp_path):
 def test_missing_references_are_remarked(tmp_path):
     source = tmp_path / "scene.usda"
     source.write_text(text('def Xform "a" (references = @./nowhere.usda@) {}'))
-    with pytest.warns(UsdWarning, match="cannot be resolved"):
+    with pytest.warns(UsdWarning, match=r"references.*\(1\): .*nowhere\.usda"):
         load(source)
 
 
@@ -267,7 +267,7 @@ def test_breaking_cones_and_friction_are_remarked():
     with pytest.warns(UsdWarning) as caught:
         builder, _ = load(writer.stage)
     message = str(caught[0].message)
-    for part in ("do not break", "cone limits", "static and dynamic friction differ"):
+    for part in ("breakForce, breakTorque", "cone", "friction", "(1): /m"):
         assert part in message
     assert builder.shape_material_mu == [0.5]
 
@@ -281,7 +281,7 @@ def test_breaking_cones_and_friction_are_remarked():
     [("cartpole", 4, 3, {"gravity"}), ("ant", 9, 14, {"warpSim:armature", "physics:engine"})],
 )
 def test_scenes_written_elsewhere(name, bodies, dofs, unknown):
-    with pytest.warns(UsdWarning, match="not understood"):
+    with pytest.warns(UsdWarning, match=min(unknown)):
         builder, report = load(SCENES / f"{name}.usda")
     assert builder.body_count == bodies and builder.joint_dof_count == dofs and unknown <= set(report.not_understood)
     assert not report.remarks

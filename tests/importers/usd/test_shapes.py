@@ -83,7 +83,7 @@ def test_an_uneven_scale_across_a_round_shape_is_remarked():
     writer = StageWriter()
     prim = writer.shape("/c", "Cylinder", radius=0.2, height=1.0)
     UsdGeom.Xformable(prim).AddScaleOp(UsdGeom.XformOp.PrecisionDouble).Set(Gf.Vec3d(1.0, 2.0, 3.0))
-    with pytest.warns(UsdWarning, match="the larger one counts"):
+    with pytest.warns(UsdWarning, match=r"scale.*\(1\): /c"):
         builder, _ = load(writer.stage)
     assert np.allclose(builder.shape_scale[0], [0.4, 1.5, 0.0])
 
@@ -190,7 +190,7 @@ def test_disabled_colliders_neither_weigh_nor_collide():
     writer.body("/b", IDENTITY)
     prim = writer.shape("/b/c", "Cube", size=1.0)
     UsdPhysics.CollisionAPI(prim).CreateCollisionEnabledAttr(False)
-    with pytest.warns(UsdWarning, match="neither mass nor colliders"):
+    with pytest.warns(UsdWarning, match=r"mass.*\(1\): /b$"):
         builder, _ = load(writer.stage)
     assert builder.body_mass == [0.0]
     assert not builder.shape_flags[0] & ShapeFlags.COLLIDE_SHAPES
@@ -207,7 +207,7 @@ def test_shells_weigh_what_their_walls_do():
             prim.CreateAttribute("newton:massModel", Sdf.ValueTypeNames.Token).Set("shell")
         if name == "a":
             prim.CreateAttribute("newton:contactMargin", Sdf.ValueTypeNames.Float).Set(25.0)
-    with pytest.warns(UsdWarning, match=r"weigh as solids \(1\): /b/s$"):
+    with pytest.warns(UsdWarning, match=r"margin.*\(1\): /b/s$"):
         builder, _ = load(writer.stage)
     whole = 1000.0 * 4.0 / 3.0 * math.pi
     assert builder.body_mass == pytest.approx([whole * (1.0 - 0.75**3), whole, whole], rel=1e-12)
@@ -266,7 +266,7 @@ def test_sites():
           { double3 xformOp:translate = (1, 2, 3)
             uniform token[] xformOpOrder = ["xformOp:translate"] } }"""
     )
-    with pytest.warns(UsdWarning, match="ball of radius"):
+    with pytest.warns(UsdWarning, match=r"ball.*0\.1 m.*\(1\): /b"):
         builder, report = load(source)
     (index,) = report.shapes["/b/tip"]
     assert builder.shape_flags[index] & ShapeFlags.SITE and np.allclose(builder.shape_transform[index][:3], [1, 2, 3])

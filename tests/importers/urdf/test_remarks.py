@@ -1,0 +1,65 @@
+"""What the URDF importer passes over is named: what has no use, what is not understood, what other readers pass over."""
+
+import pytest
+
+from newton_like.importers.urdf import UrdfWarning
+from tests.importers.urdf.test_importer import INERTIAL, LIMIT, joint, link, load, robot, two_links
+from tests.support.remarks import remarked
+
+
+def test_what_a_free_joint_cannot_have_is_remarked():
+    with pytest.warns(UrdfWarning, match=r"<limit>.*\(1\).*j.*<dynamics>"):
+        load(two_links("floating", LIMIT + '<dynamics damping="1"/>'))
+
+
+def test_what_other_readers_pass_over_is_remarked(tmp_path):
+    """A mimic of a fixed joint, a second axis, more than three scales of a mesh, empty lines before the XML declaration."""
+    corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    mesh = '<collision><geometry><mesh filename="tetra.obj" scale="1 2 3 4"/></geometry></collision>'
+    text = robot(
+        link("a"),
+        link("b", INERTIAL + mesh),
+        link("c"),
+        joint("weld", "fixed", "a", "b", '<mimic joint="turn"/>'),
+        joint("turn", "continuous", "b", "c", '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>'),
+    )
+    source = tmp_path / "bot.urdf"
+    (tmp_path / "tetra.obj").write_text(corners)
+    source.write_text(f'\n \n<?xml version="1.0"?>\n{text}')
+    with pytest.warns(UrdfWarning) as caught:
+        builder, report = load(source)
+    source.write_text('\n \n<?xml version="1.0"?>\n<robot')
+    with pytest.raises(ValueError, match="line 4"):
+        load(source)
+    assert len(caught) == 1
+    assert remarked(report, "<mimic>") == ["weld"]
+    assert remarked(report, "<axis>") == ["turn"]
+    assert remarked(report, "scale") == ["b"]
+    assert builder.joint_axis[-1] == (0.0, 1.0, 0.0)
+    assert tuple(builder.shape_scale[-1]) == (1.0, 2.0, 3.0)
+
+
+def test_elements_that_are_not_understood_are_counted():
+    text = robot(
+        link("a", INERTIAL + "<contact><mu/></contact>"),
+        link("b"),
+        joint("j", "fixed", "a", "b", '<safety_controller k_velocity="1"/><calibration rising="0"/>'),
+        "<sensor><joint/></sensor><gazebo/><gazebo/>",
+    )
+    with pytest.warns(UrdfWarning, match="1 link/contact, 2 robot/gazebo, 1 robot/sensor"):
+        report = load(text)[1]
+    assert report.not_understood == {"robot/gazebo": 2, "robot/sensor": 1, "link/contact": 1}
+    assert report.unused == {"joint/calibration": 1}
+
+
+def test_misspelt_attributes_stray_text_and_left_out_numbers_are_named():
+    inertia = '<mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0"/>'
+    text = robot(
+        link("a", f'5 kg<inertial><origin xyz="0 0 0" ryp="1 0 0"/>{inertia}</inertial>'),
+        link("b"),
+        joint("j", "fixed", "a", "b", '<!-- a remark --><origin xyz="0 0 0"/>'),
+    ).replace("<robot", '<robot xmlns:gazebo="http://gazebosim.org"', 1)
+    with pytest.warns(UrdfWarning, match="1 link/text, 1 origin@ryp"):
+        report = load(text)[1]
+    assert report.not_understood == {"link/text": 1, "origin@ryp": 1}
+    assert remarked(report, "<inertia>", "ixy", "ixz", "iyz") == ["a"]

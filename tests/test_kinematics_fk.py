@@ -145,7 +145,7 @@ def test_articulations_may_share_a_stretch_of_bodies(rng, monkeypatch, width, dt
 
 
 def selections(mask: np.ndarray):
-    """The same articulations as mask and indices of all kinds."""
+    """The same articulations as mask.*indices of all kinds."""
     chosen = np.flatnonzero(mask)
     yield {"mask": mask}
     yield {"mask": mask.tolist()}
@@ -386,7 +386,7 @@ def call(model, **changes):
 
 def test_wrong_selections_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
-    with pytest.raises(ValueError, match=r"mask and indices"):
+    with pytest.raises(ValueError, match=r"mask.*indices"):
         call(model, mask=[True] * 4, indices=[0])
     with pytest.raises(ValueError, match=r"mask.*\(3,\).*\(4,\)"):
         call(model, mask=[True] * 3)
@@ -413,9 +413,9 @@ def test_wrong_arrays_are_refused(rng):
         call(model, joint_q=np.zeros(n))
     with pytest.raises(TypeError, match=r"joint_q.*float64.*float32"):
         call(model, joint_q=wp.zeros(n, dtype=wp.float64, device="cpu"))
-    with pytest.raises(ValueError, match=rf"joint_q has shape \({n + 1},\); this model needs \({n},\)"):
+    with pytest.raises(ValueError, match=rf"joint_q .*\({n + 1},\).*\({n},\)"):
         call(model, joint_q=wp.zeros(n + 1, dtype=wp.float32, device="cpu"))
-    with pytest.raises(ValueError, match=r"joint_qd has shape"):
+    with pytest.raises(ValueError, match=r"joint_qd .*shape"):
         call(model, joint_qd=wp.zeros(1, dtype=wp.float32, device="cpu"))
     with pytest.raises(ValueError, match=r"joint_q.*joint_q.contiguous\(\)"):
         call(model, joint_q=wp.zeros(2 * n, dtype=wp.float32, device="cpu")[::2])

@@ -358,11 +358,11 @@ def test_gradients_are_those_of_central_differences(rng):
 def test_wrong_arguments_are_refused(rng):
     model = forest(rng, worlds=2).finalize("cpu")
     state = model.state()
-    with pytest.raises(ValueError, match=r"mask and indices"):
+    with pytest.raises(ValueError, match=r"mask.*indices"):
         eval_ik(model, state, state.joint_q, state.joint_qd, mask=[True] * 4, indices=[0])
     with pytest.raises(IndexError, match=r"indices.*articulation.*9.*4"):
         eval_ik(model, state, state.joint_q, state.joint_qd, indices=[9])
-    with pytest.raises(ValueError, match=r"joint_qd has shape"):
+    with pytest.raises(ValueError, match=r"joint_qd .*shape"):
         eval_ik(model, state, state.joint_q, state.joint_q)
     other = ModelBuilder()
     other.add_body(mass=1.0, inertia=np.eye(3))

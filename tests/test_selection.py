@@ -264,39 +264,39 @@ def test_scenes_without_worlds_and_in_double_precision(rng):
 
 def test_bad_requests_are_named(scene, rng):
     state, view = scene.state(), ArticulationView(scene, "robot_a")
-    with pytest.raises(KeyError, match=r"'dog' matches.*'robot_a'.*'pole'.*'robot_b'"):
+    with pytest.raises(KeyError, match=r"'dog' .*'robot_a'.*'pole'.*'robot_b'"):
         ArticulationView(scene, "dog")
-    with pytest.raises(KeyError, match=r"include_joints 'knee' matches.*'root'"):
+    with pytest.raises(KeyError, match=r"include_joints 'knee' .*'root'"):
         ArticulationView(scene, "robot_a", include_joints="knee")
     with pytest.raises(IndexError, match="articulation 9"):
         ArticulationView(scene, [9])
-    with pytest.raises(TypeError, match="pattern must be a text"):
+    with pytest.raises(TypeError, match=r"pattern.*text"):
         ArticulationView(scene, 1.5)
     with pytest.raises(ValueError, match=r"'robot_a' .index 0..*'pole'.*1"):
         ArticulationView(scene, "*")
-    with pytest.raises(ValueError, match="picks 1 articulations in world 0 and 0 in world 1"):
+    with pytest.raises(ValueError, match=r"\b1 .*world 0.*\b0 .*world 1\b"):
         ArticulationView(scene, [0])
     with pytest.raises(KeyError, match=r"State.*'body_mass'.*body_f.*body_q"):
         view.get_attribute("body_mass", state)
-    with pytest.raises(ValueError, match=re.escape("joint_q has shape (2,); it must broadcast to (3, 1, 13)")):
+    with pytest.raises(ValueError, match=r"joint_q .*\(2,\).*\(3, 1, 13\)"):
         view.set_dof_positions(state, [1.0, 2.0])
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match="finite"):
         view.set_dof_positions(state, np.nan)
     with pytest.raises(TypeError, match="float64"):
         view.set_dof_positions(state, wp.zeros((3, 1, 13), dtype=wp.float64, device="cpu"))
-    with pytest.raises(ValueError, match=re.escape("mask has shape (2,)")):
+    with pytest.raises(ValueError, match=r"mask .*\(2,\)"):
         view.set_dof_positions(state, 0.0, np.array([True, False]))
     with pytest.raises(TypeError, match=r"mask.*bools"):
         view.set_dof_positions(state, 0.0, np.array([1, 0, 1]))
-    with pytest.raises(ValueError, match="no floating base"):
+    with pytest.raises(ValueError, match="floating base"):
         ArticulationView(scene, "pole").set_root_velocities(state, 0.0)
-    with pytest.raises(ValueError, match="pass view"):
+    with pytest.raises(ValueError, match=r"floating base.*view\.model"):
         ArticulationView(scene, "pole").get_root_transforms(state)
     other = leg_robot(rng, "x").finalize("cpu")
-    with pytest.raises(ValueError, match=re.escape("joint_q has shape (13,) on cpu; the model of this view has")):
+    with pytest.raises(ValueError, match=r"joint_q .*\(13,\) on cpu.*view"):
         view.get_dof_positions(other.state())
     different = nl.ModelBuilder()
     different.add_world(leg_robot(rng, "robot"))
     different.add_world(leg_robot(rng, "robot", extra=True))
-    with pytest.raises(ValueError, match="different numbers of shapes"):
+    with pytest.raises(ValueError, match=r"'robot' \(index 0\).*shapes"):
         ArticulationView(different.finalize("cpu"), "robot")

@@ -65,10 +65,10 @@ def test_inspect_draws(capsys, tmp_path):
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("nowhere.urdf", "nowhere.urdf: there is no such file"),
-        ("robot.step", "robot.step: files of the type '.step' are not read; give one of .urdf"),
-        ("robot", "robot: files without a suffix are not read"),
-        ("folder.urdf", "folder.urdf: is a folder"),
+        ("nowhere.urdf", "nowhere.urdf"),
+        ("robot.step", "'.step'"),
+        ("robot", "suffix"),
+        ("folder.urdf", "folder.urdf"),
         ("empty.urdf", "empty.urdf"),
         ("empty.xml", "empty.xml"),
         ("empty.usda", "empty.usda"),
@@ -107,14 +107,14 @@ def test_errors_are_json_too(capsys, tmp_path):
 @pytest.mark.parametrize(
     "args, words",
     [
-        (["simulate", ROBOT, "--frames", "0"], "0 must be at least 1"),
-        (["simulate", ROBOT, "--frames", "-3"], "-3 must be at least 1"),
-        (["simulate", ROBOT, "--frames", "1.5"], "'1.5' is no whole number"),
-        (["simulate", ROBOT, "--fps", "nan"], "nan must be from 1 to 10000 frames a second"),
-        (["simulate", ROBOT, "--lift", "x"], "'x' is no number"),
-        (["inspect", ROBOT, "--floating", "--fixed"], "not allowed with"),
-        (["inspect", ROBOT, "--collisions"], "--collisions is about the picture: give --plot too"),
-        (["inspect", ROBOT, "--package-dir", "/nowhere"], "/nowhere is no folder"),
+        (["simulate", ROBOT, "--frames", "0"], "--frames: 0 "),
+        (["simulate", ROBOT, "--frames", "-3"], "--frames: -3 "),
+        (["simulate", ROBOT, "--frames", "1.5"], "--frames: '1.5'"),
+        (["simulate", ROBOT, "--fps", "nan"], "--fps: nan"),
+        (["simulate", ROBOT, "--lift", "x"], "--lift: 'x'"),
+        (["inspect", ROBOT, "--floating", "--fixed"], "--fixed"),
+        (["inspect", ROBOT, "--collisions"], "--plot"),
+        (["inspect", ROBOT, "--package-dir", "/nowhere"], "/nowhere"),
         (["fly", ROBOT], "fly"),
         ([], "command"),
     ],
@@ -135,16 +135,16 @@ def test_wrong_options_end_with_two(capsys, args, words):
     "args, words",
     [
         (["convert", ROBOT, "{}/nowhere/out.usda"], "nowhere"),
-        (["convert", ROBOT, "{}/out.obj"], "files of the type '.obj' are not written; give one of .urdf, .usda"),
-        (["convert", ROBOT, "{}/out"], "files without a suffix are not written"),
-        (["convert", ROBOT, ROBOT], "the output is the input"),
+        (["convert", ROBOT, "{}/out.obj"], "'.obj'"),
+        (["convert", ROBOT, "{}/out"], "suffix"),
+        (["convert", ROBOT, ROBOT], "output"),
         (["inspect", ROBOT, "--plot", "{}/nowhere/out.png"], "nowhere"),
         (["inspect", ROBOT, "--plot", "{}/out.txt"], "txt"),
-        (["inspect", ROBOT, "--plot", "{}"], "is a folder"),
+        (["inspect", ROBOT, "--plot", "{}"], "folder"),
         (["inspect", ROBOT, "--plot", "{}/out"], "out.png"),
         (["simulate", ROBOT, "--frames", "1000000000", "--output", "{}/nowhere/out.usda"], "nowhere"),
-        (["simulate", ROBOT, "--frames", "1000000000", "--output", ROBOT], "the output is the input"),
-        (["simulate", ROBOT, "--device", "toaster"], "there is no device 'toaster'; there are: cpu"),
+        (["simulate", ROBOT, "--frames", "1000000000", "--output", ROBOT], "output"),
+        (["simulate", ROBOT, "--device", "toaster"], "'toaster'"),
     ],
 )
 def test_outputs_that_cannot_be_written_are_named_at_once(capsys, tmp_path, args, words):
@@ -228,7 +228,7 @@ def test_up_axis_and_package_folders_reach_the_importers(capsys, tmp_path):
     # what is up in the file is up in the model; turned by an exact quarter, in double
     np.testing.assert_allclose(json.loads(out)["center_of_mass"], [0, 0, 2], atol=1e-12)
     code, _, err = run(capsys, "inspect", asset("arm.usda"), "--up-axis", "Y")
-    assert code == 1 and "leave --up-axis out" in err
+    assert code == 1 and "--up-axis" in err
 
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
@@ -313,7 +313,7 @@ def test_shapes_that_go_through_each_other_are_told(capsys, tmp_path):
     assert data["ignored_pairs"]["count"] == 1
     (pair,) = data["ignored_pairs"]["first"]
     assert [name.split("/")[-1] for name in pair] == ["one", "other"]
-    assert "goes through each other" in data["remarks"][-1]
+    assert "through" in data["remarks"][-1]
     _, _, err = run(capsys, "simulate", file, "--frames", 1)
     assert f"'{pair[0]}' and '{pair[1]}'" in err
     assert run(capsys, "simulate", file, "--frames", 1, "--quiet")[2] == ""

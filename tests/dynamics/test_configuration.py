@@ -385,11 +385,11 @@ def test_bad_input_is_named(rng):
         dynamics.local_coordinates(model, state, object())
     with pytest.raises(ValueError, match=r"phi.*\(1,\)"):
         dynamics.global_coordinates(model, q, [1.0])
-    with pytest.raises(ValueError, match="rate has shape"):
+    with pytest.raises(ValueError, match=r"rate .*shape"):
         dynamics.velocity_of_position_rate(model, state, np.zeros((1, 1)))
-    with pytest.raises(ValueError, match="out has shape"):
+    with pytest.raises(ValueError, match=r"^out .*shape"):
         dynamics.zero_configuration(model, out=wp.zeros((1, 1), dtype=wp.float64, device="cpu"))
-    with pytest.raises(ValueError, match="out has shape"):
+    with pytest.raises(ValueError, match=r"^out .*shape"):
         dynamics.rand_velocity(model, out=wp.zeros((1, 1), dtype=wp.float64, device="cpu"))
     with pytest.raises(TypeError, match=r"seed.*numpy\.random\.Generator"):
         dynamics.rand_configuration(model, "seven")
@@ -397,7 +397,7 @@ def test_bad_input_is_named(rng):
         dynamics.local_coordinates(model, state, q, out=[None])
     other = ModelBuilder()
     other.add_body(mass=1.0, inertia=np.eye(3))
-    with pytest.raises(ValueError, match=r"state\.joint_q has shape"):
+    with pytest.raises(ValueError, match=r"state\.joint_q .*shape"):
         dynamics.normalize_configuration(model, other.finalize("cpu", dtype=wp.float64).state())
     empty = ModelBuilder().finalize("cpu")
     assert dynamics.zero_configuration(empty).shape == (0, 0)

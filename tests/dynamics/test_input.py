@@ -67,7 +67,7 @@ def test_arrays_that_are_not_finite_are_refused(case, by_numpy, name, argument):
     spoilt.flat[at] = case.rng.choice([np.nan, np.inf, -np.inf])
     array.assign(spoilt)
     try:
-        with pytest.raises(ValueError, match=rf"{argument} holds (nan|-?inf) at index {at}"):
+        with pytest.raises(ValueError, match=rf"{argument} .*(nan|-?inf) .*index {at}\b"):
             getattr(dynamics, name)(**arguments)
     finally:
         array.assign(before)
@@ -80,9 +80,7 @@ def test_joints_are_named_and_the_search_can_be_left_out(rng, by_numpy):
     v[-1] = np.inf
     state.joint_qd.assign(v)
     label = next(f"'{name}', index {j}," for j, name in reversed([*enumerate(model.joint_label)]) if _dofs(model, j))
-    with pytest.raises(
-        ValueError, match=rf"state\.joint_qd holds inf at index {len(v) - 1} \(joint {label} of world 1\)"
-    ):
+    with pytest.raises(ValueError, match=rf"state\.joint_qd .*inf .*index {len(v) - 1} .*joint {label} .*world 1\b"):
         dynamics.kinetic_energy(model, state)
     model.check_finite = False
     with np.errstate(all="ignore"):
@@ -105,7 +103,7 @@ def test_what_is_no_state_is_refused(rng):
     model = forest(rng, worlds=1, robots=1, joints=2).finalize("cpu")
     for wrong in (None, model.control(), model.joint_q):
         for function in (dynamics.mass_matrix, dynamics.bias_forces, dynamics.forward_dynamics):
-            with pytest.raises(TypeError, match=f"state must be a State.*not {type(wrong).__name__}"):
+            with pytest.raises(TypeError, match=f"state .*State.*{type(wrong).__name__}"):
                 function(model, wrong)
 
 
@@ -121,7 +119,7 @@ def test_states_of_another_model_are_refused(case, other, by_numpy, name):
     arguments = case.arguments(name, {})
     for key in {"state", "state_in", "state_out"} & set(arguments):
         for foreign in (other.state(), other.state().clone(), copy.copy(other.state()), MechanismState(other)):
-            with pytest.raises(ValueError, match=rf"^{key} was made by another model \(worlds: 2, .*model\.state\(\)"):
+            with pytest.raises(ValueError, match=rf"^{key} .*model.*worlds: 2, .*model\.state\(\)"):
                 getattr(dynamics, name)(**{**arguments, key: foreign})
 
 
@@ -138,7 +136,7 @@ def test_states_know_who_made_them_and_hand_made_ones_do_not(case, other, by_num
         np.testing.assert_array_equal(dynamics.potential_energy(model, state).numpy(), expected)
     # who copies a model has the same one with other settings
     np.testing.assert_array_equal(dynamics.potential_energy(copy.copy(model), mine).numpy(), expected)
-    with pytest.raises(ValueError, match=r"^state .*another model"):
+    with pytest.raises(ValueError, match=r"^state .*model\.state\(\)"):
         MechanismState(model, theirs)
     # states do not keep their models
     gone = case.scene.finalize("cpu", dtype=wp.float64)
@@ -146,12 +144,12 @@ def test_states_know_who_made_them_and_hand_made_ones_do_not(case, other, by_num
     del gone
     gc.collect()
     assert alive() is None
-    with pytest.raises(ValueError, match=r"state.*\(that is gone\)"):
+    with pytest.raises(ValueError, match=r"^state .*gone.*model\.state\(\)"):
         dynamics.potential_energy(model, orphan)
 
 
 NO_NUMBERS = {
-    "complex": (np.array([1.0 + 2.0j]), "complex numbers"),
+    "complex": (np.array([1.0 + 2.0j]), "complex"),
     "text": ([["a", "b", "c"]], "text"),
     "digits": (["1", "2"], "text"),
     "dates": (np.array(["2020-01-01"], dtype="M8[D]"), "dates"),
@@ -165,22 +163,22 @@ NO_NUMBERS = {
 def test_what_is_no_array_of_real_numbers_is_refused(case, by_numpy, name, argument, kind):
     """By every function, for every array that may come from the host."""
     value, said = NO_NUMBERS[kind]
-    with pytest.raises(TypeError, match=rf"^{argument} must be .*, not .*{said}"):
+    with pytest.raises(TypeError, match=rf"^{argument} .*{said}"):
         getattr(dynamics, name)(**{**case.arguments(name, {}), argument: value})
 
 
 REFUSED = {
-    # function of the model, a state and a MechanismState; error; what it says
+    # function of the model, a state and a MechanismState; error; what it names
     "no model": (lambda m, s, ms: MechanismState(None), TypeError, r"model.*NoneType"),
     "no state in": (lambda m, s, ms: dynamics.integrate(m, None, s, 0.1), TypeError, "state_in"),
     "no state out": (lambda m, s, ms: dynamics.integrate(m, s, None, 0.1), TypeError, "state_out"),
-    "bool repr": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=True), ValueError, "repr=True is no representation"),
+    "bool repr": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=True), ValueError, "repr=True"),
     "fraction repr": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=1.0), ValueError, "repr=1.0"),
-    "other enum": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=Axis.Y), ValueError, r"repr=.*"),
+    "other enum": (lambda m, s, ms: dynamics.mass_matrix(m, s, repr=Axis.Y), ValueError, r"repr=Axis\.Y"),
     "bool source": (
         lambda m, s, ms: dynamics.convert_velocity(np.zeros(6), np.eye(7)[6], True, VelRepr.BODY),
         ValueError,
-        "source=True is no representation",
+        "source=True",
     ),
     "beyond float32": (
         lambda m, s, ms: dynamics.forward_dynamics(m, s, np.full(6, 1e300)),
@@ -197,9 +195,9 @@ REFUSED = {
         ValueError,
         r"link_forces.*\(6,\).*\(1, 6\).*\(1, 1, 6\)",
     ),
-    "method": (lambda m, s, ms: dynamics.forward_dynamics(m, s, method=[]), ValueError, r"method=\[\] is unknown"),
-    "integrator": (lambda m, s, ms: dynamics.integrate(m, s, s, 0.1, {}), ValueError, r"method=\{\} is unknown"),
-    "friction": (lambda m, s, ms: dynamics.RigidContact(m, friction=[]), ValueError, r"friction=\[\] is unknown"),
+    "method": (lambda m, s, ms: dynamics.forward_dynamics(m, s, method=[]), ValueError, r"method=\[\].*'aba'"),
+    "integrator": (lambda m, s, ms: dynamics.integrate(m, s, s, 0.1, {}), ValueError, r"method=\{\}.*'rk4'"),
+    "friction": (lambda m, s, ms: dynamics.RigidContact(m, friction=[]), ValueError, r"friction=\[\].*'coulomb'"),
     "passive": (
         lambda m, s, ms: dynamics.velocity_rate(m, s, passive=3),
         TypeError,
@@ -223,10 +221,10 @@ REFUSED = {
     "heights": (
         lambda m, s, ms: dynamics.HeightfieldTerrain([["a"] * 2] * 2),
         TypeError,
-        "heights of a terrain must be",
+        "heights.*terrain",
     ),
     "places": (lambda m, s, ms: dynamics.ContactPoints(m, {0: [["a"] * 3]}), TypeError, r"points.*0"),
-    "law": (lambda m, s, ms: dynamics.SoftContactParameters(1j), TypeError, "stiffness of a soft contact must be"),
+    "law": (lambda m, s, ms: dynamics.SoftContactParameters(1j), TypeError, "stiffness.*soft contact"),
     "dimensions": (
         lambda m, s, ms: dynamics.forward_dynamics(m, s, np.zeros((1,) * 6)),
         ValueError,
@@ -236,20 +234,20 @@ REFUSED = {
     "option of integrate": (
         lambda m, s, ms: dynamics.integrate(m, s, s, 0.1, foo=1),
         TypeError,
-        r"integrate\(\) got.*'foo'.*forward_method",
+        r"integrate\(\).*'foo'.*forward_method",
     ),
     "option of state_rate": (
         lambda m, s, ms: dynamics.state_rate(m, s, out=1),
         TypeError,
-        r"state_rate\(\) got.*'out'",
+        r"state_rate\(\).*'out'",
     ),
     "active points": (
         lambda m, s, ms: dynamics.estimate_soft_contact_parameters(m, active_points=0, max_penetration=0.1),
         ValueError,
         r"active_points 0.*1",
     ),
-    "sphere points": (lambda m, s, ms: dynamics.ContactPoints(m, sphere_points=3), ValueError, "must be at least 4"),
-    "sweeps": (lambda m, s, ms: dynamics.RigidContact(m, sweeps=2**40), ValueError, f"must be at most {2**31 - 1}"),
+    "sphere points": (lambda m, s, ms: dynamics.ContactPoints(m, sphere_points=3), ValueError, r"sphere_points.*\b4\b"),
+    "sweeps": (lambda m, s, ms: dynamics.RigidContact(m, sweeps=2**40), ValueError, f"sweeps.*{2**31 - 1}"),
     "additional states": (
         lambda m, s, ms: MechanismState(m, additional_states=-1),
         ValueError,
@@ -261,7 +259,7 @@ REFUSED = {
         r"additional_states.*1.5",
     ),
     "stages": (lambda m, s, ms: ms.update(3), TypeError, r"stages.*3"),
-    "pairs": (lambda m, s, ms: ms.update(("mass_matrix", 3)), TypeError, "stages must be names, or pairs"),
+    "pairs": (lambda m, s, ms: ms.update(("mass_matrix", 3)), TypeError, "stages.*names.*pairs"),
     "out": (
         lambda m, s, ms: ms.mass_matrix(out=m.joint_q),
         TypeError,
@@ -270,12 +268,12 @@ REFUSED = {
     "option of a quantity": (
         lambda m, s, ms: ms.mass_matrix(foo=1),
         TypeError,
-        r"mass_matrix\(\) got.*'foo'.*repr",
+        r"mass_matrix\(\).*'foo'.*repr",
     ),
     "body": (lambda m, s, ms: ms.transform_to_root([0]), TypeError, r"body.*\[0\]"),
     "joint": (lambda m, s, ms: ms.twist([0]), TypeError, r"joint.*\[0\]"),
-    "joint of a setter": (lambda m, s, ms: ms.set_velocity(0.0, [0]), TypeError, "joint must be a name or an index"),
-    "world of a setter": (lambda m, s, ms: ms.set_velocity(0.0, 0, world=[0]), TypeError, "world must be an index"),
+    "joint of a setter": (lambda m, s, ms: ms.set_velocity(0.0, [0]), TypeError, "^joint .*name.*index"),
+    "world of a setter": (lambda m, s, ms: ms.set_velocity(0.0, 0, world=[0]), TypeError, "^world .*index"),
 }
 
 
@@ -329,7 +327,7 @@ def test_small_arrays_are_searched_and_all_on_request(rng):
         numbers[-1] = np.nan
         array.assign(numbers)
         model.check_finite = "auto" if found else True
-        with pytest.raises(ValueError, match=rf"numbers holds nan at index {size - 1}, and 1 numbers"):
+        with pytest.raises(ValueError, match=rf"numbers .*nan .*index {size - 1}\b"):
             check_finite(model, array, "numbers")
         model.check_finite = "auto"
     assert check_finite(model, array, "numbers") is array

@@ -361,7 +361,7 @@ def test_what_makes_no_sense_is_refused(rng):
         integrate(model, state, state, -0.1)
     with pytest.raises(ValueError, match=r"dt"):
         integrate(model, state, state, np.nan)
-    with pytest.raises(ValueError, match=r"state_out.joint_q has shape"):
+    with pytest.raises(ValueError, match=r"state_out.joint_q .*shape"):
         integrate(model, state, other.state(), 0.01)
     with pytest.raises(ValueError, match=r"passive.*'brakes'.*'friction'"):
         velocity_rate(model, state, passive=("brakes",))
@@ -376,7 +376,7 @@ def test_what_makes_no_sense_is_refused(rng):
     with pytest.raises(ValueError, match="contact_state"):
         state_rate(model, state, contact_state=wp.zeros((1, 1, 3), dtype=wp.float32, device="cpu"))
     contact = SoftContact(other, terrain=FlatTerrain(), parameters=SoftContactParameters())
-    with pytest.raises(ValueError, match=r"contact of another model"):
+    with pytest.raises(ValueError, match=r"contact .*model"):
         integrate(model, state, state, 0.01, contact=contact, contact_state=contact.state())
     with pytest.raises(TypeError, match="joint_forces"):
         integrate(model, state, state, 0.01, joint_forces="none")

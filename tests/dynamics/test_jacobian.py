@@ -109,5 +109,5 @@ def test_wrong_arguments_are_refused(rng):
         eval_jacobian(model, state, wp.zeros(right, dtype=wp.float64, device="cpu"))
     with pytest.raises(ValueError, match=r"mask.*\(2,\).*\(4,\)"):
         eval_jacobian(model, state, mask=[True, False])
-    with pytest.raises(ValueError, match=r"state.joint_q has shape"):
+    with pytest.raises(ValueError, match=r"state.joint_q .*shape"):
         eval_jacobian(model, Coordinates(state.joint_qd))

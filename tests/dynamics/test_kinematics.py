@@ -525,9 +525,9 @@ def test_gradients_are_those_of_central_differences(rng):
 def test_wrong_arguments_are_refused(rng, by_numpy):
     model = forest(rng, worlds=1, robots=1, joints=3).finalize("cpu", dtype=wp.float64)
     state = model.state()
-    with pytest.raises(KeyError, match=r"no link 'tree_0_lnk_1'.*'tree_0_link_1'"):
+    with pytest.raises(KeyError, match=r"link 'tree_0_lnk_1'.*'tree_0_link_1'"):
         dynamics.link_jacobian(model, state, "tree_0_lnk_1")
-    with pytest.raises(KeyError, match="no frame 'tip'"):
+    with pytest.raises(KeyError, match="frame 'tip'"):
         dynamics.frame_transform(model, state, "tip")
     with pytest.raises(IndexError, match=r"link 3.*3"):
         dynamics.link_velocity(model, state, 3)
@@ -541,9 +541,9 @@ def test_wrong_arguments_are_refused(rng, by_numpy):
         dynamics.link_velocities(model, state, repr=9)
     with pytest.raises(ValueError, match=r"out_repr=None.*VelRepr.COM"):
         dynamics.link_jacobians(model, state, out_repr=None)
-    with pytest.raises(ValueError, match=r"a frame's offset: .* has 3 numbers"):
+    with pytest.raises(ValueError, match=r"frame.*offset.*\b3\b"):
         dynamics.frame_transform(model, state, (0, [1.0, 2.0, 3.0]))
-    with pytest.raises(ValueError, match=r"a frame's offset.*length"):
+    with pytest.raises(ValueError, match=r"frame.*offset.*length"):
         dynamics.frame_transform(model, state, (0, [0, 0, 0, 1, 1, 0, 0]))
     with pytest.raises(ValueError, match=r"points.*\(3,\).*\(n, 3\).*\(1, n, 3\)"):
         dynamics.point_positions(model, state, 0, [1.0, 2.0, 3.0])
@@ -555,7 +555,7 @@ def test_wrong_arguments_are_refused(rng, by_numpy):
         dynamics.link_transforms(model, state, out=wp.zeros((1, 3, 6), dtype=wp.float64, device="cpu"))
     with pytest.raises(TypeError, match=r"out.*float32.*float64"):
         dynamics.link_transforms(model, state, out=wp.zeros((1, 3, 7), dtype=wp.float32, device="cpu"))
-    with pytest.raises(ValueError, match=r"joint_acceleration has shape"):
+    with pytest.raises(ValueError, match=r"joint_acceleration .*shape"):
         dynamics.link_accelerations(model, state, np.zeros(model.joint_dof_count + 1))
 
 

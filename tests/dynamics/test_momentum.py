@@ -498,7 +498,7 @@ def test_wrong_arguments_are_refused(rng, by_numpy):
     # Two worlds have an even number of coordinates; a body has seven.
     body = ModelBuilder()
     body.add_body(mass=1.0, inertia=np.eye(3))
-    with pytest.raises(ValueError, match=r"state.joint_q has shape"):
+    with pytest.raises(ValueError, match=r"state.joint_q .*shape"):
         dynamics.crb_inertia(model, body.finalize("cpu").state())
     with pytest.raises(ValueError, match=r"values.*\(3, 10\).*\(16, 10\)"):
         dynamics.set_inertial_parameters(model, np.zeros((3, 10)))
@@ -506,7 +506,7 @@ def test_wrong_arguments_are_refused(rng, by_numpy):
         dynamics.set_inertial_parameters(model, np.full((16, 10), np.nan))
     with pytest.raises(TypeError, match=r"linear.*True.*False"):
         dynamics.inertial_parameters(model, linear="yes")
-    with pytest.raises(KeyError, match="no link 'tree_0_link_7'"):
+    with pytest.raises(KeyError, match="link 'tree_0_link_7'"):
         dynamics.set_link_mass(model, "tree_0_link_7", 1.0)
     with pytest.raises(IndexError, match="world 2"):
         dynamics.set_link_mass(model, "tree_0_link_0", 1.0, world=2)
@@ -516,7 +516,7 @@ def test_wrong_arguments_are_refused(rng, by_numpy):
         dynamics.set_link_mass(model, "tree_0_link_0", [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match=r"link 'tree_0_link_0' \(body \d+\): mass -1"):
         dynamics.set_link_mass(model, "tree_0_link_0", -1.0)
-    with pytest.raises(ValueError, match="break the triangle inequality"):
+    with pytest.raises(ValueError, match="triangle inequality"):
         dynamics.set_link_inertia(model, "tree_0_link_0", np.diag([1.0, 1.0, 3.0]))
     with pytest.raises(TypeError, match="inertia"):
         dynamics.set_link_inertia(model, "tree_0_link_0", "heavy")

@@ -74,11 +74,11 @@ def test_dofs_and_coordinates_of_joints(rng):
 
 def test_unknown_names_are_named_with_similar_ones(rng):
     model = two_robots(rng)
-    with pytest.raises(KeyError, match=r"no link 'robot_lnk_2'.*0.*'robot_link_2'"):
+    with pytest.raises(KeyError, match=r"link 'robot_lnk_2'.*0.*'robot_link_2'"):
         dynamics.link_index(model, "robot_lnk_2")
-    with pytest.raises(KeyError, match=r"no joint 'wheel'.*3.*'other_joint_0'"):
+    with pytest.raises(KeyError, match=r"joint 'wheel'.*3.*'other_joint_0'"):
         dynamics.joint_index(model, "wheel", 3)
-    with pytest.raises(KeyError, match=r"no frame 'imu'.*3"):
+    with pytest.raises(KeyError, match=r"frame 'imu'.*3"):
         dynamics.frame_index(model, "imu", 3)
     with pytest.raises(IndexError, match=r"articulation 4.*4"):
         dynamics.link_names(model, articulation=4)
@@ -133,7 +133,7 @@ def test_limits_of_joints():
     lower, upper = dynamics.joint_position_limits(model, ["both", "rail"])
     assert (lower.tolist(), upper.tolist()) == ([-inf, 0.1, -inf, -20.0], [inf, 0.2, inf, 30.0])
     assert dynamics.joint_position_limits(model, [])[0].shape == (0,)
-    with pytest.raises(KeyError, match=r"no joint 'elbo'.*0.*'elbow'"):
+    with pytest.raises(KeyError, match=r"joint 'elbo'.*0.*'elbow'"):
         dynamics.joint_position_limits(model, "elbo")
     with pytest.raises(IndexError, match=r"joint 9.*9"):
         dynamics.joint_position_limits(model, 9)
@@ -191,13 +191,13 @@ def test_random_positions_of_some_joints(rng):
     assert (q[:, changed] != rest[:, changed]).all()
     np.testing.assert_array_equal(q, draws(model, seed, joints=["rail", 5]))
     assert (q != draws(model, seed + 1, joints=["rail", 5]))[:, changed].all()
-    with pytest.raises(KeyError, match=r"no joint 'rial'.*'rail'"):
+    with pytest.raises(KeyError, match=r"joint 'rial'.*'rail'"):
         dynamics.random_joint_positions(model, joints="rial")
     with pytest.raises(IndexError, match=r"joint 9.*9"):
         dynamics.random_joint_positions(model, joints=[9])
     with pytest.raises(TypeError, match=r"seed.*numpy.random.Generator"):
         dynamics.random_joint_positions(model, "seed")
-    with pytest.raises(ValueError, match=r"out has shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"out .*\(2,\)"):
         dynamics.random_joint_positions(model, out=wp.zeros(2, dtype=wp.float32, device="cpu"))
 
 

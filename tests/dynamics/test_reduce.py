@@ -208,17 +208,17 @@ def test_loops_stay_closed():
 
 def test_wrong_arguments_are_refused(rng):
     builder = chain()
-    with pytest.raises(KeyError, match=r"no joint.*'knee'.*'shoulder'.*'elbow'"):
+    with pytest.raises(KeyError, match=r"joint.*'knee'.*'shoulder'.*'elbow'"):
         dynamics.reduce(builder, ["knee"])
-    with pytest.raises(KeyError, match=r"no joint.*'knee'"):
+    with pytest.raises(KeyError, match=r"joint.*'knee'"):
         dynamics.reduce(builder, ["shoulder"], {"knee": 0.0})
     with pytest.raises(IndexError, match="joint 4"):
         dynamics.reduce(builder, [4])
     with pytest.raises(TypeError, match=r"joints_to_keep.*'shoulder'"):
         dynamics.reduce(builder, "shoulder")
-    with pytest.raises(TypeError, match="reduce\\(\\) needs joints_to_keep or locked_positions"):
+    with pytest.raises(TypeError, match=r"reduce\(\).*joints_to_keep.*locked_positions"):
         dynamics.reduce(builder)
-    with pytest.raises(TypeError, match="works on a ModelBuilder, before finalize\\(\\), not on a Model"):
+    with pytest.raises(TypeError, match=r"ModelBuilder.*finalize\(\).*Model"):
         dynamics.reduce(builder.finalize("cpu"), ["shoulder"])
     with pytest.raises(ValueError, match=r"joint 'wrist' \(index 2\).*joints_to_keep.*locked_positions"):
         dynamics.reduce(builder, ["wrist"], {2: 0.0})
@@ -229,5 +229,5 @@ def test_wrong_arguments_are_refused(rng):
     with pytest.raises(TypeError, match="locked_positions"):
         dynamics.reduce(builder, ["shoulder"], [0.0])
     ball = random_tree(rng, joints=2, types=(JointType.BALL,))
-    with pytest.raises(ValueError, match="length 2"):
+    with pytest.raises(ValueError, match=r"quaternion.*length 2\b"):
         dynamics.reduce(ball, [0], {1: (0, 0, 0, 2)})

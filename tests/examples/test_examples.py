@@ -235,20 +235,20 @@ def refused(example, capsys, *arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (["--world-count", "0"], "--world-count: 0 must be at least 1"),
-        (["--world-count", "1.5"], "--world-count: '1.5' is no whole number"),
-        (["--world-count", "1000000000000"], r"GB, enough for [\d,]+ worlds"),
-        (["--num-frames", "x"], "--num-frames: 'x' is no whole number"),
-        (["--num-frames", "0"], "at least 1"),
-        (["--seed", "-1"], "--seed: -1 must be at least 0"),
-        (["--dt", "1/0"], "'1/0' is no number"),
-        (["--dt", "-0.01"], "--dt: -0.01 must be from 1e-06 to 0.1 s"),
-        (["--dt", "nan"], "from 1e-06 to 0.1 s"),
-        (["--dt", "1"], "from 1e-06 to 0.1 s"),
-        (["--device", "toaster"], "there are: .*cpu"),
+        (["--world-count", "0"], "--world-count: 0 .*1"),
+        (["--world-count", "1.5"], "--world-count: '1.5'"),
+        (["--world-count", "1000000000000"], r"GB.*[\d,]+ worlds"),
+        (["--num-frames", "x"], "--num-frames: 'x'"),
+        (["--num-frames", "0"], "--num-frames: 0 .*1"),
+        (["--seed", "-1"], "--seed: -1 .*0"),
+        (["--dt", "1/0"], "--dt: '1/0'"),
+        (["--dt", "-0.01"], r"--dt: -0\.01 .*1e-06.*0\.1 s"),
+        (["--dt", "nan"], r"--dt: nan .*1e-06.*0\.1 s"),
+        (["--dt", "1"], r"--dt: 1.* 1e-06.*0\.1 s"),
+        (["--device", "toaster"], "toaster.*cpu"),
         (["--viewer", "hologram"], "null"),
-        (["--viewer", "plot", "--output-path", "/dev/null"], "--output-path /dev/null: cannot write there .*another"),
-        (["--viewer", "plot", "--output-path", "/dev/null/deeper"], "cannot write there"),
+        (["--viewer", "plot", "--output-path", "/dev/null"], "--output-path /dev/null: "),
+        (["--viewer", "plot", "--output-path", "/dev/null/deeper"], "--output-path /dev/null/deeper: "),
     ],
 )
 def test_wrong_options_are_named(example, arguments, cure, capsys):
@@ -260,8 +260,8 @@ def test_wrong_options_are_named(example, arguments, cure, capsys):
     ("arguments", "cure"),
     [
         (["--test", "--num-frames", "10"], "--num-frames 300"),
-        (["--test", "--benchmark"], "leave --viewer plot and --test"),
-        (["--viewer", "plot", "--benchmark"], "leave --viewer plot and --test"),
+        (["--test", "--benchmark"], "--viewer plot and --test"),
+        (["--viewer", "plot", "--benchmark"], "--viewer plot and --test"),
     ],
 )
 def test_options_that_exclude_each_other(arguments, cure, capsys):

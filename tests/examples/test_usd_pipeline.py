@@ -56,7 +56,7 @@ def test_check_sees_a_sample_that_is_off(short_run, rng):
     place = layer.QueryTimeSample(attribute.path, code)
     layer.SetTimeSample(attribute.path, code, place + Gf.Vec3d(0.0, 1e-4, 0.0))
     layer.Save()
-    with pytest.raises(AssertionError, match=r"a body in .*motion.usda is 0.0001 m and .* rad off"):
+    with pytest.raises(AssertionError, match=r"motion\.usda .*0\.0001 m .*rad"):
         usd_pipeline.check(run, file)
 
 
@@ -64,7 +64,7 @@ def test_check_sees_a_changed_source(short_run):
     run, file = short_run
     with open(run.source, "a") as stream:
         stream.write("\n")
-    with pytest.raises(AssertionError, match=r"source.usda has changed"):
+    with pytest.raises(AssertionError, match=r"source\.usda"):
         usd_pipeline.check(run, file)
 
 
@@ -80,10 +80,10 @@ def test_check_sees_that_nothing_moves(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (["/nowhere.usda"], "there is no file /nowhere.usda; name a USD stage"),
-        (["--num-frames", "0"], "at least 1"),
-        (["--world-count", "2"], "unrecognized arguments: --world-count"),
-        (["--output-path", "/dev/null"], "--output-path /dev/null: cannot write there"),
+        (["/nowhere.usda"], "/nowhere.usda"),
+        (["--num-frames", "0"], "--num-frames: 0 "),
+        (["--world-count", "2"], "--world-count"),
+        (["--output-path", "/dev/null"], "--output-path /dev/null: "),
     ],
 )
 def test_wrong_options_are_named(arguments, cure, capsys):

@@ -203,7 +203,7 @@ def test_what_urdf_cannot_say_is_said_once(tmp_path):
 
 def test_wrong_arguments_and_robots_are_refused(tmp_path):
     builder = ModelBuilder()
-    with pytest.raises(TypeError, match="is no Model"):
+    with pytest.raises(TypeError, match="Model"):
         urdf.write(builder, tmp_path / "x.urdf")
     a, b = (
         builder.add_link(mass=1.0, inertia=np.eye(3), label="a"),
@@ -212,11 +212,11 @@ def test_wrong_arguments_and_robots_are_refused(tmp_path):
     joints = [builder.add_joint_free(a, label="f"), builder.add_joint_ball(a, b, label="b")]
     builder.add_articulation(joints, label="bot")
     model = finalized(builder)
-    with pytest.raises(TypeError, match="path must be"):
+    with pytest.raises(TypeError, match=r"path.*5"):
         urdf.write(model, 5)
     with pytest.raises(IndexError, match="articulation 3"):
         urdf.write(model, tmp_path / "x.urdf", articulation=3)
-    with pytest.raises(ValueError, match="the name 'a' of 'a' is empty or there twice"):
+    with pytest.raises(ValueError, match="name 'a'"):
         urdf.write(model, tmp_path / "x.urdf")
     model.body_label[1] = "c"
     with pytest.raises(ValueError, match=r"joint 'b' \(index 1\).*BALL"):

@@ -53,9 +53,9 @@ def test_a_hollow_solid_weighs_less_than_its_hull():
 @pytest.mark.parametrize(
     ("faces", "words"),
     [
-        (BOX.faces[1:], "not closed"),
+        (BOX.faces[1:], "closed"),
         (np.vstack([BOX.faces[:1, ::-1], BOX.faces[1:]]), "disagree"),
-        (np.vstack([BOX.faces[:6], BOX.faces[:6, ::-1]]), "encloses no volume"),
+        (np.vstack([BOX.faces[:6], BOX.faces[:6, ::-1]]), "volume.*hull"),
     ],
 )
 def test_meshes_without_a_volume_get_that_of_their_hull_and_say_so(faces, words):
@@ -198,8 +198,8 @@ def test_collada_units_are_applied(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"this is no mesh", "broken.stl' cannot be read|broken.stl' holds no triangles"),
-        (b"", "broken.stl' cannot be read|broken.stl' holds no triangles"),
+        (b"this is no mesh", r"broken\.stl'"),
+        (b"", r"broken\.stl'"),
     ],
 )
 def test_broken_files_are_named(tmp_path, content, words):
@@ -220,20 +220,20 @@ def test_missing_files_and_zero_scales_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.stl"):
         Mesh.from_file(tmp_path / "nowhere.stl")
     BOX.export(tmp_path / "box.stl")
-    with pytest.raises(ValueError, match="must not be zero"):
+    with pytest.raises(ValueError, match=r"scale \(1\.0, 0\.0, 1\.0\)"):
         Mesh.from_file(tmp_path / "box.stl", scale=(1, 0, 1))
 
 
 @pytest.mark.parametrize(
     ("vertices", "indices", "words"),
     [
-        ([], [0, 1, 2], "vertices must have the shape"),
-        ([(0, 0, 0), (1, 0, 0), (0, np.nan, 0)], [0, 1, 2], "vertex 2 .* must be finite"),
-        (np.eye(3), [], "indices must hold three numbers a triangle"),
-        (np.eye(3), [0, 1], "indices must hold three numbers a triangle"),
-        (np.eye(3), [0, 1, 3], "index 3 names no vertex; there are 3"),
-        (np.eye(3), [0, 1, -1], "index -1 names no vertex"),
-        (np.eye(3), [0, 1, 1.5], "whole numbers"),
+        ([], [0, 1, 2], "vertices.*shape"),
+        ([(0, 0, 0), (1, 0, 0), (0, np.nan, 0)], [0, 1, 2], "vertex 2 .*finite"),
+        (np.eye(3), [], "indices.*triangle"),
+        (np.eye(3), [0, 1], "indices.*triangle"),
+        (np.eye(3), [0, 1, 3], "index 3 .*vertex.*3"),
+        (np.eye(3), [0, 1, -1], "index -1 .*vertex"),
+        (np.eye(3), [0, 1, 1.5], "indices.*whole"),
     ],
 )
 def test_impossible_meshes_are_refused(vertices, indices, words):
@@ -260,12 +260,12 @@ def test_heightfields_keep_their_heights(rng):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([[1, 2]], 1, 2), "at least 2"),
-        (([[1, 2], [3, 4]], 2, 3), "4 heights for 2 rows of 3"),
-        (([[1, 2], [3, np.inf]], 2, 2), "must be finite"),
-        (([[1, 2], [3, 4]], 2, 2, 0.0), "must be positive"),
-        (([[1, 2], [3, 4]], 2, 2, 1.0, 1.0, 0.0), "both min_z and max_z"),
-        (([[1, 2], [3, 4]], 2, 2, 1.0, 1.0, 1.0, 0.0), "must not be above"),
+        (([[1, 2]], 1, 2), r"nrow 1 .*2"),
+        (([[1, 2], [3, 4]], 2, 3), r"4 heights.*\b2\b.*\b3\b"),
+        (([[1, 2], [3, np.inf]], 2, 2), "heights.*finite"),
+        (([[1, 2], [3, 4]], 2, 2, 0.0), r"hx 0\.0 .*hy 1\.0"),
+        (([[1, 2], [3, 4]], 2, 2, 1.0, 1.0, 0.0), "min_z.*max_z"),
+        (([[1, 2], [3, 4]], 2, 2, 1.0, 1.0, 1.0, 0.0), r"min_z 1\.0 .*max_z 0\.0"),
     ],
 )
 def test_impossible_heightfields_are_refused(arguments, words):
@@ -280,24 +280,24 @@ FACES = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]]
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Mesh("x", FACES), TypeError, "mesh: vertices must be an array of numbers, not x"),
-        (lambda: Mesh(np.zeros((4, 3), complex), FACES), TypeError, "vertices must be an array of numbers"),
-        (lambda: Mesh([[0, 0], [0, 0, 1]], FACES), TypeError, "vertices must be an array of numbers"),
-        (lambda: Mesh(np.zeros((3, 4)), FACES), ValueError, r"must have the shape \[n, 3\] with n > 0, not \[3, 4\]"),
+        (lambda: Mesh("x", FACES), TypeError, r"mesh: vertices .*array.*\bx\b"),
+        (lambda: Mesh(np.zeros((4, 3), complex), FACES), TypeError, "vertices.*array"),
+        (lambda: Mesh([[0, 0], [0, 0, 1]], FACES), TypeError, "vertices.*array"),
+        (lambda: Mesh(np.zeros((3, 4)), FACES), ValueError, r"vertices.*\[n, 3\].*\[3, 4\]"),
         (lambda: Mesh([*CORNERS, [0, 0, 1e31]], FACES), ValueError, r"vertex 4.*1e\+30"),
-        (lambda: Mesh(CORNERS, [["a"] * 3]), TypeError, "indices must be an array of numbers"),
-        (lambda: Mesh(CORNERS, [0, 1, float("nan")]), ValueError, "indices must be whole numbers"),
-        (lambda: Mesh(CORNERS, [0, 1, 1e300]), ValueError, "indices must be whole numbers"),
+        (lambda: Mesh(CORNERS, [["a"] * 3]), TypeError, "indices.*array"),
+        (lambda: Mesh(CORNERS, [0, 1, float("nan")]), ValueError, "indices.*whole"),
+        (lambda: Mesh(CORNERS, [0, 1, 1e300]), ValueError, "indices.*whole"),
         (lambda: Mesh(CORNERS, FACES, max_hull_vertices=8.5), TypeError, "max_hull_vertices"),
         (lambda: Mesh(CORNERS, FACES, color="red"), TypeError, r"color.*3.*'red'"),
         (lambda: Mesh(CORNERS, FACES, is_solid="no"), TypeError, r"is_solid.*True.*False"),
         (lambda: Mesh(CORNERS, FACES, path=5), TypeError, r"path.*5"),
         (lambda: Mesh.from_file(None), TypeError, r"path.*None"),
-        (lambda: Mesh.from_file(__file__, scale=(1, 2)), ValueError, r"test_mesh.py': scale must have 3 numbers"),
-        (lambda: Mesh.from_file(__file__, scale="x"), TypeError, r"test_mesh.py': scale must be a number, not 'x'"),
-        (lambda: Heightfield("x", 2, 2), TypeError, "heightfield: data must be an array of numbers"),
-        (lambda: Heightfield([0] * 4, 2.5, 2), TypeError, "heightfield: nrow must be an integer"),
-        (lambda: Heightfield([0] * 4, 2, 2, hx="wide"), TypeError, "heightfield: hx must be a number"),
+        (lambda: Mesh.from_file(__file__, scale=(1, 2)), ValueError, r"test_mesh.py': scale.*3"),
+        (lambda: Mesh.from_file(__file__, scale="x"), TypeError, r"test_mesh.py': scale.*'x'"),
+        (lambda: Heightfield("x", 2, 2), TypeError, "heightfield: data.*array"),
+        (lambda: Heightfield([0] * 4, 2.5, 2), TypeError, "heightfield: nrow.*integer"),
+        (lambda: Heightfield([0] * 4, 2, 2, hx="wide"), TypeError, "heightfield: hx.*number"),
         (lambda: Heightfield([0, 0, 0, 1e31], 2, 2), ValueError, r"heights.*finite.*1e\+30"),
     ],
 )

@@ -106,7 +106,7 @@ def test_as_transform_takes_what_people_write():
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ([1, 2, 3], ValueError, "arm: .*3 numbers.*seven"),
+        ([1, 2, 3], ValueError, r"arm: .*\b3\b"),
         ("nonsense", TypeError, r"arm.*'nonsense'"),
         (5, TypeError, r"arm.*5"),
         ([0, 0, float("nan"), 0, 0, 0, 1], ValueError, r"arm.*nan.*finite"),
@@ -129,5 +129,5 @@ def test_as_transform_says_what_is_wrong(given, error, words):
     ],
 )
 def test_directions_without_length_are_refused(call):
-    with pytest.raises(ValueError, match="above zero"):
+    with pytest.raises(ValueError, match=r"length"):
         call()

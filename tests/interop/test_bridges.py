@@ -155,11 +155,11 @@ def test_what_cannot_be_bridged(model, bridge):
     pytest.importorskip("torch" if bridge is torch_function else "jax")
     with pytest.raises(KeyError, match=r"forward_dynamics.*'joint_force'.*joint_q"):
         bridge(model, dynamics.forward_dynamics, ("joint_q", "joint_force"))
-    with pytest.raises(KeyError, match="no argument 'metod'"):
+    with pytest.raises(KeyError, match="'metod'"):
         bridge(model, dynamics.forward_dynamics, metod="crb")
-    with pytest.raises(ValueError, match="different names"):
+    with pytest.raises(ValueError, match="names"):
         bridge(model, dynamics.forward_dynamics, ("joint_q", "joint_q"))
-    with pytest.raises(TypeError, match="must be callable"):
+    with pytest.raises(TypeError, match="callable"):
         bridge(model, "forward_dynamics")
     with pytest.raises(ValueError, match="requires_grad=True"):
         bridge(known_robots(requires_grad=False), dynamics.forward_dynamics, ("inertial_parameters",))

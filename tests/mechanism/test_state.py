@@ -195,7 +195,7 @@ def test_update_launches_always_into_the_same_arrays(rng, launches):
     np.testing.assert_array_equal(state.mass_matrix().numpy(), M)
     state.update("mass_matrix")
     assert (state.mass_matrix().numpy() != M).any()
-    with pytest.raises(KeyError, match=r"no quantity 'mass'.*average_"):
+    with pytest.raises(KeyError, match=r"quantity 'mass'.*average_"):
         state.update("mass")
 
 
@@ -446,19 +446,19 @@ def test_bad_input_is_named(rng):
     state = MechanismState(model, additional_states=2)
     n = state.num_positions
     for setter, what in ((state.set_configuration, "configuration"), (state.set_velocity, "velocity")):
-        with pytest.raises(ValueError, match=rf"{what} has shape \(3, 1\); it must have \(2, "):
+        with pytest.raises(ValueError, match=rf"{what} .*\(3, 1\).*\(2, "):
             setter(np.zeros((3, 1)))
-        with pytest.raises(ValueError, match=f"{what} holds numbers that are not finite"):
+        with pytest.raises(ValueError, match=f"{what} .*finite"):
             setter(np.full(state.joint_q.shape, np.nan))
-        with pytest.raises(TypeError, match=f"{what} must be numbers, not '"):
+        with pytest.raises(TypeError, match=f"{what} .*numbers"):
             setter("zero")
-        with pytest.raises(TypeError, match=f"{what} holds float32; this model needs float64"):
+        with pytest.raises(TypeError, match=f"{what} .*float32.*float64"):
             setter(wp.zeros((2, n), dtype=wp.float32, device="cpu"))
-        with pytest.raises(KeyError, match=r"no joint 'arm_joint_9' .*'arm_joint_"):
+        with pytest.raises(KeyError, match=r"joint 'arm_joint_9' .*'arm_joint_"):
             setter([0.0], "arm_joint_9")
         with pytest.raises(IndexError, match=r"joint 4.*4"):
             setter([0.0], 4)
-        with pytest.raises(TypeError, match="joint must be a"):
+        with pytest.raises(TypeError, match=r"^joint .*index"):
             setter([0.0], 1.5)
         with pytest.raises(IndexError, match=r"world 2.*2"):
             setter([0.0], world=2)
@@ -466,13 +466,13 @@ def test_bad_input_is_named(rng):
         state.set_additional_state(np.zeros(3))
     with pytest.raises(ValueError, match=r"state.*\(2, 3\)"):
         state.copy_from(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="out has shape"):
+    with pytest.raises(ValueError, match=r"^out .*shape"):
         state.copy_to(wp.zeros((2, 3), dtype=wp.float64, device="cpu"))
     with pytest.raises(TypeError, match=r"additional_states.*'many'"):
         MechanismState(model, additional_states="many")
-    with pytest.raises(KeyError, match="no body 'arm_link_9'"):
+    with pytest.raises(KeyError, match="body 'arm_link_9'"):
         state.transform_to_root("arm_link_9")
-    with pytest.raises(KeyError, match=r"no joint 'elbow'.*0"):
+    with pytest.raises(KeyError, match=r"joint 'elbow'.*0"):
         state.twist("elbow")
     with pytest.raises(TypeError, match="bias_acceleration"):
         state.bias_acceleration()
@@ -490,14 +490,14 @@ def test_states_of_other_models_are_refused(rng):
     builder = same_robots(rng, joints=4)
     model, twin = builder.finalize("cpu"), builder.finalize("cpu")
     state = MechanismState(model)
-    with pytest.raises(ValueError, match="another model"):
+    with pytest.raises(ValueError, match=r"state .*model"):
         state.copy_from(MechanismState(twin))
     with pytest.raises(ValueError, match=r"3 additional states.*0"):
         state.copy_from(MechanismState(model, additional_states=3))
     other = same_robots(rng, worlds=40, joints=2, floating=True).finalize("cpu")
-    with pytest.raises(ValueError, match=r"state\.joint_q has shape"):
+    with pytest.raises(ValueError, match=r"state\.joint_q .*shape"):
         MechanismState(model, other.state())
-    with pytest.raises(ValueError, match=r"state\.joint_q has shape"):
+    with pytest.raises(ValueError, match=r"state\.joint_q .*shape"):
         dynamics.mass_matrix(model, MechanismState(other))
     with pytest.raises(TypeError, match=r"state\.joint_q.*float64.*float32"):
         MechanismState(model, builder.finalize("cpu", dtype=wp.float64).state())

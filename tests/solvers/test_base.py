@@ -130,13 +130,13 @@ def test_a_scene_without_worlds_is_one(rng):
     ("arguments", "error", "named"),
     [
         (([True, False],), ValueError, f"world_mask.*2.*{WORLDS}"),
-        (([WORLDS],), IndexError, f"world {WORLDS} does not exist"),
-        (([-1],), IndexError, "world -1 does not exist"),
-        (([2, 2],), ValueError, "twice"),
+        (([WORLDS],), IndexError, f"world {WORLDS} "),
+        (([-1],), IndexError, "world -1 "),
+        (([2, 2],), ValueError, "world_mask.*index"),
         (([0.5] * WORLDS,), TypeError, "world_mask"),
         (("all",), TypeError, "world_mask.*str"),
-        ((None, np.zeros(3)), ValueError, r"joint_q has shape \(3,\)"),
-        (([1, 3], np.zeros((3, 19))), ValueError, r"joint_q has shape \(3, 19\).*\(2, 19\)"),
+        ((None, np.zeros(3)), ValueError, r"joint_q .*\(3,\)"),
+        (([1, 3], np.zeros((3, 19))), ValueError, r"joint_q .*\(3, 19\).*\(2, 19\)"),
         ((None, None, "fast"), TypeError, "joint_qd.*str"),
     ],
 )
@@ -151,5 +151,5 @@ def test_rows_of_worlds_that_differ_are_refused():
     scene.add_world(quadruped())
     scene.add_world(ModelBuilder())
     solver = SolverFeatherstone(scene.finalize("cpu"), unsupported_contacts="ignore")
-    with pytest.raises(ValueError, match="worlds are not all alike"):
+    with pytest.raises(ValueError, match=r"worlds.*alike"):
         solver.reset(solver.model.state(), [0], np.zeros((1, solver.model.joint_coord_count)))

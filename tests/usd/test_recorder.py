@@ -220,14 +220,14 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     model = builder.finalize()
     with pytest.raises(TypeError, match="finalize"):
         Recorder(builder, tmp_path / "a.usda")
-    with pytest.raises(ValueError, match="use one of"):
+    with pytest.raises(ValueError, match=r"'\.mp4'.*\.usda"):
         Recorder(model, tmp_path / "a.mp4")
     with pytest.raises(ValueError, match=r"fps 0.*0"):
         Recorder(model, tmp_path / "a.usda", fps=0)
-    with pytest.raises(ValueError, match="up_axis 'Y' or 'Z'"):
+    with pytest.raises(ValueError, match=r"up_axis.*'Y'.*'Z'"):
         Recorder(model, tmp_path / "a.usda", up_axis="X")
     recorder = Recorder(model, tmp_path / "a.usda")
-    with pytest.raises(ValueError, match="time is nan"):
+    with pytest.raises(ValueError, match=r"time .*nan"):
         recorder.record(model.state(), float("nan"))
     state = model.state()
     state.body_q.assign(np.full((1, 7), np.nan, dtype=np.float32))
@@ -236,7 +236,7 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     builder.add_body(mass=1.0, inertia=np.eye(3))
     with pytest.raises(ValueError, match=r"body_q.*2.*1"):
         recorder.record(builder.finalize().state(), 0.0)
-    with pytest.raises(TypeError, match=r"as model\.state\(\) makes it, not NoneType"):
+    with pytest.raises(TypeError, match=r"model\.state\(\).*NoneType"):
         recorder.record(None, 0.0)
     assert recorder.times == []
 
@@ -247,5 +247,5 @@ def test_the_benchmark_runs_and_checks_itself(monkeypatch):
     rows = bench_usd.table([8, 16], 2).splitlines()
     assert len(rows) == 4 and rows[3].startswith("| 16 |")
     monkeypatch.setattr(bench_usd, "SPREAD", -1.0)
-    with pytest.raises(RuntimeError, match="is at"):
+    with pytest.raises(RuntimeError, match=r"boxes_2/box_\d"):
         bench_usd.table([8], 2)

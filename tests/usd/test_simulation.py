@@ -183,7 +183,7 @@ def test_the_source_stays_as_it_was(tmp_path):
     simulation.save(tmp_path / "motion.usda")
     root = simulation.stage.GetRootLayer()
     assert not root.dirty and root.ExportToString() == text and digest(source) == file
-    with pytest.raises(ValueError, match="part of the stage itself"):
+    with pytest.raises(ValueError, match=r"fall\.usda.*stage"):
         simulation.save(source)
 
 
@@ -264,7 +264,7 @@ def test_a_layer_of_the_stage_with_a_clock_of_its_own(tmp_path):
     assert_follows(simulation, stage, 4.0)
     place = matrix(stage, "/World/stone", 2.0)[2, 3]
     np.testing.assert_allclose(place, -0.5 * 9.81 * (2.0 / 24.0) ** 2, atol=1e-6)
-    with pytest.raises(RuntimeError, match="save that layer"):
+    with pytest.raises(RuntimeError, match=r"layer .*motion\.usda"):
         simulation.save(tmp_path / "other.usda")
 
 
@@ -333,9 +333,9 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     source = write_stage(tmp_path / "fall.usda", stone("stone"))
     with pytest.raises(TypeError, match=r"Usd\.Stage"):
         Simulation(7)
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.usda"):
         Simulation(tmp_path / "nothing.usda")
-    with pytest.raises(ValueError, match="insert it as a sublayer first"):
+    with pytest.raises(ValueError, match="sublayer"):
         Simulation(source, layer=Sdf.Layer.CreateAnonymous())
     with pytest.raises(TypeError, match=r"Sdf\.Layer"):
         Simulation(source, layer="motion.usda")
@@ -346,7 +346,7 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     simulation = Simulation(source, solver=OPTIONS)
     with pytest.raises(ValueError, match=r"frames -1.*0"):
         simulation.step(-1)
-    with pytest.raises(ValueError, match="use one of"):
+    with pytest.raises(ValueError, match=r"\.usd"):
         simulation.save(tmp_path / "motion.mov")
     q = simulation.state.joint_q.numpy()
     simulation.state.joint_q.assign(np.full_like(q, np.nan))

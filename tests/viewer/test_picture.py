@@ -262,7 +262,7 @@ def test_bodies_without_shapes_have_bones(rng):
     bare.add_body(mass=1.0, inertia=np.eye(3))
     assert (drawn(bare.finalize("cpu")) < 200).any()
     pytest.importorskip("matplotlib")
-    with pytest.raises(ValueError, match="no shapes and no bodies"):
+    with pytest.raises(ValueError, match=r"shapes.*bodies"):
         picture(ModelBuilder().finalize("cpu"))
 
 
@@ -289,9 +289,9 @@ def test_titles_have_room(tmp_path):
         picture(model, path=tmp_path / "nowhere" / "ball.png")
     for change, error, words in (
         ({"world": 1}, IndexError, r"world 1.*1"),
-        ({"state": 3}, TypeError, "must be a State"),
-        ({"size": (8, 0)}, ValueError, "must be above 0"),
-        ({"azimuth": np.nan}, ValueError, "azimuth is nan"),
+        ({"state": 3}, TypeError, "State"),
+        ({"size": (8, 0)}, ValueError, r"size.*\b0\b"),
+        ({"azimuth": np.nan}, ValueError, "azimuth .*nan"),
     ):
         with pytest.raises(error, match=words):
             picture(model, **change)

@@ -460,37 +460,37 @@ def test_what_makes_no_sense_is_refused(rng):
     state = model.state()
     with pytest.raises(KeyError, match=r"points.*'foot'"):
         ContactPoints(model, {"foot": [[0, 0, 0]]})
-    with pytest.raises(IndexError, match=r"points: body"):
+    with pytest.raises(IndexError, match=r"points: body 7"):
         ContactPoints(model, {7: [[0, 0, 0]]})
     with pytest.raises(ValueError, match=r"points.*'box'.*finite.*\[n, 3\].*\(3,\)"):
         ContactPoints(model, {"box": [0, 0, 0]})
     with pytest.raises(TypeError, match=r"points"):
         ContactPoints(model, [[0, 0, 0]])
-    with pytest.raises(ValueError, match=r"points of another model"):
+    with pytest.raises(ValueError, match=r"points .*model"):
         contact_point_positions(model, state, ContactPoints(other))
     with pytest.raises(TypeError, match=r"points.*ContactPoints\(model, ...\)"):
         contact_point_positions(model, state, CORNERS)
     with pytest.raises(ValueError, match=r"out_repr=None.*VelRepr"):
         contact_point_jacobians(model, state, ContactPoints(model), out_repr=None)
-    with pytest.raises(ValueError, match=r"must point upward"):
+    with pytest.raises(ValueError, match=r"normal.*plane"):
         PlaneTerrain((1, 0, 0))
-    with pytest.raises(ValueError, match=r"at least \[2, 2\]"):
+    with pytest.raises(ValueError, match=r"\[2, 2\]"):
         HeightfieldTerrain([[1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"must be finite"):
+    with pytest.raises(ValueError, match=r"heights.*finite"):
         HeightfieldTerrain([[1.0, 2.0], [np.nan, 1.0]])
     with pytest.raises(ValueError, match=r"spacing.*0"):
         HeightfieldTerrain(np.zeros((2, 2)), spacing=(1, 0))
     for name, value, wanted in (
-        ("stiffness", 0.0, "above 0"), ("damping", -1.0, "above 0"), ("mu", -0.1, "at least 0"), ("p", np.nan, "finite"),
+        ("stiffness", 0.0, "0"), ("damping", -1.0, "0"), ("mu", -0.1, "0"), ("p", np.nan, "finite"),
     ):  # fmt: skip
-        with pytest.raises(ValueError, match=f"{name} of a soft contact must be {wanted}"):
+        with pytest.raises(ValueError, match=f"{name} .*soft contact.*{wanted}"):
             SoftContactParameters(**{name: value})
     with pytest.raises(ValueError, match=r"stiffness.*3.*1"):
         SoftContact(model, parameters=SoftContactParameters(stiffness=[1.0, 2.0, 3.0]))
     with pytest.raises(TypeError, match=r"terrain.*FlatTerrain.*PlaneTerrain.*HeightfieldTerrain"):
         SoftContact(model, terrain=0.0)
     contact = SoftContact(model)
-    with pytest.raises(ValueError, match=r"contact of another model"):
+    with pytest.raises(ValueError, match=r"contact .*model"):
         soft_contact_forces(other, other.state(), contact)
     with pytest.raises(ValueError, match=r"contact_state.*\(1, 2, 3\).*\(1, 8, 3\)"):
         soft_contact_forces(model, state, contact, np.zeros((1, 2, 3)))
@@ -506,7 +506,7 @@ def test_what_makes_no_sense_is_refused(rng):
         estimate_soft_contact_parameters(model, damping_ratio=0)
     builder = ModelBuilder(gravity=0.0)
     builder.add_body(mass=1.0, inertia=np.eye(3), label="adrift")
-    with pytest.raises(ValueError, match=r"no weight.*parameters"):
+    with pytest.raises(ValueError, match=r"weight.*parameters"):
         SoftContact(builder.finalize("cpu"))
     sideways = ModelBuilder(up_axis="Y")
     sideways.add_body(mass=1.0, inertia=np.eye(3))

@@ -484,15 +484,15 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
         write(builder, tmp_path / "a.usda")
     with pytest.raises(ValueError, match=r"'\.txt'.*\.usda"):
         write(model, tmp_path / "a.txt")
-    with pytest.raises(TypeError, match="text or a path"):
+    with pytest.raises(TypeError, match="path"):
         write(model, 3)
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         write(model, tmp_path / "nowhere" / "a.usda")
-    with pytest.raises(ValueError, match="no name of a prim"):
+    with pytest.raises(ValueError, match=r"root 'two words'.*prim"):
         write(model, tmp_path / "a.usda", root="two words")
     with pytest.raises(TypeError, match="share_worlds"):
         write(model, tmp_path / "a.usda", share_worlds="no")
-    with pytest.raises(TypeError, match=r"must be a State.*not int"):
+    with pytest.raises(TypeError, match=r"State.*int"):
         write(model, tmp_path / "a.usda", state=3)
     with pytest.raises(ValueError, match=r"joint_q.*0.*7"):
         write(model, tmp_path / "a.usda", state=ModelBuilder().finalize().state())
@@ -501,7 +501,7 @@ def test_wrong_arguments_say_what_to_do(tmp_path):
     with pytest.raises(ValueError, match=r"joint_qd.*finite"):
         write(model, tmp_path / "a.usda", state=state)
     sideways = ModelBuilder(up_axis="X")
-    with pytest.raises(ValueError, match="Y or Z up"):
+    with pytest.raises(ValueError, match=r"\bY\b.*\bZ\b"):
         write(sideways.finalize(), tmp_path / "a.usda")
 
 
@@ -530,7 +530,7 @@ def test_tendons_are_left_out_with_a_word(tmp_path):
     joint = builder.add_joint_revolute(-1, link)
     builder.add_articulation([joint])
     builder.add_tendon(Tendon(label="sinew", joints=((joint, 0, 1.0),)))
-    with pytest.warns(UsdWarning, match="tendons are not written: sinew"):
+    with pytest.warns(UsdWarning, match="tendons.*sinew"):
         report = write(builder.finalize(), tmp_path / "a.usda")
     assert report.remarks["tendons are not written"] == ["sinew"]
 
@@ -550,9 +550,9 @@ def test_a_file_that_is_open_shows_its_new_content(tmp_path):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ('newtonLike:targetModes = ["none"', "targetModes holds"),
-        ('newtonLike:geometry = "box"', "geometry 'potato' is unknown"),
-        ("newton:inertia = [", "six numbers"),
+        ('newtonLike:targetModes = ["none"', "targetModes.*potato"),
+        ('newtonLike:geometry = "box"', "geometry 'potato'"),
+        ("newton:inertia = [", "newton:inertia .*xx, yy, zz"),
     ],
 )
 def test_damaged_attributes_are_named(tmp_path, edit, message):

@@ -321,7 +321,7 @@ def test_pair_set_is_a_set_of_unordered_pairs(rng):
     assert "ab" not in pairs
     big = [(2**31 - 2, 2**31 - 1)]
     assert list(PairSet(big)) == big
-    with pytest.raises(ValueError, match="two different indices"):
+    with pytest.raises(ValueError, match="indices"):
         pairs.add((3, 3))
 
 
@@ -436,7 +436,7 @@ def test_states_are_independent_copies():
     larger = random_tree(np.random.default_rng(0), joints=3).finalize("cpu")
     with pytest.raises(ValueError, match=r"State\.\w+"):
         first.assign(larger.state())
-    with pytest.raises(TypeError, match="Control to a State"):
+    with pytest.raises(TypeError, match=r"Control.*State"):
         first.assign(control)
 
 

@@ -47,29 +47,29 @@ def set_list(name, make):
     return change
 
 
-# What is done to the robot, and what the error has to say: the thing, the numbers, the cure.
+# What is done to the robot, and what the error has to name: the thing, the numbers, what the cure is done with.
 WRONG = {
     "crossed limits": (
         [set_entry("joint_limit_lower", 6, 1.2), set_entry("joint_limit_upper", 6, 0.8)],
-        r"joint 'elbow' \(index 1\): limit_lower 1.2 is above limit_upper 0.8; swap them",
+        r"joint 'elbow' \(index 1\): limit_lower 1\.2.*limit_upper 0\.8",
     ),
     "crossed limits of one axis of several": (
         [set_entry("joint_limit_lower", 11, 2), set_entry("joint_limit_upper", 11, 1)],
-        r"joint 'finger' \(index 3\), dof 1: limit_lower 2 is above limit_upper 1",
+        r"joint 'finger' \(index 3\), dof 1: limit_lower 2 .*limit_upper 1",
     ),
     "long axis": (
         [set_entry("joint_axis", 6, (0, 0, 2))],
-        r"joint 'elbow' \(index 1\): axis \[.*2.0\].* has length 2; give",
+        r"joint 'elbow' \(index 1\): axis \[.*2\.0\].*length 2\b",
     ),
-    "zero axis": ([set_entry("joint_axis", 6, (0, 0, 0))], r"joint 'elbow' \(index 1\): axis .* has length 0"),
+    "zero axis": ([set_entry("joint_axis", 6, (0, 0, 0))], r"joint 'elbow' \(index 1\): axis .*length 0"),
     "parallel turns": (
         [set_entry("joint_axis", 12, (0, 0, 1))],
-        r"joint 'finger' .*angular axes are linearly dependent",
+        r"joint 'finger' .*angular axes.*dependent",
     ),
-    "negative mass": ([set_entry("body_mass", 1, -2)], r"body 'arm' \(index 1\): mass -2 is below 0"),
+    "negative mass": ([set_entry("body_mass", 1, -2)], r"body 'arm' \(index 1\): mass -2\b.*0"),
     "negative moment": (
         [set_entry("body_inertia", 1, np.diag([1, 1, -1]))],
-        r"body 'arm' \(index 1\): .*-1.*a moment is negative.*mass 1 kg",
+        r"body 'arm' \(index 1\): .*-1.*moment.*mass 1 kg",
     ),
     "triangle inequality": (
         [set_entry("body_inertia", 2, np.diag([1, 1, 3]))],
@@ -77,102 +77,102 @@ WRONG = {
     ),
     "skew inertia": (
         [set_entry("body_inertia", 2, [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])],
-        r"body 'hand' \(index 2\): inertia .* is not symmetric",
+        r"body 'hand' \(index 2\): inertia .*symmetric",
     ),
     "inertia without mass": (
         [set_entry("body_mass", 2, 0)],
-        r"body 'hand' \(index 2\): .*without mass; give the body a mass",
+        r"body 'hand' \(index 2\): .*inertia.*mass",
     ),
     "mass without inertia": (
         [set_entry("body_inertia", 3, np.zeros((3, 3)))],
-        r"joint 'finger' \(index 3\): this D6 joint has nothing to move: body 'finger' .*\(1 kg\).*no inertia about",
+        r"joint 'finger' \(index 3\): .*D6 .*body 'finger' .*\(1 kg\).*inertia",
     ),
     "nothing at the end": (
         [set_entry("body_mass", 3, 0), set_entry("body_inertia", 3, np.zeros((3, 3)))],
-        r"joint 'finger' \(index 3\): this D6 joint has nothing to move: .* have no mass; give the body mass",
+        r"joint 'finger' \(index 3\): .*D6 .*'finger'.*mass.*armature",
     ),
     "long quaternion": (
         [set_entry("joint_X_p", 1, (0, 0, 0, 0, 0, 1, 1))],
-        r"joint 'elbow' \(index 1\): quaternion .*joint_X_p has length 1.41421; normalise it",
+        r"joint 'elbow' \(index 1\): quaternion .*joint_X_p .*length 1\.41421",
     ),
     "long quaternion of a body": (
         [set_entry("body_q", 2, (0, 0, 0, 0, 0, 0, 2))],
-        r"body 'hand' \(index 2\): quaternion .*body_q has length 2",
+        r"body 'hand' \(index 2\): quaternion .*body_q .*length 2\b",
     ),
     "zero quaternion of a shape": (
         [set_entry("shape_transform", 0, (0,) * 7)],
-        r"shape 'chest' \(index 0\): quaternion .*has length 0",
+        r"shape 'chest' \(index 0\): quaternion .*length 0",
     ),
     "quaternion among coordinates": (
         [set_entry("joint_q", 6, 2.0)],
-        r"joint 'root' \(index 0\), coordinate 3: the quaternion \[0.0, 0.0, 0.0, 2.0\] .* in joint_q has length 2",
+        r"joint 'root' \(index 0\), coordinate 3: .*quaternion \[0\.0, 0\.0, 0\.0, 2\.0\] .*joint_q .*length 2\b",
     ),
     "quaternion of a ball's target": (
         [set_entry("joint_target_q", 8, 1.0)],
-        r"joint 'wrist' \(index 2\), coordinate 0: the quaternion .* in joint_target_q has length 1.41421",
+        r"joint 'wrist' \(index 2\), coordinate 0: .*quaternion .*joint_target_q .*length 1\.41421",
     ),
     "quaternion of a ball's rest": (
         [set_entry("joint_rest_q", 11, 0.0)],
-        r"joint 'wrist' \(index 2\), coordinate 0: .* joint_rest_q has length 0",
+        r"joint 'wrist' \(index 2\), coordinate 0: .* joint_rest_q .*length 0",
     ),
     "too few coordinates": (
         [set_list("joint_q", lambda q: q[:-1])],
-        r"builder.joint_q has 14 entries for 15 coordinates; edit entries, keep their number",
+        r"builder\.joint_q .*14 .*15 coordinates",
     ),
-    "too many masses": ([set_list("body_mass", lambda m: [*m, 1.0])], r"builder.body_mass has 5 entries for 4 bodies"),
-    "unknown type": ([set_entry("joint_type", 1, 9)], r"joint 'elbow' \(index 1\): 9 is no JointType; use PRISMATIC"),
-    "unknown mode": ([set_entry("joint_target_mode", 6, 7)], r"joint 'elbow' \(index 1\): 7 is no JointTargetMode"),
-    "unknown shape": ([set_entry("shape_type", 0, 77)], r"shape 'chest' \(index 0\): 77 is no GeoType"),
-    "unknown flags": ([set_entry("body_flags", 0, 0)], r"body 'torso' \(index 0\): flags 0 must be BodyFlags"),
+    "too many masses": ([set_list("body_mass", lambda m: [*m, 1.0])], r"builder\.body_mass .*5 .*4 bodies"),
+    "unknown type": ([set_entry("joint_type", 1, 9)], r"joint 'elbow' \(index 1\): 9 .*JointType.*PRISMATIC"),
+    "unknown mode": ([set_entry("joint_target_mode", 6, 7)], r"joint 'elbow' \(index 1\): 7 .*JointTargetMode"),
+    "unknown shape": ([set_entry("shape_type", 0, 77)], r"shape 'chest' \(index 0\): 77 .*GeoType"),
+    "unknown flags": ([set_entry("body_flags", 0, 0)], r"body 'torso' \(index 0\): flags 0 .*BodyFlags"),
     "type without its dofs": (
         [set_entry("joint_type", 1, JointType.BALL)],
-        r"joint 'elbow' .*a BALL joint cannot have",
+        r"joint 'elbow' .*BALL",
     ),
-    "shifted start": ([set_entry("joint_qd_start", 1, 5)], r"joint 'elbow' \(index 1\): joint_qd_start 5 should be 6"),
+    "shifted start": ([set_entry("joint_qd_start", 1, 5)], r"joint 'elbow' \(index 1\): joint_qd_start 5 .*6"),
     "no such parent": (
         [set_entry("joint_parent", 1, 12)],
-        r"joint 'elbow' \(index 1\): joint_parent 12 is no body; there are 4",
+        r"joint 'elbow' \(index 1\): joint_parent 12 .*4",
     ),
-    "no such body": ([set_entry("shape_body", 0, -2)], r"shape 'chest' \(index 0\): shape_body -2 is no body"),
-    "world as child": ([set_entry("joint_child", 3, -1)], r"joint 'finger' \(index 3\): its child is the world"),
-    "no such world": ([set_entry("shape_world", 0, 3)], r"shape 'chest' .*: world 3 does not exist; there are 0"),
+    "no such body": ([set_entry("shape_body", 0, -2)], r"shape 'chest' \(index 0\): shape_body -2 "),
+    "world as child": ([set_entry("joint_child", 3, -1)], r"joint 'finger' \(index 3\): .*child.*world"),
+    "no such world": ([set_entry("shape_world", 0, 3)], r"shape 'chest' .*: world 3 .*0"),
     "two parents": (
         [set_entry("joint_child", 3, 2)],
-        r"joint 'wrist' \(index 2\): its child body 'hand' .* is that of joint 'finger' \(index 3\) too; .*loop",
+        r"joint 'wrist' \(index 2\): .*child.*'hand'.*joint 'finger' \(index 3\).*loop",
     ),
     "cycle": (
         [set_entry("joint_parent", 1, 2)],
-        r"joint.*'wrist' \(index 2\) -> joint 'elbow' \(index 1\).* make a cycle; leave one of them out",
+        r"joint.*'wrist' \(index 2\) -> joint 'elbow' \(index 1\).*cycle",
     ),
-    "own parent": ([set_entry("joint_parent", 1, 1)], r"joint 'elbow' .*make a cycle"),
-    "negative gap": ([set_entry("shape_gap", 0, -1)], r"shape 'chest' \(index 0\): gap -1 is below 0"),
-    "limits of a ball": ([set_entry("joint_limit_upper", 8, 1)], r"joint 'wrist' \(index 2\), dof 1: .*use a D6 joint"),
+    "own parent": ([set_entry("joint_parent", 1, 1)], r"joint 'elbow' .*cycle"),
+    "negative gap": ([set_entry("shape_gap", 0, -1)], r"shape 'chest' \(index 0\): gap -1\b.*0"),
+    "limits of a ball": ([set_entry("joint_limit_upper", 8, 1)], r"joint 'wrist' \(index 2\), dof 1: .*D6"),
     "short vector": (
         [set_entry("body_com", 2, (1, 2))],
-        r"body 'hand' .*: body_com must have 3 numbers, not 2",
+        r"body 'hand' .*: body_com .*3 .*2",
     ),
-    "word": ([set_entry("body_mass", 2, "x")], r"body 'hand' \(index 2\): body_mass must be a number, not 'x'"),
-    "restitution": ([set_entry("shape_material_restitution", 0, 2)], r"shape 'chest' .*restitution 2 is above 1"),
+    "word": ([set_entry("body_mass", 2, "x")], r"body 'hand' \(index 2\): body_mass .*'x'"),
+    "restitution": ([set_entry("shape_material_restitution", 0, 2)], r"shape 'chest' .*restitution 2 .*1"),
     "stiffness of nothing": (
         [set_entry("shape_material_time_constant", 0, 0)],
-        r"shape 'chest' .*time_constant must be",
+        r"shape 'chest' .*time_constant",
     ),
     "size": (
         [set_entry("shape_scale", 0, (1, -1, 1))],
-        r"shape 'chest' \(index 0\): BOX: half extent y -1 is negative",
+        r"shape 'chest' \(index 0\): BOX: .*\by -1\b",
     ),
-    "negative armature": ([set_entry("joint_armature", 6, -1)], r"joint 'elbow' \(index 1\): armature -1 is below 0"),
+    "negative armature": ([set_entry("joint_armature", 6, -1)], r"joint 'elbow' \(index 1\): armature -1\b.*0"),
     "kinematic in the middle": (
         [set_entry("body_flags", 1, BodyFlags.KINEMATIC)],
-        r"joint 'elbow' \(index 1\): its child body 'arm' \(index 1\) is kinematic; only bodies on the world",
+        r"joint 'elbow' \(index 1\): .*body 'arm' \(index 1\).*kinematic.*world",
     ),
     "mimic of a ball": (
         [set_entry("joint_mimic_joint", 1, 2)],
-        r"joint 'elbow' .*cannot mimic joint 'wrist' .*only PRISMATIC",
+        r"joint 'elbow' .*mimic.*joint 'wrist' .*PRISMATIC",
     ),
-    "mimic of itself": ([set_entry("joint_mimic_joint", 1, 1)], r"joint 'elbow' .*it follows itself"),
-    "mimic of more dofs": ([set_entry("joint_mimic_joint", 1, 3)], r"joint 'elbow' .*another number of dofs"),
-    "split articulation": ([set_entry("joint_articulation", 3, -1)], r"joint 'finger' .*joint_articulation is -1, but"),
+    "mimic of itself": ([set_entry("joint_mimic_joint", 1, 1)], r"joint 'elbow' .*itself"),
+    "mimic of more dofs": ([set_entry("joint_mimic_joint", 1, 3)], r"joint 'elbow' .*dofs"),
+    "split articulation": ([set_entry("joint_articulation", 3, -1)], r"joint 'finger' .*joint_articulation .*-1\b"),
 }
 
 
@@ -230,7 +230,7 @@ def test_errors_count_worlds():
         builder.finalize("cpu")
     for world in range(50):
         builder.body_mass[4 * world + 1] = -1
-    with pytest.raises(ValueError, match=r"body 'arm' \(index 1, world 0\): mass -1 .*49 more"):
+    with pytest.raises(ValueError, match=r"body 'arm' \(index 1, world 0\): mass -1 .*49"):
         builder.finalize("cpu")
 
 
@@ -262,9 +262,7 @@ def test_orphans_are_named():
     with pytest.raises(ValueError, match=r"joint 'glue' \(index 4\)"):
         builder.finalize("cpu")
     builder.add_articulation([4])
-    message = (
-        r"joint 'glue' \(index 4\): its parent body 'finger' \(index 3\) belongs to articulation 'robot' \(index 0\)"
-    )
+    message = r"joint 'glue' \(index 4\): .*parent body 'finger' \(index 3\).*articulation 'robot' \(index 0\)"
     with pytest.raises(ValueError, match=message):
         builder.finalize("cpu")
 
@@ -337,7 +335,7 @@ def test_massless_bodies_are_refused_where_the_mass_matrix_is_singular(rng):
             builder.finalize("cpu")
             refused = False
         except ValueError as error:
-            assert "nothing to move" in str(error)
+            assert re.search(r"joint .*\bbody .*(mass|inertia)", str(error))
             named = int(re.search(r"index (\d+)", str(error)).group(1))
             assert smallest[named] < 1e-6
             refused = True
@@ -414,49 +412,53 @@ def test_bad_arguments_are_refused_at_once_and_leave_the_builder_as_it_was():
             TypeError,
             r"body 'body_4' \(index 4\).*mass.*'heavy'",
         ),
-        (lambda b: b.add_link(mass=-1), ValueError, "mass -1 kg is negative"),
-        (lambda b: b.add_link(mass=NAN), ValueError, "mass is nan"),
+        (lambda b: b.add_link(mass=-1), ValueError, "mass -1 kg"),
+        (lambda b: b.add_link(mass=NAN), ValueError, "mass .*nan"),
         (lambda b: b.add_link(com=(1, 2)), ValueError, r"com.*3.*2.*\(1, 2\)"),
-        (lambda b: b.add_link(inertia=np.eye(2)), ValueError, r"must be a 3x3 matrix .*not of shape \(2, 2\)"),
-        (lambda b: b.add_link(xform=(1, 2, 3)), ValueError, "has 3 numbers"),
-        (lambda b: b.add_link(xform=((0, 0, 0), (0, 0, 0, 2))), ValueError, "length 2"),
+        (lambda b: b.add_link(inertia=np.eye(2)), ValueError, r"3x3.*\(2, 2\)"),
+        (lambda b: b.add_link(xform=(1, 2, 3)), ValueError, r"xform.*\b3\b"),
+        (lambda b: b.add_link(xform=((0, 0, 0), (0, 0, 0, 2))), ValueError, "quaternion.*length 2"),
         (lambda b: b.add_joint_revolute(0, 9), IndexError, r"joint 'joint_4'.*9.*4"),
         (lambda b: b.add_joint_revolute(-2, 0), IndexError, r"parent body -2.*4.*-1"),
-        (lambda b: b.add_joint_revolute(0, 1.0), TypeError, "must be an index"),
-        (lambda b: b.add_joint_revolute(1, 1), ValueError, r"body 'arm'.*own.*parent"),
+        (lambda b: b.add_joint_revolute(0, 1.0), TypeError, r"child.*1\.0"),
+        (lambda b: b.add_joint_revolute(1, 1), ValueError, r"body 'arm'.*parent"),
         (lambda b: b.add_joint_revolute(0, 1, axis=(0, 0, 0)), ValueError, r"joint 'joint_4'.*axis"),
         (lambda b: b.add_joint_revolute(0, 1, axis="q", label="a"), ValueError, r"joint 'a'.*axis.*'q'"),
-        (lambda b: b.add_joint_revolute(0, 1, armature=NAN, label="a"), ValueError, "joint 'a': armature is nan"),
-        (lambda b: b.add_joint_revolute(0, 1, parent_xform=(0,) * 7), ValueError, "parent_xform: the quaternion"),
-        (lambda b: b.add_joint_revolute(0, 1, axis=JointDofConfig(), armature=1), ValueError, "give armature in its"),
+        (lambda b: b.add_joint_revolute(0, 1, armature=NAN, label="a"), ValueError, "joint 'a'.*armature .*nan"),
+        (lambda b: b.add_joint_revolute(0, 1, parent_xform=(0,) * 7), ValueError, "parent_xform.*quaternion"),
+        (
+            lambda b: b.add_joint_revolute(0, 1, axis=JointDofConfig(), armature=1),
+            ValueError,
+            "armature.*JointDofConfig",
+        ),
         (lambda b: b.add_joint_ball(0, 1, target_q=(0, 0, 0, 0)), ValueError, r"target_q.*0"),
-        (lambda b: b.add_joint(JointType.REVOLUTE, 0, 1), ValueError, "a REVOLUTE joint has 1 angular axes, not 0"),
+        (lambda b: b.add_joint(JointType.REVOLUTE, 0, 1), ValueError, "REVOLUTE.*1 angular.*0"),
         (lambda b: b.add_joint(JointType.FIXED, 0, 1, linear_axes=["x"]), ValueError, r"FIXED joint.*0"),
-        (lambda b: b.add_joint(JointType.BALL, 0, 1, angular_axes=["z", "y", "x"]), ValueError, "are x, y, z in this"),
+        (lambda b: b.add_joint(JointType.BALL, 0, 1, angular_axes=["z", "y", "x"]), ValueError, "BALL.*x, y, z"),
         (lambda b: b.add_joint_d6(0, 1, angular_axes=["x"] * 4), ValueError, "4 angular axes"),
         (lambda b: b.add_shape_box(7), IndexError, r"shape 'shape_1'.*7.*4"),
         (lambda b: b.add_shape_box(0, hx=0), ValueError, r"shape 'shape_1' \(BOX\).*hx.*0.*0"),
         (lambda b: b.add_shape_sphere(0, radius=-1, label="s"), ValueError, r"shape 's'.*radius.*-1"),
-        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(mu=-1)), ValueError, r"shape 'shape_1' .*\(BOX\): mu -1 is neg"),
+        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(mu=-1)), ValueError, r"shape 'shape_1' .*\(BOX\): mu -1"),
         (lambda b: b.add_shape_box(0, cfg=ShapeConfig(restitution=1.5)), ValueError, r"restitution 1.5.*1"),
         (lambda b: b.add_shape_box(0, cfg=ShapeConfig(time_constant=0)), ValueError, r"time_constant.*0"),
-        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(is_solid=False)), ValueError, "shell needs a wall thickness"),
-        (lambda b: b.add_shape_mesh(0), TypeError, "a MESH needs a Mesh, not None"),
-        (lambda b: b.add_shape_heightfield(), TypeError, "a HFIELD needs a Heightfield, not None"),
-        (lambda b: b.add_shape_plane((0, 0, 0, 1)), ValueError, "normal .* is zero"),
+        (lambda b: b.add_shape_box(0, cfg=ShapeConfig(is_solid=False)), ValueError, "shell.*thickness"),
+        (lambda b: b.add_shape_mesh(0), TypeError, "MESH.*Mesh.*None"),
+        (lambda b: b.add_shape_heightfield(), TypeError, "HFIELD.*Heightfield.*None"),
+        (lambda b: b.add_shape_plane((0, 0, 0, 1)), ValueError, "normal"),
         (lambda b: b.add_shape(body=0, type=99), ValueError, "99"),
         (lambda b: b.add_articulation([]), ValueError, "articulation 'articulation_1'"),
         (lambda b: b.add_articulation([1]), ValueError, r"joint 'elbow'.*'robot'"),
         (lambda b: b.add_articulation([12]), IndexError, "joint 12"),
-        (lambda b: b.extend_articulation("arm", [1]), KeyError, r"no articulation.*'arm'.*'robot'"),
+        (lambda b: b.extend_articulation("arm", [1]), KeyError, r"articulation.*'arm'.*'robot'"),
         (
             lambda b: b.set_joint_mimic("elbow", "knee"),
             KeyError,
-            r"no joint.*'knee'.*'root'.*'elbow'",
+            r"joint.*'knee'.*'root'.*'elbow'",
         ),
         (lambda b: b.set_joint_mimic("elbow", "wrist"), ValueError, r"BALL joints.*mimic"),
-        (lambda b: b.set_joint_mimic("elbow", "finger"), ValueError, "they have .* dofs"),
-        (lambda b: b.set_joint_mimic("elbow", 1), ValueError, "they are the same"),
+        (lambda b: b.set_joint_mimic("elbow", "finger"), ValueError, r"joint 'finger'.*dofs"),
+        (lambda b: b.set_joint_mimic("elbow", 1), ValueError, "elbow.*same"),
         (lambda b: b.add_shape_collision_filter_pair(0, 3), IndexError, r"shape_b 3.*1"),
         (lambda b: setattr(b, "gravity", (0, 1)), ValueError, r"gravity.*3"),
     ]
@@ -473,12 +475,12 @@ def test_articulations_are_contiguous():
     builder = ModelBuilder()
     joints = [builder.add_joint_free(builder.add_link(**UNIT)) for _ in range(4)]
     for wrong in ([0, 2], [1, 0], [0, 0]):
-        with pytest.raises(ValueError, match="not contiguous and ascending"):
+        with pytest.raises(ValueError, match="contiguous"):
             builder.add_articulation([joints[i] for i in wrong])
     builder.add_articulation(joints[1:3])
-    with pytest.raises(ValueError, match=r"after.*'articulation_0'"):
+    with pytest.raises(ValueError, match=r"'articulation_1'.*'articulation_0'"):
         builder.add_articulation(joints[:1])
-    with pytest.raises(ValueError, match=r"joint index 2.*from 0"):
+    with pytest.raises(ValueError, match=r"'articulation_0'.*index 2\b.*0"):
         builder.extend_articulation(0, joints[:1])
     builder.extend_articulation(0, joints[3:])
     assert (builder.articulation_start, builder.articulation_end) == ([1], [4])
@@ -495,7 +497,7 @@ def test_mimic_chains_are_refused():
     builder.set_joint_mimic("b", "a")
     with pytest.raises(ValueError, match=r"joint 'c'.*'b'"):
         builder.set_joint_mimic("c", "b")
-    with pytest.raises(ValueError, match="another joint follows it already"):
+    with pytest.raises(ValueError, match=r"joint 'a' \(index 0\).*joint 'c' \(index 2\)"):
         builder.set_joint_mimic("a", "c")
     builder.joint_mimic_joint[2] = 1
     with pytest.raises(ValueError, match=r"joint 'c' \(index 2\).*mimic"):
@@ -532,7 +534,7 @@ def test_scalar_types_of_models():
     assert warp_types(np.float64).vec3 is wp.vec3d
     assert warp_types(wp.float32).transform is wp.transform
     for wrong in (int, wp.int32, wp.float16, None):
-        with pytest.raises(TypeError, match=r"wp.float32 or wp.float64"):
+        with pytest.raises(TypeError, match=r"wp\.float32.*wp\.float64"):
             ModelBuilder().finalize("cpu", dtype=wrong)
 
 

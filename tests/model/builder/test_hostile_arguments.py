@@ -179,7 +179,7 @@ def test_attributes_are_read_when_they_are_set(half):
     for column in COLUMNS[half::2]:
         assert not any([checked(column.name, value) for value in (None, 5, b"x", {}, object(), np.zeros(7))])
         assert checked(column.name, getattr(whole(), column.name)), column.name
-    with pytest.raises(AttributeError, match=r"no attribute 'joint_taget_ke'.*'joint_target_ke'"):
+    with pytest.raises(AttributeError, match=r"'joint_taget_ke'.*'joint_target_ke'"):
         ModelBuilder().joint_taget_ke = [1.0]
     for cfg in (ShapeConfig(), JointDofConfig()):
         with pytest.raises(AttributeError, match="frictoin"):
@@ -192,34 +192,34 @@ def test_attributes_are_read_when_they_are_set(half):
         (lambda b: b.add_link(mass=10**400), ValueError, r"body 'body_3'.*mass.*308"),
         (lambda b: b.add_link(is_kinematic="no"), TypeError, r"is_kinematic.*True.*False.*'no'"),
         (lambda b: b.add_link(com={1, 2, 3}), TypeError, r"com.*3.*{1.*2.*3}"),
-        (lambda b: b.add_link(xform=["0"] * 6 + ["1"]), TypeError, "xform: .* is no transform; give seven"),
+        (lambda b: b.add_link(xform=["0"] * 6 + ["1"]), TypeError, "xform: .*transform"),
         (
             lambda b: b.add_joint("hinge", 0, 2),
             TypeError,
             r"joint 'joint_3'.*JointType.*'hinge'.*PR",
         ),
-        (lambda b: b.add_joint(9, 0, 2), ValueError, "joint_type: 9 is no JointType; use PRISMATIC, REVOLUTE"),
+        (lambda b: b.add_joint(9, 0, 2), ValueError, "joint_type.*9 .*JointType.*PRISMATIC, REVOLUTE"),
         (
             lambda b: b.add_joint_d6(0, 2, linear_axes=5),
             TypeError,
-            r"linear_axes.*Joint.*not.*5",
+            r"linear_axes.*JointDofConfig.*5",
         ),
         (lambda b: b.add_joint_d6(0, 2, linear_axes=["q"]), ValueError, r"joint 'joint_3'.*linear axis"),
         (lambda b: b.add_joint_ball(0, 2, target_qd=[1]), ValueError, r"joint 'joint_3'.*target_qd.*3"),
         (lambda b: b.add_shape_box(0, cfg={"mu": 1}), TypeError, r"cfg.*ShapeConfig.*{'mu'.*1}"),
-        (lambda b: b.add_shape_box(0, color=(2, 0, 0)), ValueError, "must be from 0 to 1"),
+        (lambda b: b.add_shape_box(0, color=(2, 0, 0)), ValueError, "color.*2.*0.*1"),
         (lambda b: b.add_shape(body=0, type=JointType.FREE), TypeError, r"type.*GeoType"),
-        (lambda b: b.add_shape(body=0, type=GeoType.BOX, src=CUBE), ValueError, "a BOX has no src; leave"),
+        (lambda b: b.add_shape(body=0, type=GeoType.BOX, src=CUBE), ValueError, "BOX.*src"),
         (lambda b: b.add_shape_capsule(0, radius=1e300), ValueError, r"radius 1e\+300.*1e\+30.*SI"),
         (lambda b: b.add_articulation(2), TypeError, r"joints.*2"),
         (lambda b: b.set_joint_mimic(1, 0, coeffs=[1]), ValueError, r"coeffs.*2.*1"),
         (
             lambda b: b.replicate(part(), 2, spacing=(1, 0, 0), xforms=[None, None]),
             ValueError,
-            "xforms or spacing, not",
+            "xforms.*spacing",
         ),
         (lambda b: b.replicate(part(), 2, label_prefixes="ab"), TypeError, "label_prefixes"),
-        (lambda b: b.shape_collision_filter_pairs.add((0, 0.5)), ValueError, "are no pairs; give two indices"),
+        (lambda b: b.shape_collision_filter_pairs.add((0, 0.5)), ValueError, r"pairs.*indices"),
         (lambda b: setattr(b, "rigid_gap", "wide"), TypeError, r"rigid_gap.*'wide'"),
         (
             lambda b: setattr(b, "default_shape_cfg", None),
@@ -244,21 +244,21 @@ def test_errors_of_arguments_name_the_cure(call, error, message):
         (
             "body_mass",
             1e39,
-            r"body 'body_2' \(index 2, world 0\): mass 1e\+39 is beyond 1e\+30; units are SI",
+            r"body 'body_2' \(index 2, world 0\): mass 1e\+39 .*1e\+30.*SI",
         ),
         (
             "body_mass",
             1e-300,
-            r"body 'body_2' \(index 2, world 0\): body_inv_mass .* is beyond the range of float32.*wp.float64",
+            r"body 'body_2' \(index 2, world 0\): body_inv_mass .*float32.*wp\.float64",
         ),
-        ("joint_damping", 1e39, r"joint 'joint_2' \(index 2, world 0\): damping 1e\+39 is beyond 1e\+30"),
-        ("joint_enabled", "no", r"builder.joint_enabled\[2\] is 'no'; give True or False"),
-        ("joint_parent", [1, 2], r"builder.joint_parent\[2\] is \[1, 2\]; give an integer"),
-        ("shape_collision_group", 2**40, r"builder.shape_collision_group\[2\] is 1099511627776; give an integer"),
-        ("shape_flags", 64, r"shape 'shape_2' \(index 2, world 0\): flags 64 are not made of ShapeFlags"),
-        ("shape_source", HILLS, r"shape 'shape_2' .*: shape_source <.*Height.* should be a Mesh for this type"),
-        ("shape_color", (0, 0, 2), r"shape 'shape_2' .*: color \(0, 0, 2\) is above 1"),
-        ("body_label", 7, r"builder.body_label\[2\] is 7; give a text"),
+        ("joint_damping", 1e39, r"joint 'joint_2' \(index 2, world 0\): damping 1e\+39 .*1e\+30"),
+        ("joint_enabled", "no", r"builder.joint_enabled\[2\] .*'no'.*True.*False"),
+        ("joint_parent", [1, 2], r"builder.joint_parent\[2\] .*\[1, 2\].*integer"),
+        ("shape_collision_group", 2**40, r"builder.shape_collision_group\[2\] .*1099511627776.*integer"),
+        ("shape_flags", 64, r"shape 'shape_2' \(index 2, world 0\): flags 64 .*ShapeFlags"),
+        ("shape_source", HILLS, r"shape 'shape_2' .*: shape_source <.*Height.*Mesh"),
+        ("shape_color", (0, 0, 2), r"shape 'shape_2' .*: color \(0, 0, 2\) .*1"),
+        ("body_label", 7, r"builder.body_label\[2\] .*\b7\b.*text"),
     ],
 )
 def test_errors_of_entries_name_the_cure(name, value, message):
@@ -286,7 +286,7 @@ def test_what_belongs_to_the_whole_scene_is_checked_too():
     builder.begin_world()
     builder.end_world()
     builder.world_gravity[0] = (0, 0, NAN)
-    with pytest.raises(ValueError, match="world 0: gravity is nan"):
+    with pytest.raises(ValueError, match=r"world 0.*gravity.*nan"):
         builder.finalize("cpu")
     builder.world_gravity = [None, None]
     with pytest.raises(ValueError, match=r"world_gravity.*2.*1"):
@@ -304,5 +304,5 @@ def test_arrays_of_any_library_are_vectors():
     for wrong in (1.0, "1", None, 2, np.array([1])):
         with pytest.raises(TypeError):
             as_flag(wrong, "x")
-    with pytest.raises(ValueError, match="digits"):
+    with pytest.raises(ValueError, match="308"):
         as_number(-(10**400), "x")

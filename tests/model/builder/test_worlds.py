@@ -209,7 +209,7 @@ def test_gravity_of_each_world():
     assert model.version == version + 3
     with pytest.raises(IndexError, match=r"world 5.*5"):
         model.set_gravity(0, world=5)
-    with pytest.raises(ValueError, match=r"shape \(3,\) or \(5, 3\)"):
+    with pytest.raises(ValueError, match=r"\(3,\).*\(5, 3\)"):
         model.set_gravity([1, 2])
     with pytest.raises(ValueError, match="finite"):
         model.set_gravity([1, 2, np.nan])
@@ -308,7 +308,7 @@ def test_what_worlds_do_not_do():
         builder.finalize("cpu")
     builder.add_body(mass=1, inertia=np.eye(3))
     builder.end_world()
-    with pytest.raises(RuntimeError, match="no world is open"):
+    with pytest.raises(RuntimeError, match=r"world.*open"):
         builder.end_world()
     with pytest.raises(ValueError, match=r"joint.*-1.*'body_0'.*\(index 0, world 0\)"):
         builder.add_joint_revolute(-1, body)
@@ -316,11 +316,11 @@ def test_what_worlds_do_not_do():
         builder.add_shape_box(body)
     with pytest.raises(ValueError, match="1 worlds"):
         ModelBuilder().add_world(builder)
-    with pytest.raises(ValueError, match="added to itself"):
+    with pytest.raises(ValueError, match="itself"):
         source.add_builder(source)
-    with pytest.raises(ValueError, match="up axis Y, this one Z"):
+    with pytest.raises(ValueError, match=r"up axis.*\bY\b.*\bZ\b"):
         builder.add_world(ModelBuilder(up_axis="y"))
-    with pytest.raises(TypeError, match="no ModelBuilder"):
+    with pytest.raises(TypeError, match="ModelBuilder"):
         builder.add_world(3)
     with pytest.raises(ValueError, match=r"xforms.*1.*2"):
         builder.replicate(source, 2, xforms=[None])

@@ -5,28 +5,29 @@ from functools import cache
 
 import warp as wp
 from newton_like.kernels.collision.plane import plane_collision
-from newton_like.kernels.configuration import configuration_dispatch
 from newton_like.kernels.dynamics.aba import aba_program
-from newton_like.kernels.dynamics.armature import armature_program
 from newton_like.kernels.dynamics.configuration import configuration_program
 from newton_like.kernels.dynamics.contact.rigid import rigid_contact_program
 from newton_like.kernels.dynamics.contact.search import contact_search_program
 from newton_like.kernels.dynamics.contact.soft import soft_contact_program
-from newton_like.kernels.dynamics.coriolis import coriolis_program
-from newton_like.kernels.dynamics.crba import crba_program
-from newton_like.kernels.dynamics.factor import factor_program
 from newton_like.kernels.dynamics.implicit import implicit_program
 from newton_like.kernels.dynamics.joint_motion import joint_motion_program
 from newton_like.kernels.dynamics.link_kinematics import link_kinematics_program
 from newton_like.kernels.dynamics.loops import loop_program
-from newton_like.kernels.dynamics.mass_matrix import mass_matrix_program
+from newton_like.kernels.dynamics.matrices.armature import armature_program
+from newton_like.kernels.dynamics.matrices.coriolis import coriolis_program
+from newton_like.kernels.dynamics.matrices.crba import crba_program
+from newton_like.kernels.dynamics.matrices.factor import factor_program
+from newton_like.kernels.dynamics.matrices.mass_matrix import mass_matrix_program
 from newton_like.kernels.dynamics.momentum import momentum_program
 from newton_like.kernels.dynamics.representation import representation_program
 from newton_like.kernels.dynamics.rnea import rnea_program
 from newton_like.kernels.dynamics.system import system_program
 from newton_like.kernels.interpreter import interpreter_program
-from newton_like.kernels.joints import joint_dispatch
-from newton_like.kernels.joints_inverse import inverse_joint_dispatch
+from newton_like.kernels.joints.configuration import configuration_dispatch
+from newton_like.kernels.joints.forward import joint_dispatch
+from newton_like.kernels.joints.inverse import inverse_joint_dispatch
+from newton_like.kernels.joints.variation import variation_rules
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
@@ -39,7 +40,6 @@ from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.integrate import integrate_program
 from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
-from newton_like.kernels.variation import variation_rules
 
 LAYERS = (
     # floor 0

@@ -1,16 +1,6 @@
 """Dynamics of the articulations of a model, one algorithm a file."""
 
 from newton_like.dynamics.com import com_bias_acceleration, com_jacobian, com_position, com_velocity
-from newton_like.dynamics.configuration import (
-    global_coordinates,
-    local_coordinates,
-    normalize_configuration,
-    principal_value,
-    rand_configuration,
-    rand_velocity,
-    velocity_of_position_rate,
-    zero_configuration,
-)
 from newton_like.dynamics.contact.links import in_contact, link_contact_forces
 from newton_like.dynamics.contact.points import (
     ContactPoints,
@@ -37,7 +27,17 @@ from newton_like.dynamics.contact.soft import (
     soft_contact_forces,
 )
 from newton_like.dynamics.contact.terrain import FlatTerrain, HeightfieldTerrain, PlaneTerrain
-from newton_like.dynamics.conversions import (
+from newton_like.dynamics.coordinates.configuration import (
+    global_coordinates,
+    local_coordinates,
+    normalize_configuration,
+    principal_value,
+    rand_configuration,
+    rand_velocity,
+    velocity_of_position_rate,
+    zero_configuration,
+)
+from newton_like.dynamics.coordinates.conversions import (
     convert_acceleration,
     convert_force,
     convert_velocity,
@@ -47,6 +47,13 @@ from newton_like.dynamics.conversions import (
     wxyz_to_xyzw,
     xyzw_to_wxyz,
 )
+from newton_like.dynamics.coordinates.joint_motion import (
+    joint_bias_accelerations,
+    joint_transforms,
+    joint_twists,
+    motion_subspaces,
+)
+from newton_like.dynamics.coordinates.joint_positions import joint_position_limits, random_joint_positions
 from newton_like.dynamics.energy import kinetic_energy, mechanical_energy, potential_energy
 from newton_like.dynamics.forces import (
     bias_forces,
@@ -77,8 +84,6 @@ from newton_like.dynamics.jacobians import (
     point_jacobian_derivatives,
     point_jacobians,
 )
-from newton_like.dynamics.joint_motion import joint_bias_accelerations, joint_transforms, joint_twists, motion_subspaces
-from newton_like.dynamics.joint_positions import joint_position_limits, random_joint_positions
 from newton_like.dynamics.kinematics import (
     frame_acceleration,
     frame_bias_acceleration,

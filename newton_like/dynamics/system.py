@@ -7,9 +7,9 @@ from typing import NamedTuple
 import warp as wp
 
 from newton_like.coercion import as_number
-from newton_like.dynamics.configuration import positions
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
+from newton_like.dynamics.coordinates.configuration import positions
 from newton_like.dynamics.forces import forward_dynamics
 from newton_like.dynamics.internal.buffers import buffers_of
 from newton_like.dynamics.internal.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays

@@ -13,13 +13,13 @@ from newton_like.dynamics import (
     forces,
     inertia,
     jacobians,
-    joint_motion,
     kinematics,
     loops,
     matrices,
     momentum,
     system,
 )
+from newton_like.dynamics.coordinates import joint_motion
 
 
 @dataclass(frozen=True)

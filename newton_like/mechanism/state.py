@@ -8,7 +8,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_index
-from newton_like.dynamics import configuration
+from newton_like.dynamics.coordinates import configuration
 from newton_like.dynamics.internal.frames import link_rows
 from newton_like.dynamics.loops import constrained_dynamics, loop_joint, loops_of
 from newton_like.dynamics.names import check_name, joint_index

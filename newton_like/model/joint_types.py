@@ -1,7 +1,7 @@
 """The one table of all that host code asks about a type of joint: a type is a row.
 
-How a joint moves its body is written in ``newton_like.kernels.joints``, by the kinds of ``newton_like.kernels.tree``. Files of the host
-look up a row and ask what they need of it (``JOINT_TYPES[kind].floats``); none of them names a type to decide by it.
+How a joint moves its body is written in ``newton_like.kernels.joints.forward``, by the kinds of ``newton_like.kernels.tree``. Files of
+the host look up a row and ask what they need of it (``JOINT_TYPES[kind].floats``); none of them names a type to decide by it.
 """
 
 from __future__ import annotations

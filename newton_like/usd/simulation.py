@@ -15,8 +15,8 @@ from newton_like.exporters.usd.author import Author, as_target, save
 from newton_like.geometry.transforms import quat_from_matrix, transform_inverse, transform_multiply, transform_to_matrix
 from newton_like.importers.shared import folders
 from newton_like.importers.usd import UsdWarning, add_usd
-from newton_like.importers.usd.files import open_stage
-from newton_like.importers.usd.units import placement
+from newton_like.importers.usd.opening.files import open_stage
+from newton_like.importers.usd.values.units import placement
 from newton_like.kinematics import eval_fk
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.solvers.featherstone.solver import SolverFeatherstone

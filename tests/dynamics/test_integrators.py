@@ -25,7 +25,7 @@ from newton_like.dynamics import (
     total_momentum,
     velocity_rate,
 )
-from newton_like.dynamics.configuration import positions
+from newton_like.dynamics.coordinates.configuration import positions
 from newton_like.dynamics.integrators import _STAGE
 from newton_like.programs.program import Field
 from newton_like.programs.run import _numbers_of

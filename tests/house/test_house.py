@@ -18,7 +18,7 @@ MAX_LINES = 600
 
 FLOORS = {
     0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree kernels.interpreter",
-    1: "model kernels.variation kernels.joints kernels.joints_inverse kernels.configuration kernels.kinematics kernels.rows",
+    1: "model kernels.joints kernels.kinematics kernels.rows",
     2: "programs launch kinematics kernels.batched kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
@@ -301,7 +301,7 @@ def decisions(tree: ast.AST):
 
 def test_joint_types_are_told_apart_in_one_place():
     """A type is a row: of kernels/joints on the device, of model/joint_types on the host. Others ask a row for what they need."""
-    tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints")
+    tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints.forward")
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for module, path in MODULES.items()

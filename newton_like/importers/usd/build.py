@@ -12,7 +12,9 @@ from newton_like.importers.shared import Options, add_root_joint, join_articulat
 from newton_like.importers.usd.mass import body_mass
 from newton_like.importers.usd.merge import merge_joints
 from newton_like.importers.usd.own import joint_rank
-from newton_like.importers.usd.pose import (
+from newton_like.importers.usd.records import Scene, Shape, below
+from newton_like.importers.usd.tree import Edge, Tree, build_trees, coordinates, speeds
+from newton_like.importers.usd.values.pose import (
     moved_mass,
     quat_inverse,
     quat_rotate,
@@ -20,8 +22,6 @@ from newton_like.importers.usd.pose import (
     transform_multiply,
     transform_point,
 )
-from newton_like.importers.usd.records import Scene, Shape, below
-from newton_like.importers.usd.tree import Edge, Tree, build_trees, coordinates, speeds
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import GeoType, JointType, ShapeFlags
 

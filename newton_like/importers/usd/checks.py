@@ -8,8 +8,8 @@ import re
 
 from pxr import Usd, Vt
 
-from newton_like.importers.usd.names import is_read
-from newton_like.importers.usd.units import Reader
+from newton_like.importers.usd.values.names import is_read
+from newton_like.importers.usd.values.units import Reader
 
 _RELATIONS = re.compile(
     r"physics:(body0|body1|filteredPairs|filteredGroups|simulationOwner)|newton:mimicJoint|proxyPrim"

@@ -12,7 +12,7 @@ from pxr import Sdf, Usd, UsdGeom
 from newton_like.coercion import as_list, as_number
 from newton_like.importers.shared import upright, warn
 from newton_like.importers.usd.build import UsdOptions
-from newton_like.importers.usd.files import open_stage, usd_errors
+from newton_like.importers.usd.opening.files import open_stage, usd_errors
 from newton_like.importers.usd.parse import StageParser
 from newton_like.importers.usd.records import Tendon
 from newton_like.importers.usd.scopes import add_parts

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from newton_like.importers.shared import bounded
-from newton_like.importers.usd.pose import transform
-from newton_like.importers.usd.units import DofUnits, Reader, Units
+from newton_like.importers.usd.values.pose import transform
+from newton_like.importers.usd.values.units import DofUnits, Reader, Units
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import JointTargetMode
 

@@ -13,8 +13,8 @@ import numpy as np
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.shapes import MASSLESS, mass_properties
 from newton_like.importers.shared import possible_inertia
-from newton_like.importers.usd.pose import moved_mass, transform_inverse, transform_multiply, transform_point
 from newton_like.importers.usd.records import Body, Shape
+from newton_like.importers.usd.values.pose import moved_mass, transform_inverse, transform_multiply, transform_point
 
 POINT_RADIUS = 0.1
 """Radius [m] of the ball whose inertia a body with a mass but without inertia and colliders gets, as UsdPhysics has it."""

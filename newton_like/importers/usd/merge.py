@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.importers.usd.joints import Axis, Joint
-from newton_like.importers.usd.pose import (
+from newton_like.importers.usd.records import Body, Mass, Scene
+from newton_like.importers.usd.values.pose import (
     quat_from_matrix,
     quat_inverse,
     quat_multiply,
@@ -19,7 +20,6 @@ from newton_like.importers.usd.pose import (
     transform_inverse,
     transform_multiply,
 )
-from newton_like.importers.usd.records import Body, Mass, Scene
 
 AGREES = 1.0e-4
 """Distance [m] and angle [rad] up to which frames are the same; frames in files are float32."""

@@ -13,7 +13,7 @@ import numpy as np
 from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.geometry.transforms import quat_inverse, quat_rotate, transform, transform_inverse, transform_multiply
 from newton_like.importers.usd.joints import ANGULAR, LINEAR
-from newton_like.importers.usd.units import Reader
+from newton_like.importers.usd.values.units import Reader
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import GeoType, JointTargetMode, JointType, ShapeFlags
 

@@ -14,10 +14,10 @@ from pxr import Tf, Usd, UsdGeom, UsdPhysics, UsdShade
 from newton_like.importers.shared import Options
 from newton_like.importers.usd.checks import Checks
 from newton_like.importers.usd.joints import KINDS, JointReader
-from newton_like.importers.usd.pose import quat_rotate, transform, transform_inverse, transform_multiply
 from newton_like.importers.usd.records import Body, Mass, Material, Scene, Shape, Tendon
 from newton_like.importers.usd.shapes import GPRIMS, ShapeReader
-from newton_like.importers.usd.units import SENTINEL, Placement, Reader, Units, placement
+from newton_like.importers.usd.values.pose import quat_rotate, transform, transform_inverse, transform_multiply
+from newton_like.importers.usd.values.units import SENTINEL, Placement, Reader, Units, placement
 from newton_like.importers.xml_source import ImportFileError
 
 EARTH_GRAVITY = 9.81

@@ -10,9 +10,9 @@ from itertools import takewhile
 import numpy as np
 
 from newton_like.importers.usd.joints import Joint
-from newton_like.importers.usd.names import Leftovers
 from newton_like.importers.usd.shapes import Piece
-from newton_like.importers.usd.units import Reader, Units
+from newton_like.importers.usd.values.names import Leftovers
+from newton_like.importers.usd.values.units import Reader, Units
 
 
 @dataclass

@@ -12,8 +12,8 @@ from newton_like.coercion import LARGEST
 from newton_like.geometry.mesh import LEAST_HULL_VERTICES, Mesh
 from newton_like.geometry.transforms import IDENTITY
 from newton_like.importers.shared import shared_mesh
-from newton_like.importers.usd.pose import transform, transform_multiply
-from newton_like.importers.usd.units import Placement, Reader
+from newton_like.importers.usd.values.pose import transform, transform_multiply
+from newton_like.importers.usd.values.units import Placement, Reader
 from newton_like.types import GeoType
 
 GPRIMS = frozenset(

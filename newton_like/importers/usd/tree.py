@@ -10,14 +10,14 @@ import numpy as np
 
 from newton_like.importers.shared import ordered
 from newton_like.importers.usd.joints import Axis, Joint
-from newton_like.importers.usd.pose import (
+from newton_like.importers.usd.records import Scene
+from newton_like.importers.usd.values.pose import (
     quat_inverse,
     quat_multiply,
     quat_rotate,
     transform_inverse,
     transform_multiply,
 )
-from newton_like.importers.usd.records import Scene
 from newton_like.importers.xml_source import ImportFileError
 
 OFF_TOLERANCE = 1.0e-4

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pxr import Ar
 
-from newton_like.importers.usd.reading import CURE, SLOW
+from newton_like.importers.usd.opening.reading import CURE, SLOW
 from newton_like.importers.xml_source import ImportFileError
 
 SECONDS, SECONDS_PER_BYTE = 10.0, 1.0e-4

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from newton_like.coercion import LARGEST
-from newton_like.importers.usd.pose import quat_from_matrix, transform
+from newton_like.importers.usd.values.pose import quat_from_matrix, transform
 from newton_like.importers.xml_source import ImportFileError
 
 SENTINEL = 1.0e38

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from pxr import Ar, Sdf, Tf, Usd
 
-from newton_like.importers.usd.guard import Guard, is_text
-from newton_like.importers.usd.reading import plain
+from newton_like.importers.usd.opening.guard import Guard, is_text
+from newton_like.importers.usd.opening.reading import plain
 from newton_like.importers.xml_source import ImportFileError
 
 MAX_LAYERS = 10_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.dynamics.coordinates.joint_positions import generator, random_joint_positions
 from newton_like.dynamics.internal.common import (
     Q,
     V,
@@ -17,8 +18,7 @@ from newton_like.dynamics.internal.common import (
     to_device,
 )
 from newton_like.dynamics.internal.dense import coord_rows
-from newton_like.dynamics.joint_positions import generator, random_joint_positions
-from newton_like.kernels.configuration import NORMAL, PRINCIPAL, ZERO
+from newton_like.kernels.joints.configuration import NORMAL, PRINCIPAL, ZERO
 from newton_like.programs.program import Field, Program
 
 

@@ -10,7 +10,7 @@ from pxr import Gf, Usd, UsdGeom, UsdPhysics
 from scipy.spatial.transform import Rotation
 
 from newton_like.geometry.transforms import quat_between, transform_multiply, transform_to_matrix
-from newton_like.importers.usd.units import Units, placement
+from newton_like.importers.usd.values.units import Units, placement
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.model.columns import COLUMNS, INT_SHAPES
 from tests.support.usd_stages import (

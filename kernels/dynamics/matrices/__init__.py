@@ -1,0 +1,1 @@
+"""Matrices of a mechanism and their factors."""

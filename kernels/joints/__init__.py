@@ -1,0 +1,1 @@
+"""Joints on the device: coordinates to poses and velocities, and back."""

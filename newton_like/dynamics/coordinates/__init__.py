@@ -1,0 +1,1 @@
+"""Coordinates and velocities of joints, and what they are in other representations."""

@@ -1,0 +1,1 @@
+"""Names, poses and numbers of prims, in the units of the model."""

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pxr")
 from pxr import Sdf, Usd, UsdUtils
 
-from newton_like.importers.usd import guard
+from newton_like.importers.usd.opening import guard
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.usd import Simulation
@@ -187,7 +187,7 @@ def test_forks_have_processes_of_their_own_and_none_outlives_its_parent(tmp_path
         (tmp_path / f"{name}.usdc").write_bytes(binary(POINTING))
     program = f"""
 import os
-from newton_like.importers.usd import guard
+from newton_like.importers.usd.opening import guard
 
 def read(name):
     guard.Guard(name).layer({str(tmp_path)!r} + f"/{{name}}.usdc")

@@ -301,7 +301,7 @@ def decisions(tree: ast.AST):
 
 def test_joint_types_are_told_apart_in_one_place():
     """A type is a row: of kernels/joints on the device, of model/joint_types on the host. Others ask a row for what they need."""
-    tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints.forward")
+    tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints")
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for module, path in MODULES.items()

@@ -133,7 +133,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         world_wrench: int
         # which momentum, inertia or energy is asked for, see `kernels.dynamics.momentum`
         quantity: int
-        # which coordinates, see `kernels.configuration`, and which passive forces, see `kernels.dynamics.system`
+        # which coordinates, see `kernels.joints.configuration`, and which passive forces, see `kernels.dynamics.system`
         configuration_mode: int
         force_terms: int
         # numbers of a result that no count above gives

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+_NO_NUMBERS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}
+"""Kinds of NumPy's types that would be taken for real numbers in silence."""
+
 
 def active_tape() -> wp.Tape | None:
     """The tape that records now. Warp has no public name for it."""
@@ -56,18 +59,24 @@ def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
     )
 
 
-def host_array(value, what: str) -> np.ndarray:
-    """A NumPy array of a value from the host, or of a tensor of another library wherever that is.
+def host_array(value, what: str, wanted: str = "an array of numbers") -> np.ndarray:
+    """Real numbers, whole numbers or bools as a NumPy array: of the host, of Warp, or of a tensor wherever that is; perhaps what was given.
 
     Raises:
-        TypeError: it is none.
+        TypeError: no numbers, complex numbers, text, or rows of different lengths.
     """
-    if hasattr(value, "detach"):  # of torch, which hands out neither gradients nor memory of GPUs by itself
+    found = repr(value) if isinstance(value, str | bytes | None) else type(value).__name__
+    if isinstance(value, wp.array):
+        value = value.numpy()
+    elif hasattr(value, "detach"):  # of torch, which hands out neither gradients nor memory of GPUs by itself
         value = value.detach().cpu()
     try:
         numbers = np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{what} must be an array, not {type(value).__name__} ({error})") from None
-    if numbers.dtype.kind not in "biuf":
-        raise TypeError(f"{what} must be an array of numbers, not {type(value).__name__}")
-    return numbers
+        if numbers.dtype.kind in _NO_NUMBERS:
+            found = f"{found} ({_NO_NUMBERS[numbers.dtype.kind]})"
+            raise TypeError
+        if numbers.dtype.kind == "O" and any(each is None for each in numbers.flat):  # which NumPy takes for NaN
+            raise TypeError
+        return numbers if numbers.dtype.kind in "biuf" else numbers.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{what} must be {wanted}, not {found}") from None

@@ -1,4 +1,4 @@
-"""Joint kinds: how a joint's coordinates move its body. The one place that knows them, with its inverse, `joints_inverse`.
+"""Joint kinds: how a joint's coordinates move its body. The one place that knows them, with its inverse, `kernels.joints.inverse`.
 
 Pose: X_wc = X_wp X_p X_j(q) inverse(X_c). The motion subspace S (columns, world axes about the articulation's origin)
 gives the joint's twist S qd; its apparent derivative gives the bias acceleration (Featherstone 2008, sections 3.5 and

@@ -173,7 +173,7 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
     text = source if isinstance(source, str) else os.fspath(source)
     if text.lstrip("\ufeff \t\r\n").startswith("<") or "\n" in text:
         # Characters that no encoding has (lone surrogates) become bytes that the parser refuses by line.
-        data = text.lstrip("\ufeff \t\r\n").encode(errors="surrogatepass")
+        data = text.lstrip("\ufeff").encode(errors="surrogatepass")
         return XmlSource(_parse(io.BytesIO(data), "XML text", "utf-8"), "XML text", None)
     path, tried = find_file(text, None, package_dirs)
     if path is None:
@@ -306,20 +306,20 @@ def find_file(
     return next((path for path in tried if os.path.isfile(path)), None), tried
 
 
+def own_folder(folder: Path) -> Path:
+    """The package of a file in `folder`: the nearest folder above it with a ``package.xml``, else the one that `folder` is in, so that
+    ``../meshes`` is there."""
+    above = (place for place in (folder, *folder.parents) if os.path.isfile(place / "package.xml"))
+    return next(above, folder.parent)
+
+
 def allowed_folders(folder: Path | None, package_dirs: Sequence = ()) -> tuple[Path, ...]:
     """Folders from which a file may have others read, with all that is below them.
 
-    These are ``package_dirs``, the folders of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and the package of the file:
-    the nearest folder above it with a ``package.xml``, else the one that its own folder is in, so that ``../meshes`` is
-    there. A text without a file has the working directory. Paths are compared as they are written: a link inside of a
-    folder may lead out of it.
+    These are ``package_dirs``, the folders of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and the file's :func:`own_folder`. A text
+    without a file has the working directory. Paths are compared as they are written: a link inside of a folder may lead out of it.
     """
-    if folder is None:
-        own = Path()
-    else:
-        own = next(
-            (place for place in (folder, *folder.parents) if os.path.isfile(place / "package.xml")), folder.parent
-        )
+    own = Path() if folder is None else own_folder(folder)
     return tuple(Path(os.path.abspath(root)) for root in (own, *package_dirs, *_package_path()))
 
 

@@ -15,9 +15,6 @@ SEARCHED = 8192
 """Entries up to which arrays are searched unless something else is asked for: for half a microsecond, by one product. More would cost a
 tenth of the functions' own time, and wake the threads of the linear algebra library."""
 
-_NO_NUMBERS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}
-"""Kinds of NumPy's types that would be taken for real numbers in silence."""
-
 _views: WeakKeyDictionary = WeakKeyDictionary()
 
 
@@ -61,22 +58,8 @@ def _described(model) -> str:
 
 
 def as_numbers(value, name: str, wanted: str = "an array of numbers") -> np.ndarray:
-    """Real numbers of any shape, from the host or a Warp array, in float64; perhaps the array that was given.
-
-    Raises:
-        TypeError: no numbers, complex numbers, text, or rows of different lengths.
-    """
-    if isinstance(value, wp.array):
-        value = value.numpy()
-    what = repr(value) if isinstance(value, str | bytes | None) else type(value).__name__
-    try:
-        found = np.asarray(value)
-        if found.dtype.kind in _NO_NUMBERS:
-            what = f"{what} ({_NO_NUMBERS[found.dtype.kind]})"
-            raise TypeError
-        return found.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be {wanted}, not {what}") from None
+    """What :func:`newton_like.arrays.host_array` finds, in float64."""
+    return host_array(value, name, wanted).astype(np.float64, copy=False)
 
 
 def check_choice(value, name: str, choices) -> None:
@@ -182,7 +165,6 @@ def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | No
             )
         if indices is None and given.dtype is wp.bool and given.shape == (count,) and given.is_contiguous:
             return given
-        given = given.numpy()
     values = host_array(given, name)
     if values.size == 0:
         values = values.astype(bool if indices is None else np.int64)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import math
 
-import numpy as np
 import warp as wp
 
 from newton_like.arrays import host_array
@@ -48,16 +48,13 @@ def _taken(old: wp.array, value, what: str) -> wp.array | None:
     """The array that an attribute has after a value was set."""
     if value is None or value is old:
         return value
-    if isinstance(value, wp.array):
-        if value.device == old.device and _numbers(value) == _numbers(old):
-            return value
-        numbers = value.numpy()
-    else:
-        numbers = host_array(value, what)
+    if isinstance(value, wp.array) and value.device == old.device and _numbers(value) == _numbers(old):
+        return value
+    numbers = host_array(value, what)
     wanted = (*old.shape, *getattr(old.dtype, "_shape_", ()))
-    if numbers.size != int(np.prod(wanted)):
+    if numbers.size != math.prod(wanted):
         raise ValueError(f"{what}: cannot take numbers of shape {numbers.shape}; it has {wanted}")
-    if numbers.dtype.kind not in "biuf" or (_numbers(old)[0] in _INTEGERS and numbers.dtype.kind == "f"):
+    if _numbers(old)[0] in _INTEGERS and numbers.dtype.kind == "f":
         raise TypeError(f"{what}: cannot take numbers of type {numbers.dtype}; it has {_numbers(old)[0].__name__}")
     old.assign(numbers.reshape(wanted))
     return old

@@ -178,11 +178,12 @@ class SolverBase:
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
         """Puts worlds back to an initial state, and forgets their contact forces and accounts of energy. Other worlds keep every bit.
 
-        Arrays may be of Warp, NumPy or torch, or lists. With arrays of Warp on the model's device nothing waits for that device.
+        Arrays may be of Warp, NumPy or torch, or lists. Masks and numbers of Warp on the model's device are taken as they are, without
+        waiting for it; other arrays and indices go through the host.
 
         Args:
             state: the state to change, ``body_q`` and ``body_qd`` too.
-            world_mask: which worlds: ``[world_count]`` bools, or integers, which are indices of worlds; None: all.
+            world_mask: which worlds: ``[world_count]`` bools (or bytes), or other integers, which are indices of worlds; None: all.
             joint_q: coordinates of the worlds afterwards [m, rad or quaternion x y z w]; None: those of the model. Of all worlds,
                 ``[joint_coord_count]`` or ``[world_count, n]``, of which the chosen ones are taken; or, where `world_mask` holds indices,
                 ``[len(world_mask), n]`` in that order.
@@ -228,10 +229,12 @@ class SolverBase:
         model, count = self.model, self.model.world_count
         if chosen is None:
             chosen = np.ones(count, bool)
-        if isinstance(chosen, wp.array):
-            if chosen.dtype is wp.bool and chosen.shape == (count,) and chosen.device == model.device:
-                return chosen, None
-            chosen = chosen.numpy()
+        elif isinstance(chosen, wp.array) and (chosen.dtype, chosen.shape, chosen.device) == (
+            wp.bool,
+            (count,),
+            model.device,
+        ):
+            return chosen, None
         check_recorded(model.device, "solver.reset with worlds from the host")
         values = host_array(chosen, "world_mask").ravel()
         if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
@@ -257,8 +260,7 @@ class SolverBase:
             return whole
         if not isinstance(given, wp.array) or given.device != model.device or given.dtype is not model.dtype:
             check_recorded(model.device, f"solver.reset with {name} from the host")
-            numbers = given.numpy() if isinstance(given, wp.array) else host_array(given, name)
-            given = wp.array(numbers, dtype=model.dtype, device=model.device)
+            given = wp.array(host_array(given, name), dtype=model.dtype, device=model.device)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
         each = self._size_of_worlds(f"{kind}_world_start")

@@ -54,7 +54,7 @@ def test_arrays_of_the_same_type_take_the_place_of_the_old_ones(model):
     ("value", "error", "named"),
     [
         (np.zeros(3), ValueError, "(3,)"),
-        ("zeros", TypeError, "str"),
+        ("zeros", TypeError, "'zeros'"),
         (object(), TypeError, "object"),
         ([None], TypeError, "list"),
         (np.zeros(7, complex), TypeError, "ndarray"),

@@ -134,10 +134,10 @@ def test_a_scene_without_worlds_is_one(rng):
         (([-1],), IndexError, "world -1 "),
         (([2, 2],), ValueError, "world_mask.*index"),
         (([0.5] * WORLDS,), TypeError, "world_mask"),
-        (("all",), TypeError, "world_mask.*str"),
+        (("all",), TypeError, "world_mask.*'all'"),
         ((None, np.zeros(3)), ValueError, r"joint_q .*\(3,\)"),
         (([1, 3], np.zeros((3, 19))), ValueError, r"joint_q .*\(3, 19\).*\(2, 19\)"),
-        ((None, None, "fast"), TypeError, "joint_qd.*str"),
+        ((None, None, "fast"), TypeError, "joint_qd.*'fast'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(solver, arguments, error, named):

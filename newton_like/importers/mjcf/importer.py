@@ -127,8 +127,8 @@ def add_mjcf(
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: path, ``file:`` or ``package:`` URI, or the XML text. Includes, meshes and height fields are read from
-            the folder that holds its own one (or the nearest one above with a ``package.xml``) and below, from
-            ``package_dirs``, and from the folders of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``; from nowhere else.
+            the folder that its own one is in (or the nearest one above with a ``package.xml``) and below, and from
+            ``package_dirs``; from nowhere else.
         xform: pose of the file's world in the world, or in ``parent_body``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
         base_joint, parent_body, scale, up_axis, mesh_maxhullvert: as for :func:`newton_like.importers.urdf.add_urdf`.

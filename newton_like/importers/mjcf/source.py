@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from newton_like.importers.xml_source import XmlElement, XmlSource, allowed_folders, read_xml
+from newton_like.importers.xml_source import XmlElement, XmlSource, own_folder, read_xml
 
 MAX_ELEMENTS = 500_000
 """Elements of a model with its includes and replicas. Scenes have thousands; more are a mistake or an attack."""
@@ -82,7 +82,7 @@ class MjcfSource(XmlSource):
 def read_mjcf(source, package_dirs=()) -> MjcfSource:
     """Reads a model and all files that it includes.
 
-    Files are read from :func:`newton_like.importers.xml_source.allowed_folders`; from nowhere else.
+    Files are read from :func:`newton_like.importers.xml_source.own_folder`, and from ``package_dirs``; from nowhere else.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -90,8 +90,8 @@ def read_mjcf(source, package_dirs=()) -> MjcfSource:
     """
     xml = read_xml(source, package_dirs)
     _check_root(xml, ("mujoco",))
-    allowed = allowed_folders(xml.folder, package_dirs)
-    allowed = allowed[1:] if xml.folder is None else allowed
+    own = () if xml.folder is None else (own_folder(xml.folder),)
+    allowed = tuple(Path(os.path.abspath(folder)) for folder in (*own, *package_dirs))
     result = MjcfSource(xml.root, xml.name, xml.folder, allowed)
     _include(result, xml.root, set() if xml.folder is None else {os.path.abspath(xml.name)})
     return result

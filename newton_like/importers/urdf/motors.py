@@ -6,12 +6,11 @@ knows the model builder.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from newton_like.coercion import as_number
-from newton_like.importers.xml_source import XmlElement
+from newton_like.importers.xml_source import ImportFileError, XmlElement
 
 _KNOWN = {
     "transmission": {"type", "joint", "actuator", "mechanicalReduction"},
@@ -215,13 +214,19 @@ def _moment(value, name: str) -> float:
 
 def _end(element: XmlElement, beside: XmlElement | None, count: Callable[[str], None]) -> TransmissionEnd:
     reduction = element.first("drake:gear_ratio") or element.first("mechanicalReduction") or beside
-    if reduction is not None and reduction.tag == "mechanicalReduction" and not _is_number(_text_of(reduction)):
+    try:
+        factor = _number(reduction, 1.0)
+    except ImportFileError:
+        if reduction.tag != "mechanicalReduction":
+            raise
         count("mechanicalReduction/text")
-        reduction = None
+        factor = 1.0
+    if factor == 0.0:
+        raise reduction.error("a reduction of 0 lets the actuator move nothing; give actuator speed over joint speed")
     rotor = element.first("drake:rotor_inertia")
     return TransmissionEnd(
         name=element.get("name", ""),
-        reduction=_number(reduction, 1.0, zero=False),
+        reduction=factor,
         offset=_number(element.first("offset"), 0.0),
         role=_text(element, "role"),
         interfaces=tuple("".join(item.texts).strip() for item in element.all("hardwareInterface")),
@@ -231,29 +236,15 @@ def _end(element: XmlElement, beside: XmlElement | None, count: Callable[[str], 
 
 def _text(element: XmlElement, tag: str) -> str:
     child = element.first(tag)
-    return "" if child is None else _text_of(child)
+    return "" if child is None else "".join(child.texts).strip()
 
 
-def _text_of(element: XmlElement) -> str:
-    return "".join(element.texts).strip()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _number(element: XmlElement | None, default: float, zero: bool = True) -> float:
+def _number(element: XmlElement | None, default: float) -> float:
     """The number in an element, as text or (Drake) as the attribute ``value``."""
     if element is None:
         return default
-    attributes = element.attributes if "value" in element.attributes else {"value": _text_of(element)}
-    number = XmlElement(element.tag, attributes, element.line, element.file).number("value")
-    if number == 0.0 and not zero:
-        raise element.error("a reduction of 0 lets the actuator move nothing; give actuator speed over joint speed")
-    return number
+    attributes = element.attributes if "value" in element.attributes else {"value": "".join(element.texts).strip()}
+    return XmlElement(element.tag, attributes, element.line, element.file).number("value")
 
 
 def _take_stock(element: XmlElement, count: Callable[[str], None]) -> None:

@@ -192,8 +192,8 @@ def hand_over_kernels(real):
         given[b, at + GIVEN_MARGIN, lane] = near
         given[b, at + GIVEN_OTHER_MARGIN, lane] = far
         # means of both shapes' material, whose rows have a time constant in place of OMEGA
-        for j in range(material.shape[1]):
-            mean = real(0.5) * (material[s, j] + material[other, j])
+        for j in range(material.shape[0]):
+            mean = real(0.5) * (material[j, s] + material[j, other])
             if j == OMEGA:
                 mean = real(1.0) / wp.max(mean, real(1.0e-6))
             given[b, at + GIVEN_SURFACE + j, lane] = mean

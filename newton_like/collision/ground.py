@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
-
-from newton_like.kernels.tree import (  # isort: skip
-    CENTER, COLLIDER, DAMPING_RATIO, GAP, HALF_LENGTH, HALF_WIDTH, MARGIN, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2,
-    OMEGA, PLANE, RADIUS, RESTITUTION, ROTATION, SIZE, SURFACE, TANGENT_1, TANGENT_2,
-)  # fmt: skip
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
 from newton_like.types import GeoType, ShapeFlags
@@ -31,7 +25,8 @@ _KIND = {
 CHEAP = (SPHERE, CAPSULE)
 """Kinds of colliders whose candidates cost less than finding out whether they are near."""
 
-_FAR = 1.0e10
+_TURNING = ("mu_torsional", "mu_rolling")
+"""Materials that ask for rows about the normal and the tangents of a contact."""
 
 
 def may_collide(group_a, group_b):
@@ -46,15 +41,24 @@ class ContactTables:
 
     Attributes:
         numbers, arrays: fields of the kernels' ``Tree``.
-        parameters: groups ``collider``, ``hull`` and ``plane`` of the parameter vector, ``[count, n]``.
         shapes, planes: model index of each collider's shape and plane in every articulation, ``[count, colliders]``.
+        allowed: whether the two may touch there, ``[count, colliders]``.
+        plane_of: model index of each plane in every articulation, ``[count, planes]``; None: contacts are handed over.
+        hull: vertices of the colliders' hulls, ``[n, 3]``.
     """
 
     numbers: dict[str, int]
     arrays: dict[str, np.ndarray]
-    parameters: dict[str, np.ndarray] = field(default_factory=dict)
     shapes: np.ndarray | None = None
     planes: np.ndarray | None = None
+    allowed: np.ndarray | None = None
+    plane_of: np.ndarray | None = None
+    hull: np.ndarray | None = None
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Numbers of colliders, of vertices and of planes that have parameters."""
+        return (0, 0, 0) if self.plane_of is None else (self.shapes.shape[1], len(self.hull), self.plane_of.shape[1])
 
 
 def couplings_of(batch: Batch) -> dict[str, np.ndarray]:
@@ -89,7 +93,7 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         hull_count=np.zeros(len(body), int) if hull_count is None else hull_count,
         candidate_collider=of,
         candidate_body=np.asarray(body)[of],
-        plane_finite=np.zeros(1, int) if finite is None else finite,
+        plane_finite=np.zeros(1, int) if finite is None else finite.astype(int),
         **couplings,
     )
     return ContactTables(numbers, arrays)
@@ -104,16 +108,12 @@ class _Shapes:
         self.world = model.shape_world.numpy()
         self.flags = model.shape_flags.numpy()
         self.group = model.shape_collision_group.numpy()
-        self.transform = model.shape_transform.numpy().astype(np.float64)
         self.scale = model.shape_scale.numpy().astype(np.float64)
-        self.radius = model.shape_collision_radius.numpy().astype(np.float64)
-        self.margin = model.shape_margin.numpy().astype(np.float64)
-        self.gap = model.shape_gap.numpy().astype(np.float64)
+        self.varying = model.varying
         self.hull_first = model.shape_hull_first.numpy()
         self.hull_count = model.shape_hull_count.numpy()
         self.hull_points = model.hull_points.numpy().astype(np.float64)
-        for name in ("mu", "restitution", "mu_torsional", "mu_rolling", "time_constant", "damping_ratio"):
-            setattr(self, name, getattr(model, f"shape_material_{name}").numpy().astype(np.float64))
+        self.turning = sum(getattr(model, f"shape_material_{name}").numpy() for name in _TURNING) > 0.0
         self.collides = (self.flags & ShapeFlags.COLLIDE_SHAPES) != 0
         pairs = model.shape_collision_filter_pairs.to_array().astype(np.int64).reshape(-1, 2)
         self.filter_codes = (pairs[:, 0] << 32) | pairs[:, 1]  # ascending
@@ -229,57 +229,18 @@ def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pai
             hull_at[p] = hulls[first]
     s = shape_index[:, [i for i, _, _ in pairs]]
     g = plane_index[:, plane] if len(pairs) else np.zeros((batch.count, 0), dtype=int)
-    collider = _collider_parameters(shapes, s, g)
-    if len(pairs):
-        disabled = ~np.stack([allowed for _, _, allowed in pairs], axis=1)
-        gap = collider[..., SURFACE + GAP]
-        gap[disabled] = -_FAR
-    rolling = bool(collider[..., SURFACE + MU_TORSIONAL : SURFACE + MU_ROLLING + 1].any())
-    finite = (shapes.scale[plane_index, :2] > 0).any(axis=(0, 2)).astype(int) if plane_index.size else None
+    allowed = np.stack([a for _, _, a in pairs], axis=1) if pairs else np.zeros((batch.count, 0), dtype=bool)
+    turning = bool((shapes.turning[s] | shapes.turning[g]).any()) or any(
+        f"shape_material_{name}" in shapes.varying for name in _TURNING
+    )
+    finite = None
+    if plane_index.size:
+        finite = (shapes.scale[plane_index, :2] > 0).any(axis=(0, 2)) | ("shape_scale" in shapes.varying)
     number = np.array([POINTS[k] for k in kind], dtype=int)
-    tables = _tables(batch, body, kind, plane, number, hull_at, 6 if rolling else 3, count, finite)
-    hull = np.concatenate(points).ravel() if points else np.zeros(0)
-    tables.parameters = {
-        "collider": collider.reshape(batch.count, -1),
-        "hull": np.broadcast_to(hull, (batch.count, len(hull))),
-        "plane": _plane_parameters(shapes, plane_index).reshape(batch.count, -1),
-    }
-    tables.shapes, tables.planes = s, g
+    tables = _tables(batch, body, kind, plane, number, hull_at, 6 if turning else 3, count, finite)
+    tables.hull = np.concatenate(points) if points else np.zeros((0, 3))
+    tables.shapes, tables.planes, tables.allowed, tables.plane_of = s, g, allowed, plane_index
     return tables
-
-
-def _collider_parameters(shapes: _Shapes, s, g) -> np.ndarray:
-    """``[count, colliders, COLLIDER]``; the two shapes' materials combined."""
-    out = np.zeros((*s.shape, COLLIDER))
-    out[..., SIZE : SIZE + 3] = shapes.scale[s]
-    out[..., CENTER : CENTER + 3] = shapes.transform[s, :3]
-    out[..., ROTATION : ROTATION + 4] = shapes.transform[s, 3:]
-    out[..., RADIUS] = shapes.radius[s]
-    mean = {name: 0.5 * (getattr(shapes, name)[s] + getattr(shapes, name)[g]) for name in (
-        "mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")}  # fmt: skip
-    surface = out[..., SURFACE:RADIUS]
-    surface[..., MU] = mean["mu"]
-    surface[..., RESTITUTION] = mean["restitution"]
-    surface[..., OMEGA] = 1.0 / np.maximum(mean["time_constant"], 1.0e-6)
-    surface[..., DAMPING_RATIO] = mean["damping_ratio"]
-    surface[..., MU_TORSIONAL] = mean["mu_torsional"]
-    surface[..., MU_ROLLING] = mean["mu_rolling"]
-    surface[..., MARGIN] = shapes.margin[s] + shapes.margin[g]
-    surface[..., GAP] = shapes.gap[s] + shapes.gap[g]
-    return out
-
-
-def _plane_parameters(shapes: _Shapes, plane_index) -> np.ndarray:
-    """``[count, planes, PLANE]``"""
-    x = shapes.transform[plane_index]
-    out = np.zeros((*plane_index.shape, PLANE))
-    for axis, at, offset in zip("zxy", (NORMAL, TANGENT_1, TANGENT_2), (OFFSET, OFFSET_1, OFFSET_2), strict=True):
-        direction = quat_rotate(x[..., 3:], np.broadcast_to(np.eye(3)["xyz".index(axis)], (*plane_index.shape, 3)))
-        out[..., at : at + 3] = direction
-        out[..., offset] = (direction * x[..., :3]).sum(axis=-1)
-    half = 0.5 * shapes.scale[plane_index, :2]
-    out[..., HALF_LENGTH : HALF_WIDTH + 1] = np.where(half > 0, half, _FAR)
-    return out
 
 
 def unsupported_pairs(model) -> np.ndarray:

@@ -7,10 +7,14 @@ import weakref
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import flat
 from newton_like.coercion import as_index, as_number
+from newton_like.kernels.edits import mass_kernels
 from newton_like.model.contacts import Contacts
+from newton_like.model.edits import BODIES, checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.state import Control, State
+from newton_like.model.worlds import chosen_worlds
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
 EVALUATORS = ("auto", "general", "specialised")
@@ -77,6 +81,8 @@ class Model(Fields):
             not stop the others.
         made_by: what states made by the model carry, so that they are not taken for those of another one: a weak reference to
             the model, which copies of it share.
+        varying: names of arrays whose numbers will be edited, see :class:`newton_like.solvers.SolverFeatherstone`. Code that is made for
+            the robots of the model looks them up, so that edits of these arrays compile nothing.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
             moved.
     """
@@ -91,9 +97,11 @@ class Model(Fields):
         self.check_finite = "auto"
         self.tendons: list = []
         self.version = 0
+        self._varying = frozenset()
         self.made_by = weakref.ref(self)
 
     _complete = False  # until it is laid out
+    _edits = None
 
     @property
     def evaluator(self) -> str:
@@ -116,6 +124,15 @@ class Model(Fields):
         if value != "auto" and not isinstance(value, bool):
             raise ValueError(f"check_finite {value!r} must be 'auto', True or False")
         self._check_finite = value
+
+    @property
+    def varying(self) -> frozenset[str]:
+        """Names of arrays whose numbers will be edited, see above."""
+        return self._varying
+
+    @varying.setter
+    def varying(self, names) -> None:
+        self._varying = checked_names(names, "Model.varying")
 
     @property
     def up_vector(self) -> tuple[float, float, float]:
@@ -175,18 +192,52 @@ class Model(Fields):
         collide(self, state, contacts)
         return contacts
 
-    def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
+    def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
         """Tells that model arrays were edited, so that nobody goes on with numbers derived from the old ones.
 
-        After ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
+        Kernels read the arrays that `flags` name, of the worlds that `world_mask` selects, and nothing else. After
+        ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
 
         Args:
             flags: which groups of arrays.
+            world_mask: which worlds: ``[world_count]`` bools (or bytes), or other integers, which are indices of worlds; None: all,
+                and what they share.
+
+        Raises:
+            ValueError, IndexError, TypeError: see :meth:`newton_like.solvers.SolverFeatherstone.reset`.
         """
+        mask = None
+        if world_mask is not None:
+            mask, _ = chosen_worlds(self, world_mask, "notify_changed")
+        edits = edits_of(self)
+        edits.note(flags, mask)
+        self.version = edits.version
         if int(flags) & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
-            self.body_inv_mass.assign(inverse_masses(self.body_mass.numpy()))
-            self.body_inv_inertia.assign(inverse_inertias(self.body_inertia.numpy()))
-        self.version += 1
+            self._invert(edits)
+
+    def _invert(self, edits) -> None:
+        """Renews inverse masses and inertias where bodies were edited."""
+        kernels = mass_kernels(self.dtype)
+        arrays = (self.body_mass, self.body_inertia, self.body_inv_mass, self.body_inv_inertia)
+        mass, inertia, inverse_mass, inverse_inertia = [flat(a, self.dtype) for a in arrays]
+        where = [self.body_world, edits.rows[BODIES], edits.version]
+        wp.launch(
+            kernels.invert,
+            dim=self.body_count,
+            inputs=[*where, mass, inertia],
+            outputs=[inverse_mass, inverse_inertia, edits.masses],
+            device=self.device,
+            record_tape=False,
+        )
+        if self.device.is_cuda or edits.masses.numpy()[1]:
+            wp.launch(
+                kernels.invert_singular,
+                dim=self.body_count,
+                inputs=[*where, inertia],
+                outputs=[inverse_inertia],
+                device=self.device,
+                record_tape=False,
+            )
 
     def set_gravity(self, gravity, world: int | None = None) -> None:
         """Changes gravity.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import types
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import warp as wp
@@ -20,7 +19,7 @@ from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY, CENTRE_OF_MASS, MASS
 from newton_like.kernels.tree import INERTIA as INERTIA_AT
-from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.parameters import Parameters
 from newton_like.programs.program import Field, Program
 from newton_like.programs.tracing import trace_program
 from newton_like.programs.workspace import Workspace, changed, row_sizes
@@ -69,40 +68,23 @@ class Kernel:
 
 
 class Robot:
-    """A batch of a model with its numbers.
-
-    Attributes:
-        held: which parameters are constants of specialised code. What was edited once is not held any more, so that code is
-            compiled anew at most once for every group of parameters.
-    """
+    """A batch of a model with its numbers."""
 
     def __init__(self, model, batch):
         self.batch = batch
-        self.held = None
         self.bases: dict = {}
         self.works: dict = {}
         self.kernels: dict = {}
-        self.read(model)
 
-    def read(self, model) -> None:
-        """Gathers the parameters anew."""
-        self.parameters = parameters = gather_parameters(model, self.batch)
-        real = np.float32 if model.dtype is wp.float32 else np.float64
-        values = parameters.values.astype(real)
-        same, first = (values == values[:1]).all(axis=0), values[0]
-        if self.held is None:
-            self.held = same
-        else:
-            changed = self.held & ~(same & (first == self.constants))
-            if changed.any():
-                edges = sorted({*parameters.at.values(), values.shape[1]})
-                for start, end in pairwise(edges):
-                    if changed[start:end].any():
-                        self.held[start:end] = False
-                self.kernels.clear()
-        self.constants = first
+    def read(self, model) -> bool:
+        """Takes over what was edited. Returns whether launches have to be recorded anew."""
+        stale = False
         for base in self.bases.values():
-            base.set_parameters(parameters)
+            launches, code = base.parameters.refresh(model)
+            if code:
+                self.kernels.clear()
+            stale |= launches
+        return stale
 
     def base(self, model, width: int, threads: int) -> Workspace:
         """Tree and parameters for one lane width."""
@@ -110,7 +92,7 @@ class Robot:
         if key not in self.bases:
             fields = {"links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation}
             m = namespace(width, model.dtype)
-            self.bases[key] = Workspace(m, self.batch, self.parameters, model.device, threads, fields)
+            self.bases[key] = Workspace(m, self.batch, Parameters(m, model, self.batch), model.device, threads, fields)
         return self.bases[key]
 
     def work(self, model, program: Program, width: int, threads: int, adjoint: bool = False) -> Workspace:
@@ -145,7 +127,7 @@ class Robot:
         return Kernel(general_kernel(program.name, work.m.width, model.dtype), 4 * _STAGING * moved)
 
     def _specialised(self, model, program: Program, work: Workspace, evaluator: str) -> Kernel:
-        emitter = work.emitter(self.held)
+        emitter = work.emitter()
         trace = trace_program(program.name, work, emitter.parameter)
         if evaluator == "auto" and len(trace) > BUDGET:
             return Kernel(None, 0)
@@ -158,7 +140,7 @@ class Robot:
         """The kernel of a program's adjoint, and the workspace made ready for it; `results`: the fields that are asked for."""
         key = (program.key, work.m.width, "adjoint", *[f.row for f in results], evaluator)
         if key not in self.kernels:
-            emitter = work.emitter(self.held)
+            emitter = work.emitter()
             trace = self.adjoint(model, program, work, emitter, inertia)
             fields = [(f, f.width(model, self.batch.template)) for f in results]
             if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
@@ -172,7 +154,7 @@ class Robot:
 
     def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: tuple) -> Trace:
         """The trace of a program's adjoint; `inertia`: those of `INERTIA` that have one."""
-        template, places, body = self.batch.template, work.layout, self.parameters.at["body"]
+        template, places, body = self.batch.template, work.layout, work.parameters.at["body"]
         outputs, inputs, bodies = {}, {}, {}
         for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
             for f in fields:
@@ -184,7 +166,7 @@ class Robot:
                 for i, shares in PARAMETERS[f.row].items():
                     bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
         # what is differentiated stays a number of the trace; its value may be a constant of the adjoint
-        loose = self.held.copy()
+        loose = work.parameters.known.same.copy()
         loose[list(bodies)] = False
         trace = trace_program(program.adjoint or program.name, work, work.emitter(loose).parameter, varied=True)
         real = np.float32 if model.dtype is wp.float32 else np.float64

@@ -38,11 +38,12 @@ class _Numbers:
         self.width, self.threads = lane_width(model.device, model.dtype), worker_count()
 
     def read(self, model) -> None:
-        """Gathers the parameters anew."""
+        """Takes over what was edited."""
+        before = (self.width, self.threads)
         self._note(model)
-        self.recorded.clear()
-        for robot in self.robots:
-            robot.read(model)
+        stale = [robot.read(model) for robot in self.robots]
+        if any(stale) or before != (self.width, self.threads):
+            self.recorded.clear()
 
 
 _numbers: WeakKeyDictionary = WeakKeyDictionary()
@@ -146,6 +147,8 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         recording = numbers.recorded.of(key, whole, record)
     else:
         recording = record()
+    for robot in numbers.robots:
+        robot.work(model, program, numbers.width, numbers.threads, True).parameters.keep()
 
     def backward() -> None:
         for rows, _ in shared:

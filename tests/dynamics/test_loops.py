@@ -332,7 +332,7 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
 
     for program, _ in programs:
         work = robot.work(model, program, 1, 1, True)
-        emitter = work.emitter(robot.held)
+        emitter = work.emitter()
         once = operations(trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
         adjoint = robot.adjoint(model, program, work, emitter, INERTIA)
         # anchors and axes of the rows have no gradients

@@ -56,7 +56,7 @@ def run_traced(model, program: Program, inputs, mask=None) -> list[np.ndarray]:
     outputs = [np.zeros(f.length(model)) for f in program.outputs]
     for robot, work, trace in traces(model, program):
         memory = _loaded(model, robot, work, program.inputs, inputs)
-        result = evaluate(trace, memory, robot.parameters.values)
+        result = evaluate(trace, memory, work.parameters.rows())
         for field, array in zip(program.outputs, outputs, strict=True):
             for row, index in _places(model, robot, work, field):
                 array[index] = _selected(robot, mask) * result.get(row, 0.0)
@@ -78,7 +78,7 @@ def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> lis
     given = [*program.inputs, *map(adjoint_field, program.outputs)]
     gradients = [np.zeros(f.length(model)) for f in fields]
     for robot, work, trace in traces(model, program, adjoint=True):
-        result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), robot.parameters.values)
+        result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), work.parameters.rows())
         for field, array in zip(fields, gradients, strict=True):
             for row, index in _places(model, robot, work, adjoint_field(field)):
                 # what all articulations read gets a share of each
@@ -104,7 +104,7 @@ def differences(model, program: Program, inputs, seeds, ways, mask=None, step: f
     total = np.zeros((len(fields), len(offsets)))
     for robot, work, trace in traces(model, program):
         memory = {row: x[None] for row, x in _loaded(model, robot, work, program.inputs, inputs).items()}
-        parameters = np.tile(robot.parameters.values, (total.size, 1, 1))
+        parameters = np.tile(work.parameters.rows(), (total.size, 1, 1))
         moved = step * np.array(offsets)[:, None]
         for k, (field, way) in enumerate(zip(fields, ways, strict=True)):
             mine = slice(k * len(offsets), (k + 1) * len(offsets))
@@ -113,7 +113,7 @@ def differences(model, program: Program, inputs, seeds, ways, mask=None, step: f
                 memory[row] = base.copy()
                 memory[row][mine] += moved * way[index]
         for k, slot in enumerate(work.arrays["body_slot"]):
-            at = robot.parameters.at["body"] + BODY * k
+            at = work.parameters.at["body"] + BODY * k
             bodies = robot.batch.body_start + slot
             parameters[mine, :, at : at + BODY] += moved[..., None] * way.reshape(-1, BODY)[bodies]
         memory = {row: np.broadcast_to(x, parameters.shape[:2]).ravel() for row, x in memory.items()}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded
 from newton_like.coercion import as_number
 from newton_like.collision.ground import shape_kinds, unsupported_pairs
+from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
+from newton_like.model.edits import checked_names
 from newton_like.model.model import EVALUATORS
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
@@ -59,6 +63,9 @@ class SolverFeatherstone(SolverBase):
         restitution_speed: impacts slower than this do not bounce [m/s].
         max_depenetration_speed: shapes that overlap are pushed apart no faster than this [m/s].
         unsupported_contacts: ``"error"`` or ``"ignore"``.
+        varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are added to
+            ``Model.varying``. Specialised code looks their numbers up, so that :meth:`notify_model_changed` compiles nothing. Numbers of
+            other arrays are constants of the code as long as all worlds share them; the first edit of one compiles the code anew.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.programs.device.worker_count`.
 
@@ -76,6 +83,7 @@ class SolverFeatherstone(SolverBase):
         restitution_speed: float = 0.2,
         max_depenetration_speed: float = 1.0,
         unsupported_contacts: str = "error",
+        varying: Iterable[str] = (),
         width: int | None = None,
         threads: int | None = None,
     ):
@@ -92,6 +100,7 @@ class SolverFeatherstone(SolverBase):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
         super().__init__(model)
+        model.varying |= checked_names(varying, "varying")
         self.iterations = int(iterations)
         self.evaluator = evaluator
         self.restitution_speed = float(restitution_speed)
@@ -107,6 +116,7 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
+        self._watch = ShapeWatch(model)
         self._last_was_handed = False
 
     def _refuse_contacts(self) -> None:
@@ -123,10 +133,18 @@ class SolverFeatherstone(SolverBase):
         return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
 
     def _refresh(self) -> None:
-        self._recorded.clear()
-        self._given = None
-        for stepper in self._steppers:
-            stepper.refresh()
+        if self._watch.changed(self.model):
+            if self.unsupported_contacts == "error":
+                self._refuse_contacts()
+            self._recorded.clear()
+            self._steppers, self._given = self._make_steppers(), None
+            return
+        stale = True
+        try:
+            stale = any([stepper.refresh() for stepper in (*self._steppers, *(self._given or ()))])
+        finally:
+            if stale:
+                self._recorded.clear()
 
     def _forget(self, mask: wp.array) -> None:
         for stepper in (*self._steppers, *(self._given or ())):

@@ -46,11 +46,25 @@ def write_gif(path: Path, images: Iterable[np.ndarray], times: np.ndarray, sampl
     from PIL import Image
 
     # One choice of colours for all frames: what does not move keeps its colour, and is stored once.
-    palette = Image.fromarray(np.concatenate(samples)).quantize(256, method=Image.Quantize.MEDIANCUT)
+    palette = _palette(samples)
     frames = (Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
     ticks = np.diff(np.round((times - times[0]) / GIF_TICK))
     durations = (1000.0 * GIF_TICK * ticks).astype(int).tolist()
     next(frames).save(path, save_all=True, append_images=frames, duration=durations, loop=0, optimize=False)
+
+
+def _palette(samples: list[np.ndarray]):
+    """An image whose palette of 256 colours suits some images.
+
+    Colours count by the square roots of the areas that they cover, so that those of small things are among them.
+    """
+    from PIL import Image
+
+    found = np.concatenate([image.reshape(-1, 3) for image in samples]).astype(np.int32)
+    codes, areas = np.unique((found[:, 0] << 16) + (found[:, 1] << 8) + found[:, 2], return_counts=True)
+    codes = np.repeat(codes, np.ceil(np.sqrt(areas)).astype(int))
+    colors = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1).astype(np.uint8)
+    return Image.fromarray(colors[None]).quantize(256, method=Image.Quantize.MEDIANCUT)
 
 
 def write_mp4(path: Path, images: Iterable[np.ndarray], fps: float) -> None:

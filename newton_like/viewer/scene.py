@@ -9,7 +9,7 @@ import numpy as np
 
 from newton_like.coercion import as_index
 from newton_like.geometry.outline import corner_normals, triangles
-from newton_like.geometry.transforms import quat_rotate, quat_to_matrix, transform_multiply
+from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_multiply
 from newton_like.model.arguments import check_model, check_sizes
 from newton_like.model.builder.worlds import grid_offsets
 from newton_like.types import GeoType, ShapeFlags
@@ -49,7 +49,13 @@ class Triangles:
 
 
 class Scene:
-    """The shapes of a model that a picture shows. The triangles of each shape are made once, and :meth:`at` places them."""
+    """The shapes of a model that a picture shows. The triangles of each shape are made once, and :meth:`at` places them.
+
+    Attributes:
+        model: the model.
+        worlds: indices of the worlds that are shown; None: all.
+        bodies: indices of the bodies of these worlds, and of those that all worlds share.
+    """
 
     def __init__(self, model, world=0, collisions: bool = False, spacing=None):
         """Chooses the shapes.
@@ -66,6 +72,10 @@ class Scene:
         """
         check_model(model)
         self.model, self.worlds = model, _worlds(world, model.world_count)
+        shown = np.ones(model.body_count, dtype=bool)
+        if self.worlds is not None:
+            shown = np.isin(model.body_world.numpy(), [-1, *self.worlds])
+        self.bodies = np.flatnonzero(shown)
         self._spacing: float | None = None
         self._boxes: dict[int, np.ndarray] = {}
         offsets = np.zeros((model.world_count + 1, 3))  # the last is that of world -1
@@ -98,7 +108,7 @@ class Scene:
             self._solids.append((int(bodies[s]), places[s], shape_offset[s], *surfaces[key], colors[s], opacity))
 
     def box(self, poses: np.ndarray) -> np.ndarray:
-        """A box around all triangles at poses of all bodies: lowest and highest corner, ``[2, 3]`` [m]. It need not touch them.
+        """A box around all triangles at poses of :attr:`bodies`: lowest and highest corner, ``[2, 3]`` [m]. It need not touch them.
 
         Raises:
             ValueError: there is nothing to draw.
@@ -117,9 +127,11 @@ class Scene:
         return np.stack([points.min(axis=0), points.max(axis=0)])
 
     def _placed(self, poses) -> np.ndarray:
-        poses = np.array(poses, dtype=np.float64).reshape(-1, 7)
-        poses[:, :3] += self._body_offset
-        return poses
+        """Poses of all bodies of the model with the offsets of their worlds, where those that are shown have some poses."""
+        placed = np.tile(IDENTITY, (self.model.body_count, 1))
+        placed[self.bodies] = poses
+        placed[:, :3] += self._body_offset
+        return placed
 
     def _chosen(self, collisions: bool) -> tuple[list[int], list[int]]:
         """The shapes that are asked for, and those of bodies that have no such shape."""
@@ -142,10 +154,10 @@ class Scene:
         """
         state = self.model if state is None else state
         check_sizes(self.model, state)
-        return self.at_poses(state.body_q.numpy())
+        return self.at_poses(state.body_q.numpy().reshape(-1, 7)[self.bodies])
 
     def at_poses(self, poses: np.ndarray) -> Triangles:
-        """The triangles at poses of all bodies, ``[body_count, 7]``.
+        """The triangles at poses of :attr:`bodies`, ``[bodies, 7]``.
 
         Raises:
             ValueError: there is nothing to draw.

@@ -31,7 +31,7 @@ GLOSS = 0.10
 NOOK, NOOK_SHADE = 0.06, 1.6
 """How far light is blocked in nooks, in radii of the scene, and how much."""
 BIAS = 0.004
-"""How far from a surface its own shadow begins, in radii of the scene, besides two samples of the lamp's view."""
+"""How far from a surface its own shadow begins, in radii of the scene, besides three samples of the lamp's view."""
 SPIRAL = 12
 """Samples of soft shadows and of nooks."""
 
@@ -204,7 +204,7 @@ def _lines(floor: Floor, camera: Camera, hit: np.ndarray, near: np.ndarray) -> n
 def _shadow(place, n, camera: Camera, shadows: Raster, lamp: Camera) -> np.ndarray:
     """How much of the lamp is hidden, 0 to 1, by samples of its view around each place."""
     # off the surface, so that it does not shadow itself
-    seen = (place + n * np.float32(BIAS * camera.radius + 2.0 / lamp.scale)) @ (camera.axes.T @ lamp.axes).astype(
+    seen = (place + n * np.float32(BIAS * camera.radius + 3.0 / lamp.scale)) @ (camera.axes.T @ lamp.axes).astype(
         np.float32
     )
     column = np.float32(lamp.shift[0]) + np.float32(lamp.scale) * seen[:, 0]

@@ -26,7 +26,7 @@ SAMPLE_FRAMES = 5
 
 
 class VideoRecorder:
-    """Keeps the poses of all bodies over time and saves them as a video, drawn as :func:`picture` draws them.
+    """Keeps the poses of bodies over time and saves them as a video, drawn as :func:`picture` draws them.
 
     The camera stands still and sees the whole motion. Where things move far compared with their size, as a robot that walks, the
     camera follows them at a constant distance.
@@ -101,15 +101,15 @@ class VideoRecorder:
         """Keeps the poses of a state.
 
         Args:
-            state: of the model; its ``body_q`` is copied.
+            state: of the model. The poses of the bodies that are drawn are copied.
             time: when [s]. A later call with the same time replaces the earlier one.
 
         Raises:
-            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or a pose
-                is not finite.
+            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or the pose of
+                a body that is drawn is not finite.
         """
         time = as_number(time, "time")
-        self._poses.append(finite_poses(self._scene.model, state, time))
+        self._poses.append(finite_poses(self._scene.model, state, time, self._scene.bodies))
         self.times.append(time)
 
     def save(self, progress: Callable[[int], Iterable] = range) -> None:
@@ -190,11 +190,16 @@ def _checked(path: Path) -> Path:
         raise IsADirectoryError(f"video '{path}' is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"the folder of video '{path}' does not exist; make it first")
-    if path.suffix.lower() == ".mp4":
-        find_ffmpeg()
-    else:
-        try:
-            import PIL  # noqa: F401
-        except ImportError as error:
-            raise ImportError('videos need Pillow: pip install "newton-like[examples]"') from error
+    check_installed(path.suffix.lower())
     return path
+
+
+def check_installed(suffix: str) -> None:
+    """Raises ImportError: the package or program that writes files of a suffix is missing."""
+    if suffix == ".mp4":
+        find_ffmpeg()
+        return
+    try:
+        import PIL  # noqa: F401
+    except ImportError as error:
+        raise ImportError("videos of the type '.gif' need Pillow: pip install \"newton-like[examples]\"") from error

@@ -311,7 +311,7 @@ def plot(walk: Walk, folder: Path) -> Path:
     axes["feet"].set(
         title="Feet on the ground (bars: world 0)",
         xlabel="time [s]",
-        ylabel="foot, share of time in all worlds",
+        ylabel="foot (share of time)",
         ylim=(0, 4),
     )
     axes["feet"].grid(axis="y", visible=False)

@@ -15,10 +15,12 @@ import warp as wp
 
 from newton_like.cli import terminal
 from newton_like.cli.terminal import count_text, natural_int, positive_int, progress
+from newton_like.viewer import VideoRecorder
+from newton_like.viewer.video import check_installed
 
 __all__ = [
-    "band", "count_text", "natural_int", "new_figure", "parser", "positive_int", "prepare", "progress", "run", "save_figure", "say",
-    "start_warp", "step_text", "steps_in", "summary", "time_step", "verdict",
+    "band", "count_text", "natural_int", "new_figure", "parser", "positive_int", "prepare", "progress", "run", "save_figure",
+    "save_video", "say", "start_warp", "step_text", "steps_in", "summary", "time_step", "verdict", "video",
 ]  # fmt: skip
 
 STYLE = {
@@ -35,6 +37,9 @@ STYLE = {
     "legend.frameon": False,
 }
 
+
+VIDEOS = ("gif", "mp4")
+"""Viewers that write a video; mp4 needs ffmpeg."""
 
 SHORTEST_STEP, LONGEST_STEP = 1.0e-6, 0.1
 """Time steps that are accepted [s]."""
@@ -68,7 +73,12 @@ def parser(
         "--dt", type=time_step, default="1/240", help=f"{dt} in seconds; a fraction such as 1/240 will do"
     )
     options.add_argument("--device", default="cpu", help="Warp device, such as cpu or cuda:0")
-    options.add_argument("--viewer", choices=("null", "plot"), default="null", help="plot writes a PNG")
+    options.add_argument(
+        "--viewer",
+        choices=("null", "plot", *VIDEOS),
+        default="null",
+        help="plot writes a PNG; gif and mp4 write a video",
+    )
     options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for what is written")
     options.add_argument("--quiet", action="store_true", help="no progress bar, only the summary")
     return options
@@ -123,7 +133,12 @@ def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_by
             import matplotlib  # noqa: F401
         except ImportError:
             options.error('--viewer plot needs matplotlib: pip install -e ".[examples]"')
-    if writes or args.viewer == "plot":
+    if args.viewer in VIDEOS:
+        try:
+            check_installed(f".{args.viewer}")
+        except ImportError as error:
+            options.error(f"--viewer {args.viewer}: {error}")
+    if writes or args.viewer != "null":
         try:
             args.output_path.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=args.output_path).close()
@@ -209,6 +224,27 @@ def band(axes, x: np.ndarray, values: np.ndarray, color: str) -> None:
     low, high = np.percentile(values, (5.0, 95.0), axis=1)
     axes.fill_between(x, low, high, color=color, alpha=0.3, lw=0, label="90 % of them")
     axes.plot(x, values.mean(axis=1), color=color, lw=1.6, label="mean")
+
+
+def video(args: argparse.Namespace, model, name: str, **options) -> VideoRecorder | None:
+    """The recorder that ``--viewer gif`` or ``mp4`` asks for, or None.
+
+    Args:
+        args: what the parser of :func:`parser` gave.
+        model: whose motion is drawn.
+        name: of the file in the output folder, without its suffix.
+        options: of :class:`VideoRecorder`.
+    """
+    if args.viewer not in VIDEOS:
+        return None
+    return VideoRecorder(model, args.output_path / f"{name}.{args.viewer}", **options)
+
+
+def save_video(recorder: VideoRecorder | None, quiet: bool) -> None:
+    """Draws a video with a progress bar, and prints where it is."""
+    if recorder is not None:
+        recorder.save(progress=lambda frames: progress(frames, quiet, "draw"))
+        print(f"  video in {recorder.path}")
 
 
 def save_figure(figure, folder: Path, name: str) -> Path:

@@ -17,6 +17,10 @@ from newton_like.solvers import SolverFeatherstone
 
 ROD = 0.5
 FRAME = 1.0 / 60.0
+ROW = 6
+"""Pendulums that a video shows, one behind the other."""
+LOOK = {"spacing": (0.0, 0.4, 0.0), "azimuth": -60.0, "elevation": 12.0, "size": (480, 400)}
+"""Distance between them [m], direction of the camera [degrees] and size of the video [pixels]."""
 WORLD_BYTES, FRAME_BYTES = 8_000, 64
 """Memory that a world needs while it is built, and for every frame that is recorded and evaluated."""
 
@@ -35,6 +39,9 @@ def build(worlds: int, seed: int, device: str) -> nl.Model:
     pendulum.add_articulation(hinges)
 
     scene = nl.ModelBuilder()
+    seen = nl.ShapeConfig(density=0.0, has_shape_collision=False)  # for videos
+    scene.add_ground_plane(height=-2.4 * ROD, cfg=seen)
+    scene.add_shape_box(-1, hx=0.02, hy=0.5 * ROW * LOOK["spacing"][1], hz=0.02, color=(0.35, 0.37, 0.4), cfg=seen)
     scene.replicate(pendulum, worlds)
     scene.joint_q = np.random.default_rng(seed).uniform(-np.pi, np.pi, 2 * worlds)
     return scene.finalize(device)
@@ -67,12 +74,14 @@ def plot(seconds: np.ndarray, error: np.ndarray, path: np.ndarray, folder: Path)
     axes["paths"].plot(0.0, 0.0, "k.", ms=8)
     reach = 2.2 * ROD
     axes["paths"].set(
-        title="Paths of the lower ends", xlabel="x in m", ylabel="z in m",
+        title="Paths of the lower ends", xlabel="x [m]", ylabel="z [m]",
         aspect="equal", xlim=(-reach, reach), ylim=(-reach, reach),
     )  # fmt: skip
     axes["paths"].legend(loc="upper right", fontsize=7)
     common.band(axes["energy"], seconds, 100.0 * error, "C0")
-    axes["energy"].set(title="Error of the energy", xlabel="s", ylabel="% of the swing from hanging to upright")
+    axes["energy"].set(
+        title="Error of the energy", xlabel="time [s]", ylabel="error [% of the energy from hanging to upright]"
+    )
     axes["energy"].set_xlim(0.0, seconds[-1])
     axes["energy"].legend(loc="lower left")
     return common.save_figure(figure, folder, "pendulum.png")
@@ -99,8 +108,11 @@ def main(arguments: list[str] | None = None) -> None:
     substeps = common.steps_in(FRAME, args.dt)
 
     energies, path, busy = [energy(model, state)], [tips(model, state)], 0.0
+    video = common.video(args, model, "pendulum", world=range(min(args.world_count, ROW)), **LOOK)
+    if video is not None:
+        video.record(state, 0.0)
     solver.step(state, state.clone(), dt=args.dt)
-    for _ in common.progress(args.num_frames, args.quiet, "swing"):
+    for frame in common.progress(args.num_frames, args.quiet, "swing"):
         begin = time.perf_counter()
         for _ in range(substeps):
             solver.step(state, state, dt=args.dt)
@@ -108,6 +120,8 @@ def main(arguments: list[str] | None = None) -> None:
         busy += time.perf_counter() - begin
         energies.append(energy(model, state))
         path.append(tips(model, state))
+        if video is not None:
+            video.record(state, args.dt * substeps * (frame + 1))
 
     healthy = solver.check(state)
     if not healthy.any():
@@ -133,6 +147,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     if args.viewer == "plot":
         print(f"  plot in {plot(seconds, error, np.array(path), args.output_path)}")
+    common.save_video(video, args.quiet)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from examples import common
 from examples.gait import LEGS, Trot
 from newton_like import assets
 from newton_like.solvers import SolverFeatherstone
+from newton_like.viewer import VideoRecorder
 
 CONTROL = 1.0 / 120.0
 """The drives get new targets at these intervals [s], or at the next longer ones that whole steps make up."""
@@ -30,6 +31,10 @@ STIFFNESS, DAMPING = 200.0, 4.0
 """Gains of the drives [N m/rad], [N m s/rad]: critical for a leg of 0.02 kg m^2 seen from its hip, and soft enough to
 give when a foot touches down. Twice as stiff, the trunk bounces from foot to foot."""
 TEST_TIME, TEST_DISTANCE, TEST_TILT = 5.0, 0.5, 30.0
+ROW = 4
+"""Robots that a video shows side by side."""
+LOOK = {"spacing": (0.0, 0.55, 0.0), "azimuth": -40.0, "elevation": 22.0, "size": (560, 320)}
+"""Distance between them [m], direction of the camera [degrees] and size of the video [pixels]."""
 WORLD_BYTES, FRAME_BYTES = 80_000, 64
 """Memory that a world needs while it is built, and for every frame that is recorded and evaluated."""
 
@@ -175,15 +180,19 @@ def different_starts(joint_q: np.ndarray, seed: int) -> np.ndarray:
     return joint_q
 
 
-def simulate(walk: Walk, frames: int, quiet: bool) -> float:
-    """Runs and observes the walk; returns the wall time of all frames, without what observing takes [s]."""
+def simulate(walk: Walk, frames: int, quiet: bool, video: VideoRecorder | None = None) -> float:
+    """Runs, observes and records the walk; returns the wall time of the steps of all frames [s]."""
     busy = 0.0
+    if video is not None:
+        video.record(walk.state, walk.time)
     for _ in common.progress(frames, quiet, "trot"):
         begin = time.perf_counter()
         walk.advance()
         wp.synchronize_device(walk.model.device)
         busy += time.perf_counter() - begin
         walk.observe()
+        if video is not None:
+            video.record(walk.state, walk.time)
     return busy
 
 
@@ -275,12 +284,12 @@ def plot(walk: Walk, folder: Path) -> Path:
     common.band(axes["way"], seconds, ahead, "C0")
     ramp = np.minimum(seconds, walk.gait.ramp)
     asked = walk.gait.speed * (seconds - ramp + 0.5 * ramp**2 / walk.gait.ramp)
-    axes["way"].plot(seconds, asked, color="0.4", lw=1.0, ls="--", label=f"asked for: {walk.gait.speed:g} m/s")
-    axes["way"].set(title="Distance walked", ylabel="m")
+    axes["way"].plot(seconds, asked, color="0.4", lw=1.0, ls="--", label=f"commanded speed of {walk.gait.speed:g} m/s")
+    axes["way"].set(title="Distance walked", ylabel="distance [m]")
     common.band(axes["height"], seconds, np.array(walk.position)[..., 2], "C2")
-    axes["height"].set(title="Height of the trunk", ylabel="m")
+    axes["height"].set(title="Height of the trunk", ylabel="height [m]")
     for name in ("way", "height"):
-        axes[name].set(xlabel="s", xlim=(0.0, seconds[-1]))
+        axes[name].set(xlabel="time [s]", xlim=(0.0, seconds[-1]))
         axes[name].legend(loc="best")
 
     shown = np.unique(np.linspace(0, walk.worlds - 1, min(walk.worlds, 60)).astype(int))
@@ -288,8 +297,8 @@ def plot(walk: Walk, folder: Path) -> Path:
     axes["tracks"].plot(ahead[-1], left[-1], ".", ms=2.5, color="C3", alpha=0.6)
     reach = max(0.3, 1.2 * np.abs(left).max())
     axes["tracks"].set(
-        title=f"Tracks from above ({common.count_text(len(shown), 'world')}, all ends)",
-        xlabel="m ahead", ylabel="m to the left", ylim=(-reach, reach),
+        title=f"Tracks from above (paths of {common.count_text(len(shown), 'world')}, ends of all)",
+        xlabel="distance forward [m]", ylabel="distance to the left [m]", ylim=(-reach, reach),
     )  # fmt: skip
 
     window = seconds >= seconds[-1] - 2.0
@@ -299,7 +308,12 @@ def plot(walk: Walk, folder: Path) -> Path:
         axes["feet"].broken_barh(runs(touching[:, row], start, walk.frame_time), (3.1 - row, 0.8), color=color)
     duty = 100.0 * np.mean(walk.touching, axis=(0, 1))
     axes["feet"].set_yticks([3.5, 2.5, 1.5, 0.5], [f"{leg}  {d:.0f} %" for leg, d in zip(LEGS, duty, strict=True)])
-    axes["feet"].set(title="Feet on the ground (world 0; share of time in all worlds)", xlabel="s", ylim=(0, 4))
+    axes["feet"].set(
+        title="Feet on the ground (bars: world 0)",
+        xlabel="time [s]",
+        ylabel="foot (share of time)",
+        ylim=(0, 4),
+    )
     axes["feet"].grid(axis="y", visible=False)
 
     for joint, name in ((1, "thigh"), (2, "calf")):
@@ -308,7 +322,7 @@ def plot(walk: Walk, folder: Path) -> Path:
         held = seconds[window] - 0.5 * walk.substeps * walk.dt
         axes[name].plot(held, target, color="0.4", lw=1.0, ls="--", label="target")
         axes[name].plot(seconds[window], angle, color="C1", lw=1.6, label="joint")
-        axes[name].set(title=f"Front left {name} (world 0)", xlabel="s", ylabel="deg")
+        axes[name].set(title=f"Front left {name} (world 0)", xlabel="time [s]", ylabel="joint angle [deg]")
         axes[name].margins(y=0.15)
         axes[name].legend(loc="lower right", ncols=2)
     for name in ("feet", "thigh", "calf"):
@@ -337,7 +351,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     args = options.parse_args(arguments)
     if args.benchmark and (args.test or args.viewer != "null"):
-        options.error("--benchmark records nothing to draw or to test: leave --viewer plot and --test to another run")
+        options.error("--benchmark records nothing to draw or to test; run it without --viewer and --test")
     needed = common.steps_in(TEST_TIME, timing(args.dt)[1])
     if args.test and args.num_frames < needed:
         options.error(f"--test looks at {TEST_TIME:.0f} s: give --num-frames {needed} or more")
@@ -349,9 +363,12 @@ def main(arguments: list[str] | None = None) -> None:
     if args.benchmark:
         benchmark(walk, args.quiet)
         return
-    report(walk, simulate(walk, args.num_frames, args.quiet))
+    shown = range(min(args.world_count, ROW))
+    video = common.video(args, walk.model, "quadruped", world=shown, **LOOK)
+    report(walk, simulate(walk, args.num_frames, args.quiet, video))
     if args.viewer == "plot":
         print(f"  plot in {plot(walk, args.output_path)}")
+    common.save_video(video, args.quiet)
     if args.test:
         common.verdict(lambda: check(walk))
 

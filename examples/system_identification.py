@@ -1,11 +1,13 @@
-"""An arm moves, and from its noisy motion come the masses of its links: ``python -m examples.system_identification``.
+"""Estimates the masses and centres of mass of the links of an arm from its noisy motion: ``python -m examples.system_identification``.
 
-Every sample of the motion is a world: positions, velocities, accelerations and torques as sensors give them. The masses and
-centres of mass of the links are found by gradient descent on the torques that inverse dynamics predicts, through Warp's tape.
+Every sample of the motion is a world, with the positions, velocities, accelerations and torques that sensors measure. Gradient descent on
+the error of the torques of inverse dynamics, through Warp's tape, estimates the parameters. It starts from nominal parameters, as a
+drawing of the arm gives them.
 
-What can be found at all are combinations of parameters ("base parameters", Khalil and Dombre 2002, section 9.3): nothing that the first
-link weighs is felt by its vertical hinge but its inertia about it. The example takes these combinations from the singular
-vectors of the derivative of the torques, descends in them alone, and gives every number with the error that is to be expected of it.
+Only some combinations of the parameters are identifiable, the "base parameters" (Khalil and Dombre 2002, section 9.3). For example, the
+torque of the first hinge, which is vertical, depends on the inertia of the first link about this hinge, but not on its mass. The example
+finds these combinations by a singular value decomposition of the derivative of the torques, descends in them alone, and gives each
+estimate with its expected error.
 """
 
 from __future__ import annotations
@@ -26,29 +28,29 @@ ANCHORS = ((0, 0, 0.2), (0, 0.08, 0.12), (0, -0.02, 0.42), (0, 0, 0.08), (0.3, 0
 """Hinges of the arm, seen from the link before [m]."""
 SIZES = ((0.1, 0.1, 0.18), (0.1, 0.1, 0.45), (0.2, 0.08, 0.1), (0.3, 0.08, 0.08), (0.14, 0.1, 0.1), (0.18, 0.1, 0.12))
 MIDDLES = ((0.015, 0.03, 0.05), (0, 0.02, 0.2), (0.06, 0, 0.03), (0.12, 0, 0), (0.05, 0, 0), (0.07, 0, 0))
-"""Boxes of the links and their middles, as in a drawing [m]."""
+"""Nominal boxes of the links and their centres [m]."""
 MASSES = (4.2, 5.0, 3.0, 2.4, 1.6, 1.4)
-"""What the drawing says that they weigh [kg]."""
+"""Nominal masses of the links [kg]."""
 LINKS = len(AXES)
 
 PERIOD, HARMONICS, REACH = 6.0, 5, 1.6
 """An exciting motion: a Fourier series of that period [s], up to that angle [rad] (Swevers et al. 1997)."""
 NOISE = (1.0e-4, 1.0e-3, 1.0e-2)
-"""Of measured angles, rates and accelerations [rad, rad/s, rad/s^2]."""
+"""Standard deviations of measured angles, rates and accelerations [rad, rad/s, rad/s^2]."""
 TORQUE_NOISE, TORQUE_FLOOR = 0.01, 0.003
-"""Of measured torques: a share of what a joint usually bears, and something more [N m]."""
+"""Noise of measured torques: a share of the standard deviation of the torque, plus a constant [N m]."""
 WRONG_MASS, WRONG_CENTRE = 0.2, 0.025
-"""How wrong the drawing is: a share of the masses, and a length [m]."""
+"""Errors of the nominal parameters: a share of the masses, and a length of the centres of mass [m]."""
 
 LEVER = 0.05
-"""First moments (mass times centre of mass) are counted in these [m] times the mass of the drawing."""
+"""The unit of a first moment (mass times centre of mass) is this length [m] times the nominal mass."""
 PHASES = (0.1, 0.1, 0.05, 0.02)
-"""Rates of the descent, one phase after the other."""
+"""Step sizes of the phases of the descent."""
 WORLD_BYTES = 60_000
 
 
-def build(worlds: int, device: str) -> nl.Model:
-    """A model of arms as in the drawing, one a world, in double precision and with gradients."""
+def build(worlds: int, device: str, ground: bool = False) -> nl.Model:
+    """A model of nominal arms, one in each world, in double precision and with gradients; on the ground for videos."""
     arm, joints, parent = nl.ModelBuilder(), [], -1
     for axis, anchor, size, middle, mass in zip(AXES, ANCHORS, SIZES, MIDDLES, MASSES, strict=True):
         link = arm.add_link(label=f"link {len(joints) + 1}")
@@ -59,13 +61,15 @@ def build(worlds: int, device: str) -> nl.Model:
         parent = link
     arm.add_articulation(joints)
     scene = nl.ModelBuilder()
+    if ground:
+        scene.add_ground_plane(height=0.16)  # below the first box
     scene.replicate(arm, worlds)
     return scene.finalize(device, dtype=wp.float64, requires_grad=True)
 
 
 @dataclass
 class Motion:
-    """Angles, rates and accelerations of the joints, and what torques are measured there, ``[samples, joints]``."""
+    """Angles, rates, accelerations and torques of the joints, ``[samples, joints]``."""
 
     q: np.ndarray
     qd: np.ndarray
@@ -74,7 +78,7 @@ class Motion:
 
     @classmethod
     def exciting(cls, seconds: np.ndarray, rng: np.random.Generator) -> Motion:
-        """A random periodic motion that shakes everything."""
+        """A random periodic motion that moves all joints."""
         rate = 2.0 * np.pi / PERIOD * np.arange(1, HARMONICS + 1)
         a, b = rng.normal(size=(2, LINKS, HARMONICS))
         sin, cos = np.sin(np.outer(seconds, rate)), np.cos(np.outer(seconds, rate))
@@ -83,7 +87,7 @@ class Motion:
         return cls(q * scale, (cos @ a.T + sin @ b.T) * scale, ((cos * rate) @ b.T - (sin * rate) @ a.T) * scale)
 
     def measured(self, rng: np.random.Generator) -> Motion:
-        """The same as sensors see it."""
+        """This motion with the noise of the sensors."""
         noisy = [x + s * rng.normal(size=x.shape) for x, s in zip((self.q, self.qd, self.qdd), NOISE, strict=True)]
         return Motion(*noisy, self.torque + torque_noise(self.torque) * rng.normal(size=self.torque.shape))
 
@@ -94,16 +98,16 @@ def torque_noise(torque: np.ndarray) -> np.ndarray:
 
 
 class Parameters:
-    """Masses and first moments of the links as numbers x of about one, zero for the drawing, ``[4 * links]``.
+    """Masses and first moments of the links as dimensionless numbers x, ``[4 * links]``, which are zero for the nominal arm.
 
-    The form of the links is known, so that their inertia about the centre of mass goes with the mass. Torques are linear in masses and
-    first moments but for what the centre of mass adds to the inertia.
+    The inertia about the centre of mass is proportional to the mass, because the shape of each link is known. Torques are linear in masses
+    and first moments, except for the part of the inertia that depends on the centre of mass.
     """
 
     def __init__(self, model: nl.Model):
-        drawn = dynamics.inertial_parameters(model).numpy()[:LINKS]
-        self.mass, self.centre = drawn[:, 0], drawn[:, 1:4]
-        self.form = drawn[:, 4:] / drawn[:, :1]
+        nominal = dynamics.inertial_parameters(model).numpy()[:LINKS]
+        self.mass, self.centre = nominal[:, 0], nominal[:, 1:4]
+        self.form = nominal[:, 4:] / nominal[:, :1]
 
     def numbers(self, mass: np.ndarray, centre: np.ndarray) -> np.ndarray:
         """x of masses and centres of mass."""
@@ -164,35 +168,41 @@ class Prediction:
 
 @dataclass
 class Base:
-    """Combinations of x that a motion tells, the strongest first: rows of `ways` with their singular values; the others say nothing."""
+    """Combinations of x, the best identifiable first.
+
+    Attributes:
+        singular: singular values of the derivative of the torques.
+        directions: the combinations, as rows.
+        rank: number of combinations that are identifiable; these are the first rows.
+    """
 
     singular: np.ndarray
-    ways: np.ndarray
+    directions: np.ndarray
     rank: int
 
     @classmethod
     def of(cls, prediction: Prediction, x: np.ndarray, scale: np.ndarray) -> Base:
-        """Those of the torques' derivative at x."""
-        singular, ways = np.linalg.svd(prediction.derivative(x, scale), full_matrices=False)[1:]
-        # what is not felt comes out as rounding: 1e-16 of the largest
+        """The combinations at x, with torques divided by `scale`."""
+        singular, directions = np.linalg.svd(prediction.derivative(x, scale), full_matrices=False)[1:]
+        # singular values of combinations that are not identifiable are rounding errors: 1e-16 of the largest
         rank = int(np.sum(singular > 1.0e-9 * singular[0]))
-        return cls(singular, ways, rank)
+        return cls(singular, directions, rank)
 
     def covariance(self) -> np.ndarray:
-        """Of x to be expected of noise of one, as far as it is felt."""
-        felt = self.ways[: self.rank] / self.singular[: self.rank, None]
-        return felt.T @ felt
+        """Expected covariance of x in the identifiable combinations, for torque noise of variance 1."""
+        scaled = self.directions[: self.rank] / self.singular[: self.rank, None]
+        return scaled.T @ scaled
 
     def known(self) -> np.ndarray:
-        """Which numbers have no part that is not felt."""
-        return np.sum(self.ways[: self.rank] ** 2, axis=0) > 1.0 - 1.0e-9
+        """Which entries of x are identifiable by themselves."""
+        return np.sum(self.directions[: self.rank] ** 2, axis=0) > 1.0 - 1.0e-9
 
 
 def descend(prediction: Prediction, torque: np.ndarray, scale: np.ndarray, iterations: int, quiet: bool):
-    """Adam (Kingma and Ba 2015) on half the mean square error of the torques, counted in `scale`.
+    """Adam (Kingma and Ba 2015) on half the mean square error of the torques, divided by `scale`.
 
-    It descends in combinations of x that are felt, weighted so that strong and weak ones are closer to each other; they are
-    taken anew in every phase, as they depend on x.
+    It descends in the identifiable combinations of x, scaled by the square roots of their singular values to improve the condition.
+    Each phase computes them again, because they depend on x.
 
     Returns:
         x and the mean square error, after every iteration and before the first.
@@ -202,7 +212,7 @@ def descend(prediction: Prediction, torque: np.ndarray, scale: np.ndarray, itera
     progress = iter(common.progress(iterations, quiet, "descend"))
     for rate, length in zip(PHASES, lengths, strict=True):
         base = Base.of(prediction, x, scale * np.sqrt(torque.size))
-        ways = base.ways[: base.rank].T / np.sqrt(base.singular[: base.rank])
+        directions = base.directions[: base.rank].T / np.sqrt(base.singular[: base.rank])
         start, z = x, np.zeros(base.rank)
         mean, square = np.zeros_like(z), np.zeros_like(z)
         for i, _ in zip(range(length), progress, strict=False):
@@ -210,14 +220,14 @@ def descend(prediction: Prediction, torque: np.ndarray, scale: np.ndarray, itera
             error = (predicted - torque) / scale
             path.append(x)
             losses.append(np.mean(error**2))
-            gradient = ways.T @ back(error / scale / error.size).sum(axis=0)
+            gradient = directions.T @ back(error / scale / error.size).sum(axis=0)
             mean = 0.9 * mean + 0.1 * gradient
             square = 0.99 * square + 0.01 * gradient**2
             step = (mean / (1.0 - 0.9 ** (i + 1))) / (np.sqrt(square / (1.0 - 0.99 ** (i + 1))) + 1.0e-12)
-            # the rate fades, so that steps end where they should
+            # the step size falls to zero at the end of a phase, so that the iterates settle
             z = z - rate * 0.5 * (1.0 + np.cos(np.pi * i / length)) * step
-            x = start + ways @ z
-            # no link is without mass
+            x = start + directions @ z
+            # masses stay positive
             x[::4] = np.maximum(x[::4], -0.9)
     path.append(x)
     losses.append(np.mean(((prediction.torques(x)[0] - torque) / scale) ** 2))
@@ -226,18 +236,20 @@ def descend(prediction: Prediction, torque: np.ndarray, scale: np.ndarray, itera
 
 @dataclass
 class Result:
-    """What was found, and what it is compared with.
+    """The estimate and its errors.
 
     Attributes:
-        parameters: what x means.
-        true: x of the arm.
+        parameters: the meaning of x.
+        true: x of the true arm.
         path: x after every iteration, and before the first, ``[iterations + 1, 4 * links]``.
-        losses: mean square errors of the measured torques there, in noises of their sensors; `floor`: that of the true x.
-        base: what the motion tells, in units of the errors that are left.
-        distance: how far what was found is from the arm, in all combinations that are felt: root mean square, in standard deviations
-            to be expected.
-        fresh: torques of another motion, without noise: of the arm, as drawn and as found, ``[3, samples, joints]``.
-        seconds: when these are.
+        losses: mean square errors of the measured torques there, in variances of the sensors' noise.
+        floor: mean square error of the true x, which is the noise alone.
+        base: the identifiable combinations, with torques divided by the remaining errors.
+        distance: root mean square error of the estimate over all identifiable combinations, in expected standard deviations.
+        fresh: torques of another motion, without noise: of the true arm, with nominal and with estimated parameters,
+            ``[3, samples, joints]``.
+        seconds: times of the samples [s].
+        motion: the measured motion.
     """
 
     parameters: Parameters
@@ -249,6 +261,7 @@ class Result:
     distance: float
     fresh: np.ndarray
     seconds: np.ndarray
+    motion: Motion
 
     def links(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Masses [kg] and centres of mass [m] of the links."""
@@ -256,14 +269,14 @@ class Result:
         return vectors[:, 0], vectors[:, 1:4]
 
     def expected(self) -> tuple[np.ndarray, np.ndarray]:
-        """Standard deviations to be expected of masses [kg] and centres of mass [m]; infinite where they are not felt alone."""
+        """Expected standard deviations of masses [kg] and centres of mass [m]; infinite where they are not identifiable by themselves."""
         mass, centre = self.links(self.path[-1])
         scale, covariance, known = self.parameters.mass, self.base.covariance(), self.base.known()
         by_mass, by_centre = np.full(LINKS, np.inf), np.full((LINKS, 3), np.inf)
         for k in range(LINKS):
             own = slice(4 * k, 4 * k + 4)
             if known[own].all():
-                # mass, and centre of mass = first moment / mass, by those numbers
+                # derivatives of the mass and of the centre of mass = first moment / mass
                 slopes = scale[k] * np.vstack(
                     [[1.0, 0.0, 0.0, 0.0], np.column_stack([-centre[k], LEVER * np.eye(3)]) / mass[k]]
                 )
@@ -272,13 +285,13 @@ class Result:
         return by_mass, by_centre
 
     def torque_errors(self) -> np.ndarray:
-        """Errors of the torques of the fresh motion, as drawn and as found, shares of what joints bear, ``[2, joints]``."""
+        """Errors of the torques of `fresh`, nominal and estimated, root mean square, over their standard deviations, ``[2, joints]``."""
         arm = self.fresh[0]
         return np.sqrt(np.mean((self.fresh[1:] - arm) ** 2, axis=1)) / arm.std(axis=0)
 
 
 def identify(samples: int, iterations: int, dt: float, seed: int, device: str, quiet: bool) -> Result:
-    """Draws an arm that is not quite as in the drawing, moves it, and finds out what it weighs."""
+    """Makes an arm whose parameters differ at random from the nominal ones, moves it, and estimates its parameters."""
     rng = np.random.default_rng(seed)
     model = build(samples, device)
     parameters = Parameters(model)
@@ -296,34 +309,42 @@ def identify(samples: int, iterations: int, dt: float, seed: int, device: str, q
     floor = np.mean(((arm - measured.torque) / scale) ** 2)
     left = np.maximum(np.sqrt(np.mean((found - measured.torque) ** 2, axis=0)), 1.0e-9)
     base = Base.of(prediction, path[-1], left)
-    # both as torques, of which parameters that are not felt are no part: of each combination one square is expected
+    # Compared as torques, on which other combinations have no effect. The expected square of each combination is 1.
     distance = np.sqrt(np.sum(((found - arm) / left) ** 2) / base.rank)
     ahead = Prediction(model, parameters, fresh)
     torques = np.array([ahead.torques(x)[0] for x in (true, path[0], path[-1])])
-    return Result(parameters, true, path, losses, float(floor), base, float(distance), torques, seconds)
+    return Result(parameters, true, path, losses, float(floor), base, float(distance), torques, seconds, measured)
 
 
 def report(result: Result, busy: float, device) -> None:
-    """Prints what was found."""
-    (true, centre), (drawn, _), (found, place) = (
+    """Prints the estimate."""
+    (true, centre), (nominal, _), (found, place) = (
         result.links(x) for x in (result.true, result.path[0], result.path[-1])
     )
     sure, spread = result.expected()
     before, after = 100.0 * result.torque_errors()
     rows = [
-        ("felt", f"{result.base.rank} of {4 * LINKS} parameters, or combinations of them"),
+        ("identifiable", f"{result.base.rank} of {4 * LINKS} parameters, or combinations of them"),
         (
             "mean square error",
-            f"{result.losses[0]:.0f} -> {result.losses[-1]:.3f} noises of the sensors; of the arm itself {result.floor:.3f}",
+            f"{result.losses[0]:.0f} -> {result.losses[-1]:.3f} noise variances; {result.floor:.3f} with the true parameters",
         ),
-        ("combinations", f"{result.distance:.2f} standard deviations off, root mean square"),
-        ("torques elsewhere", f"{before.max():.0f} % -> {after.max():.2f} % wrong on another motion, the worst joint"),
+        (
+            "error of estimate",
+            f"{result.distance:.2f} expected standard deviations, root mean square over all combinations",
+        ),
+        ("other motion", f"largest torque error {before.max():.0f} % -> {after.max():.2f} % of a joint's torque"),
     ]
     for k in range(LINKS):
         off, about = 1000.0 * np.linalg.norm(place[k] - centre[k]), 1000.0 * np.linalg.norm(spread[k])
-        known = f"+- {sure[k]:.3f} kg, centre of mass {off:.1f} mm off (+- {about:.1f})"
-        known = known if np.isfinite(sure[k]) else "kg: cannot be known alone"
-        rows.append((f"link {k + 1}", f"{true[k]:.3f} kg, drawn {drawn[k]:.3f}, found {found[k]:.3f} {known}"))
+        known = f"+- {sure[k]:.3f} kg; centre of mass: error {off:.1f} mm, expected {about:.1f} mm"
+        known = known if np.isfinite(sure[k]) else "kg (not identifiable by itself)"
+        rows.append(
+            (
+                f"link {k + 1}",
+                f"mass: true {true[k]:.3f} kg, nominal {nominal[k]:.3f}, estimated {found[k]:.3f} {known}",
+            )
+        )
     rows.append(("throughput", f"{(len(result.path) - 1) * len(result.seconds) / busy:,.0f} gradients/s"))
     common.summary(
         f"Identification of an arm from {common.count_text(len(result.seconds), 'sample')}, "
@@ -333,71 +354,85 @@ def report(result: Result, busy: float, device) -> None:
 
 
 def check(result: Result) -> None:
-    """Fails where what is claimed is not found.
+    """Compares the estimate with the true arm.
 
     Raises:
-        AssertionError: says what.
+        AssertionError: an error is larger than expected; the message names it.
     """
-    assert result.base.rank == 4 * LINKS - 3, f"{result.base.rank} combinations are felt, not {4 * LINKS - 3}"
+    assert result.base.rank == 4 * LINKS - 3, f"{result.base.rank} combinations are identifiable, not {4 * LINKS - 3}"
     assert result.losses[-1] < 1.01 * result.floor, (
         f"the descent ended at {result.losses[-1] / result.floor:.2f} times the least"
     )
-    # one is expected; noise of angles and rates adds to it, which is not the same in all samples
-    assert result.distance < 2.5, f"combinations are {result.distance:.1f} standard deviations off"
+    # 1 is expected; the noise of angles and rates, which differs between samples, adds to it
+    assert result.distance < 2.5, f"the error of the estimate is {result.distance:.1f} standard deviations"
     (true, centre), (found, place) = (result.links(x) for x in (result.true, result.path[-1]))
     sure, spread = result.expected()
     for k in range(1, LINKS):
         off = abs(found[k] - true[k])
-        assert off < 6.0 * sure[k], f"link {k + 1} weighs {true[k]:.3f} kg, not {found[k]:.3f} +- {sure[k]:.3f}"
+        assert off < 6.0 * sure[k], f"the mass of link {k + 1} is {true[k]:.3f} kg, not {found[k]:.3f} +- {sure[k]:.3f}"
         off = np.abs(place[k] - centre[k])
         assert (off < 6.0 * spread[k]).all(), (
             f"the centre of mass of link {k + 1} is {1000 * off} mm off, +- {1000 * spread[k]}"
         )
-    # the last two links are felt well by themselves
+    # the last two links are well identifiable
     share, off = np.abs(found / true - 1.0)[-2:], np.linalg.norm(place - centre, axis=1)[-2:]
-    assert share.max() < 0.05, f"the last two masses are {100 * share} % off"
-    assert off.max() < 0.005, f"the last two centres of mass are {1000 * off} mm off"
+    assert share.max() < 0.05, f"the errors of the last two masses are {100 * share} %"
+    assert off.max() < 0.005, f"the errors of the last two centres of mass are {1000 * off} mm"
     worst = result.torque_errors()[1].max()
-    assert worst < 0.01, f"torques of another motion are {100 * worst:.1f} % off"
+    assert worst < 0.01, f"the torques of another motion have an error of {100 * worst:.1f} %"
 
 
 def plot(result: Result, folder: Path) -> Path:
-    """Draws the descent, and the torques of another motion; returns the path of the PNG."""
+    """Plots the descent and the torques of another motion; returns the path of the PNG."""
     figure, axes = common.new_figure(
         [["loss", "mass", "centre"], ["torque", "torque", "joint"]], figsize=(12, 6.8), width_ratios=(1.0, 1.0, 1.0)
     )
-    steps, felt = np.arange(len(result.path)), range(1, LINKS)
+    steps = np.arange(len(result.path))
     axes["loss"].semilogy(steps, result.losses, color="C0")
-    axes["loss"].axhline(result.floor, color="0.4", lw=1.0, ls="--", label="the arm itself: noise alone")
-    axes["loss"].set(title="Error of the torques", xlabel="iteration", ylabel="mean square, in noises of the sensors")
+    axes["loss"].axhline(result.floor, color="0.4", lw=1.0, ls="--", label="true parameters: noise alone")
+    axes["loss"].set(title="Torque error", xlabel="iteration", ylabel="mean square error [noise variances]")
     axes["loss"].legend()
     links = [result.links(x) for x in result.path]
     mass, centre = result.links(result.true)
-    for k in felt:
+    for k in range(1, LINKS):
         axes["mass"].plot(steps, [m[k] for m, _ in links], color=f"C{k}", label=f"link {k + 1}")
         axes["mass"].axhline(mass[k], color=f"C{k}", lw=1.0, ls=":")
         off = 1000.0 * np.array([np.linalg.norm(c[k] - centre[k]) for _, c in links])
         axes["centre"].semilogy(steps, off, color=f"C{k}")
-    axes["mass"].set(title="Masses (dotted: of the arm)", xlabel="iteration", ylabel="kg")
+    axes["mass"].set(title="Masses (dotted: true)", xlabel="iteration", ylabel="estimated mass [kg]")
     axes["mass"].legend(loc="upper right", ncols=2, fontsize=7)
-    axes["centre"].set(title="Errors of the centres of mass", xlabel="iteration", ylabel="mm")
+    axes["centre"].set(title="Centres of mass", xlabel="iteration", ylabel="error [mm]")
     for k, j in enumerate((1, 2, 0)):
         axes["torque"].plot(result.seconds, result.fresh[0, :, j], color=f"C{k}", lw=4.0, alpha=0.3)
         axes["torque"].plot(result.seconds, result.fresh[1, :, j], color=f"C{k}", lw=0.9, ls="--")
         axes["torque"].plot(result.seconds, result.fresh[2, :, j], color=f"C{k}", lw=1.1, label=f"joint {j + 1}")
     axes["torque"].set(
-        title="Torques of a motion that was not learnt from (wide: the arm, dashed: drawn, thin: found)",
-        xlabel="s", ylabel="N m", xlim=(result.seconds[0], max(result.seconds[-1], 1.0e-3)),
+        title="Torques of another motion (wide: true, dashed: nominal, thin: estimated)",
+        xlabel="time [s]", ylabel="torque [N m]", xlim=(result.seconds[0], max(result.seconds[-1], 1.0e-3)),
     )  # fmt: skip
     axes["torque"].legend(loc="upper right", ncols=3, fontsize=7)
     before, after = 100.0 * result.torque_errors()
     joints = np.arange(LINKS)
-    axes["joint"].bar(joints - 0.2, before, 0.4, color="0.75", label="drawn")
-    axes["joint"].bar(joints + 0.2, after, 0.4, color="C0", label="found")
-    axes["joint"].set(title="Errors of these torques", xlabel="joint", ylabel="% of what the joint bears", yscale="log")
+    axes["joint"].bar(joints - 0.2, before, 0.4, color="0.75", label="nominal")
+    axes["joint"].bar(joints + 0.2, after, 0.4, color="C0", label="estimated")
+    axes["joint"].set(
+        title="Torque errors of this motion", xlabel="joint", ylabel="error [% of the torque]", yscale="log"
+    )
     axes["joint"].set_xticks(joints, [str(j + 1) for j in joints])
     axes["joint"].legend(loc="upper left", ncols=2, fontsize=7)
     return common.save_figure(figure, folder, "system_identification.png")
+
+
+def film(result: Result, args) -> None:
+    """Draws the measured motion as a video, where ``--viewer`` asks for one."""
+    model = build(1, "cpu", ground=True)
+    if recorder := common.video(args, model, "system_identification", azimuth=-60.0, size=(480, 400)):
+        state = model.state(requires_grad=False)
+        for seconds, angles in zip(result.seconds, result.motion.q, strict=True):
+            state.joint_q.assign(angles)
+            nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+            recorder.record(state, seconds)
+        common.save_video(recorder, args.quiet)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -407,10 +442,12 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: command line; None: that of the process.
     """
     options = common.parser(
-        "An arm finds out what its links weigh.", world_count=2048, num_frames=400,
+        "Estimates the masses of the links of an arm from its noisy motion.", world_count=2048, num_frames=400,
         worlds="samples of the motion, each a world", frames="iterations", dt="time between samples",
     )  # fmt: skip
-    options.add_argument("--test", action="store_true", help="fail unless masses and centres of mass are found")
+    options.add_argument(
+        "--test", action="store_true", help="fail unless the estimated masses and centres of mass are right"
+    )
     args = options.parse_args(arguments)
     common.prepare(options, args, WORLD_BYTES)
     common.say(
@@ -421,6 +458,7 @@ def main(arguments: list[str] | None = None) -> None:
     report(result, time.perf_counter() - begin, args.device)
     if args.viewer == "plot":
         print(f"  plot in {plot(result, args.output_path)}")
+    film(result, args)
     if args.test:
         common.verdict(lambda: check(result))
 

@@ -33,7 +33,7 @@ AZIMUTH = {"X": -50.0, "Y": 40.0, "Z": -50.0}
 """Where the camera stands, by the stage's up axis [degrees]."""
 PICTURES = 4
 MOVES = 0.01
-"""What has moved less far is not drawn as a curve [m]."""
+"""Bodies that move less than this have no curve in the plot [m]."""
 TOLERANCE = 1.0e-5
 """Distance [m] and angle [rad] by which a body that is read back may be off. Poses of float32, some metres from the origin,
 are good to a few 1e-7."""
@@ -43,7 +43,7 @@ WORLD_BYTES, FRAME_BYTES = 50_000_000, 100_000
 
 @dataclass
 class Run:
-    """A simulation, and what is remembered of it.
+    """A simulation and its recorded motion.
 
     Attributes:
         source: the stage's file.
@@ -144,22 +144,27 @@ def check(run: Run, file: Path) -> None:
     off = imported(run, file)
     assert off < TOLERANCE, f"a body of the model made from {file} is {off:.2g} m off"
     assert run.source.read_bytes() == run.before, f"{run.source} has changed"
-    moved = ways(run).max(initial=0.0)
+    moved = displacements(run).max(initial=0.0)
     assert moved > MOVES, f"nothing has moved more than {moved:.2g} m"
 
 
-def ways(run: Run) -> np.ndarray:
+def displacements(run: Run) -> np.ndarray:
     """How far the centre of mass of each body is from its start, ``[frames, bodies]`` [m]."""
     coms = run.simulation.model.body_com.numpy().astype(float)
     places = np.array([[transform_point(pose, com) for pose, com in zip(f, coms, strict=True)] for f in run.poses])
     return np.linalg.norm(places - places[0], axis=2)
 
 
+def azimuth_of(run: Run) -> float:
+    """Direction of the camera [degrees]."""
+    return AZIMUTH[run.simulation.model.up_axis.name]
+
+
 def plot(run: Run, folder: Path) -> Path:
     """Draws the stage at some times, and how far things move; returns the path of the PNG."""
     model, state = run.simulation.model, run.simulation.model.state()
     figure, axes = common.new_figure(
-        [["at 0", "at 1", "ways"], ["at 2", "at 3", "ways"]], figsize=(13, 6.5), width_ratios=(1.0, 1.0, 0.65)
+        [["at 0", "at 1", "paths"], ["at 2", "at 3", "paths"]], figsize=(13, 6.5), width_ratios=(1.0, 1.0, 0.65)
     )
     frames = np.linspace(0, len(run.poses) - 1, PICTURES).round().astype(int)
     boxes = []
@@ -168,22 +173,23 @@ def plot(run: Run, folder: Path) -> Path:
         boxes.append(bounds(model, state, world=None))
     # one camera for all, which sees everything at every time
     extent = np.stack([np.min(boxes, axis=0)[0], np.max(boxes, axis=0)[1]])
-    azimuth = AZIMUTH[model.up_axis.name]
     for number, frame in enumerate(frames):
         state.body_q.assign(run.poses[frame].astype(np.float32))
-        drawn = picture(model, state, world=None, azimuth=azimuth, size=(8.0, 5.2), extent=extent)
+        drawn = picture(model, state, world=None, azimuth=azimuth_of(run), size=(8.0, 5.2), extent=extent)
         drawn.canvas.draw()
         view = axes[f"at {number}"]
         view.imshow(np.asarray(drawn.canvas.buffer_rgba()), interpolation="antialiased")
         view.set_title(f"{run.seconds[frame]:.2f} s")
         view.set_axis_off()
     names = ["/".join(label.split("/")[-2:]) for label in model.body_label]
-    way = ways(run)
-    for body in np.flatnonzero(way.max(axis=0) > MOVES):
-        axes["ways"].plot(run.seconds, way[:, body], lw=1.2, label=names[body])
-    axes["ways"].set(title="Ways of the centres of mass", xlabel="s", ylabel="m")
-    if axes["ways"].lines:
-        axes["ways"].legend(fontsize=7)
+    away = displacements(run)
+    for body in np.flatnonzero(away.max(axis=0) > MOVES):
+        axes["paths"].plot(run.seconds, away[:, body], lw=1.2, label=names[body])
+    axes["paths"].set(
+        title="Distance of the centres of mass from their start", xlabel="time [s]", ylabel="distance [m]"
+    )
+    if axes["paths"].lines:
+        axes["paths"].legend(fontsize=7)
     return common.save_figure(figure, folder, "usd_pipeline.png")
 
 
@@ -191,7 +197,7 @@ def report(run: Run, file: Path) -> None:
     """Prints what happened."""
     model, found = run.simulation.model, run.simulation.report
     distance, angle = read_back(run, file)
-    moved = ways(run).max(axis=0)
+    moved = displacements(run).max(axis=0)
     far = int(np.argmax(moved)) if len(moved) else -1
     substeps = run.simulation.substeps
     common.summary(
@@ -239,6 +245,12 @@ def main(arguments: list[str] | None = None) -> None:
     report(run, file)
     if args.viewer == "plot":
         print(f"  plot in {plot(run, args.output_path)}")
+    if video := common.video(args, run.simulation.model, "usd_pipeline", world=None, azimuth=azimuth_of(run)):
+        state = run.simulation.model.state()
+        for seconds, poses in zip(run.seconds, run.poses, strict=True):
+            state.body_q.assign(poses.astype(np.float32))
+            video.record(state, seconds)
+        common.save_video(video, args.quiet)
     if args.test:
         common.verdict(lambda: check(run, file))
 

@@ -1,6 +1,6 @@
 """The command line: ``newton-like inspect | convert | simulate``.
 
-Exit codes: 0 done; 1 the file could not be read, converted or simulated; 2 wrong options; 130 stopped by the user.
+Exit codes: 0 success; 1 the file could not be read, converted or simulated; 2 wrong options; 130 stopped by the user.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import warnings
 from importlib.metadata import version
 from pathlib import Path
 
+from newton_like.cli.options import DAMPING_TIME, assignments, gains
 from newton_like.cli.terminal import (
     count_text,
     device_there,
@@ -25,15 +26,15 @@ from newton_like.cli.terminal import (
 )
 
 EXPECTED = (OSError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError, ImportError, MemoryError)
-"""Errors of files, options and missing packages; any other is a defect of the program and shows where it is."""
+"""Errors of files, options and missing packages. Any other error is a defect of the program and keeps its traceback."""
 
 EPILOG = """exit codes:
-  0    done
+  0    success
   1    the file could not be read, converted, drawn or simulated; the reason is one line on stderr
   2    wrong options
   130  stopped by Ctrl-C
 
-With --json the answer is one JSON object on stdout, also where something is wrong: {"error": reason, "kind": class}."""
+With --json the result is one JSON object on stdout. An error is {"error": reason, "kind": class}."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -43,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = _parser()
     args = parser.parse_args(words)
     if args.command == "inspect" and args.collisions and args.plot is None:
-        parser.error("--collisions is about the picture: give --plot too")
+        parser.error("--collisions needs --plot, as it chooses the shapes of the picture")
     try:
         start_warp()
         args.run(args)
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the options in JSON too, where that is asked for."""
+    """Writes errors of the options as JSON, too, if ``--json`` is among them."""
 
     json = False
 
@@ -78,7 +79,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="newton-like",
-        description="Looks into robot and scene files (URDF, MJCF, USD), converts and simulates them.",
+        description="Inspects, converts and simulates robot and scene files (URDF, MJCF, USD).",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -86,42 +87,81 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
 
     inspect = commands.add_parser(
-        "inspect", help="tree, degrees of freedom, masses, limits and what the importer remarked"
+        "inspect", help="show the tree, degrees of freedom, masses, limits and remarks of the importer"
     )
     _reading(inspect)
-    inspect.add_argument("--plot", type=Path, metavar="PNG", help="write a picture of it")
+    inspect.add_argument("--plot", type=Path, metavar="PNG", help="write a picture of the model")
     inspect.add_argument(
-        "--collisions", action="store_true", help="the picture shows what collides, not what is visible"
+        "--collisions", action="store_true", help="draw the colliding shapes in place of the visible ones"
     )
     inspect.set_defaults(run=_inspect)
 
-    convert = commands.add_parser("convert", help="URDF, MJCF or USD to USD, or one robot to URDF")
+    convert = commands.add_parser("convert", help="convert a URDF, MJCF or USD file to USD, or a single robot to URDF")
     _reading(convert)
     convert.add_argument(
-        "output", type=Path, help="the file to write: .usd, .usda, .usdc or .urdf; what is there is replaced"
+        "output", type=Path, help="the file to write: .usd, .usda, .usdc or .urdf; an existing file is replaced"
     )
     convert.set_defaults(run=_convert)
 
     simulate = commands.add_parser(
         "simulate",
-        help="simulate and write the motion as a USD file",
-        description="Simulates without commands: drives hold the targets that the file gives them, and without gains nothing holds. "
-        "Moving shapes touch planes only; pairs that go through each other are remarked.",
+        help="simulate, and write the motion as USD or as a video",
+        description="Simulates a file. The drives of the joints hold constant targets: those of the file, or the initial positions of "
+        "joints that --stiffness or --joint-positions names. A joint without gains moves freely; URDF files have no gains. "
+        "Moving shapes collide with planes only; a remark names pairs of shapes that pass through each other.",
     )
     _reading(simulate)
     simulate.add_argument("--frames", type=positive_int, default=120, help="frames to simulate (default: 120)")
-    rate = number_in(1.0, 10_000.0, "frames a second")
-    simulate.add_argument("--fps", type=rate, default=60.0, help="frames a second (default: 60)")
-    simulate.add_argument("--substeps", type=positive_int, default=4, help="time steps a frame (default: 4)")
-    simulate.add_argument("--output", type=Path, metavar="USD", help="the USD file to write; none by default")
+    rate = number_in(1.0, 10_000.0, "frames per second")
+    simulate.add_argument("--fps", type=rate, default=60.0, help="frames per second (default: 60)")
+    simulate.add_argument("--substeps", type=positive_int, default=4, help="time steps per frame (default: 4)")
+    simulate.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="file for the motion: .usd, .usda, .usdc, .gif or .mp4 (default: none)",
+    )
+    simulate.add_argument(
+        "--viewer",
+        choices=("null", "gif", "mp4"),
+        default="null",
+        help="write a video, beside --output or in the current folder; mp4 needs ffmpeg (default: null)",
+    )
+    simulate.add_argument(
+        "--joint-positions",
+        type=assignments,
+        action="append",
+        metavar="JOINT=Q,...",
+        help="initial positions [rad or m] by name of the joint, which may have wildcards: elbow=-1.5,finger*=0.02; or those of "
+        "all joints in order, as in --joint-positions=-0.5,0.2,0 (may be given several times)",
+    )
+    simulate.add_argument(
+        "--keyframe",
+        metavar="NAME",
+        help="start from a keyframe of an MJCF file, given by name or number, with its controls",
+    )
+    simulate.add_argument(
+        "--stiffness",
+        type=gains,
+        action="append",
+        metavar="[JOINT=]KE,...",
+        help="position gain of the drives [N m/rad or N/m], of all joints or by name (may be given several times)",
+    )
+    simulate.add_argument(
+        "--damping",
+        type=gains,
+        action="append",
+        metavar="[JOINT=]KD,...",
+        help=f"velocity gain of the drives [N m s/rad or N s/m] (default: that of the file, or {DAMPING_TIME:g} s times --stiffness)",
+    )
     simulate.add_argument(
         "--ground",
         action="store_true",
-        help="add a ground plane at height 0; what floats (see --floating) and would start in it is lifted onto it",
+        help="add a ground plane at height 0; floating bodies that would start below it are lifted onto it",
     )
     height = number_in(-1.0e6, 1.0e6, "m")
     simulate.add_argument(
-        "--lift", type=height, default=0.0, metavar="M", help="lift what floats by so many metres before the start"
+        "--lift", type=height, default=0.0, metavar="M", help="lift floating bodies by this height before the start"
     )
     simulate.add_argument("--device", default="cpu", help="Warp device (default: cpu)")
     simulate.set_defaults(run=_simulate)
@@ -131,30 +171,31 @@ def _parser() -> argparse.ArgumentParser:
 def _reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a URDF, MJCF (.xml) or USD file")
     base = parser.add_mutually_exclusive_group()
-    base.add_argument("--floating", dest="floating", action="store_true", default=None, help="the root floats freely")
-    base.add_argument("--fixed", dest="floating", action="store_false", help="the root is fixed to the world")
+    base.add_argument(
+        "--floating", dest="floating", action="store_true", default=None, help="the root link moves freely"
+    )
+    base.add_argument("--fixed", dest="floating", action="store_false", help="the root link is fixed to the world")
     parser.add_argument(
         "--up-axis",
         type=str.upper,
         choices=("X", "Y", "Z"),
-        help="what is up in a URDF or MJCF file that keeps to another custom than Z; a USD file says it itself",
+        help="up axis of a URDF or MJCF file (default: Z); a USD file defines its own",
     )
     parser.add_argument(
         "--package-dir",
         type=folder,
         action="append",
         metavar="DIR",
-        help="another folder from which meshes, includes and layers may be read, or that holds the package of package:// "
-        "(may be given several times)",
+        help="additional folder to read meshes, includes, layers and package:// URIs from (may be given several times)",
     )
     parser.add_argument(
         "--self-collisions",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="let moving parts of the file touch each other (default: as an MJCF or USD file says; a URDF: no)",
+        help="contacts between the moving parts of the file (default: as in an MJCF or USD file; none for a URDF)",
     )
-    parser.add_argument("--json", action="store_true", help="the result as JSON")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar, no remarks")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar and no remarks")
 
 
 def _read(args, **more):
@@ -165,6 +206,7 @@ def _read(args, **more):
         "enable_self_collisions": args.self_collisions,
         "up_axis": args.up_axis,
         "package_dirs": args.package_dir,
+        "keyframe": getattr(args, "keyframe", None),
     }
     return read(args.file, options, **more)
 
@@ -178,7 +220,7 @@ def _tell(args, remarks: list[str]) -> None:
 def _keep_input(args) -> None:
     output = args.output
     if output is not None and output.exists() and args.file.exists() and output.samefile(args.file):
-        raise ValueError(f"{output}: the output is the input; name another file")
+        raise ValueError(f"{output}: the output file is the input file; name another output")
 
 
 def _print_json(data) -> None:
@@ -186,7 +228,7 @@ def _print_json(data) -> None:
 
 
 def _plain(data):
-    """What JSON has no words for, such as infinity, becomes null."""
+    """Numbers that JSON does not have, such as infinity, become null."""
     if isinstance(data, dict):
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
@@ -225,11 +267,13 @@ def _convert(args) -> None:
 
         if kind not in SUFFIXES:
             known = ", ".join((".urdf", *SUFFIXES))
-            raise ValueError(f"{args.output}: files {suffix_text(kind)} are not written; give one of {known}")
+            raise ValueError(f"{args.output}: files {suffix_text(kind)} cannot be written; use one of {known}")
     scene = _read(args)
     robots = scene.model.articulation_count
     if kind == ".urdf" and robots != 1:
-        raise ValueError(f"{args.file} holds {robots} articulations, and a URDF file one; convert it to USD")
+        raise ValueError(
+            f"{args.file} has {robots} articulations, but a URDF file can have only one; convert it to USD"
+        )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         write(scene.model, str(args.output))
@@ -250,14 +294,23 @@ def _convert(args) -> None:
 def _simulate(args) -> None:
     import warp as wp
 
-    from newton_like.cli.simulate import ignored, simulate
+    from newton_like.cli.pose import prepare
+    from newton_like.cli.simulate import ignored, simulate, video_path
 
     _keep_input(args)
     device_there(args.device)
-    scene = _read(args, ground=args.ground, lift=args.lift, device=args.device, dtype=wp.float32)
+    video = video_path(args)
+    scene = _read(
+        args,
+        ground=args.ground,
+        lift=args.lift,
+        device=args.device,
+        dtype=wp.float32,
+        prepare=lambda builder, report: prepare(builder, report, args),
+    )
     scene.remarks.extend(ignored(scene.model))
     _tell(args, scene.remarks)
-    data = simulate(scene, args)
+    data = simulate(scene, args, video)
     if args.json:
         _print_json(data)
         return
@@ -265,3 +318,5 @@ def _simulate(args) -> None:
     print(f"energy {data['energy_start']:.6g} J -> {data['energy_end']:.6g} J")
     if data["output"]:
         print(f"motion: {data['output']}")
+    if data["video"]:
+        print(f"video: {data['video']}")

@@ -27,21 +27,21 @@ READERS = {
     ".usdc": "usd",
     ".usdz": "usd",
 }
-"""Which importer reads files of a suffix. An ``.xml`` whose root is ``robot`` is a URDF."""
+"""The importer for each suffix. An ``.xml`` file whose root element is ``robot`` is a URDF."""
 
 DEFAULTS: dict[str, dict] = {
     "urdf": {},
     "mjcf": {"enable_self_collisions": True},  # the file says which shapes touch
     "usd": {},
 }
-"""Options of the importers that this program sets otherwise."""
+"""Options of the importers that have another default here."""
 
 COMMENT = re.compile(rb"<!--.*?-->", re.S)
 ROOT = re.compile(rb"<([A-Za-z_][\w.-]*)")
 """The first element of an XML file."""
 
 CLEARANCE = 1.0e-3
-"""How far above the ground something is put that would have started in it [m]."""
+"""Distance between the ground and bodies that are lifted onto it [m]."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Scene:
     """A file that was read.
 
     Attributes:
-        model: what was made of it.
-        state: where all bodies are at the start.
+        model: the model.
+        state: the initial state.
         format: ``"urdf"``, ``"mjcf"`` or ``"usd"``.
-        remarks: warnings of the importer and of what was done to the scene.
+        remarks: warnings of the importer, and changes of the initial state.
     """
 
     model: Model
@@ -82,16 +82,19 @@ def format_of(path: Path) -> str:
     return known
 
 
-def read(path: Path, options: dict, ground: bool = False, lift: float = 0.0, device="cpu", dtype=wp.float64) -> Scene:
+def read(
+    path: Path, options: dict, ground: bool = False, lift: float = 0.0, device="cpu", dtype=wp.float64, prepare=None
+) -> Scene:
     """Reads a file.
 
     Args:
         path: of a URDF, MJCF or USD file.
-        options: of the importer; those that are None are left at their defaults.
-        ground: add a ground plane at height 0. What floats and would start in it is put on it.
-        lift: how far to lift what floats [m].
+        options: of the importer. An option that is None has its default.
+        ground: add a ground plane at height 0. Floating bodies that would start below it are lifted onto it.
+        lift: height by which floating bodies are lifted [m].
         device: Warp device of the model.
         dtype: scalar type of the model.
+        prepare: function of the builder and the importer's report. It changes the builder before the model is made, and gives remarks.
 
     Raises:
         FileNotFoundError, IsADirectoryError: there is no such file.
@@ -99,23 +102,26 @@ def read(path: Path, options: dict, ground: bool = False, lift: float = 0.0, dev
     """
     kind = format_of(path)
     if kind == "usd" and options.get("up_axis") is not None:
-        raise ValueError(f"{path}: a USD file says what is up; leave --up-axis out")
+        raise ValueError(f"{path}: a USD file defines its up axis; leave --up-axis out")
+    if kind != "mjcf" and options.get("keyframe") is not None:
+        raise ValueError(f"{path}: only MJCF files have keyframes; leave --keyframe out")
     given = {**DEFAULTS[kind], **{k: v for k, v in options.items() if v is not None}}
     builder = ModelBuilder()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        getattr(builder, f"add_{kind}")(str(path), **given)
+        report = getattr(builder, f"add_{kind}")(str(path), **given)
+        more = prepare(builder, report) if prepare is not None else []
         if ground:
             builder.add_ground_plane()
         model = builder.finalize(device, dtype=dtype)
-    remarks = [str(w.message) for w in caught]
+    remarks = [str(w.message) for w in caught] + more
     if not model.body_count:
-        remarks.append("the file holds no bodies: nothing in it moves")
+        remarks.append("the file has no bodies, so nothing can move")
     state = _start(model)
     if lift:
         state = _lift(model, lift)
         if not len(_floating(model)):
-            remarks.append(f"nothing is lifted by {lift:g} m, as nothing floats")
+            remarks.append(f"--lift {lift:g} has no effect: no body floats")
     if ground:
         state = _put_on_ground(model, state, remarks)
     return Scene(model, state, kind, remarks)
@@ -135,7 +141,7 @@ def _floating(model: Model) -> np.ndarray:
 
 
 def _lift(model: Model, height: float) -> State:
-    """Starts all that floats so much higher."""
+    """Lifts the initial positions of all floating bodies by a height [m]."""
     q, frames = model.joint_q.numpy().copy(), model.joint_X_p.numpy()
     starts, up = model.joint_q_start.numpy(), np.eye(3)[int(model.up_axis)]
     for j in _floating(model):
@@ -145,7 +151,7 @@ def _lift(model: Model, height: float) -> State:
 
 
 def _put_on_ground(model: Model, state: State, remarks: list[str]) -> State:
-    """Lifts all that floats where something of it starts below height 0, by the same distance, so that stacks stay."""
+    """Lifts all floating bodies by one distance, so that none of them starts below height 0 and stacks stay stacked."""
     low = lowest_points(model, state)
     rooted = np.zeros(model.body_count, dtype=bool)
     rooted[model.joint_child.numpy()[_floating(model)]] = True
@@ -155,19 +161,21 @@ def _put_on_ground(model: Model, state: State, remarks: list[str]) -> State:
     depth = float(-low[rooted].min(initial=0.0))
     if depth > 0.0:
         state = _lift(model, depth + CLEARANCE)
-        remarks.append(f"would start {depth:.4g} m deep in the ground: all that floats is lifted onto it")
+        remarks.append(
+            f"the lowest floating body would start {depth:.4g} m below the ground; all floating bodies are lifted onto it"
+        )
     stuck = np.flatnonzero((low < 0.0) & ~rooted)
     if len(stuck):
         deepest = int(stuck[np.argmin(low[stuck])])
         more = f", and {len(stuck) - 1} more bodies" if len(stuck) > 1 else ""
         remarks.append(
-            f"body '{model.body_label[deepest]}' reaches {-low[deepest]:.4g} m below the ground, and does not float{more}"
+            f"body '{model.body_label[deepest]}' reaches {-low[deepest]:.4g} m below the ground and does not float{more}"
         )
     return state
 
 
 def lowest_points(model: Model, state: State) -> np.ndarray:
-    """Height of the lowest point of what collides of each body, ``[body_count]`` [m]; infinite for bodies that touch nothing."""
+    """Height of the lowest point of the colliding shapes of each body, ``[body_count]`` [m]; infinite for bodies without such shapes."""
     low = np.full(model.body_count, np.inf)
     poses, places = state.body_q.numpy().astype(float), model.shape_transform.numpy().astype(float)
     kinds, scales = model.shape_type.numpy(), model.shape_scale.numpy()

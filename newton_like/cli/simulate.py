@@ -1,8 +1,9 @@
-"""Simulating a file frame by frame."""
+"""Simulation of a file, frame by frame."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -12,31 +13,41 @@ from newton_like.collision.ground import unsupported_pairs
 from newton_like.dynamics import mechanical_energy
 from newton_like.solvers import SolverFeatherstone
 
+VIDEO_SUFFIXES = (".gif", ".mp4")
+VIDEO_FPS = 25.0
+"""Most frames per second of a video."""
 SHOWN_PAIRS = 3
 JSON_PAIRS = 100
 """Pairs of shapes that a remark names, and those that JSON lists."""
 
 
-def simulate(scene: Scene, args) -> dict:
-    """Runs the command's simulation and says what came of it.
+def simulate(scene: Scene, args, video: Path | None = None) -> dict:
+    """Runs the simulation of the command, and gives its results for JSON.
 
     Args:
-        scene: what to simulate.
+        scene: the model and its initial state.
         args: options of the command.
+        video: the GIF or MP4 file to write; None: write none.
 
     Raises:
-        ValueError: a state that is not finite; a feature that the solver lacks.
+        ValueError: the state is no longer finite, or the solver does not support the model.
+        ImportError: Pillow, or ffmpeg for an MP4, is missing.
         OSError: the output cannot be written.
     """
     model, state = scene.model, scene.state
     solver = SolverFeatherstone(model, evaluator="general", unsupported_contacts="ignore")
-    recorder = None
-    if args.output is not None:
+    recorder, film, output = None, None, args.output if args.output != video else None
+    if video is not None:
+        from newton_like.viewer import VideoRecorder
+
+        film = VideoRecorder(model, video, world=None, fps=min(args.fps, VIDEO_FPS))
+        film.record(state, 0.0)
+    if output is not None:
         from newton_like.usd import Recorder
 
-        recorder = Recorder(model, str(args.output), fps=args.fps)
+        recorder = Recorder(model, str(output), fps=args.fps)
         recorder.record(state, 0.0)
-        # an output that cannot be written is found before the work, not after it
+        # an error in writing is raised before the simulation
         recorder.save()
     before, dt = _energy(model, state), 1.0 / (args.fps * args.substeps)
     # kernels are compiled before the clock runs
@@ -49,18 +60,22 @@ def simulate(scene: Scene, args) -> dict:
             solver.step(state, state, dt=dt)
         if not np.isfinite(state.body_q.numpy()).all():
             raise ValueError(
-                f"{args.file}: the simulation left the finite numbers in frame {frame + 1}; try more --substeps than {args.substeps}"
+                f"{args.file}: the state is not finite after frame {frame + 1}; increase --substeps from {args.substeps}"
             )
         if recorder is not None:
             recorder.record(state, (frame + 1) / args.fps)
+        if film is not None:
+            film.record(state, (frame + 1) / args.fps)
     taken = time.perf_counter() - begin
     if recorder is not None:
         recorder.save()
+    if film is not None:
+        film.save(progress=lambda frames: progress(frames, args.quiet or args.json, "drawing"))
     pairs = unsupported_pairs(model)
     return {
         "frames": args.frames, "seconds": args.frames / args.fps, "wall_seconds": taken,
         "energy_start": before, "energy_end": _energy(model, state),
-        "output": None if args.output is None else str(args.output),
+        "output": None if output is None else str(output), "video": None if video is None else str(video),
         "ignored_pairs": {
             "count": len(pairs), "first": [[model.shape_label[a], model.shape_label[b]] for a, b in pairs[:JSON_PAIRS]]
         },
@@ -68,15 +83,34 @@ def simulate(scene: Scene, args) -> dict:
     }  # fmt: skip
 
 
+def video_path(args) -> Path | None:
+    """The video that the options ask for: ``--output`` itself, or a file beside it or in the current folder.
+
+    Raises:
+        ValueError: ``--viewer`` and the suffix of ``--output`` disagree.
+    """
+    suffix = args.output.suffix.lower() if args.output is not None else ""
+    if suffix in VIDEO_SUFFIXES:
+        if args.viewer not in ("null", suffix[1:]):
+            raise ValueError(
+                f"--viewer {args.viewer} and --output {args.output} ask for different videos; leave --viewer out"
+            )
+        return args.output
+    if args.viewer == "null":
+        return None
+    beside = args.output if args.output is not None else Path(args.file.name)
+    return beside.with_suffix(f".{args.viewer}")
+
+
 def ignored(model) -> list[str]:
-    """A remark on shapes that the solver lets through each other."""
+    """A remark on pairs of shapes whose contacts the solver ignores."""
     pairs = unsupported_pairs(model)
     if not len(pairs):
         return []
     names = [f"'{model.shape_label[a]}' and '{model.shape_label[b]}'" for a, b in pairs[:SHOWN_PAIRS]]
     more = f", and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
-    many = "a pair of shapes goes" if len(pairs) == 1 else f"{len(pairs)} pairs of shapes go"
-    return [f"{many} through each other, as moving shapes touch planes only: {', '.join(names)}{more}"]
+    many = "1 pair of shapes passes" if len(pairs) == 1 else f"{len(pairs)} pairs of shapes pass"
+    return [f"{many} through each other, because moving shapes collide with planes only: {', '.join(names)}{more}"]
 
 
 def _energy(model, state) -> float:

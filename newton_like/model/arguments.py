@@ -49,6 +49,26 @@ def check_sizes(model, state, names: tuple[str, ...] = ("body_q",)) -> None:
             )
 
 
+def finite_poses(model, state, time: float, bodies: np.ndarray | None = None) -> np.ndarray:
+    """A copy of the poses of some bodies, or of all, at a time [s], ``[bodies, 7]``, for recorders.
+
+    Raises:
+        TypeError, ValueError: see :func:`check_sizes`; a pose is not finite.
+    """
+    check_sizes(model, state)
+    poses = state.body_q.numpy().reshape(-1, 7)
+    poses = poses.copy() if bodies is None else poses[bodies]
+    wrong = ~np.isfinite(poses).all(axis=1)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        body = first if bodies is None else int(bodies[first])
+        raise ValueError(
+            f"body {model.body_label[body]!r} (index {body}): its pose {poses[first].tolist()} at {time:g} s is not finite; "
+            "the simulation diverged, use a smaller time step"
+        )
+    return poses
+
+
 def _described(model) -> str:
     if model is None:
         return "that is gone"

@@ -10,7 +10,7 @@ from newton_like.exporters.usd.author import Author, Names, as_target, save
 from newton_like.exporters.usd.host import Host
 from newton_like.exporters.usd.shapes import MeshLibrary, write_geometry, write_look
 from newton_like.exporters.usd.stage import set_stage_metadata
-from newton_like.model.arguments import check_sizes
+from newton_like.model.arguments import finite_poses
 from newton_like.model.model import Model
 from newton_like.types import Axis, GeoType, ShapeFlags
 
@@ -92,17 +92,9 @@ class Recorder:
                 is not finite.
         """
         time = as_number(time, "time")
-        check_sizes(self.model, state)
-        poses = state.body_q.numpy().reshape(-1, 7)
-        wrong = ~np.isfinite(poses).all(axis=1)
-        if wrong.any():
-            body = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"body {self.model.body_label[body]!r} (index {body}): its pose {poses[body].tolist()} at {time:g} s is not "
-                "finite; the simulation diverged, use a smaller time step"
-            )
+        poses = finite_poses(self.model, state, time)
         self.times.append(time)
-        self._poses.append(poses.copy())
+        self._poses.append(poses)
 
     def save(self) -> None:
         """Writes the stage with all that was recorded so far.

@@ -1,5 +1,6 @@
-"""Looking at models: pictures."""
+"""Pictures and videos of models."""
 
 from newton_like.viewer.picture import bounds, picture
+from newton_like.viewer.video import VideoRecorder
 
-__all__ = ["bounds", "picture"]
+__all__ = ["VideoRecorder", "bounds", "picture"]

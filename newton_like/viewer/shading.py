@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from newton_like.viewer.camera import Camera
 from newton_like.viewer.raster import Raster
 
 LAMP = np.array([-0.55, 0.95, 0.75])
 """Direction of the lamp in the camera's axes: right, up, towards the eye."""
 LAMP_LIGHT, EYE_LIGHT, SKY_LIGHT, GROUND_LIGHT = 0.55, 0.16, 0.46, 0.32
 """Light from the lamp, from the eye, and from above and below where there is neither."""
-SHADOW_SAMPLES = 1200
-"""Width and height of the lamp's view."""
+SAMPLES = 2
+"""Samples a pixel, across and down."""
+CREASE, FOLD = 0.25, 0.02
+"""Relative changes of normal and nearness inside of a pixel from which on all its samples are shaded."""
 SOFTNESS = 0.012
 """Width of the rim of shadows, in radii of the scene."""
 FLOOR_COLOR = np.array([0.93, 0.935, 0.945])
@@ -27,51 +31,9 @@ GLOSS = 0.10
 NOOK, NOOK_SHADE = 0.06, 1.6
 """How far light is blocked in nooks, in radii of the scene, and how much."""
 BIAS = 0.004
-"""How far from a surface its own shadow begins, in radii of the scene."""
+"""How far from a surface its own shadow begins, in radii of the scene, besides three samples of the lamp's view."""
 SPIRAL = 12
 """Samples of soft shadows and of nooks."""
-
-
-@dataclass(frozen=True)
-class Camera:
-    """An eye in front of a scene.
-
-    Attributes:
-        up: of the world, which is where the sky is.
-        axes: columns right, up and towards the eye, in world axes.
-        middle: of the scene [m].
-        radius: of its bounding sphere [m].
-        distance: of the eye from the middle [m]; infinite for a view without perspective.
-        scale: samples a metre at the middle.
-        shift: column and row of the middle.
-    """
-
-    up: np.ndarray
-    axes: np.ndarray
-    middle: np.ndarray
-    radius: float
-    distance: float
-    scale: float = 1.0
-    shift: tuple[float, float] = (0.0, 0.0)
-
-    def project(self, points: np.ndarray) -> np.ndarray:
-        """Column, row and nearness of points ``[..., 3]`` in the world. Nearness is 1 at the middle."""
-        seen = (points - self.middle) @ self.axes
-        if np.isinf(self.distance):
-            near = 2.0 + seen[..., 2] / self.radius
-            flat = seen[..., :2]
-        else:
-            near = self.distance / (self.distance - seen[..., 2])
-            flat = seen[..., :2] * near[..., None]
-        return np.stack(
-            [self.shift[0] + self.scale * flat[..., 0], self.shift[1] - self.scale * flat[..., 1], near], axis=-1
-        )
-
-    def place(self, column, row, near) -> np.ndarray:
-        """Points in the camera's axes, seen from the middle, of a perspective view: the inverse of :meth:`project`."""
-        flat = np.stack([column - self.shift[0], self.shift[1] - row], axis=-1) / self.scale
-        near = near[..., None]
-        return np.concatenate([flat / near, self.distance * (1.0 - 1.0 / near)], axis=-1).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -96,7 +58,10 @@ class Floor:
 
 
 def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | None, shadows: Raster, lamp: Camera):
-    """The picture, ``[height, width, 3]`` from 0 to 1, white where nothing is.
+    """The image, ``[height / SAMPLES, width / SAMPLES, 3]`` from 0 to 1, white where nothing is.
+
+    The light of a pixel is that of its first sample; where its samples show different things, or sides of a thing, it is the mean of
+    all.
 
     Args:
         raster: what is seen.
@@ -106,108 +71,211 @@ def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | Non
         shadows: what the lamp sees.
         lamp: camera that this was drawn for.
     """
-    count = raster.height * raster.width
-    row, column = np.divmod(np.arange(count), raster.width)
-    near, fade = raster.near.copy(), np.ones(count, dtype=np.float32)
-    albedo, normal = np.ones((count, 3), dtype=np.float32), np.zeros((count, 3), dtype=np.float32)
-    things = np.flatnonzero(raster.number >= 0)
-    albedo[things] = colors[raster.number[things]]
-    normal[things] = raster.normal[things] @ camera.axes.astype(np.float32)
-    if floor is not None:
-        _lay(floor, camera, column, row, near, fade, albedo, normal)
-    seen = np.flatnonzero(near > 0.0)
-    place = camera.place(column[seen] + 0.5, row[seen] + 0.5, near[seen])
-    toward = _unit(np.array([0.0, 0.0, camera.distance], dtype=np.float32) - place)
-    n = _unit(normal[seen])
-    # surfaces have two sides
-    n *= np.where(_dot(n, toward) < 0.0, -1.0, 1.0)[:, None].astype(np.float32)
+    ground = None if floor is None else _ground(floor, camera, raster)
+    seen, pixel, share = _samples(raster, ground)
     light, sky = _unit(LAMP).astype(np.float32), (camera.up @ camera.axes).astype(np.float32)
-    lit = np.maximum(n @ light, 0.0) * (1.0 - _shadow(place, n, camera, shadows, lamp))
-    ambient = GROUND_LIGHT + (SKY_LIGHT - GROUND_LIGHT) * (0.5 + 0.5 * (n @ sky)) + EYE_LIGHT * _dot(n, toward)
-    ambient *= _open_sky(raster, camera, seen, place, n)
-    gloss = np.where(raster.number[seen] >= 0, GLOSS * np.maximum(_dot(n, _unit(light + toward)), 0.0) ** 30, 0.0)
-    color = albedo[seen] * (ambient + LAMP_LIGHT * lit)[:, None] + (gloss * (lit > 0.0))[:, None]
-    image = np.ones((count, 3), dtype=np.float32)
-    image[seen] += fade[seen, None] * (np.clip(color, 0.0, 1.0) - 1.0)
-    return image.reshape(raster.height, raster.width, 3)
+    # things first, then the floor, whose normal and colour are the same everywhere
+    lies = np.zeros(len(seen), dtype=bool) if ground is None else ground[seen] > 0.0
+    things, under = np.flatnonzero(~lies), np.flatnonzero(lies)
+    place = _place(camera, raster, seen[things], raster.near)
+    number = raster.number[seen[things]]
+    n = _unit((raster.normal[seen[things]] @ camera.axes).astype(np.float32))
+    if len(under):
+        below = _place(camera, raster, seen[under], ground)
+        fade = _fade(floor, camera, below)
+        kept = np.flatnonzero(fade > 0.0)
+        under, below = under[kept], below[kept]
+        place, number = np.concatenate([place, below]), np.concatenate([number, np.full(len(kept), -1)])
+        level = np.broadcast_to((floor.normal @ camera.axes).astype(np.float32), (len(kept), 3))
+        n = np.concatenate([n, level])
+        line = _lines(floor, camera, below, ground[seen[under]])
+        share[under] *= fade[kept]
+    order, count = np.concatenate([things, under]), len(things)
+    seen, pixel, share = seen[order], pixel[order], share[order]
+    toward = np.array([0.0, 0.0, camera.distance], dtype=np.float32) - place
+    away = np.sqrt(_dot(toward, toward))
+    facing = _dot(n, toward) / away
+    # surfaces have two sides
+    back = np.flatnonzero(facing < 0.0)
+    n[back], facing[back] = -n[back], -facing[back]
+    lit = np.maximum(n @ light, 0.0)
+    bright = np.flatnonzero(lit > 0.0)
+    lit[bright] *= 1.0 - _shadow(place[bright], n[bright], camera, shadows, lamp)
+    ambient = GROUND_LIGHT + (SKY_LIGHT - GROUND_LIGHT) * (0.5 + 0.5 * (n @ sky)) + EYE_LIGHT * facing
+    total = ambient * _open_sky(raster, camera, seen, pixel, number, place, n) + LAMP_LIGHT * lit
+    gloss = np.zeros(count, dtype=np.float32)
+    shiny = np.flatnonzero(lit[:count] > 0.0)
+    half = _unit(light + toward[shiny] / away[shiny, None])
+    gloss[shiny] = GLOSS * np.maximum(_dot(n[shiny], half), 0.0) ** 30
+    image = np.empty((raster.height // SAMPLES * (raster.width // SAMPLES), 3))
+    for i in range(3):
+        value = total.copy()
+        value[:count] *= colors[number[:count], i]
+        value[:count] += gloss
+        if len(under):
+            value[count:] *= line * np.float32(FLOOR_COLOR[i] * (1.0 - FLOOR_TINT) + FLOOR_TINT * floor.color[i])
+        image[:, i] = 1.0 - np.bincount(pixel, share * (1.0 - np.clip(value, 0.0, 1.0)), len(image))
+    return image.reshape(raster.height // SAMPLES, raster.width // SAMPLES, 3)
 
 
-def _lay(floor: Floor, camera: Camera, column, row, near, fade, albedo, normal) -> None:
-    """Puts the floor where nothing nearer is."""
+def _place(camera: Camera, raster: Raster, samples: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Places of the middles of samples in the camera's axes, ``[samples, 3]`` [m]."""
+    row, column = np.divmod(samples, raster.width)
+    half = np.float32(0.5)
+    return camera.place(column.astype(np.float32) + half, row.astype(np.float32) + half, near[samples])
+
+
+def _ground(floor: Floor, camera: Camera, raster: Raster) -> np.ndarray:
+    """Nearness of the floor at each sample, 0 where it is not seen."""
     n, point = floor.normal @ camera.axes, (floor.point - camera.middle) @ camera.axes
     above = (np.array([0.0, 0.0, camera.distance]) - point) @ n
     if above <= 0.0:
-        return
+        return np.zeros(raster.height * raster.width, dtype=np.float32)
     # From the eye through the sample on the screen, which stands at the middle. One over the way to the floor in lengths of this ray
     # is the nearness.
-    x = ((column + 0.5 - camera.shift[0]) / camera.scale).astype(np.float32)
-    y = ((camera.shift[1] - row - 0.5) / camera.scale).astype(np.float32)
-    inverse = (np.float32(n[2] * camera.distance) - np.float32(n[0]) * x - np.float32(n[1]) * y) / np.float32(above)
-    under = np.flatnonzero(inverse > np.maximum(near, np.float32(1.0e-3)))
-    hit = camera.place(column[under] + 0.5, row[under] + 0.5, inverse[under])
+    x = (np.arange(raster.width) + 0.5 - camera.shift[0]) / camera.scale
+    y = (camera.shift[1] - np.arange(raster.height) - 0.5) / camera.scale
+    columns = ((n[2] * camera.distance - n[0] * x) / above).astype(np.float32)
+    near = (columns - (n[1] * y / above).astype(np.float32)[:, None]).ravel()
+    near[near <= np.maximum(raster.near, np.float32(1.0e-3))] = 0.0
+    return near
+
+
+def _samples(raster: Raster, ground: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The samples that are shaded, their pixels, and their shares of these."""
+    height, width = raster.height // SAMPLES, raster.width // SAMPLES
+    number = raster.number if ground is None else np.where(ground > 0.0, np.int32(-2), raster.number)
+    number = number.reshape(height, SAMPLES, width, SAMPLES)
+    first = number[:, 0, :, 0]
+    edge = np.zeros((height, width), dtype=bool)
+    others = [(i, j) for i in range(SAMPLES) for j in range(SAMPLES) if i or j]
+    for i, j in others:
+        edge |= number[:, i, :, j] != first
+    # creases and folds of a single thing
+    inside = np.flatnonzero(~edge & (first >= 0))
+    row, column = np.divmod(inside, width)
+    sample = SAMPLES * (row * raster.width + column)
+    normal, near = raster.normal[sample], raster.near[sample]
+    apart = np.zeros(len(inside), dtype=bool)
+    for i, j in others:
+        other = sample + i * raster.width + j
+        change = raster.normal[other] - normal
+        apart |= _dot(change, change) > CREASE**2 * _dot(normal, normal)
+        apart |= np.abs(raster.near[other] - near) > FOLD * near
+    edge.ravel()[inside[apart]] = True
+    one = np.flatnonzero((first != -1) & ~edge)
+    row, column = np.divmod(one, width)
+    samples, pixels, shares = [SAMPLES * (row * raster.width + column)], [one], [np.ones(len(one), dtype=np.float32)]
+    several = np.flatnonzero(edge)
+    row, column = np.divmod(several, width)
+    for i in range(SAMPLES):
+        for j in range(SAMPLES):
+            there = number[row, i, column, j] != -1
+            samples.append(((SAMPLES * row + i) * raster.width + SAMPLES * column + j)[there])
+            pixels.append(several[there])
+            shares.append(np.full(len(samples[-1]), 1.0 / SAMPLES**2, dtype=np.float32))
+    return np.concatenate(samples), np.concatenate(pixels), np.concatenate(shares)
+
+
+def _fade(floor: Floor, camera: Camera, hit: np.ndarray) -> np.ndarray:
+    """How much of the floor is seen at places in the camera's axes: 1 near the middle, 0 far away."""
+    n, point = floor.normal @ camera.axes, (floor.point - camera.middle) @ camera.axes
     begin, end = FLOOR_REACH
-    reach = np.linalg.norm(hit - ((point @ n) * n).astype(np.float32), axis=1) / np.float32(camera.radius)
-    inside = reach < end
-    under, hit, reach = under[inside], hit[inside], reach[inside]
+    off = hit - ((point @ n) * n).astype(np.float32)
+    t = np.clip((end - np.sqrt(_dot(off, off)) / np.float32(camera.radius)) / (end - begin), 0.0, 1.0)
+    return t * t * (3.0 - 2.0 * t)
+
+
+def _lines(floor: Floor, camera: Camera, hit: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Brightness of the floor with its lines at places in the camera's axes."""
     first = _unit(np.cross(floor.normal, np.roll(np.eye(3)[np.argmax(np.abs(floor.normal))], 2)))
     first, second = np.cross(first, floor.normal), first
-    thick = LINE / (camera.scale * inverse[under])
-    lines = np.zeros(len(under), dtype=bool)
+    samples = np.float32(camera.scale * floor.spacing) * near
+    away = np.full(len(hit), 0.5, dtype=np.float32)
     for direction in (first, second):
-        across = hit @ (direction @ camera.axes).astype(np.float32) + np.float32(
-            (camera.middle - floor.point) @ direction
-        )
-        lines |= np.abs((across / floor.spacing + 0.5) % 1.0 - 0.5) * floor.spacing < thick
-    t = np.clip((end - reach) / (end - begin), 0.0, 1.0)
-    color = FLOOR_COLOR * (1.0 - FLOOR_TINT) + FLOOR_TINT * np.asarray(floor.color)
-    near[under], normal[under] = inverse[under], n
-    albedo[under] = np.where(lines[:, None], LINE_SHADE * color, color)
-    fade[under] = t * t * (3.0 - 2.0 * t)
+        start = (camera.middle - floor.point) @ direction / floor.spacing
+        across = hit @ (direction @ camera.axes / floor.spacing).astype(np.float32) + np.float32(start % 1.0)
+        away = np.minimum(away, np.abs(across - np.round(across)))
+    # a line covers a part of a pixel
+    dark = np.clip((LINE - away * samples) / SAMPLES + 0.5, 0.0, 1.0)
+    return 1.0 - np.float32(1.0 - LINE_SHADE) * dark
 
 
 def _shadow(place, n, camera: Camera, shadows: Raster, lamp: Camera) -> np.ndarray:
     """How much of the lamp is hidden, 0 to 1, by samples of its view around each place."""
     # off the surface, so that it does not shadow itself
-    seen = (place + n * np.float32(BIAS * camera.radius)) @ (camera.axes.T @ lamp.axes).astype(np.float32)
-    column = lamp.shift[0] + lamp.scale * seen[:, 0]
-    row = lamp.shift[1] - lamp.scale * seen[:, 1]
+    seen = (place + n * np.float32(BIAS * camera.radius + 3.0 / lamp.scale)) @ (camera.axes.T @ lamp.axes).astype(
+        np.float32
+    )
+    column = np.float32(lamp.shift[0]) + np.float32(lamp.scale) * seen[:, 0]
+    row = np.float32(lamp.shift[1]) - np.float32(lamp.scale) * seen[:, 1]
     near = 2.0 + seen[:, 2] / np.float32(lamp.radius)
+    reach = SOFTNESS * lamp.radius * lamp.scale
     hidden = np.zeros(len(place), dtype=np.float32)
-    for x, y in _spiral(SOFTNESS * lamp.radius * lamp.scale):
-        i, j = (row + y).astype(np.int64), (column + x).astype(np.int64)
+    inside = (column > -reach) & (column < shadows.width + reach) & (row > -reach) & (row < shadows.height + reach)
+    # Most places see the whole lamp. They are those that are nearer to it than anything in the tiles around them.
+    near_tiles, size = _tiles(shadows.near.reshape(shadows.height, shadows.width), reach)
+    some = np.flatnonzero(inside)
+    i = np.clip(row[some] / size, 0, near_tiles.shape[0] - 1).astype(np.int32)
+    j = np.clip(column[some] / size, 0, near_tiles.shape[1] - 1).astype(np.int32)
+    some = some[near_tiles[i, j] > near[some]]
+    column, row, near = column[some], row[some], near[some]
+    found_hidden = np.zeros(len(some), dtype=np.float32)
+    for x, y in _spiral(reach):
+        i, j = (row + np.float32(y)).astype(np.int32), (column + np.float32(x)).astype(np.int32)
         inside = (i >= 0) & (i < shadows.height) & (j >= 0) & (j < shadows.width)
         found = shadows.near[np.where(inside, i * shadows.width + j, 0)]
-        hidden += inside & (found > near)
-    return hidden / SPIRAL
+        found_hidden += inside & (found > near)
+    hidden[some] = found_hidden / SPIRAL
+    return hidden
 
 
-def _open_sky(raster: Raster, camera: Camera, seen, place, n) -> np.ndarray:
+def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> np.ndarray:
     """How much of the light from all around reaches each sample: less in nooks (alchemy screen-space obscurance, McGuire 2011)."""
-    height, width = raster.height // 2, raster.width // 2
-    where = np.full(raster.height * raster.width, -1, dtype=np.int64)
-    where[seen] = np.arange(len(seen))
-    number = where.reshape(raster.height, raster.width)[: 2 * height : 2, : 2 * width : 2]
+    height, width = raster.height // SAMPLES, raster.width // SAMPLES
+    row, column = np.divmod(pixel, width)
+    first = np.flatnonzero(seen == SAMPLES * (row * raster.width + column))
+    number = np.full((height, width), -1, dtype=np.int32)
+    number.ravel()[pixel[first]] = first
     radius = NOOK * camera.radius
-    reach = radius * camera.scale / 2.0
-    there = np.flatnonzero(number.ravel() >= 0)
+    reach = radius * camera.scale / SAMPLES
+    # Only a thing that rises nearby takes light from a place: of the floor, all but what is close to things is left out.
+    tall = np.zeros(len(seen) + 1, dtype=bool)
+    tall[:-1] = thing >= 0
+    there = np.flatnonzero((number >= 0) & _around(tall[number], reach))
     mine = number.ravel()[there]
     i, j = np.divmod(there, width)
     p, direction = place[mine], n[mine]
     blocked = np.zeros(len(there), dtype=np.float32)
     for x, y in _spiral(reach):
-        a, b = i + round(y), j + round(x)
-        other = number[np.clip(a, 0, height - 1), np.clip(b, 0, width - 1)]
-        v = place[np.maximum(other, 0)] - p
+        a, b = np.clip(i + round(y), 0, height - 1), np.clip(j + round(x), 0, width - 1)
+        other = number.ravel()[a * width + b]
+        v = place[other] - p
         square = _dot(v, v)
-        rise = np.maximum(_dot(v, direction) - 0.02 * radius, 0.0)
+        rise = np.maximum(_dot(v, direction) - np.float32(0.02 * radius), 0.0)
         close = (other >= 0) & (square < 4.0 * radius * radius)
-        blocked += np.where(close, rise * radius / (square + 0.05 * radius * radius), 0.0)
+        blocked += close * (rise * np.float32(radius) / (square + np.float32(0.05 * radius * radius)))
     open_sky = np.ones(height * width, dtype=np.float32)
     open_sky[there] = 1.0 - np.minimum(NOOK_SHADE * blocked / SPIRAL, 0.75)
     smooth = _blur(open_sky.reshape(height, width))
-    full = np.ones((raster.height, raster.width), dtype=np.float32)
-    full[: 2 * height, : 2 * width] = smooth.repeat(2, axis=0).repeat(2, axis=1)
-    return full.ravel()[seen]
+    return smooth.ravel()[pixel]
+
+
+def _around(flags: np.ndarray, reach: float) -> np.ndarray:
+    """Whether a flag is set around a place of an image, at least as far as a reach."""
+    tiles, size = _tiles(flags, reach)
+    return tiles.repeat(size, axis=0).repeat(size, axis=1)[: flags.shape[0], : flags.shape[1]]
+
+
+def _tiles(image: np.ndarray, reach: float) -> tuple[np.ndarray, int]:
+    """The largest value in each tile of an image and its neighbours, and the width of tiles, at least a reach."""
+    size = max(8, math.ceil(reach) + 1)
+    rows, columns = -(-image.shape[0] // size), -(-image.shape[1] // size)
+    padded = np.zeros((rows * size, columns * size), dtype=image.dtype)
+    padded[: image.shape[0], : image.shape[1]] = image
+    tiles = np.pad(padded.reshape(rows, size, columns, size).max(axis=(1, 3)), 1)
+    tiles = np.maximum(np.maximum(tiles[:-2], tiles[1:-1]), tiles[2:])
+    return np.maximum(np.maximum(tiles[:, :-2], tiles[:, 1:-1]), tiles[:, 2:]), size
 
 
 def _blur(image: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Balls and rods in place of bodies that have no shape."""
+"""Balls and rods for bodies that have no shape."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ SHOWN = 0.5
 """Where so many of the bodies with mass have shapes, they need no skeleton."""
 
 
-def skeleton(model, poses: np.ndarray, world: int | None, drawn: set[int]) -> list[tuple]:
+def skeleton(model, poses: np.ndarray, shown: list[int] | None, drawn: set[int]) -> list[tuple]:
     """Vertices in the world, faces and colour of balls at the joints and rods between them.
 
     Args:
         model: the model.
         poses: of its bodies, ``[bodies, 7]``.
-        world: the world to draw; None: all.
+        shown: the worlds to draw; None: all.
         drawn: bodies that have shapes.
     """
     mass, worlds = model.body_mass.numpy(), model.body_world.numpy()
-    here = np.ones(model.body_count, dtype=bool) if world is None else np.isin(worlds, (-1, world))
+    here = np.ones(model.body_count, dtype=bool) if shown is None else np.isin(worlds, [-1, *shown])
     heavy = {int(b) for b in np.flatnonzero(here & (mass > 0.0))}
     if not heavy or len(heavy & drawn) >= SHOWN * len(heavy):
         return []

@@ -191,9 +191,28 @@ def test_plot_is_an_image_with_something_on_it(example, capsys, tmp_path):
     assert 0.002 < colourful.mean() < 0.5
 
 
+@pytest.mark.parametrize("example", [quadruped, pendulum], ids=["quadruped", "pendulum"])
+def test_a_gif_shows_the_motion(example, capsys, tmp_path):
+    """Its frames last as long as the simulation, and are not all the same."""
+    image = pytest.importorskip("PIL.Image")
+    said = run(
+        example, capsys, "--world-count", "2", "--num-frames", "24", "--viewer", "gif", "--output-path", str(tmp_path)
+    )
+    (file,) = tmp_path.iterdir()
+    assert str(file) in said and file.suffix == ".gif"
+    frames, milliseconds = [], 0
+    with image.open(file) as film:
+        for k in range(film.n_frames):
+            film.seek(k)
+            frames.append(np.asarray(film.convert("RGB")).astype(int))
+            milliseconds += film.info["duration"]
+    assert milliseconds == 400
+    assert len(frames) == 10 and np.abs(frames[0] - frames[-1]).max() > 60
+
+
 def test_one_world_one_frame(capsys, tmp_path):
     for example in (quadruped, pendulum):
-        for viewer in ("null", "plot"):
+        for viewer in ("null", "plot", "gif"):
             arguments = ["--world-count", "1", "--num-frames", "1", "--viewer", viewer, "--output-path", str(tmp_path)]
             assert "world" in run(example, capsys, *arguments)
 
@@ -260,8 +279,8 @@ def test_wrong_options_are_named(example, arguments, cure, capsys):
     ("arguments", "cure"),
     [
         (["--test", "--num-frames", "10"], "--num-frames 300"),
-        (["--test", "--benchmark"], "--viewer plot and --test"),
-        (["--viewer", "plot", "--benchmark"], "--viewer plot and --test"),
+        (["--test", "--benchmark"], "--viewer and --test"),
+        (["--viewer", "plot", "--benchmark"], "--viewer and --test"),
     ],
 )
 def test_options_that_exclude_each_other(arguments, cure, capsys):
@@ -273,6 +292,13 @@ def test_missing_matplotlib_is_told_before_the_run(example, capsys, monkeypatch,
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     line = refused(example, capsys, "--viewer", "plot", "--output-path", str(tmp_path))
     assert 'pip install -e ".[examples]"' in line
+
+
+@BOTH
+def test_missing_ffmpeg_is_told_before_the_run(example, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    assert "ffmpeg" in refused(example, capsys, "--viewer", "mp4", "--output-path", str(tmp_path))
 
 
 def test_two_worlds_pass_the_test_of_the_example(capsys):

@@ -15,12 +15,12 @@ def prediction():
 
 
 def test_gradients_reach_masses_and_first_moments(prediction, rng):
-    x, way = 0.1 * rng.normal(size=(2, 4 * example.LINKS))
+    x, direction = 0.1 * rng.normal(size=(2, 4 * example.LINKS))
     seed = rng.normal(size=(16, example.LINKS))
     gradient = prediction.torques(x)[1](seed).sum(axis=0)
-    ahead, behind = (np.sum(seed * prediction.torques(x + s * way)[0]) for s in (1e-5, -1e-5))
+    ahead, behind = (np.sum(seed * prediction.torques(x + s * direction)[0]) for s in (1e-5, -1e-5))
     # truncation, and cancellation of sums of about a thousand
-    np.testing.assert_allclose(gradient @ way, (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(gradient @ direction, (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-5)
 
 
 def test_numbers_of_masses_and_centres(prediction, rng):
@@ -31,8 +31,8 @@ def test_numbers_of_masses_and_centres(prediction, rng):
     np.testing.assert_allclose(vectors[:, 1:4], centre, rtol=1e-12, atol=1e-12)
 
 
-def test_what_is_not_felt(prediction):
-    """A hinge along gravity feels one number of its link, the inertia about it: three of four say nothing."""
+def test_combinations_that_are_not_identifiable(prediction):
+    """The torque of a hinge along gravity depends on one parameter of its link, the inertia about the hinge, and not on the other three."""
     base = example.Base.of(prediction, np.zeros(4 * example.LINKS), np.ones(example.LINKS))
     known = base.known()
     assert base.rank == 4 * example.LINKS - 3

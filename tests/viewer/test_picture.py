@@ -11,8 +11,8 @@ from newton_like.geometry.outline import corner_normals, triangles
 from newton_like.geometry.shapes import mass_properties
 from newton_like.types import GeoType
 from newton_like.viewer import bounds, picture
+from newton_like.viewer.camera import Camera
 from newton_like.viewer.raster import Raster
-from newton_like.viewer.shading import Camera
 from newton_like.viewer.skeleton import skeleton
 
 SHAPES = [

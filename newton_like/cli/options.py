@@ -1,0 +1,43 @@
+"""Types of argparse for options that have numbers by the names of joints."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+DAMPING_TIME = 0.1
+"""Damping over stiffness of drives that are given no damping [s]."""
+
+
+def assignments(text: str) -> list[tuple[str | None, list[float]]]:
+    """Reads ``joint=value,value,other=value`` for argparse: names with their numbers. Numbers without a name come first, under None.
+
+    Raises:
+        argparse.ArgumentTypeError: a value is no finite number.
+    """
+    found: list[tuple[str | None, list[float]]] = []
+    for item in text.split(","):
+        name, equals, value = item.rpartition("=")
+        if equals and not name.strip():
+            raise argparse.ArgumentTypeError(f"{item!r} names no joint; write joint=value")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise argparse.ArgumentTypeError(f"{value.strip()!r} in {text!r} is no finite number; write joint=value")
+        if equals or not found:
+            found.append((name.strip() or None, []))
+        found[-1][1].append(number)
+    return found
+
+
+def gains(text: str) -> list[tuple[str | None, list[float]]]:
+    """Reads ``value`` or ``joint=value,other=value`` for argparse."""
+    found = assignments(text)
+    for _, values in found:
+        if len(values) != 1:
+            raise argparse.ArgumentTypeError(f"{text!r} has {len(values)} numbers for one gain; write joint=value")
+        if values[0] < 0.0:
+            raise argparse.ArgumentTypeError(f"the gain {values[0]:g} must be at least 0")
+    return found

@@ -1,0 +1,81 @@
+"""The camera of pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+DISTANCE = 5.0
+"""Distance of the camera from the middle of the scene, in radii of its bounding sphere."""
+FILLS = 0.88
+"""Part of the picture's width or height that the scene takes."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """An eye in front of a scene.
+
+    Attributes:
+        up: of the world, which is where the sky is.
+        axes: columns right, up and towards the eye, in world axes.
+        middle: of the scene [m].
+        radius: of its bounding sphere [m].
+        distance: of the eye from the middle [m]; infinite for a view without perspective.
+        scale: samples a metre at the middle.
+        shift: column and row of the middle.
+    """
+
+    up: np.ndarray
+    axes: np.ndarray
+    middle: np.ndarray
+    radius: float
+    distance: float
+    scale: float = 1.0
+    shift: tuple[float, float] = (0.0, 0.0)
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """Column, row and nearness of points ``[..., 3]`` in the world. Nearness is 1 at the middle."""
+        seen = (points - self.middle) @ self.axes
+        if np.isinf(self.distance):
+            near = 2.0 + seen[..., 2] / self.radius
+            flat = seen[..., :2]
+        else:
+            near = self.distance / (self.distance - seen[..., 2])
+            flat = seen[..., :2] * near[..., None]
+        return np.stack(
+            [self.shift[0] + self.scale * flat[..., 0], self.shift[1] - self.scale * flat[..., 1], near], axis=-1
+        )
+
+    def place(self, column, row, near) -> np.ndarray:
+        """Points in the camera's axes, seen from the middle, of a perspective view: the inverse of :meth:`project`."""
+        away = 1.0 / near
+        found = np.empty((*np.shape(near), 3), dtype=np.float32)
+        found[..., 0] = (column - self.shift[0]) / self.scale * away
+        found[..., 1] = (self.shift[1] - row) / self.scale * away
+        found[..., 2] = self.distance * (1.0 - away)
+        return found
+
+    @classmethod
+    def framing(cls, points: np.ndarray, up: int, azimuth: float, elevation: float, samples) -> Camera:
+        """A camera that sees all points as large as the picture allows.
+
+        Args:
+            points: ``[n, 3]`` in the world.
+            up: the up axis, 0 to 2.
+            azimuth, elevation: direction of the camera seen from the points [degrees], about and above the up axis.
+            samples: width and height of the picture.
+        """
+        a, e = np.radians([azimuth, elevation])
+        # in axes with z up; the cyclic order of axes keeps the hand
+        toward = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+        right = np.array([-np.sin(a), np.cos(a), 0.0])
+        axes = np.roll(np.stack([right, np.cross(toward, right), toward]), up - 2, axis=1).T
+        middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        radius = max(float(np.linalg.norm(points - middle, axis=1).max()), 1e-6)
+        camera = cls(np.eye(3)[up], axes, middle, radius, DISTANCE * radius)
+        flat = camera.project(points)[:, :2]
+        low, high = flat.min(axis=0), flat.max(axis=0)
+        scale = FILLS * min(n / max(extent, 1e-6 * radius) for n, extent in zip(samples, high - low, strict=True))
+        shift = 0.5 * np.array(samples) - scale * 0.5 * (low + high)
+        return cls(camera.up, axes, middle, radius, camera.distance, float(scale), tuple(shift.tolist()))

@@ -1,0 +1,57 @@
+"""Triangles as an image."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from newton_like.viewer.camera import Camera
+from newton_like.viewer.raster import Raster
+from newton_like.viewer.scene import Triangles
+from newton_like.viewer.shading import LAMP, SAMPLES, shade
+
+BATCH = 200_000
+"""Triangles that are drawn at once."""
+SHADOWS = 1.6
+"""Width and height of the lamp's view, in widths of the picture."""
+
+
+def render(scene: Triangles, camera: Camera, pixels) -> np.ndarray:
+    """The image, ``[height, width, 3]`` of bytes.
+
+    Args:
+        scene: the triangles and the floor.
+        camera: for a picture of ``SAMPLES`` times as many samples as pixels, across and down.
+        pixels: width and height.
+    """
+    lamp = _lamp(camera, round(SHADOWS * max(pixels)))
+    seen = Raster(SAMPLES * pixels[0], SAMPLES * pixels[1])
+    shadows = Raster(*(2 * round(lamp.shift[0]),) * 2, normals=False)
+    for begin in range(0, len(scene.corners), BATCH):
+        part = slice(begin, begin + BATCH)
+        corners, things, opacity = scene.corners[part], scene.thing[part], scene.opacity[part]
+        seen.draw(camera.project(corners), things, scene.normals[part], opacity)
+        solid = opacity > 0.5
+        shadows.draw(lamp.project(corners[solid]), things[solid])
+    image = shade(seen, camera, scene.colors, scene.floor, shadows, lamp)
+    return (255.0 * image + 0.5).astype(np.uint8)
+
+
+def camera_of(scene: Triangles, shown: np.ndarray, up: int, azimuth: float, elevation: float, pixels) -> Camera:
+    """A camera that sees some points, from the front of the floor where that stands upright."""
+    samples = [SAMPLES * n for n in pixels]
+    camera = Camera.framing(shown, up, azimuth, elevation, samples)
+    if scene.floor is not None and scene.floor.is_wall(camera):
+        camera = Camera.framing(shown, up, azimuth + 180.0, elevation, samples)
+    return camera
+
+
+def _lamp(camera: Camera, samples: int) -> Camera:
+    """A view without perspective from the lamp, of what the camera sees."""
+    toward = camera.axes @ (LAMP / np.linalg.norm(LAMP))
+    right = np.cross(camera.axes[:, 1], toward)
+    right /= np.linalg.norm(right)
+    axes = np.stack([right, np.cross(toward, right), toward], axis=1)
+    half = 0.5 * samples
+    return Camera(camera.up, axes, camera.middle, camera.radius, math.inf, half / camera.radius, (half, half))

@@ -1,0 +1,218 @@
+"""The shapes of a model as triangles, at the poses of a state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from newton_like.coercion import as_index
+from newton_like.geometry.outline import corner_normals, triangles
+from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_multiply
+from newton_like.model.arguments import check_model, check_sizes
+from newton_like.model.builder.worlds import grid_offsets
+from newton_like.types import GeoType, ShapeFlags
+from newton_like.viewer.shading import Floor
+from newton_like.viewer.skeleton import skeleton
+
+GHOST = 0.35
+"""Opacity of shapes that only collide, between shapes that are visible."""
+NOTHING = "the model has no shapes and no bodies that could be drawn"
+
+
+@dataclass
+class Triangles:
+    """Triangles in the world.
+
+    Attributes:
+        corners: ``[triangles, 3, 3]`` [m].
+        normals: at the corners, ``[triangles, 3, 3]``, of any length.
+        thing: the shape or bone that each triangle belongs to, ``[triangles]``.
+        opacity: of each triangle, 0 to 1.
+        colors: of the things, ``[things, 3]``.
+        floor: the plane below them, or None.
+    """
+
+    corners: np.ndarray
+    normals: np.ndarray
+    thing: np.ndarray
+    opacity: np.ndarray
+    colors: np.ndarray
+    floor: Floor | None
+
+    @property
+    def box(self) -> np.ndarray:
+        """Lowest and highest corner, ``[2, 3]`` [m]."""
+        points = self.corners.reshape(-1, 3)
+        return np.stack([points.min(axis=0), points.max(axis=0)])
+
+
+class Scene:
+    """The shapes of a model that a picture shows. The triangles of each shape are made once, and :meth:`at` places them.
+
+    Attributes:
+        model: the model.
+        worlds: indices of the worlds that are shown; None: all.
+        bodies: indices of the bodies of these worlds, and of those that all worlds share.
+    """
+
+    def __init__(self, model, world=0, collisions: bool = False, spacing=None):
+        """Chooses the shapes.
+
+        Args:
+            model: the :class:`Model`.
+            world: index of a world, a list of indices, or None for all worlds; shapes that all worlds share are shown, too.
+            collisions: show the shapes that collide in place of those that are visible.
+            spacing: distances between neighbouring worlds along x, y and z [m], as in :meth:`ModelBuilder.replicate`; None: worlds
+                are shown where they are.
+
+        Raises:
+            TypeError, IndexError: ``model`` is no model, or there is no such world.
+        """
+        check_model(model)
+        self.model, self.worlds = model, _worlds(world, model.world_count)
+        shown = np.ones(model.body_count, dtype=bool)
+        if self.worlds is not None:
+            shown = np.isin(model.body_world.numpy(), [-1, *self.worlds])
+        self.bodies = np.flatnonzero(shown)
+        self._spacing: float | None = None
+        self._boxes: dict[int, np.ndarray] = {}
+        offsets = np.zeros((model.world_count + 1, 3))  # the last is that of world -1
+        if spacing is not None:
+            worlds = range(model.world_count) if self.worlds is None else self.worlds
+            offsets[list(worlds)] = grid_offsets(len(worlds), spacing, model.up_axis)
+        self._body_offset = offsets[model.body_world.numpy()]
+        shape_offset = offsets[model.shape_world.numpy()]
+        kinds, scales = model.shape_type.numpy(), model.shape_scale.numpy().astype(np.float64)
+        colors, opacities = model.shape_color.numpy(), model.shape_opacity.numpy()
+        bodies, places = model.shape_body.numpy(), model.shape_transform.numpy().astype(np.float64)
+        chosen, ghosts = self._chosen(collisions)
+        self._with_shapes = {int(bodies[s]) for s in chosen + ghosts}
+        bare = bool(self._bones(model.body_q.numpy().astype(np.float64).reshape(-1, 7)))
+        self._planes, self._solids, surfaces = [], [], {}
+        endless = [s for s in chosen if kinds[s] == GeoType.PLANE and not scales[s][:2].any()]
+        for s in chosen + ghosts:
+            if kinds[s] == GeoType.PLANE and not scales[s][:2].any():
+                self._planes.append((int(bodies[s]), places[s], colors[s]))
+                continue
+            key = (int(kinds[s]), *scales[s], id(model.shape_source[s]))
+            if key not in surfaces:
+                vertices, faces = triangles(kinds[s], scales[s], model.shape_source[s])
+                normals = corner_normals(vertices, faces) if len(faces) else np.zeros((0, 3, 3))
+                surfaces[key] = (vertices[faces], normals.astype(np.float32))
+            if not len(surfaces[key][0]):
+                continue
+            ghost = bare or (s in ghosts and len(chosen) > len(endless))
+            opacity = (GHOST if ghost else 1.0) * float(opacities[s])
+            self._solids.append((int(bodies[s]), places[s], shape_offset[s], *surfaces[key], colors[s], opacity))
+
+    def box(self, poses: np.ndarray) -> np.ndarray:
+        """A box around all triangles at poses of :attr:`bodies`: lowest and highest corner, ``[2, 3]`` [m]. It need not touch them.
+
+        Raises:
+            ValueError: there is nothing to draw.
+        """
+        poses = self._placed(poses)
+        points = [vertices for vertices, *_ in self._bones(poses)]
+        for solid in self._solids:
+            x, surface = _pose(poses, *solid[:3]), solid[3]
+            if id(surface) not in self._boxes:
+                points_of = surface.reshape(-1, 3)
+                self._boxes[id(surface)] = box_corners([points_of.min(axis=0), points_of.max(axis=0)])
+            points.append(quat_rotate(x[3:], self._boxes[id(surface)]) + x[:3])
+        if not points:
+            raise ValueError(NOTHING)
+        points = np.concatenate(points)
+        return np.stack([points.min(axis=0), points.max(axis=0)])
+
+    def _placed(self, poses) -> np.ndarray:
+        """Poses of all bodies of the model with the offsets of their worlds, where those that are shown have some poses."""
+        placed = np.tile(IDENTITY, (self.model.body_count, 1))
+        placed[self.bodies] = poses
+        placed[:, :3] += self._body_offset
+        return placed
+
+    def _chosen(self, collisions: bool) -> tuple[list[int], list[int]]:
+        """The shapes that are asked for, and those of bodies that have no such shape."""
+        model = self.model
+        flags, bodies, worlds = model.shape_flags.numpy(), model.shape_body.numpy(), model.shape_world.numpy()
+        here = np.ones(model.shape_count, dtype=bool) if self.worlds is None else np.isin(worlds, [-1, *self.worlds])
+        wanted = ShapeFlags.COLLIDE_SHAPES if collisions else ShapeFlags.VISIBLE
+        first = here & (flags & int(wanted) != 0)
+        rest = here & ~np.isin(bodies, bodies[first]) & (flags & int(ShapeFlags.COLLIDE_SHAPES) != 0)
+        return np.flatnonzero(first).tolist(), np.flatnonzero(rest).tolist()
+
+    def _bones(self, poses: np.ndarray) -> list[tuple]:
+        return skeleton(self.model, poses, self.worlds, self._with_shapes)
+
+    def at(self, state=None) -> Triangles:
+        """The triangles at the poses of a state, or of the model.
+
+        Raises:
+            TypeError, ValueError: ``state`` is no state, or one of another model; there is nothing to draw.
+        """
+        state = self.model if state is None else state
+        check_sizes(self.model, state)
+        return self.at_poses(state.body_q.numpy().reshape(-1, 7)[self.bodies])
+
+    def at_poses(self, poses: np.ndarray) -> Triangles:
+        """The triangles at poses of :attr:`bodies`, ``[bodies, 7]``.
+
+        Raises:
+            ValueError: there is nothing to draw.
+        """
+        poses = self._placed(poses)
+        bones = self._bones(poses)
+        sizes = [len(solid[3]) for solid in self._solids] + [len(faces) for _, faces, _ in bones]
+        if not sizes:
+            raise ValueError(NOTHING)
+        corners, normals = np.empty((sum(sizes), 3, 3)), np.empty((sum(sizes), 3, 3), dtype=np.float32)
+        last = 0
+        for body, place, offset, surface, outward, _, _ in self._solids:
+            x = _pose(poses, body, place, offset)
+            turn, part = quat_to_matrix(x[3:]).T, slice(last, last + len(surface))
+            corners[part] = surface @ turn + x[:3]
+            normals[part] = outward @ turn.astype(np.float32)
+            last += len(surface)
+        for vertices, faces, _ in bones:
+            part = slice(last, last + len(faces))
+            corners[part], normals[part] = vertices[faces], corner_normals(vertices, faces)
+            last += len(faces)
+        colors = [solid[5] for solid in self._solids] + [color for *_, color in bones]
+        opacity = [solid[6] for solid in self._solids] + [1.0] * len(bones)
+        found = Triangles(
+            corners, normals, np.repeat(np.arange(len(sizes)), sizes), np.repeat(opacity, sizes),
+            np.array(colors, dtype=np.float32), None,
+        )  # fmt: skip
+        if self._planes:
+            body, place, color = self._planes[0]
+            x = _pose(poses, body, place, np.zeros(3))
+            if self._spacing is None:
+                self._spacing = round_length(0.25 * float(np.linalg.norm(np.ptp(found.box, axis=0))))
+            found.floor = Floor(x[:3], quat_rotate(x[3:], np.array([0.0, 0.0, 1.0])), color, self._spacing)
+        return found
+
+
+def _worlds(world, count: int) -> list[int] | None:
+    if world is None:
+        return None
+    if isinstance(world, list | tuple | range | np.ndarray):
+        return [as_index(w, "world", count) for w in world]
+    return [as_index(world, "world", count)]
+
+
+def _pose(poses: np.ndarray, body: int, place: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """The pose of a shape on a body, or with an offset in the world."""
+    return np.concatenate([place[:3] + offset, place[3:]]) if body < 0 else transform_multiply(poses[body], place)
+
+
+def box_corners(box) -> np.ndarray:
+    """The eight corners of a box, given its lowest and its highest, ``[8, 3]``."""
+    return np.stack(np.meshgrid(*np.transpose(box)), axis=-1).reshape(-1, 3).astype(np.float64)
+
+
+def round_length(length: float) -> float:
+    """The largest of 1, 2 or 5 times a power of ten that is not above a length."""
+    power = 10.0 ** math.floor(math.log10(max(length, 1e-9)))
+    return float(f"{power * max(m for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)):g}")

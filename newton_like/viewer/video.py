@@ -1,0 +1,205 @@
+"""Motions of models as videos: GIF or MP4."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from newton_like.coercion import as_number, as_vector
+from newton_like.model.arguments import finite_poses
+from newton_like.programs.device import worker_count
+from newton_like.viewer.encode import GIF_TICK, find_ffmpeg, write_gif, write_mp4
+from newton_like.viewer.render import camera_of, render
+from newton_like.viewer.scene import Scene, box_corners
+
+SUFFIXES = (".gif", ".mp4")
+FOLLOWS = 1.5
+"""Where the whole motion takes a box so many times as large as that of a frame, the camera follows."""
+STEADY = 0.25
+"""Standard deviation of the time over which the way of a following camera is smoothed [s]."""
+SAMPLE_FRAMES = 5
+"""Frames that the colours of a GIF are chosen from."""
+
+
+class VideoRecorder:
+    """Keeps the poses of bodies over time and saves them as a video, drawn as :func:`picture` draws them.
+
+    The camera stands still and sees the whole motion. Where things move far compared with their size, as a robot that walks, the
+    camera follows them at a constant distance.
+
+    Example::
+
+        with VideoRecorder(model, "walk.gif") as recorder:
+            for frame in range(300):
+                ...
+                recorder.record(state, frame / 60)
+
+    Recording costs a copy of the poses; :meth:`save` draws. A frame of the default size takes about a fifth of a second of one CPU core
+    for a robot of some thousand triangles, and all cores draw.
+
+    Attributes:
+        times: the recorded times [s].
+    """
+
+    def __init__(
+        self,
+        model,
+        path: str | Path,
+        *,
+        fps: float = 25.0,
+        world=0,
+        spacing=None,
+        azimuth: float = -50.0,
+        elevation: float = 25.0,
+        collisions: bool = False,
+        size: tuple[int, int] = (640, 400),
+        follow: bool | None = None,
+    ):
+        """Chooses what is drawn.
+
+        Args:
+            model: the :class:`Model`.
+            path: the file: ``.gif``, or ``.mp4`` where ffmpeg is installed.
+            fps: frames a second; at most 50 for a GIF.
+            world, spacing, azimuth, elevation, collisions: as of :func:`picture`.
+            size: width and height [pixels]; even numbers for an MP4.
+            follow: the camera follows what moves; None: it does where things move far compared with their size.
+
+        Raises:
+            ImportError: Pillow, or ffmpeg for an MP4, is missing.
+            TypeError, IndexError: ``model`` is no model, there is no such world, or a number is no number.
+            ValueError: the file has another suffix, or a number is out of range.
+            OSError: the folder of the file does not exist.
+        """
+        self.path = _checked(Path(path))
+        self._kind = self.path.suffix.lower()
+        self.fps = as_number(fps, "fps")
+        most = 0.5 / GIF_TICK if self._kind == ".gif" else np.inf
+        if not 0.0 < self.fps <= most:
+            raise ValueError(f"fps {self.fps:g} must be above 0, and at most {0.5 / GIF_TICK:g} for a GIF")
+        self.size = tuple(int(n) for n in as_vector(size, 2, "size"))
+        if min(self.size) < 16 or (self._kind == ".mp4" and any(n % 2 for n in self.size)):
+            raise ValueError(f"size {self.size} must be 16 pixels or more, and even for an MP4")
+        self.azimuth, self.elevation = as_number(azimuth, "azimuth"), as_number(elevation, "elevation")
+        self.follow = follow
+        self._scene = Scene(model, world, collisions, spacing)
+        self.times: list[float] = []
+        self._poses: list[np.ndarray] = []
+
+    def __enter__(self) -> VideoRecorder:
+        return self
+
+    def __exit__(self, kind, value, traceback) -> None:
+        if kind is None:
+            self.save()
+
+    def record(self, state, time: float) -> None:
+        """Keeps the poses of a state.
+
+        Args:
+            state: of the model. The poses of the bodies that are drawn are copied.
+            time: when [s]. A later call with the same time replaces the earlier one.
+
+        Raises:
+            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or the pose of
+                a body that is drawn is not finite.
+        """
+        time = as_number(time, "time")
+        self._poses.append(finite_poses(self._scene.model, state, time, self._scene.bodies))
+        self.times.append(time)
+
+    def save(self, progress: Callable[[int], Iterable] = range) -> None:
+        """Draws all frames and writes the file. A frame shows the last poses that were recorded until then.
+
+        Args:
+            progress: gets the number of frames and gives something to iterate over while they are drawn, such as ``tqdm.trange``.
+
+        Raises:
+            ValueError: nothing was recorded, or there is nothing to draw.
+            OSError: the file cannot be written.
+        """
+        if not self.times:
+            raise ValueError(f"no frames for '{self.path}': call record(state, time) first")
+        times, last = np.unique(np.array(self.times)[::-1], return_index=True)
+        poses = [self._poses[len(self.times) - 1 - i] for i in last]
+        count = max(1, round((times[-1] - times[0]) * self.fps))
+        starts = times[0] + np.arange(count + 1) / self.fps
+        # a millionth of a frame is rounding
+        shown = [poses[i] for i in np.searchsorted(times, starts[:count] + 1e-6 / self.fps, side="right") - 1]
+        boxes = self._boxes(shown, 1.0 / self.fps)
+        with ThreadPoolExecutor(worker_count()) as pool:
+            if self._kind == ".mp4":
+                write_mp4(self.path, self._images(pool, shown, boxes, {}, progress), self.fps)
+                return
+            some = sorted({*np.linspace(0, count - 1, SAMPLE_FRAMES).round().astype(int).tolist()})
+            samples = {k: pool.submit(self._draw, shown[k], boxes[k]) for k in some}
+            samples = {k: drawing.result() for k, drawing in samples.items()}
+            images = self._images(pool, shown, boxes, samples, progress)
+            write_gif(self.path, images, starts, list(samples.values()))
+
+    def _images(self, pool, poses, boxes, ready: dict[int, np.ndarray], progress) -> Iterator[np.ndarray]:
+        """The images of all frames in order; some are drawn ahead, but not so many that they fill the memory."""
+        waiting: deque = deque()
+        ahead = iter(range(len(poses)))
+        for frame in progress(len(poses)):
+            while len(waiting) < 2 * worker_count() and (k := next(ahead, None)) is not None:
+                waiting.append(None if k in ready else pool.submit(self._draw, poses[k], boxes[k]))
+            drawing = waiting.popleft()
+            yield ready[frame] if drawing is None else drawing.result()
+
+    def _draw(self, poses: np.ndarray, box: np.ndarray) -> np.ndarray:
+        scene, up = self._scene.at_poses(poses), int(self._scene.model.up_axis)
+        camera = camera_of(scene, box_corners(box), up, self.azimuth, self.elevation, self.size)
+        return render(scene, camera, self.size)
+
+    def _boxes(self, poses: list[np.ndarray], interval: float) -> np.ndarray:
+        """What the camera sees in each frame, ``[frames, 2, 3]`` [m]."""
+        boxes = np.array([self._scene.box(p) for p in poses])
+        whole = np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
+        sizes = boxes[:, 1] - boxes[:, 0]
+        largest = sizes.max(axis=0)
+        follow = self.follow
+        if follow is None:
+            follow = np.linalg.norm(whole[1] - whole[0]) > FOLLOWS * np.linalg.norm(sizes, axis=1).max()
+        if not follow:
+            return np.broadcast_to(whole, boxes.shape)
+        middle = _smooth(boxes.mean(axis=1), STEADY / interval)
+        return np.stack([middle - 0.5 * largest, middle + 0.5 * largest], axis=1)
+
+
+def _smooth(values: np.ndarray, deviation: float) -> np.ndarray:
+    """Values ``[frames, n]`` under a Gaussian window; at the ends lines go on."""
+    from scipy.ndimage import gaussian_filter1d
+
+    if len(values) < 3:
+        return values
+    reach = min(len(values) - 1, int(4.0 * deviation) + 1)
+    # mirrored through its ends, a line stays a line
+    before, after = 2.0 * values[0] - values[reach:0:-1], 2.0 * values[-1] - values[-2 : -reach - 2 : -1]
+    return gaussian_filter1d(np.concatenate([before, values, after]), deviation, axis=0)[reach : reach + len(values)]
+
+
+def _checked(path: Path) -> Path:
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"video '{path}' must have the suffix .gif or .mp4")
+    if path.is_dir():
+        raise IsADirectoryError(f"video '{path}' is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"the folder of video '{path}' does not exist; make it first")
+    check_installed(path.suffix.lower())
+    return path
+
+
+def check_installed(suffix: str) -> None:
+    """Raises ImportError: the package or program that writes files of a suffix is missing."""
+    if suffix == ".mp4":
+        find_ffmpeg()
+        return
+    try:
+        import PIL  # noqa: F401
+    except ImportError as error:
+        raise ImportError("videos of the type '.gif' need Pillow: pip install \"newton-like[examples]\"") from error

@@ -46,6 +46,10 @@ def edit_kernels() -> types.SimpleNamespace:
 SINGULAR = 1.0e-12
 """An inertia is singular if its determinant is below so much of the cube of its mean moment."""
 
+REGULAR, NOTHING = 3.0e-8, 1.0e-20
+"""A body is lean if the determinant of its inertia is below so much of the cube of its mean moment, or that moment [kg m^2] itself is
+below so much: see :mod:`newton_like.model.singular`."""
+
 NEGLIGIBLE = 1.0e-9
 """Of a singular one, products of principal moments below so much of the square of the mean one count as none."""
 
@@ -53,8 +57,8 @@ NEGLIGIBLE = 1.0e-9
 @cache
 def mass_kernels(real) -> types.SimpleNamespace:
     """Kernels over bodies: `invert` finds the inverse masses and inertias of those whose world was edited, 0 where there is none, and
-    tells in `found` whether a mass or a moment of inertia is negative or not finite, and whether an inertia is singular; `invert_singular`
-    finds the pseudo-inverses of those."""
+    tells in `found` that a mass or a moment of inertia is negative or not finite, that an inertia is singular, and that a body became
+    `lean`; `invert_singular` finds the pseudo-inverses of singular ones."""
     f = wp.float64
 
     @wp.func
@@ -74,12 +78,14 @@ def mass_kernels(real) -> types.SimpleNamespace:
         world: wp.array[int],
         edited: wp.array[int],
         version: int,
+        inverses: int,
         mass: wp.array[real],
         inertia: wp.array[real],
         # out:
         inverse_mass: wp.array[real],
         inverse_inertia: wp.array[real],
-        found: wp.array[wp.bool],
+        lean: wp.array[wp.bool],
+        found: wp.array[int],
     ):
         i = wp.tid()
         if edited[world_of(world, edited, i)] != version:
@@ -94,21 +100,27 @@ def mass_kernels(real) -> types.SimpleNamespace:
         zz = moment(inertia, at, 2, 2)
         sound = m >= real(0.0) and xx >= f(0.0) and yy >= f(0.0) and zz >= f(0.0)
         if not (sound and wp.isfinite(f(m) + xx + yy + zz + xy + xz + yz)):
-            found[0] = True
-        inverse_mass[i] = real(0.0)
-        if m > real(0.0):
-            inverse_mass[i] = real(1.0) / m
+            found[0] = version
         # by cofactors
         a = yy * zz - yz * yz
         b = xz * yz - xy * zz
         c = xy * yz - xz * yy
         det = xx * a + xy * b + xz * c
         size = (xx + yy + zz) / f(3.0)
+        regular = m > real(0.0) and size > f(NOTHING) and det > f(REGULAR) * size * size * size
+        if not (regular or lean[i]):
+            found[2] = version
+        lean[i] = not regular
+        if inverses == 0:
+            return
+        inverse_mass[i] = real(0.0)
+        if m > real(0.0):
+            inverse_mass[i] = real(1.0) / m
         scale = f(0.0)
         if wp.abs(det) > f(SINGULAR) * wp.abs(size * size * size):
             scale = f(1.0) / det
         elif size > f(0.0):
-            found[1] = True
+            found[1] = version
         d = real(scale * (xy * xz - xx * yz))
         inverse_inertia[at] = real(scale * a)
         inverse_inertia[at + 1] = real(scale * b)

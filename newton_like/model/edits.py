@@ -9,7 +9,8 @@ import difflib
 
 import warp as wp
 
-from newton_like.kernels.edits import edit_kernels
+from newton_like.arrays import flat
+from newton_like.kernels.edits import edit_kernels, mass_kernels
 from newton_like.types import ModelFlags
 
 JOINTS, GAINS, BODIES, SHAPES, GRAVITY = GROUPS = range(5)
@@ -74,15 +75,18 @@ class Edits:
     Attributes:
         version: how often arrays were edited.
         last: version of the last edit of each group, and of others.
-        masses: whether an edited mass or moment of inertia is negative or not finite, and whether an inertia is singular, ``[2]``.
+        masses: version of the last edit that left a mass or a moment of inertia negative or not finite, of the last that left an inertia
+            singular, and of the last that left a body lean that was not, ``[3]``.
+        lean: bodies without mass, or without inertia about some axis, ``[body_count]`` bool.
         when: version of the last edit of each group in each world and, last, in what all worlds share,
             ``[groups, world_count + 1]``; `rows`: the same, group by group.
     """
 
-    def __init__(self, world_count: int, device):
+    def __init__(self, world_count: int, body_count: int, device):
         self.version = 0
         self.last = [0] * (len(GROUPS) + 1)
-        self.masses = wp.zeros(2, dtype=wp.bool, device=device)
+        self.lean = wp.zeros(body_count, dtype=wp.bool, device=device)
+        self.masses = wp.zeros(3, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
         self.rows = [self.when[g] for g in GROUPS]
 
@@ -107,9 +111,36 @@ class Edits:
                 record_tape=False,
             )
 
+    def read_masses(self, model, inverses: bool = True) -> None:
+        """Looks at the masses of bodies that were edited last, and renews their inverses."""
+        if not model.body_count:
+            return
+        kernels = mass_kernels(model.dtype)
+        arrays = (model.body_mass, model.body_inertia, model.body_inv_mass, model.body_inv_inertia)
+        mass, inertia, inverse_mass, inverse_inertia = [flat(a, model.dtype) for a in arrays]
+        where = [model.body_world, self.rows[BODIES], self.version]
+        wp.launch(
+            kernels.invert,
+            dim=model.body_count,
+            inputs=[*where, int(inverses), mass, inertia],
+            outputs=[inverse_mass, inverse_inertia, self.lean, self.masses],
+            device=model.device,
+            record_tape=False,
+        )
+        if inverses and (model.device.is_cuda or self.masses.numpy()[1] == self.version):
+            wp.launch(
+                kernels.invert_singular,
+                dim=model.body_count,
+                inputs=[*where, inertia],
+                outputs=[inverse_inertia],
+                device=model.device,
+                record_tape=False,
+            )
+
 
 def edits_of(model) -> Edits:
     """The edits of a model."""
     if model._edits is None:
-        model._edits = Edits(model.world_count, model.device)
+        model._edits = edits = Edits(model.world_count, model.body_count, model.device)
+        edits.read_masses(model, False)
     return model._edits

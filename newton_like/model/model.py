@@ -7,11 +7,9 @@ import weakref
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import flat
 from newton_like.coercion import as_index, as_number
-from newton_like.kernels.edits import mass_kernels
 from newton_like.model.contacts import Contacts
-from newton_like.model.edits import BODIES, checked_names, edits_of
+from newton_like.model.edits import checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.state import Control, State
 from newton_like.model.worlds import chosen_worlds
@@ -98,6 +96,8 @@ class Model(Fields):
         self.tendons: list = []
         self.version = 0
         self._varying = frozenset()
+        # why the mass matrix has no inverse, and as of which version; see newton_like.model.singular
+        self._singular = None
         self.made_by = weakref.ref(self)
 
     _complete = False  # until it is laid out
@@ -213,31 +213,7 @@ class Model(Fields):
         edits.note(flags, mask)
         self.version = edits.version
         if int(flags) & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
-            self._invert(edits)
-
-    def _invert(self, edits) -> None:
-        """Renews inverse masses and inertias where bodies were edited."""
-        kernels = mass_kernels(self.dtype)
-        arrays = (self.body_mass, self.body_inertia, self.body_inv_mass, self.body_inv_inertia)
-        mass, inertia, inverse_mass, inverse_inertia = [flat(a, self.dtype) for a in arrays]
-        where = [self.body_world, edits.rows[BODIES], edits.version]
-        wp.launch(
-            kernels.invert,
-            dim=self.body_count,
-            inputs=[*where, mass, inertia],
-            outputs=[inverse_mass, inverse_inertia, edits.masses],
-            device=self.device,
-            record_tape=False,
-        )
-        if self.device.is_cuda or edits.masses.numpy()[1]:
-            wp.launch(
-                kernels.invert_singular,
-                dim=self.body_count,
-                inputs=[*where, inertia],
-                outputs=[inverse_inertia],
-                device=self.device,
-                record_tape=False,
-            )
+            edits.read_masses(self)
 
     def set_gravity(self, gravity, world: int | None = None) -> None:
         """Changes gravity.

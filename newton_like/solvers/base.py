@@ -13,6 +13,7 @@ from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
 from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
+from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
 from newton_like.model.worlds import chosen_worlds
 from newton_like.types import BodyFlags, ModelFlags
 
@@ -82,7 +83,8 @@ class SolverBase:
 
     Raises:
         TypeError: `model` is no model.
-        ValueError: the model asks for what this solver does not do.
+        ValueError: the model asks for what this solver does not do, or has a joint that moves nothing
+            (:mod:`newton_like.model.singular`).
     """
 
     supports: frozenset[str] = frozenset()
@@ -93,8 +95,9 @@ class SolverBase:
             told = None if feature in self.supports else asked(model, type(self).__name__)
             if told is not None:
                 raise ValueError(told)
+        check_invertible(model, type(self).__name__)
         self._version = model.version
-        self._chosen = self._control = None
+        self._chosen = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
@@ -122,7 +125,7 @@ class SolverBase:
             world_mask: in which worlds, see :meth:`reset`; None: in all, and in what they share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite; or see :meth:`reset`.
+            ValueError: a mass or a moment of inertia is negative or not finite, or a joint moves nothing; or see :meth:`reset`.
         """
         self.model.notify_changed(flags, world_mask)
         self._check_version()
@@ -132,16 +135,30 @@ class SolverBase:
         model = self.model
         if self._version != model.version:
             edits, seen = edits_of(model), self._version
-            looks = edits.last[BODIES] > seen and not model.device.is_capturing
-            if looks and edits.masses.numpy()[0]:
-                _check_masses(model)
-                edits.masses.zero_()
+            if not model.device.is_capturing:
+                self._check_inertia(edits, seen)
             if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
                 for name in self._control._names:
                     wp.copy(getattr(self._control, name), getattr(model, name))
             self._refresh()
             # last, so that an error comes back at the next step
             self._version = model.version
+
+    def _check_inertia(self, edits, seen: int) -> None:
+        """Raises ValueError for edited masses that are none, and for joints that move nothing since."""
+        model, name = self.model, type(self).__name__
+        if edits.last[BODIES] > seen:
+            unsound, _, lean = edits.masses.numpy().tolist()
+            if unsound > seen:
+                _check_masses(model)
+            if lean > seen:
+                self._armature_matters = None
+                refuse_singular(model, name)
+        if edits.last[GAINS] > seen:
+            if self._armature_matters is None:
+                self._armature_matters = armature_matters(model)
+            if self._armature_matters:
+                refuse_singular(model, name)
 
     def _refresh(self) -> None:
         """Gathers the numbers of the model anew."""

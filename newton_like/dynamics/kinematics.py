@@ -1,7 +1,12 @@
 """Poses, velocities and accelerations of links, frames and points.
 
-A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is the name of a site, a link (its link frame), a pair
-of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``, or None, the world.
+A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is one of these:
+
+* the name of a site, or of a link that was merged into another where fixed joints were collapsed
+* a link: its link frame
+* a pair of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``
+* None: the world
+
 Gradients flow to offsets that are Warp arrays of the model's scalar type.
 A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
 

@@ -10,6 +10,7 @@ import warp as wp
 from newton_like.coercion import as_index, as_number
 from newton_like.model.contacts import Contacts
 from newton_like.model.fields import Fields
+from newton_like.model.frames import FrameTable
 from newton_like.model.state import Control, State
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
@@ -64,6 +65,8 @@ class Model(Fields):
             entities.
         max_joints_per_articulation, max_dofs_per_articulation: largest numbers in any articulation.
         world_label: names of the worlds.
+        frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable` on the host;
+            call :meth:`notify_changed` after editing it.
         tendons: kept as data, a list of :class:`newton_like.model.tendons.Tendon`.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, several times faster, which takes seconds to compile when it is
@@ -90,6 +93,7 @@ class Model(Fields):
         self.evaluator = "auto"
         self.check_finite = "auto"
         self.tendons: list = []
+        self.frames = FrameTable()
         self.version = 0
         self.made_by = weakref.ref(self)
 

@@ -54,6 +54,7 @@ from newton_like.dynamics.coordinates.joint_motion import (
     motion_subspaces,
 )
 from newton_like.dynamics.coordinates.joint_positions import joint_position_limits, random_joint_positions
+from newton_like.dynamics.coordinates.velocity import set_velocity, velocity
 from newton_like.dynamics.energy import kinetic_energy, mechanical_energy, potential_energy
 from newton_like.dynamics.forces import (
     bias_forces,

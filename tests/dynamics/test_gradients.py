@@ -133,8 +133,10 @@ class Case:
             "link_forces": self.numbers(n, model.max_joints_per_articulation, 6),
             "forces": self.numbers(n, 2, 3 if name.startswith("point") else 6),
             "q0": self.array(random_state(model, self.rng)[0]), "phi": self.numbers(model.joint_dof_count),
-            "rate": self.numbers(model.joint_coord_count),
+            "rate": self.numbers(model.joint_coord_count), "velocity": self.numbers(model.joint_dof_count),
         }  # fmt: skip
+        if name == "set_velocity":
+            known["state"] = model.state()
         if "contact" in parameters or name.startswith("contact"):
             rigid = name == "impact" or name.startswith("rigid")
             contact = self.contact((0.5, 0.5) if options.get("contact") else (0.4, 0.7), rigid)

@@ -58,7 +58,7 @@ class Model(Fields):
     Attributes:
         dtype: scalar type of all real arrays.
         device: where the arrays are.
-        requires_grad: whether real arrays have gradients.
+        requires_grad: whether arrays have gradients: those that :meth:`ModelBuilder.finalize` lists, and those of new states.
         up_axis: the :class:`Axis` that points up.
         world_count: number of worlds. A scene without worlds counts as one; its entities are in world -1 all the same.
         body_count, joint_count, joint_coord_count, joint_dof_count, articulation_count, shape_count: numbers of

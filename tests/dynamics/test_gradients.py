@@ -186,17 +186,20 @@ def recorded(monkeypatch) -> list:
 
 
 def check_adjoint(model, program, inputs, mask, rng) -> None:
-    """Directional derivatives with respect to every input and to masses, centres of mass and inertias."""
+    """Directional derivatives with respect to every input, to masses, centres of mass and inertias, and to gravity."""
     inputs = [
         np.zeros(f.length(model)) if a is None else a.ravel() for f, a in zip(program.inputs, inputs, strict=True)
     ]
     seeds = [rng.normal(size=f.length(model)) for f in program.outputs]
-    ways = [rng.normal(size=size) for size in (*(a.size for a in inputs), 10 * model.body_count)]
+    ways = [
+        rng.normal(size=size)
+        for size in (*(a.size for a in inputs), 10 * model.body_count, 3 * model.articulation_count)
+    ]
     gradients = run_traced_adjoint(model, program, inputs, seeds, mask)
     # where a kink is near, shorter steps stay on this side of it; they lose digits, and where loops are close to a singular pose too
     # many of them: then a long step, whose truncation is far below the tolerance too
     near, far = (differences(model, program, inputs, seeds, ways, mask, step) for step in (2e-6, 3e-5))
-    names = [*(f.row for f in program.inputs), "masses, centres of mass and inertias"]
+    names = [*(f.row for f in program.inputs), "masses, centres of mass and inertias", "gravity"]
     for i, (name, gradient, way, *expected) in enumerate(zip(names, gradients, ways, near, far, strict=True)):
         # bools as numbers do not vary
         if name != "point_on":

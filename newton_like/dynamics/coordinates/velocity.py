@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.arrays import active_tape
 from newton_like.dynamics.internal.common import (
     Q,
     V,
+    check_passes_gradients,
     columns,
     dof_vector,
     evaluate,
@@ -65,12 +65,7 @@ def set_velocity(model, state, velocity, repr=None) -> None:
         raise TypeError("velocity is None; give numbers or a Warp array")
     field, given = dof_vector(model, velocity, "velocity", "vector")
     result = check_array(model, state.joint_qd, "state.joint_qd", model.dtype, (model.joint_dof_count,))
-    needed = any(a.requires_grad for a in (q, given))
-    if active_tape() is not None and needed and not result.requires_grad:
-        raise ValueError(
-            "state.joint_qd has no gradient to pass on: make the state with model.state(requires_grad=True), or call set_velocity() "
-            "outside of the tape"
-        )
+    check_passes_gradients((q, given), (result,), "state.joint_qd")
     if model.articulation_count and result.size:
         program = cached_program("eval_native_velocity", (Q, field), (_NATIVE,)).ask(base_repr=representation(repr))
         run(model, program, [q, given, result])

@@ -199,7 +199,8 @@ def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
 def _offset(model, offset) -> np.ndarray:
     what = "a frame's offset"
     try:
-        values = as_numbers(offset, what)
+        # gradients flow to Warp arrays, see `_tracked`
+        values = as_numbers(offset.numpy() if isinstance(offset, wp.array) else offset, what)
     except TypeError:
         # a pair of a position and a quaternion, or what is none
         return np.array([as_transform(offset, what)]).reshape(-1, 7)

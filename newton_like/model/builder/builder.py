@@ -379,7 +379,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
         Args:
             device: Warp device; by default the current one.
-            requires_grad: allocate gradients for all real arrays.
+            requires_grad: allocate gradients of the arrays that functions have gradients with respect to: masses, centres of mass,
+                inertias, stiffness and damping of limits, gravity, and initial coordinates, velocities, forces and targets.
             dtype: scalar type of all real arrays, ``wp.float32`` or ``wp.float64``.
 
         Raises:

@@ -310,7 +310,7 @@ def test_gradients_of_redundant_loops(rng, programs):
         ways = [*(rng.normal(size=x.size) for x in given), rng.normal(size=10 * model.body_count)]
         ways.append(rng.normal(size=3 * model.articulation_count))
         # anchors and axes stay where they are: the hinges in parallel
-        ways[-2][:] = 0.0
+        ways[-3][:] = 0.0
         gradients = run_traced_adjoint(model, program, given, seeds)
         expected = differences(model, program, given, seeds, ways)
         actual = np.array([g @ w for g, w in zip(gradients, ways, strict=True)])

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from newton_like.coercion import as_index, as_list
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import ShapeFlags
 
 
@@ -258,6 +259,27 @@ def frame_offset(model, name, articulation: int = 0) -> np.ndarray:
     """Pose of a frame seen from its link (or the world): position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
     return names.frame_poses(model, names.frame_start[articulation] + i)
+
+
+def base_link(model, articulation: int = 0) -> str:
+    """Label of the base link of an articulation: the one that its first joint moves, from which the tree of the others hangs.
+
+    Args:
+        model: the :class:`Model`.
+        articulation: which one; the first by default.
+
+    Raises:
+        IndexError: the articulation does not exist.
+    """
+    return _labels(model, "link", articulation)[0]
+
+
+def is_floating_base(model, articulation: int = 0) -> bool:
+    """Whether the base of an articulation floats: its first joint is a FREE or DISTANCE joint on the world; see :func:`base_link`."""
+    a = as_index(articulation, "articulation", model.articulation_count)
+    joint = names_of(model).start[a]
+    kind = JOINT_TYPES[int(model.joint_type.numpy()[joint])]
+    return kind.floats and int(model.joint_parent.numpy()[joint]) < 0
 
 
 def joint_dofs(model, joint, articulation: int = 0) -> slice:

@@ -93,21 +93,35 @@ class Variables:
     def supports(self, joint, body, articulation: int = 0) -> bool:
         """Whether a joint lies between the world and a body, so that its motion moves the body.
 
+        A loop joint supports no body: the trees are the same without it.
+
         Args:
-            joint: name, or index among the joints of the articulation.
+            joint: name, or index among the joints of the articulation; or the name of a loop joint.
             body: name of the link, or its index among the links of the articulation.
             articulation: which one; all of one shape are alike.
 
         Raises:
             KeyError, IndexError, ValueError, TypeError: as :meth:`configuration_range`.
         """
+        link = link_index(self.model, body, articulation)
+        if self._closes_loop(joint, articulation):
+            return False
         wanted = index_of(self.model, "joint", joint, articulation)
         first = int(names_of(self.model).start[articulation])
-        at = first + link_index(self.model, body, articulation)
+        at = first + link
         above = self.model.joint_ancestor.numpy()
         while at > first + wanted:
             at = int(above[at])
         return at == first + wanted
+
+    def _closes_loop(self, joint, articulation) -> bool:
+        """Whether a name is that of a joint outside of the trees, and of none in one."""
+        model = self.model
+        as_index(articulation, "articulation", model.articulation_count)
+        if not isinstance(joint, str) or names_of(model).only("joint", joint, articulation) is not None:
+            return False
+        loops = np.flatnonzero(model.joint_articulation.numpy() < 0)
+        return any(f"/{model.joint_label[j]}".endswith(f"/{joint}") for j in loops)
 
     # ----------------------------------------------------------------------------------------------------- views
 

@@ -23,11 +23,11 @@ from tests.support.traced import differences, run_by_numpy, run_traced_adjoint
 
 NO_DERIVATIVE = {
     "names and numbers of things, which do not vary": (
-        "frame_index frame_indices frame_link frame_names frame_offset joint_coords joint_dofs joint_index joint_indices "
-        "joint_names joint_position_limits link_bodies link_index link_indices link_names"
+        "base_link frame_index frame_indices frame_link frame_names frame_offset is_floating_base joint_coords joint_dofs "
+        "joint_index joint_indices joint_names joint_position_limits link_bodies link_index link_indices link_names"
     ),
     "random numbers, of which nothing but a seed is the source": (
-        "rand_configuration rand_velocity random_joint_positions"
+        "rand_configuration rand_velocity random_joint_positions random_state"
     ),
     "constants of the model": "zero_configuration",
     "bools": "in_contact",
@@ -40,8 +40,11 @@ NO_DERIVATIVE = {
 }
 """Functions without gradients, by the reason."""
 
-OWN_KERNELS = ("inertial_parameters",)
-"""Functions of the model alone, without a program, whose kernels Warp differentiates; see test_inertial_parameters."""
+OWN_KERNELS = (
+    "inertial_parameters", "joint_positions", "joint_velocities", "joint_forces", "set_joint_positions", "set_joint_velocities",
+    "set_joint_forces",
+)  # fmt: skip
+"""Functions without a program, whose kernels Warp differentiates; see test_momentum and test_joint_values."""
 
 KINKS = """
 Piecewise smooth functions, whose derivative is that of the piece they are on: joint_limit_forces (at a limit), joint_friction_forces
@@ -56,6 +59,8 @@ VARIANTS = {
     "soft_contact_forces": [{}, {"contact": "square roots"}],
     "frame_forces": [{}, {"replace": True}],
     "inertial_parameters": [{}, {"linear": True}],
+    "potential_energy": [{}, {"link": 2}],
+    "relative_twist": [{}, {"axes": "world", "repr": VelRepr.INERTIAL}],
 }
 """Options that change what runs, beside representations."""
 
@@ -135,8 +140,10 @@ class Case:
             "q0": self.array(random_state(model, self.rng)[0]), "phi": self.numbers(model.joint_dof_count),
             "rate": self.numbers(model.joint_coord_count), "velocity": self.numbers(model.joint_dof_count),
         }  # fmt: skip
-        if name == "set_velocity":
-            known["state"] = model.state()
+        if name.startswith("set_"):
+            # of no joint: what is written is seen by no program
+            known |= {"state": model.state(), "values": self.numbers(n, 0), "joints": []}
+        known["control"] = model.control()
         if "contact" in parameters or name.startswith("contact"):
             rigid = name == "impact" or name.startswith("rigid")
             contact = self.contact((0.5, 0.5) if options.get("contact") else (0.4, 0.7), rigid)

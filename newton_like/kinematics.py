@@ -136,7 +136,9 @@ def eval_matrix(model, program: Program, state, out, name: str, shape: tuple[int
     if model.articulation_count == 0:
         return None
     if out is None:
-        out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=joint_q.requires_grad)
+        sources = (joint_q, model.body_mass, model.body_com, model.body_inertia)
+        grad = any(a.requires_grad for a in sources)
+        out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
     if out.size:
         run(model, program, [joint_q, out], chosen)
     return out

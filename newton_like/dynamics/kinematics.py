@@ -1,7 +1,12 @@
 """Poses, velocities and accelerations of links, frames and points.
 
-A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is the name of a site, a link (its link frame), a pair
-of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``, or None, the world.
+A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is one of these:
+
+* the name of a site, or of a link that was merged into another where fixed joints were collapsed
+* a link: its link frame
+* a pair of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``
+* None: the world
+
 Gradients flow to offsets that are Warp arrays of the model's scalar type.
 A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
 
@@ -19,6 +24,7 @@ import warp as wp
 
 from newton_like.dynamics.internal.common import Q, V, dof_vector, evaluate, representation, state_arrays
 from newton_like.dynamics.internal.frames import Asked, Frames, asked_frames, asked_link, asked_points, every_link
+from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
@@ -60,7 +66,7 @@ def for_frames(
     result = Field(row, "articulations", math.prod(shape) * asked.count)
     whole = shape if single else (asked.count, *shape)
     for frames, mask in asked.parts:
-        program = frame_program(name, frames, fields, result, components=shape[0], **settings)
+        program = frame_program(name, frames, fields, result, components=math.prod(shape[:1]), **settings)
         out = evaluate(model, program, arrays, [whole], out, mask=mask)
     return out
 
@@ -213,7 +219,9 @@ def frame_velocities(model, state, frames, *, repr=MIXED, out: wp.array | None =
     return _velocities(model, state, asked_frames(model, frames), False, repr, out)
 
 
-def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def relative_twist(
+    model, state, source, target, *, repr=MIXED, axes: str = "target", out: wp.array | None = None
+) -> wp.array:
     """Velocity of one frame as an observer sees it who moves with another, as if that one were the world.
 
     With the frame B = `source` and the observer A = `target` (Traversaro and Saccon 2019):
@@ -223,17 +231,26 @@ def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | 
     * INERTIAL: of the point at A's origin that moves along with B, in A's axes
     * COM: of the centre of mass of B's link, in A's axes
 
-    No digits are lost far from the world's origin.
+    With ``axes="world"`` MIXED and COM are along the axes of the world, the root of every mechanism, and INERTIAL is of B's point at
+    the world's origin: the difference of the two links' velocities in INERTIAL, so that those of a chain add up.
+
+    No digits are lost far from the world's origin, but for INERTIAL in the world's axes.
 
     `source` and `target` are frames of the same articulation, or None for the world; the rest, result and errors as for
     :func:`frame_velocity`.
     """
-    return _velocities(model, state, asked_frames(model, [source], target), True, repr, out)
+    check_choice(axes, "axes", ("target", "world"))
+    world = axes == "world"
+    if world and repr == VelRepr.BODY:
+        raise ValueError(
+            "repr=VelRepr.BODY is along the axes of the source; use MIXED, COM or INERTIAL with axes='world'"
+        )
+    return _velocities(model, state, asked_frames(model, [source], target), True, repr, out, world_axes=int(world))
 
 
-def _velocities(model, state, asked, single: bool, repr, out) -> wp.array:
+def _velocities(model, state, asked, single: bool, repr, out, **settings) -> wp.array:
     output = output_representation(repr, "repr")
-    return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output_repr=output)
+    return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output_repr=output, **settings)
 
 
 def point_velocities(model, state, links, points, *, out: wp.array | None = None) -> wp.array:

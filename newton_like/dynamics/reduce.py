@@ -33,8 +33,9 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
     """A copy of a robot, or of a whole scene, in which only some joints can move.
 
     The links behind a locked joint are lumped with the link that carries it (or with the world): masses, centres of mass and inertias
-    add up, and shapes, sites (named frames) and the joints further out move over with their places unchanged. What is left moves as
-    the whole robot does with those joints locked. Fixed joints that are not kept are lumped too. Joints that close loops and disabled
+    add up, and shapes, sites and the joints further out move over with their places unchanged; the frames of the lumped links
+    stay as named frames. What is left moves as the whole robot does with those joints locked.
+    Fixed joints that are not kept are lumped too. Joints that close loops and disabled
     joints stay. Finalize the result; the builder that is given stays as it is.
 
     Args:
@@ -176,6 +177,7 @@ def _copied(builder: ModelBuilder) -> ModelBuilder:
     for name in ("default_joint_cfg", "default_shape_cfg"):
         setattr(result, name, copy.copy(getattr(builder, name)))
     result.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
+    result.frames = builder.frames.copy()
     result._forget_neighbours()
     return result
 

@@ -281,6 +281,7 @@ def unchanged_by_errors(builder):
     }
     others |= {name: getattr(builder, name) for name in ("world_count", "_current_world", "_gravity")}
     others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)
+    others["frames"] = builder.frames.copy()
     try:
         yield
     except BaseException:

@@ -207,9 +207,9 @@ class MechanismState(Variables):
         """Velocity of a link, ``[articulation_count, 6]``; see :func:`newton_like.dynamics.link_velocities`."""
         return self._of("body", "link_velocities", body, repr=repr)
 
-    def relative_twist(self, source, target, *, repr=VelRepr.MIXED) -> wp.array:
+    def relative_twist(self, source, target, *, repr=VelRepr.MIXED, axes: str = "target") -> wp.array:
         """Velocity of one frame seen from another; see :func:`newton_like.dynamics.relative_twist`."""
-        return self._get("relative_twist", source=source, target=target, repr=repr)
+        return self._get("relative_twist", source=source, target=target, repr=repr, axes=axes)
 
     def bias_acceleration(self, body=None, *, joint=None, repr=VelRepr.MIXED) -> wp.array:
         """Acceleration of a link, or across a joint, while all v are constant, ``[articulation_count, 6]``.
@@ -236,9 +236,12 @@ class MechanismState(Variables):
         """Inertia of a link and all that it carries, ``[articulation_count, 6, 6]``; see :func:`newton_like.dynamics.crb_inertia`."""
         return self._of("body", "crb_inertias", body, repr=repr)
 
-    def gravitational_potential_energy(self) -> wp.array:
-        """Potential energy in gravity [J], ``[articulation_count]``; see :func:`newton_like.dynamics.potential_energy`."""
-        return self._get("potential_energy")
+    def gravitational_potential_energy(self, body=None) -> wp.array:
+        """Potential energy in gravity [J], ``[articulation_count]``: of the whole mechanism, or of a link, by name or index.
+
+        See :func:`newton_like.dynamics.potential_energy`.
+        """
+        return self._get("potential_energy", link=body)
 
     # -------------------------------------------------------------------------------------- the manifold of coordinates
 

@@ -11,6 +11,7 @@ from newton_like.coercion import as_index, as_number
 from newton_like.model.contacts import Contacts
 from newton_like.model.edits import checked_names, edits_of
 from newton_like.model.fields import Fields
+from newton_like.model.frames import FrameTable
 from newton_like.model.state import Control, State
 from newton_like.model.worlds import chosen_worlds
 from newton_like.types import Axis, ModelFlags, ShapeFlags
@@ -59,13 +60,15 @@ class Model(Fields):
     Attributes:
         dtype: scalar type of all real arrays.
         device: where the arrays are.
-        requires_grad: whether real arrays have gradients.
+        requires_grad: whether arrays have gradients: those that :meth:`ModelBuilder.finalize` lists, and those of new states.
         up_axis: the :class:`Axis` that points up.
         world_count: number of worlds. A scene without worlds counts as one; its entities are in world -1 all the same.
         body_count, joint_count, joint_coord_count, joint_dof_count, articulation_count, shape_count: numbers of
             entities.
         max_joints_per_articulation, max_dofs_per_articulation: largest numbers in any articulation.
         world_label: names of the worlds.
+        frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable` on the host;
+            call :meth:`notify_changed` after editing it.
         tendons: kept as data, a list of :class:`newton_like.model.tendons.Tendon`.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, several times faster, which takes seconds to compile when it is
@@ -94,6 +97,7 @@ class Model(Fields):
         self.evaluator = "auto"
         self.check_finite = "auto"
         self.tendons: list = []
+        self.frames = FrameTable()
         self.version = 0
         self._varying = frozenset()
         # why the mass matrix has no inverse, and as of which version; see newton_like.model.singular

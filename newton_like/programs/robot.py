@@ -102,7 +102,7 @@ class Robot:
             tables = {} if program.tables is None else program.tables.of(self.batch)
             sizes = program.sizes(model, self.batch.template)
             if adjoint:
-                fields = (*program.inputs, *program.outputs, *INERTIA)
+                fields = (*program.inputs, *program.outputs, *CONSTANTS)
                 sizes.update(row_sizes(self.batch.template, [ROWS["turn"]]))
                 sizes.update({adjoint_field(f).row: f.width(model, self.batch.template) for f in fields})
             work = self.base(model, width, threads).with_memory(sizes, {**dict(program.settings), **tables})
@@ -135,13 +135,13 @@ class Robot:
         return _emitted(work, emitter, trace, fields, _stores(emitter, trace, fields))
 
     def adjoint_kernel(
-        self, model, program: Program, work: Workspace, results: list, inertia: tuple, evaluator: str
+        self, model, program: Program, work: Workspace, results: list, constants: tuple, evaluator: str
     ) -> Kernel:
         """The kernel of a program's adjoint, and the workspace made ready for it; `results`: the fields that are asked for."""
         key = (program.key, work.m.width, "adjoint", *[f.row for f in results], evaluator)
         if key not in self.kernels:
             emitter = work.emitter()
-            trace = self.adjoint(model, program, work, emitter, inertia)
+            trace = self.adjoint(model, program, work, emitter, constants)
             fields = [(f, f.width(model, self.batch.template)) for f in results]
             if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
                 self.kernels[key] = _interpreted(work, emitter, trace, *_gradients(emitter, trace, fields))
@@ -152,29 +152,35 @@ class Robot:
             _load(work, kernel.code)
         return kernel
 
-    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: tuple) -> Trace:
-        """The trace of a program's adjoint; `inertia`: those of `INERTIA` that have one."""
-        template, places, body = self.batch.template, work.layout, work.parameters.at["body"]
-        outputs, inputs, bodies = {}, {}, {}
+    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, constants: tuple) -> Trace:
+        """The trace of a program's adjoint; `constants`: those of `CONSTANTS` that have one."""
+        template, places, at = self.batch.template, work.layout, work.parameters.at
+        outputs, inputs, numbers = {}, {}, {}
         for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
             for f in fields:
                 for i in range(f.width(model, template)):
                     into[places[f.row] + i] = places[adjoint_field(f).row] + i
-        for f in inertia:
+        for f in constants:
+            first = places[adjoint_field(f).row]
+            if f is GRAVITY:
+                numbers |= {at["gravity"] + i: [(first + i, 1.0)] for i in range(f.size)}
+                continue
             for k, slot in enumerate(work.arrays["body_slot"]):
-                at = places[adjoint_field(f).row] + f.size * int(slot)
                 for i, shares in PARAMETERS[f.row].items():
-                    bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
+                    place = first + f.size * int(slot)
+                    numbers[at["body"] + BODY * k + i] = [(place + j, weight) for j, weight in shares]
         # what is differentiated stays a number of the trace; its value may be a constant of the adjoint
         loose = work.parameters.known.same.copy()
-        loose[list(bodies)] = False
+        loose[list(numbers)] = False
         trace = trace_program(program.adjoint or program.name, work, work.emitter(loose).parameter, varied=True)
         real = np.float32 if model.dtype is wp.float32 else np.float64
-        return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
+        return adjoint_trace(trace, outputs, inputs, numbers, emitter.parameter, real)
 
 
 INERTIA = (Field("body_mass", "bodies", 1), Field("body_com", "bodies", 3), Field("body_inertia", "bodies", 9))
-"""The arrays of a model that have gradients."""
+GRAVITY = Field("gravity", "articulations", 3)
+CONSTANTS = (*INERTIA, GRAVITY)
+"""The arrays of a model that have gradients. That of gravity is the sum of those of a world's articulations."""
 
 PARAMETERS = {
     "body_mass": {MASS: [(0, 1.0)]},

@@ -171,9 +171,12 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
 
 
 def has_gradients(model, inputs) -> bool:
-    """Whether a tape is active, and what follows from `inputs` and from the masses, centres of mass and inertias has gradients."""
-    sources = [a for a in (*inputs, model.body_mass, model.body_com, model.body_inertia) if a is not None]
-    return active_tape() is not None and any(a.requires_grad for a in sources)
+    """Whether a tape is active, and what follows from `inputs` and from the model's masses, centres of mass, inertias and gravity has
+    gradients."""
+    if active_tape() is None:
+        return False
+    constants = (model.body_mass, model.body_com, model.body_inertia, model.gravity)
+    return any(a is not None and a.requires_grad for a in (*inputs, *constants))
 
 
 def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: str = "out") -> wp.array:
@@ -187,13 +190,27 @@ def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: s
     return check_array(model, out, name, model.dtype, shape)
 
 
+def check_passes_gradients(inputs, outputs, name: str) -> None:
+    """Raises ValueError: a tape records, an input has gradients, and a given output has none to pass on."""
+    if active_tape() is None or not any(a is not None and a.requires_grad for a in inputs):
+        return
+    if not all(a.requires_grad for a in outputs):
+        raise ValueError(
+            f"{name} has no gradient, though what it follows from has: give arrays made with requires_grad=True, or none, or leave the "
+            "call out of the tape"
+        )
+
+
 def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp.array]:
     """Arrays of some shapes for results that follow from `inputs`: those in `out`, where it is given, or new ones."""
     given = [None] * len(shapes) if out is None else list(out)
     if len(given) != len(shapes):
         raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
     grad = has_gradients(model, inputs)
-    return [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
+    results = [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
+    if grad and out is not None:
+        check_passes_gradients(inputs, [a for a in given if a is not None], name)
+    return results
 
 
 def by_articulation(model, shapes) -> list[tuple[int, ...]]:

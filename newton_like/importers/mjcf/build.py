@@ -182,6 +182,9 @@ class SceneBuilder:
             host, pose = self._hosts.place(index, IDENTITY)
             self.frames[body.name] = (self._link_of[host], self._in_link(host, pose))
             self.links[body.name] = self._link_of[host]
+            if host != index:
+                link, pose = self.frames[body.name]
+                self.builder.frames.extend([self._label(body.name)], [link], [pose])
         for geom in self.model.geoms:
             host, pose = self._hosts.place(geom.body, geom.pose)
             in_world = transform_multiply(self._static_pose[geom.body], geom.pose)

@@ -118,6 +118,10 @@ class RobotBuilder:
         for link in self._bodies[name]:
             self.links[link.name] = index
             self.frames[link.name] = (index, self._body_of[link.name][1])
+        merged = [link.name for link in self._bodies[name][1:]]
+        self.builder.frames.extend(
+            [self._label(x) for x in merged], [index] * len(merged), [self.frames[x][1] for x in merged]
+        )
 
     def _add_base(self) -> int:
         options, root = self.options, self.links[self.robot.root]

@@ -69,6 +69,7 @@ class SceneBuilder:
         self._coms = {path: transform_point(scene.bodies[path].pose, part[1]) for path, part in self._mass.items()}
         self.bodies: dict[str, int] = {}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
+        self.merged: dict[str, int] = {}  # places in builder.frames
         self.joints: dict[str, int] = {}
         self.dofs: dict[str, list[int]] = {}
         self.base_joints: dict[str, int] = {}
@@ -184,6 +185,9 @@ class SceneBuilder:
         for member in members:
             self.bodies[member] = index
             self.frames[member] = (index, self._host[member][1])
+        merged = [member for member in members if member != path]
+        self.merged |= {member: len(builder.frames) + i for i, member in enumerate(merged)}
+        builder.frames.extend(merged, [index] * len(merged), [self.frames[member][1] for member in merged])
 
     def _add_base(self, tree: Tree) -> int:
         """The joint of a root: that of the file, or what the options say."""

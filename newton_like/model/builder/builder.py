@@ -19,6 +19,7 @@ from newton_like.model.builder.shapes import ShapeMethods
 from newton_like.model.builder.worlds import WorldMethods
 from newton_like.model.columns import BY_NAME, COLUMNS
 from newton_like.model.configs import JointDofConfig, ShapeConfig
+from newton_like.model.frames import FrameTable
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
 from newton_like.model.tendons import Tendon
@@ -34,6 +35,7 @@ _SETTINGS = {
     "up_axis": Axis.from_any,
     "default_joint_cfg": lambda value: _config(value, JointDofConfig, "default_joint_cfg"),
     "default_shape_cfg": lambda value: _config(value, ShapeConfig, "default_shape_cfg"),
+    "frames": lambda value: _config(value, FrameTable, "frames"),
     "rigid_gap": lambda value: as_number(value, "rigid_gap"),
     "shape_collision_filter_pairs": lambda value: value if isinstance(value, PairSet) else PairSet(value),
     "world_count": lambda value: as_index(value, "world_count", MAX_WORLDS),
@@ -106,6 +108,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         world_label: their names.
         world_gravity: their gravity vectors, or ``None`` where the world has that of the builder.
         tendons: see :meth:`add_tendon`.
+        frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable`.
     """
 
     JointDofConfig = JointDofConfig
@@ -130,6 +133,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.world_label: list[str] = []
         self.world_gravity: list[tuple[float, float, float] | None] = []
         self.tendons: list[Tendon] = []
+        self.frames = FrameTable()
         self._current_world = -1
         self._forget_neighbours()
 
@@ -375,7 +379,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
         Args:
             device: Warp device; by default the current one.
-            requires_grad: allocate gradients for all real arrays.
+            requires_grad: allocate gradients of the arrays that functions have gradients with respect to: masses, centres of mass,
+                inertias, stiffness and damping of limits, gravity, and initial coordinates, velocities, forces and targets.
             dtype: scalar type of all real arrays, ``wp.float32`` or ``wp.float64``.
 
         Raises:

@@ -215,6 +215,9 @@ class WorldMethods:
                 )
                 for tendon in source.tendons
             ]
+        offsets = {kind: first[kind] + size[kind] * np.arange(copies) for kind in ("body", "articulation")}
+        labels = _prefixed(source.frames.label, prefixes)
+        self.frames.append_copies(source.frames, labels, offsets["body"], offsets["articulation"], poses)
         pairs = source.shape_collision_filter_pairs.to_array().astype(np.int64)
         if len(pairs):
             offsets = first["shape"] + size["shape"] * np.arange(copies)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded
+from newton_like.arrays import active_tape, check_recorded
 from newton_like.coercion import as_number
 from newton_like.collision.ground import shape_kinds, unsupported_pairs
 from newton_like.collision.watch import ShapeWatch
@@ -165,6 +165,7 @@ class SolverFeatherstone(SolverBase):
         Raises:
             TypeError: an argument is of another kind.
             ValueError: ``dt`` is not positive, or an array belongs to another model.
+            RuntimeError: a tape records, and an array requires a gradient, which a step does not have.
         """
         model = self.model
         self._check_version()
@@ -173,6 +174,11 @@ class SolverFeatherstone(SolverBase):
         except AttributeError:
             check_arguments(state_in, control, state_out)
             raise
+        if active_tape() is not None and any(a is not None and a.requires_grad for a in arrays):
+            raise RuntimeError(
+                "SolverFeatherstone.step has no gradients, and a tape records arrays that require some; use "
+                "newton_like.dynamics.integrate, which has gradients, or step outside of the tape"
+            )
         if contacts is not None and self._given is None:
             check_recorded(model.device, "SolverFeatherstone.step")
             self._given = self._make_steppers(given=True)

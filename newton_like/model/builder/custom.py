@@ -104,7 +104,8 @@ class CustomMethods:
         Raises:
             TypeError: it is no list of these.
         """
-        wanted = as_list(frequencies, "frequencies", "AttributeFrequency or keys of custom frequencies")
+        listed = list(frequencies) if isinstance(frequencies, set | frozenset) else frequencies
+        wanted = as_list(listed, "frequencies", "AttributeFrequency or keys of custom frequencies")
         for frequency in wanted:
             if not isinstance(frequency, AttributeFrequency | str):
                 raise TypeError(

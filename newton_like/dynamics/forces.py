@@ -23,6 +23,7 @@ from newton_like.dynamics.internal.common import (
 from newton_like.dynamics.internal.frames import WORLD, Asked, asked_frames, asked_points
 from newton_like.dynamics.kinematics import frame_program, output_representation
 from newton_like.model.arguments import check_choice
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program, cached_program
 from newton_like.programs.run import run, selection
 from newton_like.types import VelRepr
@@ -144,10 +145,10 @@ def forward_dynamics(
     the armature. A floating base is solved in its joint's velocities and represented at the end, so that no digits are
     lost far from the world's origin.
 
-    A degree of freedom that moves nothing (a body that lost its mass, the twist of a point mass, and no armature)
-    counts as locked: it does not accelerate, whatever the force on it. ``"crb"`` sees this of any such degree of
-    freedom; ``"aba"`` where the body of the joint and what is left of its children is at fault, not where two joints in
-    line with a massless body between them turn against each other.
+    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
+    after ``finalize``, and that has no armature, counts as locked: it does not accelerate, whatever the force on it. ``"crb"`` sees
+    this of any such degree of freedom; ``"aba"`` where the body of the joint and what is left of its children is at fault, not where
+    two joints in line with a massless body between them turn against each other.
 
     Args:
         model: the :class:`Model`.
@@ -164,7 +165,7 @@ def forward_dynamics(
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation or
-            method.
+            method; a joint moves nothing, whatever the configuration (:mod:`newton_like.model.singular`).
         TypeError: an array of the wrong scalar type.
     """
     check_choice(method, "method", _FORWARD)
@@ -174,6 +175,7 @@ def forward_dynamics(
     program = cached_program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
     program = program.ask(output_repr=representation(repr), **settings)
     inputs = [*state_arrays(model, state), forces, *arrays]
+    check_invertible(model, "forward_dynamics")
     return evaluate(model, program, inputs, [(columns(model),)], out)
 
 

@@ -27,6 +27,7 @@ from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 from newton_like.types import MAXVAL, VelRepr
 
@@ -331,6 +332,7 @@ def constrained_dynamics(
     )  # fmt: skip
     program = program.ask(output_repr=representation(repr), **settings)
     arrays = [*state_arrays(model, state), forces, weights, *wrenches]
+    check_invertible(model, "constrained_dynamics")
     return _run(model, program, arrays, [(columns(model),), (count,)], out)
 
 

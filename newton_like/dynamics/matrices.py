@@ -7,6 +7,7 @@ import warp as wp
 from newton_like.coercion import as_flag
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.kinematics import eval_matrix
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 
 
@@ -90,15 +91,17 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
     From the factorisation ``M = LT D L``, which keeps the sparsity of the tree (Featherstone 2008, section 6.5), and
     ``L^-1``, whose rows are as sparse.
 
-    A degree of freedom that moves nothing (a body that lost its mass, the twist of a point mass, and no armature) has
-    no pivot left but rounding. It counts as locked: its row and column are zero, and the rest is the inverse of the
-    rest. In another representation than the joint's a locked degree of freedom of a floating base makes the inverse a
-    generalised one, ``M^-1 M M^-1 = M^-1``.
+    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
+    after ``finalize``, and that has no armature, has no pivot left but rounding. It counts as locked: its row and column are zero, and
+    the rest is the inverse of the rest. In another representation than the joint's a locked degree of freedom of a floating base makes
+    the inverse a generalised one, ``M^-1 M M^-1 = M^-1``.
 
-    Arguments and errors as for :func:`mass_matrix`; returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
+    Arguments and errors as for :func:`mass_matrix`, and ValueError where a joint moves nothing, whatever the configuration
+    (:mod:`newton_like.model.singular`); returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
     """
-    program = _INVERSE.ask(output_repr=representation(repr))
-    return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
+    program, arrays = _INVERSE.ask(output_repr=representation(repr)), state_arrays(model, state, False)
+    check_invertible(model, "mass_matrix_inverse")
+    return evaluate(model, program, arrays, [(columns(model),) * 2], out)
 
 
 def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:

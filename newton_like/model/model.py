@@ -95,6 +95,9 @@ class Model(Fields):
         self.check_finite = "auto"
         self.tendons: list = []
         self.version = 0
+        self._singular = (
+            None  # why the mass matrix has no inverse, and as of which version; see newton_like.model.singular
+        )
         self.made_by = weakref.ref(self)
 
     AttributeAssignment = AttributeAssignment

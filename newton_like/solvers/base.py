@@ -12,6 +12,7 @@ from newton_like.arrays import check_recorded, flat, host_array
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
+from newton_like.model.singular import check_invertible, refuse_singular
 from newton_like.types import BodyFlags, ModelFlags
 
 
@@ -80,7 +81,8 @@ class SolverBase:
 
     Raises:
         TypeError: `model` is no model.
-        ValueError: the model asks for what this solver does not do.
+        ValueError: the model asks for what this solver does not do, or has a joint that moves nothing
+            (:mod:`newton_like.model.singular`).
     """
 
     supports: frozenset[str] = frozenset()
@@ -91,6 +93,7 @@ class SolverBase:
             told = None if feature in self.supports else asked(model, type(self).__name__)
             if told is not None:
                 raise ValueError(told)
+        check_invertible(model, type(self).__name__)
         self._version = model.version
         self._chosen = self._control = None
         self._sizes: dict[str, int | None] = {}
@@ -117,7 +120,7 @@ class SolverBase:
             flags: which groups of arrays were edited.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite.
+            ValueError: a mass or a moment of inertia is negative or not finite, or a joint moves nothing.
         """
         self.model.notify_changed(flags)
         self._check_version()
@@ -126,6 +129,7 @@ class SolverBase:
         """Takes over what was edited since the last step."""
         if self._version != self.model.version:
             _check_masses(self.model)
+            refuse_singular(self.model, type(self).__name__)
             if self._control is not None:
                 self._control.assign(self.model.control())
             self._refresh()

@@ -32,6 +32,7 @@ from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.contact.rigid import BOUNCES, COULOMB, RELAXED, RIGID_LAW
 from newton_like.kernels.dynamics.contact.soft import ONE_PLANE
 from newton_like.model.arguments import check_choice
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
@@ -306,6 +307,7 @@ def rigid_contact_forces(
     kind = output_representation(link_forces_repr, "link_forces_repr")
     base = representation(repr)
     arrays = [*state_arrays(model, state), *contact.arrays(state), forces, wrenches]
+    check_invertible(model, "rigid_contact_forces")
     outputs = (
         Field("point_force", "articulations", 3 * n),
         Field("point_depth", "articulations", n),
@@ -361,6 +363,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     n = check_part(model, contact, RigidContact, "contact").points.count
     bounces = bool(np.any(np.asarray(contact.parameters.restitution) > 0.0))
     arrays = [*state_arrays(model, state), *contact.arrays(state)]
+    check_invertible(model, "impact")
     outputs = (Field("next_v", "dofs"), Field("point_force", "articulations", 3 * n))
     results = output_arrays(model, arrays, [(model.joint_dof_count,), contact.shape], out)
     settings = dict(contact_law=COULOMB | BOUNCES * bounces | ONE_PLANE * contact.one_plane)

@@ -34,6 +34,7 @@ class MjcfOptions(Options):
     skip_equality_constraints: bool
     parse_mujoco_options: bool
     keyframe: str | int | None
+    skip_missing_meshes: bool
 
 
 class SceneBuilder:
@@ -55,6 +56,8 @@ class SceneBuilder:
         self.keyframes = read_keyframes(model)
         self._key = self._chosen_key()
         assets = Assets(model, options.mesh_maxhullvert)
+        if options.skip_missing_meshes:
+            self._skip_missing(assets)
         paired = {pair[name] for pair in self.pairs for name in ("geom1", "geom2")}
         for i, geom in enumerate(model.geoms):
             if geom.mesh and geom.kind in SOLIDS:
@@ -100,6 +103,17 @@ class SceneBuilder:
                 time, ratio = joint.springdamper
                 joint.given["stiffness"] = inertia / (time * ratio) ** 2
                 joint.given["damping"] = 2.0 * inertia / time
+
+    def _skip_missing(self, assets: Assets) -> None:
+        """Drops geoms whose mesh, or the mesh that they are fitted to, has no file."""
+        missing = {name for name in {geom.mesh for geom in self.model.geoms if geom.mesh} if assets.is_missing(name)}
+        for geom in self.model.geoms:
+            if geom.mesh in missing:
+                self.model.findings.remark(
+                    "meshes are missing; their geoms are left out, with the mass that bodies without <inertial> would have of them",
+                    geom.mesh,
+                )
+        self.model.geoms = [geom for geom in self.model.geoms if geom.mesh not in missing]
 
     def _load(self, assets: Assets) -> None:
         """Loads what shapes need, and drops geoms whose looks are missing."""

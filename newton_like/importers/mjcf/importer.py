@@ -95,6 +95,7 @@ def add_mjcf(
     collapse_fixed_joints: bool = False,
     keyframe: str | int | None = None,
     package_dirs=(),
+    skip_missing_meshes: bool = False,
     mesh_maxhullvert: int | None = None,
 ) -> MjcfImport:
     """Adds the model of an MJCF file to a builder.
@@ -145,6 +146,8 @@ def add_mjcf(
         collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
         keyframe: name or number of the keyframe whose positions become the initial ones.
         package_dirs: other folders from which files may be read.
+        skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and name them in the report. Bodies without
+            ``<inertial>`` lose the mass that these geoms would give them.
 
     Returns:
         Indices by name, what is kept as data, and remarks about the file.

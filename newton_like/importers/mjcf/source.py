@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from newton_like.importers.xml_source import XmlElement, XmlSource, own_folder, read_xml
+from newton_like.importers.xml_source import MissingFileError, XmlElement, XmlSource, own_folder, read_xml
 
 MAX_ELEMENTS = 500_000
 """Elements of a model with its includes and replicas. Scenes have thousands; more are a mistake or an attack."""
@@ -51,7 +51,8 @@ class MjcfSource(XmlSource):
             beside: look in the folder of the element's own file too, after that of the main file.
 
         Raises:
-            ImportFileError: it does not exist, or is outside of the allowed folders.
+            MissingFileError: it does not exist, or is outside of the allowed folders.
+            ImportFileError: the name is none.
         """
         if "\0" in name or "\0" in subfolder:
             raise element.error("a file name holds a zero character; correct it")
@@ -62,7 +63,7 @@ class MjcfSource(XmlSource):
             places += [
                 root / part for root in self.allowed[self.folder is not None :] for part in (places[0].name, name)
             ]
-        seen = []
+        seen, also = [], ", or leave such meshes out by skip_missing_meshes=True" if element.tag == "mesh" else ""
         for place in places:
             path = Path(os.path.abspath(place))
             if not any(path.is_relative_to(folder) for folder in self.allowed):
@@ -74,9 +75,13 @@ class MjcfSource(XmlSource):
             folders = ", ".join(map(str, self.allowed)) or "none, as the model is a text without a file"
             raise element.error(
                 f"the file {name!r} is outside of the folders that may be read ({folders}); move it there, or name its "
-                "folder in package_dirs"
+                f"folder in package_dirs{also}",
+                MissingFileError,
             )
-        raise element.error(f"the file {name!r} is not there (looked at {', '.join(map(str, seen[:4]))}); correct it")
+        raise element.error(
+            f"the file {name!r} is not there (looked at {', '.join(map(str, seen[:4]))}); correct it{also}",
+            MissingFileError,
+        )
 
 
 def read_mjcf(source, package_dirs=()) -> MjcfSource:

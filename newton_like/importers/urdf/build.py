@@ -19,7 +19,7 @@ from newton_like.importers.shared import (
     possible_inertia,
 )
 from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
-from newton_like.importers.xml_source import allowed_folders, find_file
+from newton_like.importers.xml_source import ImportFileError, MissingFileError, allowed_folders, find_file
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
 
 
@@ -29,6 +29,7 @@ class UrdfOptions(Options):
 
     massless_link_density: float
     soft_limits: bool
+    skip_missing_meshes: bool
 
     @property
     def visuals(self) -> bool:
@@ -191,6 +192,8 @@ class RobotBuilder:
             shown = options.force_show_colliders or (not visuals and (self._bare or bool(link.visuals)))
             cfg = default.copy(density=density, is_visible=shown)
             for number, piece in enumerate(colliders):
+                if not self._has_geometry(piece):
+                    continue
                 self._add_shape(link, piece, frame, cfg, piece.name or f"collision_{number}")
             cfg = default.copy(density=0.0, has_shape_collision=False, has_particle_collision=False, is_visible=True)
             for number, piece in enumerate(visuals):
@@ -247,11 +250,19 @@ class RobotBuilder:
         return bool(self.builder.shape_flags[shape] & ShapeFlags.COLLIDE_SHAPES)
 
     def _remark_massless(self) -> None:
-        carried = {name: self.builder.body_mass[self.links[name]] for name in self._bodies}
+        """Kinematics serves joints that move nothing; solvers refuse them, see :mod:`newton_like.model.singular`."""
+        builder = self.builder
+        carried = {name: builder.body_mass[self.links[name]] for name in self._bodies}
         for joint in reversed(self._kept):
             carried[self._carrier(joint.parent)] += carried[joint.child]
             if carried[joint.child] == 0.0 and joint.type != "fixed":
-                self.robot.remark("joints move links without any mass; give them an <inertial>", joint.name)
+                first = builder.joint_qd_start[self.joints[joint.name]]
+                if 0.0 in builder.joint_armature[first : first + sum(builder.joint_dof_dim[self.joints[joint.name]])]:
+                    self.robot.remark(
+                        "joints move links without any mass, which kinematics serves and solvers refuse; give the links mass or the"
+                        " joints an armature, or lock them",
+                        joint.name,
+                    )
 
 
 def _out_of_order(joint: Joint) -> Exception:
@@ -273,14 +284,19 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
             try:
                 meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
             except (OSError, ValueError) as error:
-                if needed:
+                missing = isinstance(error, FileNotFoundError)
+                if needed and not (missing and options.skip_missing_meshes):
+                    cure = ", or leave such meshes out by skip_missing_meshes=True" if missing else ""
                     raise geometry.element.error(
-                        f"the collision mesh of link {link.name!r} cannot be used: {error}"
+                        f"the collision mesh of link {link.name!r} cannot be used: {error}{cure}",
+                        MissingFileError if missing else ImportFileError,
                     ) from error
-                robot.remark(
-                    "visual meshes are missing, unreadable or outside of the folders that may be read, and left out",
-                    geometry.filename,
+                what = (
+                    "collision meshes are missing"
+                    if needed
+                    else "visual meshes are missing, unreadable or outside of the folders that may be read,"
                 )
+                robot.remark(f"{what} and left out", geometry.filename)
     return meshes
 
 

@@ -74,6 +74,7 @@ def add_urdf(
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
     package_dirs=(),
+    skip_missing_meshes: bool = False,
     mesh_maxhullvert: int | None = None,
 ) -> UrdfImport:
     """Adds the robot of a URDF file to a builder.
@@ -89,7 +90,8 @@ def add_urdf(
       ``upper``, or with zeros in all four, there is no position limit.
     * A joint whose range does not hold 0 starts at the nearer end of it.
     * An inertia that no body can have is replaced by the nearest possible one.
-    * A link without ``<inertial>`` has no mass, see ``massless_link_density``.
+    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is left out. Joints that move
+      nothing are for kinematics alone: solvers refuse them.
     * Chains of mimic joints follow the joint at their end.
     * Limits are those of joints, whatever the reduction of a ``<transmission>``; what a reduction acts on is the inertia
       of the motor's rotor, which URDF has no place for: see ``rotor_inertia``.
@@ -139,6 +141,7 @@ def add_urdf(
         collapse_fixed_joints: merge links that fixed joints weld together into one body. The base joint stays.
         package_dirs: folders in which ``package://`` and relative URIs are looked up first. Meshes outside of these and of
             the robot's own package are not read.
+        skip_missing_meshes: leave out collisions whose mesh is in none of these folders, and name them in the report.
         mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
 
     Returns:
@@ -146,8 +149,8 @@ def add_urdf(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ImportFileError: the file is wrong, or the mesh of a collision is missing; a ``ValueError`` whose message names
-            file, line, element and cure.
+        ImportFileError: the file is wrong, or (``MissingFileError``) the mesh of a collision is missing; a ``ValueError`` whose
+            message names file, line, element and cure.
         KeyError: ``rotor_inertia`` holds a name that no transmission does.
         ValueError, TypeError, IndexError: an argument is wrong.
     """

@@ -14,6 +14,7 @@ from newton_like.model.builder.custom import lay_out_custom
 from newton_like.model.columns import COLUMNS, COUNTS
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
+from newton_like.model.singular import singular_joints
 from newton_like.types import Axis, GeoType, ShapeFlags, warp_types
 
 _HULLS = (GeoType.MESH, GeoType.CONVEX_MESH)
@@ -31,7 +32,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     check_worlds(builder, columns, report)
     ancestor = check_trees(builder, columns, report)
     check_mimics(columns, report)
-    check_masses(columns, ancestor, report)
+    check_masses(columns, report)
 
     model = Model(device, dtype=types.real, requires_grad=requires_grad)
     layout = _Layout(model, types, report)
@@ -56,6 +57,8 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     model.tendons = list(builder.tendons)
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
     lay_out_custom(builder, model)
+    told = singular_joints({**columns, "joint_ancestor": ancestor})
+    model._singular = None if told is None else (told, model.version)
     model._complete = True  # a name that it does not have is a mistake from now on
     return model
 

@@ -16,8 +16,6 @@ Trees that are not rigid gain or lose energy beside that: see `kernels.solvers.b
 
 import types
 
-from newton_like.kernels.tree import FREE
-
 # Changes of the velocity by an iteration, squared, over its square.
 ENOUGH, EXACT, UNSETTLED = 4.0e-6, 1.0e-8, 1.0e-4
 # The same of the first iteration; a trotting robot is at 1e-9. Lower, and the accelerations of arms that move at some rad/s are not
@@ -38,9 +36,7 @@ def integrate_program(m: types.SimpleNamespace) -> dict:
     def damp_spins(t, share: m.lane, T, L, mem):
         """u <- with `share` of the angular velocities of floating bodies."""
         for k in range(T.bodies):
-            if T.kind[k] == FREE:
-                for i in range(T.dof_at[k] + 3, T.dof_at[k] + 6):
-                    m.put(mem, L.u + i, t, m.mul(share, m.get(mem, L.u + i, t)))
+            m.scale_spin(t, k, share, L.u, T, mem)
 
     @m.shared
     def centre_bias(b, t, dt: m.lane, T, P, L, mem):

@@ -303,6 +303,7 @@ class ShapeMethods:
         scale=(0.01, 0.01, 0.01),
         label: str | None = None,
         visible: bool = False,
+        custom_attributes: dict | None = None,
     ) -> int:
         """Adds a named frame on a body: it has no mass and never collides.
 
@@ -311,7 +312,8 @@ class ShapeMethods:
             visible: whether they do.
         """
         cfg = self.default_site_cfg.copy(is_visible=as_flag(visible, f"site {label!r}: visible"))
-        return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, label=label, as_site=True)
+        settings = {"label": label, "as_site": True, "custom_attributes": custom_attributes}
+        return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, **settings)
 
     def add_shape_collision_filter_pair(self, shape_a: int, shape_b: int) -> None:
         """Forbids two shapes to touch.

@@ -185,6 +185,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         drive_passes: int
         restitution_speed: m.real
         push_speed: m.real
+        # what is left of the spin of floating bodies after a step
+        spin_share: m.real
 
     @m.func
     def joint_param(P: Params, b: int, k: int, i: int) -> m.lane:

@@ -438,6 +438,37 @@ def _numbered(names: list[str], counts: list[int]) -> list[str]:
     return [name if n == 1 else f"{name}:{i}" for name, n in zip(names, counts, strict=True) for i in range(n)]
 
 
+def match_labels(labels: list[str], pattern) -> list[int]:
+    """Places of the labels that a pattern picks.
+
+    Args:
+        labels: the labels.
+        pattern: of whole labels: shell-style (``"arm_*"``), a compiled regular expression, or a list of shell-style patterns, of which a
+            label has to match one. A list of integers is taken for the places themselves and returned as it is, unchecked.
+
+    Returns:
+        The places in ascending order, each once.
+
+    Raises:
+        TypeError: a pattern of another type, or a list of patterns and integers.
+    """
+    patterns = pattern if isinstance(pattern, list) else [pattern]
+    if isinstance(pattern, list) and all(isinstance(p, int) and not isinstance(p, bool) for p in pattern):
+        return pattern
+    kinds = str if isinstance(pattern, list) else str | re.Pattern
+    for one in patterns:
+        if not isinstance(one, kinds):
+            raise TypeError(
+                f"pattern must be a text, a compiled regular expression, a list of texts or a list of indices, not {pattern!r}"
+            )
+    return [i for i, label in enumerate(labels) if any(_fits(one, label) for one in patterns)]
+
+
+def _fits(pattern: str | re.Pattern, label: str) -> bool:
+    """Whether a pattern matches a whole label."""
+    return fnmatchcase(label, pattern) if isinstance(pattern, str) else pattern.fullmatch(label) is not None
+
+
 def _matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
     """Indices of the labels that a pattern, or a list of patterns or indices, picks."""
     many = pattern if isinstance(pattern, list | tuple | range | np.ndarray) else [pattern]
@@ -448,12 +479,9 @@ def _matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
                 raise IndexError(f"{name}: {kind} {one} does not exist; there are {len(labels)}")
             found[one] = True
             continue
-        if isinstance(one, re.Pattern):
-            hits = [one.fullmatch(label) is not None for label in labels]
-        elif isinstance(one, str):
-            hits = [fnmatchcase(label, one) for label in labels]
-        else:
+        if not isinstance(one, str | re.Pattern):
             raise TypeError(f"{name} must be a text, a compiled regular expression or a list of indices, not {one!r}")
+        hits = [_fits(one, label) for label in labels]
         if not any(hits):
             shown = ", ".join(repr(x) for x in list(dict.fromkeys(labels))[:8])
             raise KeyError(f"{name} {one!r} matches no {kind}; there are {shown}")

@@ -7,7 +7,7 @@ import pytest
 import warp as wp
 
 import newton_like as nl
-from newton_like.selection import ArticulationView
+from newton_like.selection import ArticulationView, match_labels
 
 WORLDS = 3
 
@@ -260,6 +260,20 @@ def test_scenes_without_worlds_and_in_double_precision(rng):
     view.set_dof_positions(state, values, np.array([[False, True]]))
     np.testing.assert_array_equal(state.joint_q.numpy()[13:], values[0, 1])
     np.testing.assert_array_equal(state.joint_q.numpy()[:13], model.joint_q.numpy()[:13])
+
+
+def test_labels_are_matched_by_patterns_as_a_view_matches_them(rng):
+    parts = ["arm", "leg", "left", "right"]
+    labels = ["/".join(rng.choice(parts, 2)) for _ in range(20)]
+    first = labels[0].split("/")[0]
+    places = [i for i, label in enumerate(labels) if label.startswith(f"{first}/")]
+    assert match_labels(labels, f"{first}/*") == match_labels(labels, re.compile(f"{first}/.*")) == places
+    assert match_labels(labels, [f"{first}/*", labels[0], "none"]) == places
+    assert match_labels(labels, re.compile(first)) == []  # of whole labels
+    assert match_labels(labels, [7, 3]) == [7, 3]
+    for wrong in ([1, "a"], [re.compile("a")], 1.5, [True]):
+        with pytest.raises(TypeError, match="pattern"):
+            match_labels(labels, wrong)
 
 
 def test_bad_requests_are_named(scene, rng):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from newton_like.coercion import as_flag
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.kinematics import eval_matrix
 from newton_like.model.singular import check_invertible
@@ -16,11 +17,22 @@ def _size(model) -> int:
 
 _MATRIX = (Field("matrix", "articulations", _size),)
 _MASS_MATRIX = Program("eval_mass_matrix", (Q,), _MATRIX)
+_RIGID_MASS_MATRIX = Program("eval_rigid_mass_matrix", (Q,), _MATRIX)
 _INVERSE = Program("eval_mass_matrix_inverse", (Q,), _MATRIX, ("pivot",))
 _CORIOLIS = Program("eval_coriolis_matrix", (Q, V), _MATRIX, ("subspace_rate", "articulated"))
 
 
-def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.array | None:
+def eval_mass_matrix(
+    model,
+    state,
+    H: wp.array | None = None,
+    J: wp.array | None = None,
+    body_I_s: wp.array | None = None,
+    joint_S_s: wp.array | None = None,
+    mask=None,
+    *,
+    include_armature: bool = True,
+) -> wp.array | None:
     """Joint-space inertia: ``qdT H qd / 2`` is the kinetic energy of an articulation.
 
     By the composite-rigid-body algorithm (Featherstone 2008, table 6.2), with ``joint_armature`` on the diagonal. Rows
@@ -32,8 +44,11 @@ def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.a
         state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
         H: written [kg, kg m or kg m^2], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``;
             a new array of zeros by default.
+        J, body_I_s, joint_S_s: a Jacobian and memory that Newton's function works with. This one needs none of them and does not
+            read them; they are there so that calls written for Newton mean the same.
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices
             of the others keep their values.
+        include_armature: False leaves ``joint_armature`` out.
 
     Returns:
         ``H``, or None for a model without articulations.
@@ -43,7 +58,8 @@ def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.a
         TypeError: an array of the wrong scalar type.
     """
     dofs = model.max_dofs_per_articulation
-    return eval_matrix(model, _MASS_MATRIX, state, H, "H", (dofs, dofs), mask)
+    program = _MASS_MATRIX if as_flag(include_armature, "include_armature") else _RIGID_MASS_MATRIX
+    return eval_matrix(model, program, state, H, "H", (dofs, dofs), mask)
 
 
 def mass_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:

@@ -282,6 +282,8 @@ def unchanged_by_errors(builder):
     others |= {name: getattr(builder, name) for name in ("world_count", "_current_world", "_gravity")}
     others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)
     others["frames"] = builder.frames.copy()
+    others["custom_attributes"] = {key: a.copy(a.values.copy()) for key, a in builder.custom_attributes.items()}
+    others["custom_frequencies"] = dict(builder.custom_frequencies)
     try:
         yield
     except BaseException:

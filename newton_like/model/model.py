@@ -9,10 +9,11 @@ import warp as wp
 
 from newton_like.coercion import as_index, as_number
 from newton_like.model.contacts import Contacts
+from newton_like.model.custom import AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
 from newton_like.model.edits import checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
-from newton_like.model.state import Control, State
+from newton_like.model.state import Control, State, copied
 from newton_like.model.worlds import chosen_worlds
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
@@ -84,6 +85,9 @@ class Model(Fields):
             the model, which copies of it share.
         varying: names of arrays whose numbers will be edited, see :class:`newton_like.solvers.SolverFeatherstone`. Code that is made for
             the robots of the model looks them up, so that edits of these arrays compile nothing.
+        joint_constraint_count: number of directions of velocity that the joints block.
+        custom_attributes: the declared :class:`CustomAttribute` by their keys, ``"name"`` or ``"namespace:name"``. Their arrays are
+            ``model.name`` or ``model.namespace.name``, or attributes of states or controls.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
             moved.
     """
@@ -103,6 +107,10 @@ class Model(Fields):
         # why the mass matrix has no inverse, and as of which version; see newton_like.model.singular
         self._singular = None
         self.made_by = weakref.ref(self)
+
+    AttributeAssignment = AttributeAssignment
+    AttributeFrequency = AttributeFrequency
+    AttributeNamespace = AttributeNamespace
 
     _complete = False  # until it is laid out
     _edits = None
@@ -160,6 +168,7 @@ class Model(Fields):
         initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in State._names if name != "body_f"}
         state = State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
         state.made_by = self.made_by
+        _add_custom(state, self._custom_state, grad)
         return state
 
     def control(self, requires_grad: bool | None = None) -> Control:
@@ -169,7 +178,23 @@ class Model(Fields):
             requires_grad: allocate gradients; by default as the model.
         """
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
-        return Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
+        control = Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
+        _add_custom(control, self._custom_control, grad)
+        return control
+
+    def get_custom_frequency_count(self, frequency: str) -> int:
+        """Number of entities of a :class:`CustomFrequency`.
+
+        Args:
+            frequency: its key, ``"name"`` or ``"namespace:name"``.
+
+        Raises:
+            KeyError: none of that key was registered with the builder.
+        """
+        if frequency not in self._custom_counts:
+            known = ", ".join(map(repr, self._custom_counts)) or "none"
+            raise KeyError(f"custom frequency {frequency!r} is unknown; there are {known}")
+        return self._custom_counts[frequency]
 
     def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
         """Room for contacts.
@@ -244,6 +269,13 @@ class Model(Fields):
         current[rows] = values
         self.gravity.assign(current)
         self.notify_changed(ModelFlags.MODEL_PROPERTIES)
+
+
+def _add_custom(target, arrays: dict, requires_grad: bool) -> None:
+    """Gives a state or a control copies of the arrays of custom attributes."""
+    if arrays:
+        attach(target, {key: copied(array, requires_grad) for key, array in arrays.items()})
+        target._custom = tuple(arrays)
 
 
 def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int]]:

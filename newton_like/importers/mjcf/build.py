@@ -13,6 +13,7 @@ from newton_like.geometry.transforms import (
     transform,
     transform_multiply,
 )
+from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
 from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import Names, read_contacts, read_equalities, read_keyframes, read_tendons
@@ -49,6 +50,8 @@ class SceneBuilder:
             self.options = options = replace(options, hide_visuals=True)
         if options.ignore_inertial_definitions:
             model.compiler.inertiafromgeom = True
+        tags = {"body": BODY, "joint": JOINT, "freejoint": JOINT, "geom": SHAPE, "site": SHAPE}
+        understood(builder, model.findings.not_understood, tags, "mjcf")
         names = Names(model)
         self.equalities = read_equalities(model, names)
         self.tendons = read_tendons(model, names)
@@ -228,6 +231,7 @@ class SceneBuilder:
             inertia=scale**2 * np.asarray(record.inertia),
             label=label,
             lock_inertia=True,
+            custom_attributes=from_element(self.builder, record.element, BODY, "mjcf"),
         )
 
     def _add_body(self, index: int) -> None:
@@ -275,8 +279,13 @@ class SceneBuilder:
         """One joint of the engine for one or several of the file."""
         builder, scale = self.builder, self.options.scale
         label = self._label("+".join(joint.name for joint in group))
-        common = {"label": label, "collision_filter_parent": False}
         kind = group[0].kind
+        axes_of = [joint for slide in (True, False) for joint in group if (joint.kind == "slide") is slide]
+        common = {
+            "label": label,
+            "collision_filter_parent": False,
+            "custom_attributes": from_elements(builder, [joint.element for joint in axes_of], "mjcf"),
+        }
         if kind == "free":
             linear, angular = self._six(group[0])
             index = builder.add_joint(JointType.FREE, parent, link, linear_axes=linear, angular_axes=angular, **common)

@@ -10,6 +10,7 @@ import numpy as np
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import Mesh
 from newton_like.geometry.transforms import IDENTITY, quat_from_axis_angle, transform, transform_multiply
+from newton_like.importers.custom import BODY, JOINT, from_element, understood
 from newton_like.importers.shared import (
     Options,
     add_root_joint,
@@ -45,6 +46,7 @@ class RobotBuilder:
 
     def __init__(self, builder, robot: UrdfRobot, options: UrdfOptions):
         self.builder, self.robot, self.options = builder, robot, options
+        understood(builder, robot.not_understood, {"link": BODY, "joint": JOINT}, "urdf")
         order = ordered(robot.root, list(robot.joints.values()), options.joint_ordering, _out_of_order)
         self._meshes = _load_meshes(robot, options)
         self._body_of = _group(robot, order, options)
@@ -114,7 +116,12 @@ class RobotBuilder:
         # A centre of mass without mass says nothing, where other parts have mass.
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         inertia = possible_inertia(mass, inertia, "links", name, self.robot.remark)
-        index = self.builder.add_link(xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name))
+        own: dict = {}
+        for link in self._bodies[name]:  # of links that are merged, the first that says something
+            own = from_element(self.builder, link.element, BODY, "urdf") | own
+        index = self.builder.add_link(
+            xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name), custom_attributes=own
+        )
         for link in self._bodies[name]:
             self.links[link.name] = index
             self.frames[link.name] = (index, self._body_of[link.name][1])
@@ -131,7 +138,11 @@ class RobotBuilder:
     def _add_joint(self, joint: Joint, start: float) -> None:
         builder = self.builder
         ends = (self.links[joint.parent], self.links[joint.child])
-        placed = {"parent_xform": self._joint_frame(joint), "label": self._label(joint.name)}
+        placed = {
+            "parent_xform": self._joint_frame(joint),
+            "label": self._label(joint.name),
+            "custom_attributes": from_element(builder, joint.element, JOINT, "urdf"),
+        }
         if joint.type == "fixed":
             index = builder.add_joint_fixed(*ends, **placed)
         elif joint.type == "floating":

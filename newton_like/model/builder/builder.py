@@ -13,12 +13,14 @@ import warp as wp
 from newton_like.coercion import as_flag, as_index, as_list, as_matrix33, as_number, as_vector
 from newton_like.geometry.transforms import as_transform
 from newton_like.model.builder.collapse import collapse_fixed_joints
+from newton_like.model.builder.custom import CustomMethods
 from newton_like.model.builder.finalize import finalize
 from newton_like.model.builder.joints import JointMethods
 from newton_like.model.builder.shapes import ShapeMethods
 from newton_like.model.builder.worlds import WorldMethods
 from newton_like.model.columns import BY_NAME, COLUMNS
 from newton_like.model.configs import JointDofConfig, ShapeConfig
+from newton_like.model.custom import AttributeFrequency, CustomAttribute, CustomFrequency
 from newton_like.model.frames import FrameTable
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
@@ -42,7 +44,7 @@ _SETTINGS = {
 }
 """How attributes that are no lists are read."""
 
-_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
+_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity", "custom_attributes", "custom_frequencies")
 
 
 def _urdf():
@@ -81,7 +83,7 @@ def _length(column: str, meaning: str) -> property:
     return property(count, doc=meaning)
 
 
-class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
+class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
     """Collects bodies, joints and shapes, and turns them into a :class:`Model`.
 
     Example::
@@ -109,8 +111,11 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         world_gravity: their gravity vectors, or ``None`` where the world has that of the builder.
         tendons: see :meth:`add_tendon`.
         frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable`.
+        custom_attributes, custom_frequencies: see :meth:`add_custom_attribute` and :meth:`add_custom_frequency`.
     """
 
+    CustomAttribute = CustomAttribute
+    CustomFrequency = CustomFrequency
     JointDofConfig = JointDofConfig
     ShapeConfig = ShapeConfig
 
@@ -134,6 +139,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.world_gravity: list[tuple[float, float, float] | None] = []
         self.tendons: list[Tendon] = []
         self.frames = FrameTable()
+        self.custom_attributes: dict[str, CustomAttribute] = {}
+        self.custom_frequencies: dict[str, CustomFrequency] = {}
         self._current_world = -1
         self._forget_neighbours()
 
@@ -207,6 +214,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         label: str | None = None,
         lock_inertia: bool = False,
         is_kinematic: bool = False,
+        custom_attributes: dict | None = None,
     ) -> int:
         """Adds a body without a joint. It needs one, and that joint an articulation, before :meth:`finalize`.
 
@@ -219,12 +227,14 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
             label: name; without one ``body_<index>``.
             lock_inertia: shapes added later leave mass, centre of mass and inertia alone.
             is_kinematic: forces do not move it; only bodies that hang on the world may be.
+            custom_attributes: entries of :class:`CustomAttribute` of bodies, by key.
 
         Returns:
             The body's index.
 
         Raises:
             TypeError, ValueError: a value is no number, not finite, or negative where it cannot be.
+            AttributeError: a custom attribute is not declared.
         """
         index = self.body_count
         label = f"body_{index}" if label is None else str(label)
@@ -237,6 +247,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         xform = as_transform(xform, f"{what}: xform")
         lock_inertia = as_flag(lock_inertia, f"{what}: lock_inertia")
         is_kinematic = as_flag(is_kinematic, f"{what}: is_kinematic")
+        custom = self._custom_entries(custom_attributes, {AttributeFrequency.BODY: 1}, what)
+        self._keep_entries(custom)
         self.body_label.append(label)
         self.body_world.append(self.current_world)
         self.body_mass.append(mass)
@@ -258,6 +270,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         label: str | None = None,
         lock_inertia: bool = False,
         is_kinematic: bool = False,
+        custom_attributes: dict | None = None,
     ) -> int:
         """Adds a body that moves freely: a link, a free joint and an articulation of its own.
 
@@ -273,7 +286,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.add_articulation([joint], label=f"{name}_articulation")
         return body
 
-    def add_articulation(self, joints, label: str | None = None) -> int:
+    def add_articulation(self, joints, label: str | None = None, custom_attributes: dict | None = None) -> int:
         """Declares a kinematic tree of joints.
 
         Joints that belong to no articulation close loops: their child is the child of another joint already.
@@ -281,11 +294,13 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         Args:
             joints: joint indices, contiguous and ascending; each joint comes after that of its parent body.
             label: name; without one ``articulation_<index>``.
+            custom_attributes: entries of :class:`CustomAttribute` of articulations, by key.
 
         Returns:
             The articulation's index.
 
         Raises:
+            AttributeError: a custom attribute is not declared.
             IndexError: a joint does not exist.
             ValueError: the joints are none, not contiguous, in different worlds, or belong to an articulation already.
         """
@@ -296,6 +311,9 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
             raise ValueError(
                 f"articulation {label!r}: its joints must come after those of {self.articulation_label[-1]!r}"
             )
+        self._keep_entries(
+            self._custom_entries(custom_attributes, {AttributeFrequency.ARTICULATION: 1}, f"articulation {label!r}")
+        )
         self.articulation_label.append(label)
         self.articulation_world.append(self.joint_world[joints[0]])
         self.articulation_start.append(joints[0])

@@ -173,6 +173,7 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
     owners = {builder.joint_articulation[j] for j in keep["joint"]}
     keep["articulation"] = [a for a in range(builder.articulation_count) if a in owners]
     remap = {kind: {old: new for new, old in enumerate(keep[kind])} for kind in KINDS}
+    builder._renumber_custom(remap)
     for column in COLUMNS:
         values = getattr(builder, column.name)
         values = [values[i] for i in keep[column.kind]]

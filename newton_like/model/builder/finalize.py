@@ -10,6 +10,7 @@ from newton_like.geometry.shapes import bounding_radius
 from newton_like.model.builder.checks import Report, check_values, read_columns
 from newton_like.model.builder.checks_mass import check_masses
 from newton_like.model.builder.checks_tree import check_mimics, check_trees, check_worlds
+from newton_like.model.builder.custom import lay_out_custom
 from newton_like.model.columns import COLUMNS, COUNTS, WITHOUT_GRADIENT
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
@@ -60,6 +61,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     builder.frames.check(builder.body_count)
     model.frames = builder.frames.copy()
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
+    lay_out_custom(builder, model)
     told = singular_joints({**columns, "joint_ancestor": ancestor})
     model._singular = None if told is None else (told, model.version)
     model._complete = True  # a name that it does not have is a mistake from now on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -62,6 +63,8 @@ class SolverFeatherstone(SolverBase):
             give the same bits on a CPU at widths above 1.
         restitution_speed: impacts slower than this do not bounce [m/s].
         max_depenetration_speed: shapes that overlap are pushed apart no faster than this [m/s].
+        angular_damping: rate [1/s] at which the angular velocities of FREE and DISTANCE joints decay beside all forces: each step
+            multiplies them by ``exp(-angular_damping dt)``.
         unsupported_contacts: ``"error"`` or ``"ignore"``.
         varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are added to
             ``Model.varying``. Specialised code looks their numbers up, so that :meth:`notify_model_changed` compiles nothing. Numbers of
@@ -82,6 +85,7 @@ class SolverFeatherstone(SolverBase):
         evaluator: str = "auto",
         restitution_speed: float = 0.2,
         max_depenetration_speed: float = 1.0,
+        angular_damping: float = 0.0,
         unsupported_contacts: str = "error",
         varying: Iterable[str] = (),
         width: int | None = None,
@@ -99,12 +103,16 @@ class SolverFeatherstone(SolverBase):
         ):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
+        angular_damping = as_number(angular_damping, "angular_damping")
+        if angular_damping < 0.0:
+            raise ValueError(f"angular_damping {angular_damping:g} 1/s is negative; give a rate of at least 0")
         super().__init__(model)
         model.varying |= checked_names(varying, "varying")
         self.iterations = int(iterations)
         self.evaluator = evaluator
         self.restitution_speed = float(restitution_speed)
         self.max_depenetration_speed = float(max_depenetration_speed)
+        self.angular_damping = angular_damping
         self.unsupported_contacts = unsupported_contacts
         self.width = lane_width(model.device, model.dtype, width)
         self.threads = threads
@@ -250,6 +258,7 @@ class SolverFeatherstone(SolverBase):
         o.drive_passes = DRIVE_PASSES
         o.restitution_speed = self.restitution_speed
         o.push_speed = self.max_depenetration_speed
+        o.spin_share = math.exp(-self.angular_damping * dt)
         return o
 
     def _record(self, steppers, arrays, dt: float) -> Recording:

@@ -52,8 +52,9 @@ def collect_kernels(real):
     def count(near: wp.array[real], first: wp.array[int], number: wp.array[int], counts: wp.array[int]):
         a = wp.tid()
         n = int(0)
-        for i in range(number[a]):
-            if near[first[a] + i] < real(0.0):
+        start = first[a]
+        for c in range(start, start + number[a]):
+            if near[c] < real(0.0):
                 n += 1
         counts[a] = n
 
@@ -83,9 +84,12 @@ def collect_kernels(real):
     ):
         a = wp.tid()
         n = starts[a]
-        for i in range(number[a]):
-            c = first[a] + i
-            if near[c] < real(0.0) and n < shape0.shape[0]:
+        end = wp.min(starts[a + 1], shape0.shape[0])
+        start = first[a]
+        for c in range(start, start + number[a]):
+            if n >= end:
+                return
+            if near[c] < real(0.0):
                 s = shape[c]
                 p = plane[c]
                 x = point[c]

@@ -126,10 +126,51 @@ class _Shapes:
         return self.filter_codes[at] == codes
 
 
-def _shapes_by_body(shapes: _Shapes, bodies: int) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(shapes.body, kind="stable")
-    starts = np.searchsorted(shapes.body[order], np.arange(bodies + 1))
-    return order, starts
+def _grouped(keys: np.ndarray, members: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Members in the order of their keys, which are below `count`, and where those of each key start."""
+    order = members[np.argsort(keys[members], kind="stable")]
+    return order, np.searchsorted(keys[order], np.arange(count + 1))
+
+
+def _rows_of(order: np.ndarray, starts: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
+    """The members of some keys ``[len(keys), n]``; None where keys have different numbers of them."""
+    number = starts[keys + 1] - starts[keys]
+    if (number != number[0]).any():
+        return None
+    return order[starts[keys][:, None] + np.arange(number[0])]
+
+
+def _shapes_of(model, batch: Batch, shapes: _Shapes) -> tuple[np.ndarray, list[int]]:
+    """The colliding shapes on the moving bodies of each articulation ``[count, n]``, and the local bodies ``[n]``."""
+    template = batch.template
+    members = np.flatnonzero(shapes.collides & np.isin(shapes.type, list(_KIND)) & (shapes.body >= 0))
+    order, starts = _grouped(shapes.body, members, model.body_count)
+    found, bodies = [np.zeros((batch.count, 0), dtype=int)], []
+    for k in np.flatnonzero(template.leaf >= 0).tolist():
+        rows = _rows_of(order, starts, batch.body_start + template.body_slot[k])
+        if rows is None or any((x[rows] != x[rows[:1]]).any() for x in (shapes.type, shapes.hull_first)):
+            raise ValueError(_DIFFERENT)
+        found.append(rows)
+        bodies += [k] * rows.shape[1]
+    return np.concatenate(found, axis=1), bodies
+
+
+def _planes_of(model, batch: Batch, shapes: _Shapes) -> np.ndarray:
+    """The planes that each articulation may touch, ``[count, n]``: those of all worlds, then those of its own."""
+    is_plane = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
+    shared = np.flatnonzero(is_plane & (shapes.world < 0))
+    order, starts = _grouped(shapes.world, np.flatnonzero(is_plane & (shapes.world >= 0)), model.world_count)
+    own = np.zeros((batch.count, 0), dtype=int)
+    if len(order):
+        # articulations of no world have no planes of their own
+        rows = _rows_of(order, np.append(starts, starts[-1]), np.where(batch.world < 0, model.world_count, batch.world))
+        if rows is None:
+            raise ValueError(_DIFFERENT)
+        own = rows
+    return np.concatenate([np.broadcast_to(shared, (batch.count, len(shared))), own], axis=1)
+
+
+_DIFFERENT = "the articulations of a batch differ in their collision shapes; batches come from shape_kinds"
 
 
 def find_colliders(model, batch: Batch) -> ContactTables:
@@ -139,40 +180,12 @@ def find_colliders(model, batch: Batch) -> ContactTables:
         ValueError: articulations of the batch differ in their shapes.
     """
     shapes = _Shapes(model)
-    order, starts = _shapes_by_body(shapes, model.body_count)
-    template = batch.template
-    per_articulation = []
-    is_plane = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
-    shared_planes = np.flatnonzero(is_plane & (shapes.world < 0))
-    own_planes = {
-        int(w): np.flatnonzero(is_plane & (shapes.world == w))
-        for w in np.unique(shapes.world[is_plane & (shapes.world >= 0)])
-    }
-    for a in range(batch.count):
-        rows = []
-        for k in range(template.bodies):
-            if template.leaf[k] < 0:
-                continue
-            body = int(batch.body_start[a] + template.body_slot[k])
-            for s in order[starts[body] : starts[body + 1]]:
-                if shapes.collides[s] and shapes.type[s] in _KIND:
-                    rows.append((k, int(s)))
-        planes = np.concatenate([shared_planes, own_planes.get(int(batch.world[a]), shared_planes[:0])])
-        per_articulation.append((rows, planes))
-    rows, planes = per_articulation[0]
-    for other_rows, other_planes in per_articulation:
-        same = [(k, shapes.type[s], shapes.hull_first[s]) for k, s in rows] == [
-            (k, shapes.type[s], shapes.hull_first[s]) for k, s in other_rows
-        ]
-        if not same or len(other_planes) != len(planes):
-            raise ValueError(
-                "the articulations of a batch differ in their collision shapes; batches come from shape_kinds"
-            )
-    shape_index = np.array([[s for _, s in r] for r, _ in per_articulation], dtype=int).reshape(batch.count, len(rows))
-    plane_index = np.array([p for _, p in per_articulation], dtype=int).reshape(batch.count, len(planes))
+    shape_index, bodies = _shapes_of(model, batch, shapes)
+    plane_index = _planes_of(model, batch, shapes)
+    rows = list(zip(bodies, shape_index[0].tolist(), strict=True))
     pairs = []
     for i in range(len(rows)):
-        for j in range(len(planes)):
+        for j in range(plane_index.shape[1]):
             first = (shape_index[:, i], plane_index[:, j])
             allowed = may_collide(shapes.group[first[0]], shapes.group[first[1]])
             codes = (np.minimum(*first).astype(np.int64) << 32) | np.maximum(*first)
@@ -286,6 +299,17 @@ def unsupported_pairs(model) -> np.ndarray:
             pairs = pairs[~shapes.is_filtered(codes)]
             found.append(pairs)
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
+
+
+def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
+    """Raises ValueError if there are pairs of shapes that may touch and that are not looked at."""
+    if len(pairs):
+        a, b = (int(s) for s in pairs[0])
+        raise ValueError(
+            f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
+            f" ({len(pairs)} such pairs), but {who} contacts of moving shapes with planes only; filter"
+            " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
+        )
 
 
 def moving_shapes(model) -> np.ndarray:

@@ -8,11 +8,20 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import as_numbers, check_recorded, flat
-from newton_like.collision.ground import ContactTables, couplings_of, find_colliders, moving_shapes, shape_kinds
+from newton_like.collision.ground import (
+    ContactTables,
+    couplings_of,
+    find_colliders,
+    moving_shapes,
+    refuse_unsupported,
+    shape_kinds,
+    unsupported_pairs,
+)  # fmt: skip
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
+from newton_like.model.arguments import check_choice
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field
@@ -78,11 +87,12 @@ class _Finder:
         first, count: first candidate of every articulation, and number of its candidates. Those of a batch follow each other.
         near, gap, point: what is known of candidates.
         shape, plane: shape indices of candidates.
+        unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
         earlier: the finder of an earlier version of the model, if CUDA graphs read its arrays.
     """
 
     def __init__(self, model, earlier: _Finder | None = None):
-        self.version, self.watch = model.version, ShapeWatch(model)
+        self.version, self.watch, self.unsupported = model.version, ShapeWatch(model), unsupported_pairs(model)
         captured = earlier is not None and (earlier.earlier or any(part.recorded.captured for part in earlier.parts))
         self.earlier = earlier if captured else None
         tables = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
@@ -131,7 +141,7 @@ def _finder(model) -> _Finder:
     return finder
 
 
-def collide(model, state, contacts) -> None:
+def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
     """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of its candidates.
 
     Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are left out and
@@ -141,15 +151,19 @@ def collide(model, state, contacts) -> None:
         model: the model.
         state: its ``body_q`` and ``body_qd`` are read.
         contacts: where the contacts go, from ``model.contacts()``.
+        unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
 
     Raises:
-        ValueError: ``state`` belongs to another model.
+        ValueError: ``state`` belongs to another model; shapes may touch whose contacts are not found; an unknown choice.
     """
+    check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
     if state.body_q.shape[0] != model.body_count:
         raise ValueError(
             f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()"
         )
     finder, total = _finder(model), model.articulation_count
+    if unsupported_contacts == "error":
+        refuse_unsupported(model, finder.unsupported, "collide finds")
     finder.find(model, flat(state.body_q, model.dtype), flat(state.body_qd, model.dtype))
     counts, starts = (wp.zeros(total + 1, dtype=wp.int32, device=model.device) for _ in range(2))
     count, write = collect_kernels(model.dtype)

@@ -208,17 +208,23 @@ class Model(Fields):
             rigid_contact_max = CONTACTS_PER_SHAPE * int(moving)
         return Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
 
-    def collide(self, state: State, contacts: Contacts | None = None) -> Contacts:
+    def collide(
+        self, state: State, contacts: Contacts | None = None, *, unsupported_contacts: str = "error"
+    ) -> Contacts:
         """Finds the contacts of a state; see :func:`newton_like.collision.collide`.
 
         Args:
             state: poses of the bodies.
             contacts: where to put them; by default a new :class:`Contacts`.
+            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
+
+        Raises:
+            ValueError: shapes may touch whose contacts are not found.
         """
         from newton_like.collision import collide
 
         contacts = self.contacts() if contacts is None else contacts
-        collide(self, state, contacts)
+        collide(self, state, contacts, unsupported_contacts)
         return contacts
 
     def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:

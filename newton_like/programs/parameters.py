@@ -171,12 +171,28 @@ class Parameters:
         differs, binds, tables = self._status()
         if binds or tables:
             raise TablesChanged
-        self._since = edits.version
+        since, self._since = self._since, edits.version
         if not (differs or declared):
             return copied, False
-        self._loose |= declared | (self._arrays_of(self._differs.numpy()) if differs else set())
-        self._gather_all(model)
+        self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
+        target = self._target(self._held, self.P.uniform, self.P.varying, edits, since)
+        for group in groups:
+            self._gather(model, target, group)
+        self._told.zero_()
         return True, True
+
+    def _loosen(self, names) -> None:
+        """Takes the numbers of some arrays out of the held ones."""
+        self._loose |= names
+        held = self.known.same & ~self._slots(names)
+        self.known = Constants(self.at, self.known.values, held)
+        self._held.assign(held)
+        lanes, first = self.P.varying, self.P.uniform
+        self._struct(first, held)
+        if lanes.size:
+            self.P.varying = lanes
+        elif self.P.varying.size:
+            self._copy(first, 0, self.size)
 
     def keep(self) -> None:
         """Leaves the numbers as they are for what was recorded with them: the next edit goes into copies."""
@@ -188,7 +204,7 @@ class Parameters:
         if not self.P.varying.size:
             return np.broadcast_to(first, (self.batch.count, self.size)).copy()
         lanes = as_numbers(self.P.varying, self.m.real, self.m.width).numpy()
-        return lanes.transpose(0, 2, 1).reshape(-1, self.size)[: self.batch.count]
+        return lanes.transpose(0, 2, 1).reshape(-1, self.size)[: self.batch.count].copy()
 
     def _gather_all(self, model) -> None:
         """Reads all numbers, finds out which ones are shared, and gives the others lanes."""
@@ -223,13 +239,20 @@ class Parameters:
             for group in GROUPS:
                 self._gather(model, target, group)
             if end > start:
-                self._launch("copies", target, end - start, [start])
+                self._copy(first, start, end)
         self.dof_limits = self._dof_limits(model.varying)
         if self.contacts is not None and len(self.dof_limits):
             self._limits.assign(self.dof_limits)
         self._told.zero_()
         self._differs.zero_()
         self._since = edits.version
+
+    def _copy(self, first: wp.array, start: int, end: int) -> None:
+        """Gives all articulations some numbers of the first one."""
+        none = wp.zeros(self.size, dtype=wp.bool, device=self.device)
+        target = self._target(none, first, self.P.varying, self._edits, -1)
+        target.edited = self._edits.rows[0]
+        self._launch("copies", target, end - start, [start])
 
     def _struct(self, first: wp.array, held: np.ndarray) -> None:
         P = self.P = self.m.Params()

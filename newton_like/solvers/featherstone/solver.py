@@ -10,7 +10,7 @@ import warp as wp
 
 from newton_like.arrays import active_tape, check_recorded
 from newton_like.coercion import as_number
-from newton_like.collision.ground import shape_kinds, unsupported_pairs
+from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.edits import checked_names
@@ -128,14 +128,7 @@ class SolverFeatherstone(SolverBase):
         self._last_was_handed = False
 
     def _refuse_contacts(self) -> None:
-        model, pairs = self.model, unsupported_pairs(self.model)
-        if len(pairs):
-            a, b = (int(s) for s in pairs[0])
-            raise ValueError(
-                f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
-                f" ({len(pairs)} such pairs), but SolverFeatherstone resolves contacts of moving shapes with planes only; filter"
-                " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
-            )
+        refuse_unsupported(self.model, unsupported_pairs(self.model), "SolverFeatherstone resolves")
 
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
         return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]

@@ -13,6 +13,7 @@ from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
 from newton_like.model.singular import check_invertible, refuse_singular
+from newton_like.solvers.near_singular import warn_near_singular
 from newton_like.types import BodyFlags, ModelFlags
 
 
@@ -94,6 +95,7 @@ class SolverBase:
             if told is not None:
                 raise ValueError(told)
         check_invertible(model, type(self).__name__)
+        warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
         self._chosen = self._control = None
         self._sizes: dict[str, int | None] = {}

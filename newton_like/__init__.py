@@ -2,6 +2,9 @@
 
 from importlib import import_module
 
+# first: all others import what it finds
+import newton_like.checkout  # noqa: F401  # isort: skip
+
 from newton_like import dynamics
 from newton_like.dynamics.forces import eval_inverse_dynamics
 from newton_like.dynamics.matrices import eval_mass_matrix

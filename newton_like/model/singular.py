@@ -296,8 +296,9 @@ class Trees:
         return turns, places, subspace, reference
 
 
-def trees_with(arrays, joints: np.ndarray) -> Iterator[Trees]:
-    """The articulations that have some of these joints, gathered by their shape; of equal ones the first alone."""
+def trees_with(arrays, joints: np.ndarray, first_alone: bool = False) -> Iterator[Trees]:
+    """The articulations that have some of these joints, gathered by their shape; of equal ones the first alone. With `first_alone` the
+    first of each shape, and no others."""
     owner = arrays["joint_articulation"]
     chosen = np.unique(owner[joints & (owner >= 0)])
     start, end = arrays["articulation_start"][chosen], arrays["articulation_end"][chosen]
@@ -310,7 +311,7 @@ def trees_with(arrays, joints: np.ndarray) -> Iterator[Trees]:
         shape = np.concatenate([local, types[index], dims[index].reshape(len(first), -1)], axis=1)
         while len(first):
             same = (shape == shape[0]).all(axis=1)
-            yield from _gathered(arrays, first[same], shape[0], int(size))
+            yield from _gathered(arrays, first[same][: 1 if first_alone else None], shape[0], int(size))
             first, shape = first[~same], shape[~same]
 
 

@@ -15,6 +15,7 @@ from newton_like.model.arguments import check_model
 from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
 from newton_like.model.worlds import chosen_worlds
+from newton_like.solvers.near_singular import warn_near_singular
 from newton_like.types import BodyFlags, ModelFlags
 
 
@@ -96,6 +97,7 @@ class SolverBase:
             if told is not None:
                 raise ValueError(told)
         check_invertible(model, type(self).__name__)
+        warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
         self._chosen = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}

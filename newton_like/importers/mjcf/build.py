@@ -72,7 +72,7 @@ class SceneBuilder:
         reflect_rotors(self.actuators, joints)
         self._set_springs()
         find_drives(self.actuators, joints, model, self._moved)
-        self._drives = drives_of(self.actuators, joints, model)
+        self._drives = drives_of(self.actuators, joints, model, self._key and self._key.ctrl)
         self._names = names
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
         self._load(assets)

@@ -110,8 +110,8 @@ def add_mjcf(
       other, unless ``enable_self_collisions`` is set. From 500 moving shapes of one tree on a collision group of their own sees to
       that.
     * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
-      drives: gains, effort limits, targets for control 0. Others are in the report as data and in a remark. Armature and
-      damping of an actuator become those of its joint.
+      drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
+      remark. Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become joints that close loops, a linear ``joint`` equality a mimic joint. They are rigid here.
     * Tendons are added to ``builder.tendons``; solvers refuse models that have some.
     * Planes are endless, as in MuJoCo. Mocap bodies are welded where they are.
@@ -144,7 +144,8 @@ def add_mjcf(
         joint_ordering: order of bodies and joints in a tree: ``"dfs"`` (and ``None``) as in the file, depth first, or
             ``"bfs"`` breadth first.
         collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
-        keyframe: name or number of the keyframe whose positions become the initial ones.
+        keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
+            initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
         package_dirs: other folders from which files may be read.
         skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and name them in the report. Bodies without
             ``<inertial>`` lose the mass that these geoms would give them.

@@ -21,7 +21,7 @@ from newton_like.dynamics.internal.common import (
     to_device,
 )
 from newton_like.dynamics.internal.frames import WORLD, Asked, asked_frames, asked_points
-from newton_like.dynamics.kinematics import frame_program, output_representation
+from newton_like.dynamics.kinematics import chosen, frame_program, output_representation
 from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program, cached_program
 from newton_like.programs.run import run, selection
@@ -212,6 +212,7 @@ def frame_forces(
     frames,
     forces,
     *,
+    forces_repr=VelRepr.MIXED,
     repr=VelRepr.MIXED,
     link_forces=None,
     link_forces_repr=VelRepr.COM,
@@ -227,8 +228,9 @@ def frame_forces(
             :func:`frame_transform`). Articulations that have no such link stay as they are.
         forces: their wrenches (force [N], torque [N m]), ``[articulation_count, 6]`` for one frame,
             ``[articulation_count, frames, 6]`` for a list; without the first dimension: the same for all articulations.
-        repr: :class:`VelRepr` of `forces`. MIXED: torque about the frame's origin, world axes; BODY: the same along the
-            frame's axes; INERTIAL: about the world's origin, world axes; COM: about the link's centre of mass, world axes.
+        forces_repr: :class:`VelRepr` of `forces`; ``repr`` is another name of it. MIXED: torque about the frame's origin, world
+            axes; BODY: the same along the frame's axes; INERTIAL: about the world's origin, world axes; COM: about the link's centre
+            of mass, world axes.
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
         replace: links of `frames` lose the wrench that they had, in place of getting more.
@@ -247,7 +249,8 @@ def frame_forces(
     """
     single = frames is None or isinstance(frames, str | int | np.integer | tuple)
     asked = asked_frames(model, [frames] if single else frames)
-    return _applied(model, state, asked, forces, 6, single, repr, link_forces, link_forces_repr, replace, out)
+    given = chosen(forces_repr, repr)
+    return _applied(model, state, asked, forces, 6, single, given, link_forces, link_forces_repr, replace, out)
 
 
 def point_forces(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import warp as wp
 
@@ -168,13 +170,23 @@ def forward_dynamics(
         TypeError: an array of the wrong scalar type.
     """
     check_choice(method, "method", _FORWARD)
-    field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
-    fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
+    given = dof_vector(model, joint_forces, "joint_forces", "force")
+    return solve(model, state_arrays(model, state), given, link_forces, method, link_forces_repr, repr, out)
+
+
+def solve(model, arrays, joint_forces: tuple, link_forces, method: str, link_forces_repr, repr, out) -> wp.array:
+    """:func:`forward_dynamics` of coordinates and velocities, and of the field and the array of joint forces, that are checked."""
+    check_choice(method, "method", _FORWARD)
+    field, forces = joint_forces
+    fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
+    program = _forward_program(method, field, fields).ask(output_repr=representation(repr), **settings)
+    return evaluate(model, program, [*arrays, forces, *wrenches], [(columns(model),)], out)
+
+
+@cache
+def _forward_program(method: str, force: Field, wrenches: tuple) -> Program:
     name, rows = _FORWARD[method]
-    program = cached_program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
-    program = program.ask(output_repr=representation(repr), **settings)
-    inputs = [*state_arrays(model, state), forces, *arrays]
-    return evaluate(model, program, inputs, [(columns(model),)], out)
+    return Program(name, (Q, V, force, *wrenches), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
 
 
 def _applied(

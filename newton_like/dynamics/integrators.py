@@ -17,7 +17,15 @@ from newton_like.dynamics.contact.points import check_part
 from newton_like.dynamics.contact.rigid import RigidContact, impact
 from newton_like.dynamics.contact.soft import SoftContact
 from newton_like.dynamics.internal.buffers import buffers_of
-from newton_like.dynamics.internal.common import Q, V, check_passes_gradients, check_state, columns, constants
+from newton_like.dynamics.internal.common import (
+    Q,
+    V,
+    check_passes_gradients,
+    check_state,
+    columns,
+    constants,
+    state_arrays,
+)
 from newton_like.dynamics.system import accelerations, check_options
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array, check_choice, check_made_by, check_model
@@ -147,7 +155,7 @@ def integrate(
         forces = [f(stage) if callable(f) else f for f in (joint_forces, link_forces)]
         out = buffers.get("acceleration", (model.articulation_count, columns(model)))
         acceleration, slip_rate = accelerations(
-            model, stage, *forces, link_forces_repr, contact, slip, out=out,
+            model, stage, state_arrays(model, stage), *forces, link_forces_repr, contact, slip, out=out,
             slip_rate=buffers.get("slip rate", contact.shape) if slips else None, **options,
         )  # fmt: skip
         numbers = (dt * weights.last, weights.total, dt * weights.new, dt * weights.share)

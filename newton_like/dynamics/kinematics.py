@@ -43,6 +43,11 @@ def output_representation(value, name: str) -> int:
     return representation(value, name)
 
 
+def chosen(out_repr, repr, default=MIXED):
+    """The representation of a result: ``out_repr``, or ``repr``, its other name where no velocity of a base has one, if that is given."""
+    return out_repr if repr == default else repr
+
+
 def rate_rows(name: str) -> tuple[str, ...]:
     """Rows of memory of a program, which those of derivatives need."""
     return ("subspace_rate",) if name.endswith("derivatives") else ()
@@ -173,13 +178,13 @@ def point_positions(model, state, links, points, *, out: wp.array | None = None)
 # ----------------------------------------------------------------------------------------------------- velocities
 
 
-def link_velocities(model, state, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocities of all links.
 
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: their :class:`VelRepr`.
+        out_repr: their :class:`VelRepr`; ``repr`` is another name of it.
         out: written; a new array by default.
 
     Returns:
@@ -189,21 +194,21 @@ def link_velocities(model, state, *, repr=MIXED, out: wp.array | None = None) ->
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    return _velocities(model, state, every_link(model), False, repr, out)
+    return _velocities(model, state, every_link(model), False, chosen(out_repr, repr), out)
 
 
-def link_velocity(model, state, link, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def link_velocity(model, state, link, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocity of a link, ``[articulation_count, 6]``; see :func:`frame_velocity`."""
-    return _velocities(model, state, asked_link(model, link), True, repr, out)
+    return _velocities(model, state, asked_link(model, link), True, chosen(out_repr, repr), out)
 
 
-def frame_velocity(model, state, frame, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocity of a frame.
 
     Args:
         model, frame, out: as for :func:`frame_transform`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link.
+        out_repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link. ``repr`` is another name of it.
 
     Returns:
         Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.
@@ -211,16 +216,16 @@ def frame_velocity(model, state, frame, *, repr=MIXED, out: wp.array | None = No
     Raises:
         KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`; an unknown representation.
     """
-    return _velocities(model, state, asked_frames(model, [frame]), True, repr, out)
+    return _velocities(model, state, asked_frames(model, [frame]), True, chosen(out_repr, repr), out)
 
 
-def frame_velocities(model, state, frames, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def frame_velocities(model, state, frames, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocities of several frames, ``[articulation_count, frames, 6]``; see :func:`frame_velocity`."""
-    return _velocities(model, state, asked_frames(model, frames), False, repr, out)
+    return _velocities(model, state, asked_frames(model, frames), False, chosen(out_repr, repr), out)
 
 
 def relative_twist(
-    model, state, source, target, *, repr=MIXED, axes: str = "target", out: wp.array | None = None
+    model, state, source, target, *, out_repr=MIXED, repr=MIXED, axes: str = "target", out: wp.array | None = None
 ) -> wp.array:
     """Velocity of one frame as an observer sees it who moves with another, as if that one were the world.
 
@@ -241,15 +246,15 @@ def relative_twist(
     """
     check_choice(axes, "axes", ("target", "world"))
     world = axes == "world"
-    if world and repr == VelRepr.BODY:
-        raise ValueError(
-            "repr=VelRepr.BODY is along the axes of the source; use MIXED, COM or INERTIAL with axes='world'"
-        )
-    return _velocities(model, state, asked_frames(model, [source], target), True, repr, out, world_axes=int(world))
+    if world and chosen(out_repr, repr) == VelRepr.BODY:
+        raise ValueError("VelRepr.BODY is along the axes of the source; use MIXED, COM or INERTIAL with axes='world'")
+    return _velocities(
+        model, state, asked_frames(model, [source], target), True, chosen(out_repr, repr), out, world_axes=int(world)
+    )
 
 
 def _velocities(model, state, asked, single: bool, repr, out, **settings) -> wp.array:
-    output = output_representation(repr, "repr")
+    output = output_representation(repr, "out_repr")
     return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output_repr=output, **settings)
 
 

@@ -12,6 +12,7 @@ from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_force
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
 from newton_like.dynamics.internal.common import links as link_count
 from newton_like.dynamics.internal.frames import link_rows
+from newton_like.dynamics.kinematics import chosen
 from newton_like.kernels.dynamics.contact.terrain import touching_kernel
 from newton_like.kernels.dynamics.entries import gather_entries
 from newton_like.types import VelRepr
@@ -24,6 +25,7 @@ def link_contact_forces(
     contact_state=None,
     *,
     joint_forces=None,
+    out_repr=VelRepr.COM,
     repr=VelRepr.COM,
     out: wp.array | None = None,
 ) -> wp.array:
@@ -37,7 +39,7 @@ def link_contact_forces(
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
         joint_forces: what else acts, on which the forces of rigid contact alone depend; none by default.
-        repr: :class:`VelRepr` of the result.
+        out_repr: :class:`VelRepr` of the result; ``repr`` is another name of it.
         out: written; a new array by default.
 
     Returns:
@@ -48,14 +50,17 @@ def link_contact_forces(
             a contact that has none, or joint forces for one that does not depend on them.
         TypeError: an array of the wrong scalar type.
     """
+    out_repr = chosen(out_repr, repr, VelRepr.COM)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
             raise ValueError("contact_state is given with a RigidContact, which has none")
         arrays = (None, None, out, None)
-        return rigid_contact_forces(model, state, contact, joint_forces, link_forces_repr=repr, out=arrays).links
+        return rigid_contact_forces(model, state, contact, joint_forces, link_forces_repr=out_repr, out=arrays).links
     if joint_forces is not None:
         raise ValueError("joint_forces is given, on which the forces of a SoftContact do not depend")
-    return soft_contact_forces(model, state, contact, contact_state, repr=repr, out=(None, None, None, out)).links
+    return soft_contact_forces(
+        model, state, contact, contact_state, out_repr=out_repr, out=(None, None, None, out)
+    ).links
 
 
 def in_contact(model, state, contact: SoftContact | RigidContact, links=None) -> wp.array:

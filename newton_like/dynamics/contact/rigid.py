@@ -282,7 +282,9 @@ def rigid_contact_forces(
     problem's linear term along the normal, so that the bound mu f_n does not count as something to gain by pushing more (De Saxce and
     Feng 1998): the box stays down and accelerates by ``g (sin - mu cos)``. Where everything sticks the two are the same.
 
-    Solved by block projected Gauss-Seidel from zero forces, ``contact.sweeps`` times over all points. Forces at more than three points
+    Solved by block projected Gauss-Seidel, ``contact.sweeps`` times over all points, from the forces with which each point would push
+    alone, scaled by what suits all together: that start does not depend on the order of the points, so that what is symmetric stays so.
+    Forces at more than three points
     of a link are not unique; accelerations are. Where a mechanism cannot give way as the ground asks, there is no solution: forces grow
     from sweep to sweep (relaxed contact always has one).
 

@@ -16,7 +16,7 @@ from newton_like.dynamics.internal.common import (
 )
 from newton_like.dynamics.names import check_name, index_of, names_of, unknown
 from newton_like.kernels.dynamics.entries import gather_entries, scatter_entries
-from newton_like.model.arguments import as_numbers, check_array, check_made_by, check_model
+from newton_like.model.arguments import as_numbers, check_array, check_finite, check_made_by, check_model
 
 _KEPT = 256
 
@@ -89,9 +89,13 @@ def set_joint_forces(model, control, values, joints=None) -> None:
     _write(model, control, "joint_f", values, joints)
 
 
+def _holder(name: str) -> str:
+    return "control" if name == "joint_f" else "state"
+
+
 def _array(model, holder, name: str) -> wp.array:
     check_model(model)
-    what = "control" if name == "joint_f" else "state"
+    what = _holder(name)
     if not hasattr(holder, name):
         kind = "Control, as model.control()" if what == "control" else "State, as model.state()"
         raise TypeError(f"{what} must be a {kind} makes it, not {type(holder).__name__}")
@@ -101,7 +105,7 @@ def _array(model, holder, name: str) -> wp.array:
 
 
 def _read(model, holder, name: str, joints, out) -> wp.array:
-    array = _array(model, holder, name)
+    array = check_finite(model, _array(model, holder, name), f"{_holder(name)}.{name}")
     places = places_of(model, name, joints)
     grad = active_tape() is not None and array.requires_grad
     result = output_array(model, out, places.shape, grad)

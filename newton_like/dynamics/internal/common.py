@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import warp as wp
@@ -126,13 +126,19 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
     return result
 
 
+@cache
+def dof_fields(row: str) -> tuple[Field, Field]:
+    """One number for each degree of freedom, in a flat array or in rows of articulations."""
+    return Field(row, "dofs"), Field(row, "articulations", columns)
+
+
 def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
     """One number for each degree of freedom: ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
 
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
-    flat, dense = Field(row, "dofs"), Field(row, "articulations", columns)
+    flat, dense = dof_fields(row)
     if value is None:
         return flat, None
     array = to_device(model, value, name)
@@ -146,6 +152,11 @@ def six_by_link(model) -> int:
     return 6 * links(model)
 
 
+@cache
+def _link_fields(row: str) -> tuple[Field, Field]:
+    return Field(row, "bodies", 6), Field(row, "articulations", six_by_link)
+
+
 def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
     """Six numbers for each link: ``[body_count]`` spatial vectors, ``[body_count, 6]``, or ``[articulation_count, max_links, 6]``;
     None: zeros. In programs, the first two lie at ``row + 6 * T.body_slot[k]``, and the last at ``row + 6 * k``:
@@ -154,7 +165,7 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
-    flat, dense = Field(row, "bodies", 6), Field(row, "articulations", six_by_link)
+    flat, dense = _link_fields(row)
     if value is None:
         return flat, None
     array = to_device(model, value, name)

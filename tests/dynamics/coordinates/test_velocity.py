@@ -108,6 +108,12 @@ def test_what_cannot_be_set_is_refused(rng):
         dynamics.set_velocity(model, state, nu[1:])
     with pytest.raises(ValueError, match="velocity"):
         dynamics.set_velocity(model, state, nu + np.nan)
+    state.joint_q.fill_(np.nan)
+    with pytest.raises(ValueError, match=r"state\.joint_q"):
+        dynamics.set_velocity(model, state, nu)
+    with pytest.raises(ValueError, match=r"state\.joint_q"):
+        dynamics.joint_positions(model, state)
+    state.joint_q.assign(model.joint_q)
     with pytest.raises(TypeError, match="velocity"):
         dynamics.set_velocity(model, state, None)
     given = wp.zeros(len(nu), dtype=wp.float32, requires_grad=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
+from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate, transform_multiply
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, DAMPING,
@@ -75,6 +75,10 @@ def _numpy(array, index) -> np.ndarray:
 def _joint_frames(model, joints) -> np.ndarray:
     """``[count, bodies, JOINT]``"""
     x_p = _numpy(model.joint_X_p, joints)
+    parent = model.joint_parent.numpy()[joints]
+    rests = (parent >= 0) & (model.joint_ancestor.numpy()[joints] < 0)
+    if rests.any():
+        x_p[rests] = transform_multiply(_numpy(model.body_q, parent[rests]), x_p[rests])
     x_c = _numpy(model.joint_X_c, joints)
     out = np.zeros((*joints.shape, JOINT))
     inverse = quat_inverse(x_c[..., 3:])

@@ -12,6 +12,7 @@ from newton_like.arrays import check_recorded, flat, host_array
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
+from newton_like.model.model import resting_body
 from newton_like.model.singular import check_invertible, refuse_singular
 from newton_like.types import BodyFlags, ModelFlags
 
@@ -46,7 +47,18 @@ def _tendons(model, solver: str) -> str | None:
     return f"tendon '{model.tendons[0].label}' (index 0): {solver} does not act on tendons; clear model.tendons to simulate without them"
 
 
+def _resting_bodies(model, solver: str) -> str | None:
+    told = resting_body(model)
+    if told is None:
+        return None
+    return (
+        f"{told} has no joint in an articulation, and {solver} moves none without; use add_body for a free body, or hold it in the world"
+        " by add_joint_fixed"
+    )
+
+
 FEATURES: dict[str, Callable] = {
+    "resting bodies": _resting_bodies,
     "loop joints": _loop_joints,
     "disabled joints": _disabled_joints,
     "kinematic bodies": _kinematic_bodies,

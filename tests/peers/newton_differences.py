@@ -19,7 +19,6 @@ SPARSE = "not yet: views of worlds that differ (homogeneous=False)"
 VIEW = "not yet: attributes and arguments of views beside those of Newton 1.0"
 TENDONS = "tendons are kept as data, not as arrays of the model"
 STATE = "state attributes on request, such as forces of MuJoCo's actuators"
-JOINTLESS = "not yet: bodies that no joint carries"
 GRAVITY = "gravity has one row for each world; Newton has one more, of what belongs to no world"
 TURNS = "eval_ik gives angles in (-pi, pi]; Newton counts further for some"
 INDICES = "an articulation that does not exist is an IndexError; Newton leaves it out"
@@ -63,17 +62,6 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestControlForce.test_featherstone_free_descendant_joint_f_world_wrench_preserves_public_frames_cpu": KINEMATIC,
     },
     "custom_attributes": {
-        "TestCustomAttributes.test_body_custom_attributes": JOINTLESS,
-        "TestCustomAttributes.test_custom_attributes_with_multi_builders": JOINTLESS,
-        "TestCustomAttributes.test_joint_constraint_attributes": JOINTLESS,
-        "TestCustomAttributes.test_joint_dof_coord_attributes": JOINTLESS,
-        "TestCustomAttributes.test_mixed_free_and_articulated_bodies": JOINTLESS,
-        "TestCustomAttributes.test_multi_dof_joint_constraint_individual_values": JOINTLESS,
-        "TestCustomAttributes.test_multi_dof_joint_individual_values": JOINTLESS,
-        "TestCustomAttributes.test_multi_dof_joint_vector_attributes": JOINTLESS,
-        "TestCustomAttributes.test_namespaced_attributes": JOINTLESS,
-        "TestCustomAttributes.test_shape_custom_attributes": JOINTLESS,
-        "TestCustomAttributes.test_string_attributes_handling": JOINTLESS,
         "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_handles_sparse_rows": OWNERS,
         "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_uses_declared_owners": OWNERS,
         "TestCustomFrequencyAttributes.test_custom_frequency_metadata_names_follow_convention": OWNERS,
@@ -84,13 +72,12 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestCustomFrequencyAttributes.test_custom_attribute_model_finalizer_rejects_conflicting_registration": PRIVATE,
         "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_rejects_unscoped_rows": PRIVATE,
         "TestCustomFrequencyAttributes.test_unsupported_frequency_raises_on_finalize": REFUSED,
+        "TestCustomAttributes.test_custom_attributes_with_multi_builders": SHARED,
         "TestCustomFrequencyAttributes.test_once_reference_defaults_preserve_destination": SHARED,
         "TestCustomFrequencyAttributes.test_transform_value_list_and_sentinel_shape_refs": SHARED,
         "TestCustomFrequencyAttributes.test_world_frequency_merge_add_world": SHARED,
     },
-    "jacobian_mass_matrix": {
-        "TestJacobianMassMatrix.test_jacobian_loop_joint_external_root_cpu": JOINTLESS,
-    },
+    "jacobian_mass_matrix": {},
     "joint_limits": {},
     "kinematic_links": {
         "*_mujoco_cpu_cpu": SOLVERS,
@@ -114,9 +101,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     },
     "kinematics": {
         "TestSimKinematics.test_bounds_checking_cpu": INDICES,
-        "TestSimKinematics.test_ik_error_mask_and_indices_cpu": JOINTLESS,
         "TestSimKinematics.test_fk_ik_revolute_small_angles_cpu": TURNS,
         "TestSimKinematics.test_fk_error_mask_and_indices_cpu": WORDING,
+        "TestSimKinematics.test_ik_error_mask_and_indices_cpu": WORDING,
     },
     "match_labels": {},
     "runtime_gravity": {

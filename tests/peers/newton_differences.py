@@ -16,7 +16,11 @@ REFUSED = "refused by name in finalize, not where it is declared"
 OWNERS = "not yet: custom frequencies whose rows belong to articulations"
 ACTUATORS = "actuators as objects: drives are numbers of the joints here"
 SPARSE = "not yet: views of worlds that differ (homogeneous=False)"
-VIEW = "not yet: attributes and arguments of views beside those of Newton 1.0"
+VIEW = "frequency_layouts, is_sparse and shapes_contiguous of views: how Newton's views find rows"
+MASKS = "masks of views are bools; integers could be meant as indices"
+PAIRS = "pairs of integers are vec2i in views, and have no axis of their own"
+TWICE = "two joints of an articulation with one child are refused by name"
+LOOPS = "not yet: loop joints in views"
 TENDONS = "tendons are kept as data, not as arrays of the model"
 STATE = "state attributes on request, such as forces of MuJoCo's actuators"
 GRAVITY = "gravity has one row for each world; Newton has one more, of what belongs to no world"
@@ -146,13 +150,16 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSelectionShapeRows.test_interleaved_shape_rows_capture_cold": CUDA,
         "TestSelectionSparseWorlds.test_attribute_access_after_capture_before_replay": CUDA,
         "TestSelectionSparseWorlds.test_sparse_world_getters_capture_cold": CUDA,
+        "TestSelection.test_loop_closing_joint_selection_is_opt_in": LOOPS,
+        "TestSelection.test_selection_mask": MASKS,
+        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": MASKS,
         "TestSelectionSparseWorlds.test_irregular_custom_frequency_requires_non_homogeneous_cpu": OWNERS,
-        "TestSelectionShapeRows.test_interleaved_shape_rows_of_grouped_objects_cpu": SPARSE,
+        "TestSelection.test_selection_shapes_fixed_base": PAIRS,
+        "TestSelection.test_selection_shapes_floating_base": PAIRS,
         "TestSelectionSparseWorlds.test_allow_partial_layouts_deprecated_cpu": SPARSE,
         "TestSelectionSparseWorlds.test_sparse_world_gather_scatter_values_cpu": SPARSE,
         "TestSelectionSparseWorlds.test_sparse_world_gradients_cpu": SPARSE,
         "TestSelectionSparseWorlds.test_sparse_world_root_transforms_and_velocities_cpu": SPARSE,
-        "TestSelectionSparseWorlds.test_sparse_world_view_layouts_cpu": SPARSE,
         "TestSelection.test_get_attribute_extended_state": STATE,
         "TestSelectionFixedTendons.test_multiple_articulations_per_world": TENDONS,
         "TestSelectionFixedTendons.test_no_tendons_but_model_has_tendons": TENDONS,
@@ -164,29 +171,17 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSelectionFixedTendons.test_tendon_selection_shapes": TENDONS,
         "TestSelectionFixedTendons.test_tendon_set_values": TENDONS,
         "TestSelectionSparseWorlds.test_sparse_world_custom_frequency_cpu": TENDONS,
-        "TestSelection.test_articulation_selector_lists": VIEW,
-        "TestSelection.test_duplicate_joint_child_is_one_link": VIEW,
-        "TestSelection.test_eval_fk_translated_joint_chain_uses_view_mask": VIEW,
-        "TestSelection.test_fixed_joint_only_articulation": VIEW,
-        "TestSelection.test_labels_preserve_full_paths": VIEW,
-        "TestSelection.test_link_selection_one_per_view_no_mask": VIEW,
-        "TestSelection.test_link_selection_one_per_view_with_mask": VIEW,
-        "TestSelection.test_link_selection_two_per_view_no_mask": VIEW,
-        "TestSelection.test_link_selection_two_per_view_with_mask": VIEW,
-        "TestSelection.test_loop_closing_joint_selection_is_opt_in": VIEW,
-        "TestSelection.test_root_base_classification_uses_dof_count": VIEW,
-        "TestSelection.test_selection_mask": VIEW,
-        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": VIEW,
+        "TestSelection.test_duplicate_joint_child_is_one_link": TWICE,
         "TestSelection.test_selection_shape_values_noncontiguous": VIEW,
-        "TestSelection.test_selection_shapes_fixed_base": VIEW,
-        "TestSelection.test_selection_shapes_floating_base": VIEW,
-        "TestSelection.test_unsorted_include_indices_rejected": VIEW,
         "TestSelectionShapeRows.test_appended_shape_rows_cpu": VIEW,
         "TestSelectionShapeRows.test_interleaved_shape_rows_differ_between_worlds_cpu": VIEW,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_of_grouped_objects_cpu": VIEW,
         "TestSelectionShapeRows.test_interleaved_shape_rows_require_matching_owners_cpu": VIEW,
         "TestSelectionSparseWorlds.test_homogeneous_rejects_differing_worlds_cpu": VIEW,
-        "TestSelectionSparseWorlds.test_sparse_world_view_rejections_cpu": VIEW,
+        "TestSelectionSparseWorlds.test_sparse_world_view_layouts_cpu": VIEW,
+        "TestSelection.test_articulation_selector_lists": WORDING,
         "TestSelection.test_compiled_regex_selectors": WORDING,
+        "TestSelectionSparseWorlds.test_sparse_world_view_rejections_cpu": WORDING,
     },
     "sites": {
         "TestSiteNonCollision.test_site_no_collision_with_shapes": PIPELINE,

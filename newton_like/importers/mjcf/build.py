@@ -186,7 +186,8 @@ class SceneBuilder:
             first = self.builder.joint_count
             for body in tree:
                 self._add_body(body)
-            joints, label = list(range(first, self.builder.joint_count)), self._label(self.model.bodies[tree[0]].name)
+            joints = list(range(first, self.builder.joint_count))
+            label = self.model.name if len(self._trees) == 1 else self._label(self.model.bodies[tree[0]].name)
             self.articulations.append(join_articulation(self.builder, self.options.parent_body, joints, label))
         for index, body in enumerate(self.model.bodies):
             host, pose = self._hosts.place(index, IDENTITY)

@@ -128,6 +128,9 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         qd_stride: int,
         dof_at: wp.array[int],
         # Model:
+        joint_parent: wp.array[int],
+        joint_ancestor: wp.array[int],
+        body_q: wp.array[real],
         joint_X_p: wp.array[real],
         joint_X_c: wp.array[real],
         joint_min_distance: wp.array[real],
@@ -149,6 +152,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             p_w = get(joint_X_p, 7 * j + 6)
             c = -get3(joint_X_c, 7 * j + 3)
             c_w = get(joint_X_c, 7 * j + 6)
+            parent = joint_parent[j]
+            if parent >= 0 and joint_ancestor[j] < 0:
+                # a body that rests carries the joint
+                v = get3(body_q, 7 * parent + 3)
+                w = get(body_q, 7 * parent + 6)
+                x_p = get3(body_q, 7 * parent) + turned(v, w, x_p)
+                rest = w * p + p_w * v + wp.cross(v, p)
+                p_w = w * p_w - wp.dot(v, p)
+                p = rest
             at = joint_at + JOINT * k
             put4(G, lane, at + PARENT_QUAT, p, p_w)
             put3(G, lane, at + PARENT_POS, x_p)

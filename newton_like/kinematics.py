@@ -54,7 +54,8 @@ def eval_fk(
 
     Down every tree, ``X_wc = X_wp X_p X_j(q) inverse(X_c)`` and ``V_c = V_p + S qd`` with the joint's motion subspace S
     (Featherstone 2008, sections 4.4 and 5.3). Quaternions among the coordinates are normalised on the way. Joints
-    outside of articulations (which close loops) play no role, and bodies outside of articulations keep their values.
+    outside of articulations (which close loops) play no role. Bodies that no articulation carries keep their values in ``state``; what
+    hangs on them is placed as if they were where ``Model.body_q`` is, at rest.
 
     Args:
         model: the :class:`Model`.

@@ -110,6 +110,10 @@ class Loops:
 def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
     """Raises for what is no equation between accelerations of one articulation."""
     name = f"loop joint '{model.joint_label[j]}' (index {j})"
+    if a < 0 or (parent >= 0 and articulation[parent] < 0):
+        raise ValueError(
+            f"{name} connects a body that no articulation carries; fix that body to the world by add_joint_fixed"
+        )
     if parent >= 0 and articulation[parent] != a:
         raise ValueError(
             f"{name} connects articulations {articulation[parent]} and {a}; list the joints of both in one articulation"

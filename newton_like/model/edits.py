@@ -20,7 +20,8 @@ OTHERS = 5
 """The other arrays, of which nobody keeps account world by world."""
 
 _FLAGS = {
-    JOINTS: ModelFlags.JOINT_PROPERTIES,
+    # joints may be carried by bodies that rest
+    JOINTS: ModelFlags.JOINT_PROPERTIES | ModelFlags.BODY_PROPERTIES,
     GAINS: ModelFlags.JOINT_DOF_PROPERTIES
     | ModelFlags.CONSTRAINT_PROPERTIES
     | ModelFlags.JOINT_DOF_FORCE_PROPERTIES

@@ -284,6 +284,21 @@ def _add_custom(target, arrays: dict, requires_grad: bool) -> None:
         target._custom = tuple(arrays)
 
 
+def carried_bodies(joint_child: np.ndarray, joint_articulation: np.ndarray, body_count: int) -> np.ndarray:
+    """Which bodies some joint of an articulation carries, ``[body_count]`` bool; the others rest at ``Model.body_q``."""
+    carried = np.zeros(body_count, dtype=bool)
+    carried[joint_child[joint_articulation >= 0]] = True
+    return carried
+
+
+def resting_body(model) -> str | None:
+    """Names the first body that no joint of an articulation carries, None if there is none."""
+    rest = np.flatnonzero(
+        ~carried_bodies(model.joint_child.numpy(), model.joint_articulation.numpy(), model.body_count)
+    )
+    return f"body '{model.body_label[rest[0]]}' (index {rest[0]})" if rest.size else None
+
+
 def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int]]:
     """Indices of the shapes of every body and of the world (-1)."""
     result = {body: [] for body in range(-1, body_count)}

@@ -315,7 +315,8 @@ class Parameters:
         )
         if group == JOINTS and "joint" in counts:
             arrays = numbers("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_axis")
-            inputs = [at["joint"], at["dof"], *joint, *qd, t["dof_at"], *arrays]
+            carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q")]
+            inputs = [at["joint"], at["dof"], *joint, *qd, t["dof_at"], *carried, *arrays]
             self._launch("joints", target, counts["joint"], inputs)
         elif group == BODIES and "body" in counts:
             arrays = numbers("body_mass", "body_com", "body_inertia")

@@ -13,6 +13,7 @@ from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
 from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
+from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
 from newton_like.model.worlds import chosen_worlds
 from newton_like.solvers.near_singular import warn_near_singular
@@ -49,7 +50,18 @@ def _tendons(model, solver: str) -> str | None:
     return f"tendon '{model.tendons[0].label}' (index 0): {solver} does not act on tendons; clear model.tendons to simulate without them"
 
 
+def _resting_bodies(model, solver: str) -> str | None:
+    told = resting_body(model)
+    if told is None:
+        return None
+    return (
+        f"{told} has no joint in an articulation, and {solver} moves none without; use add_body for a free body, or hold it in the world"
+        " by add_joint_fixed"
+    )
+
+
 FEATURES: dict[str, Callable] = {
+    "resting bodies": _resting_bodies,
     "loop joints": _loop_joints,
     "disabled joints": _disabled_joints,
     "kinematic bodies": _kinematic_bodies,

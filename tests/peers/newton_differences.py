@@ -16,10 +16,13 @@ REFUSED = "refused by name in finalize, not where it is declared"
 OWNERS = "not yet: custom frequencies whose rows belong to articulations"
 ACTUATORS = "actuators as objects: drives are numbers of the joints here"
 SPARSE = "not yet: views of worlds that differ (homogeneous=False)"
-VIEW = "not yet: attributes and arguments of views beside those of Newton 1.0"
+VIEW = "frequency_layouts, is_sparse and shapes_contiguous of views: how Newton's views find rows"
+MASKS = "masks of views are bools; integers could be meant as indices"
+PAIRS = "pairs of integers are vec2i in views, and have no axis of their own"
+TWICE = "two joints of an articulation with one child are refused by name"
+LOOPS = "not yet: loop joints in views"
 TENDONS = "tendons are kept as data, not as arrays of the model"
 STATE = "state attributes on request, such as forces of MuJoCo's actuators"
-JOINTLESS = "not yet: bodies that no joint carries"
 GRAVITY = "gravity has one row for each world; Newton has one more, of what belongs to no world"
 TURNS = "eval_ik gives angles in (-pi, pi]; Newton counts further for some"
 INDICES = "an articulation that does not exist is an IndexError; Newton leaves it out"
@@ -63,17 +66,6 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestControlForce.test_featherstone_free_descendant_joint_f_world_wrench_preserves_public_frames_cpu": KINEMATIC,
     },
     "custom_attributes": {
-        "TestCustomAttributes.test_body_custom_attributes": JOINTLESS,
-        "TestCustomAttributes.test_custom_attributes_with_multi_builders": JOINTLESS,
-        "TestCustomAttributes.test_joint_constraint_attributes": JOINTLESS,
-        "TestCustomAttributes.test_joint_dof_coord_attributes": JOINTLESS,
-        "TestCustomAttributes.test_mixed_free_and_articulated_bodies": JOINTLESS,
-        "TestCustomAttributes.test_multi_dof_joint_constraint_individual_values": JOINTLESS,
-        "TestCustomAttributes.test_multi_dof_joint_individual_values": JOINTLESS,
-        "TestCustomAttributes.test_multi_dof_joint_vector_attributes": JOINTLESS,
-        "TestCustomAttributes.test_namespaced_attributes": JOINTLESS,
-        "TestCustomAttributes.test_shape_custom_attributes": JOINTLESS,
-        "TestCustomAttributes.test_string_attributes_handling": JOINTLESS,
         "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_handles_sparse_rows": OWNERS,
         "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_uses_declared_owners": OWNERS,
         "TestCustomFrequencyAttributes.test_custom_frequency_metadata_names_follow_convention": OWNERS,
@@ -84,13 +76,12 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestCustomFrequencyAttributes.test_custom_attribute_model_finalizer_rejects_conflicting_registration": PRIVATE,
         "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_rejects_unscoped_rows": PRIVATE,
         "TestCustomFrequencyAttributes.test_unsupported_frequency_raises_on_finalize": REFUSED,
+        "TestCustomAttributes.test_custom_attributes_with_multi_builders": SHARED,
         "TestCustomFrequencyAttributes.test_once_reference_defaults_preserve_destination": SHARED,
         "TestCustomFrequencyAttributes.test_transform_value_list_and_sentinel_shape_refs": SHARED,
         "TestCustomFrequencyAttributes.test_world_frequency_merge_add_world": SHARED,
     },
-    "jacobian_mass_matrix": {
-        "TestJacobianMassMatrix.test_jacobian_loop_joint_external_root_cpu": JOINTLESS,
-    },
+    "jacobian_mass_matrix": {},
     "joint_limits": {},
     "kinematic_links": {
         "*_mujoco_cpu_cpu": SOLVERS,
@@ -114,9 +105,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     },
     "kinematics": {
         "TestSimKinematics.test_bounds_checking_cpu": INDICES,
-        "TestSimKinematics.test_ik_error_mask_and_indices_cpu": JOINTLESS,
         "TestSimKinematics.test_fk_ik_revolute_small_angles_cpu": TURNS,
         "TestSimKinematics.test_fk_error_mask_and_indices_cpu": WORDING,
+        "TestSimKinematics.test_ik_error_mask_and_indices_cpu": WORDING,
     },
     "match_labels": {},
     "runtime_gravity": {
@@ -159,13 +150,16 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSelectionShapeRows.test_interleaved_shape_rows_capture_cold": CUDA,
         "TestSelectionSparseWorlds.test_attribute_access_after_capture_before_replay": CUDA,
         "TestSelectionSparseWorlds.test_sparse_world_getters_capture_cold": CUDA,
+        "TestSelection.test_loop_closing_joint_selection_is_opt_in": LOOPS,
+        "TestSelection.test_selection_mask": MASKS,
+        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": MASKS,
         "TestSelectionSparseWorlds.test_irregular_custom_frequency_requires_non_homogeneous_cpu": OWNERS,
-        "TestSelectionShapeRows.test_interleaved_shape_rows_of_grouped_objects_cpu": SPARSE,
+        "TestSelection.test_selection_shapes_fixed_base": PAIRS,
+        "TestSelection.test_selection_shapes_floating_base": PAIRS,
         "TestSelectionSparseWorlds.test_allow_partial_layouts_deprecated_cpu": SPARSE,
         "TestSelectionSparseWorlds.test_sparse_world_gather_scatter_values_cpu": SPARSE,
         "TestSelectionSparseWorlds.test_sparse_world_gradients_cpu": SPARSE,
         "TestSelectionSparseWorlds.test_sparse_world_root_transforms_and_velocities_cpu": SPARSE,
-        "TestSelectionSparseWorlds.test_sparse_world_view_layouts_cpu": SPARSE,
         "TestSelection.test_get_attribute_extended_state": STATE,
         "TestSelectionFixedTendons.test_multiple_articulations_per_world": TENDONS,
         "TestSelectionFixedTendons.test_no_tendons_but_model_has_tendons": TENDONS,
@@ -177,29 +171,17 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSelectionFixedTendons.test_tendon_selection_shapes": TENDONS,
         "TestSelectionFixedTendons.test_tendon_set_values": TENDONS,
         "TestSelectionSparseWorlds.test_sparse_world_custom_frequency_cpu": TENDONS,
-        "TestSelection.test_articulation_selector_lists": VIEW,
-        "TestSelection.test_duplicate_joint_child_is_one_link": VIEW,
-        "TestSelection.test_eval_fk_translated_joint_chain_uses_view_mask": VIEW,
-        "TestSelection.test_fixed_joint_only_articulation": VIEW,
-        "TestSelection.test_labels_preserve_full_paths": VIEW,
-        "TestSelection.test_link_selection_one_per_view_no_mask": VIEW,
-        "TestSelection.test_link_selection_one_per_view_with_mask": VIEW,
-        "TestSelection.test_link_selection_two_per_view_no_mask": VIEW,
-        "TestSelection.test_link_selection_two_per_view_with_mask": VIEW,
-        "TestSelection.test_loop_closing_joint_selection_is_opt_in": VIEW,
-        "TestSelection.test_root_base_classification_uses_dof_count": VIEW,
-        "TestSelection.test_selection_mask": VIEW,
-        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": VIEW,
+        "TestSelection.test_duplicate_joint_child_is_one_link": TWICE,
         "TestSelection.test_selection_shape_values_noncontiguous": VIEW,
-        "TestSelection.test_selection_shapes_fixed_base": VIEW,
-        "TestSelection.test_selection_shapes_floating_base": VIEW,
-        "TestSelection.test_unsorted_include_indices_rejected": VIEW,
         "TestSelectionShapeRows.test_appended_shape_rows_cpu": VIEW,
         "TestSelectionShapeRows.test_interleaved_shape_rows_differ_between_worlds_cpu": VIEW,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_of_grouped_objects_cpu": VIEW,
         "TestSelectionShapeRows.test_interleaved_shape_rows_require_matching_owners_cpu": VIEW,
         "TestSelectionSparseWorlds.test_homogeneous_rejects_differing_worlds_cpu": VIEW,
-        "TestSelectionSparseWorlds.test_sparse_world_view_rejections_cpu": VIEW,
+        "TestSelectionSparseWorlds.test_sparse_world_view_layouts_cpu": VIEW,
+        "TestSelection.test_articulation_selector_lists": WORDING,
         "TestSelection.test_compiled_regex_selectors": WORDING,
+        "TestSelectionSparseWorlds.test_sparse_world_view_rejections_cpu": WORDING,
     },
     "sites": {
         "TestSiteNonCollision.test_site_no_collision_with_shapes": PIPELINE,

@@ -36,6 +36,9 @@ class MjcfOptions(Options):
     parse_mujoco_options: bool
     keyframe: str | int | None
     skip_missing_meshes: bool
+    parse_meshes: bool
+    parse_sites: bool
+    verbose: bool
 
 
 class SceneBuilder:
@@ -58,6 +61,10 @@ class SceneBuilder:
         self.pairs, self.excludes = read_contacts(model, names)
         self.keyframes = read_keyframes(model)
         self._key = self._chosen_key()
+        if not options.parse_meshes:
+            self.model.geoms = [geom for geom in model.geoms if not geom.mesh]
+        if not options.parse_sites:
+            self.model.sites = []
         assets = Assets(model, options.mesh_maxhullvert)
         if options.skip_missing_meshes:
             self._skip_missing(assets)
@@ -179,7 +186,8 @@ class SceneBuilder:
             first = self.builder.joint_count
             for body in tree:
                 self._add_body(body)
-            joints, label = list(range(first, self.builder.joint_count)), self._label(self.model.bodies[tree[0]].name)
+            joints = list(range(first, self.builder.joint_count))
+            label = self.model.name if len(self._trees) == 1 else self._label(self.model.bodies[tree[0]].name)
             self.articulations.append(join_articulation(self.builder, self.options.parent_body, joints, label))
         for index, body in enumerate(self.model.bodies):
             host, pose = self._hosts.place(index, IDENTITY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.coercion import as_number
+from newton_like.importers.newton_options import URDF, refuses_others
 from newton_like.importers.shared import report_of, unchanged_by_errors, warn
 from newton_like.importers.urdf.build import RobotBuilder, UrdfOptions
 from newton_like.importers.urdf.motors import SafetyController, Transmission, reflect_rotors, use_soft_limits
@@ -53,6 +54,7 @@ class UrdfImport:
     safety: dict[str, SafetyController]
 
 
+@refuses_others(URDF)
 def add_urdf(
     builder,
     source,

@@ -33,6 +33,9 @@ class UsdOptions(Options):
 
     enable_self_collisions: bool | None
     scene_gravity: bool
+    load_sites: bool
+    verbose: bool
+    joint_drive_gains_scaling: float = 1.0
 
 
 class SceneBuilder:
@@ -292,6 +295,8 @@ class SceneBuilder:
             moved = self._moved_inertia(edge, axis)
             settings["target_ke"] *= moved
             settings["target_kd"] *= moved
+        for gain in settings.keys() & {"target_ke", "target_kd"}:
+            settings[gain] *= self.options.joint_drive_gains_scaling
         return self.builder.default_joint_cfg.copy(axis=tuple(axis.axis.tolist()), **settings)
 
     def _moved_inertia(self, edge: Edge, axis) -> float:
@@ -354,6 +359,8 @@ class SceneBuilder:
             body = self.bodies[host]
             pose = transform_multiply(in_host, transform_inverse(self.scene.bodies[shape.body].pose))
         indices, own = self.shapes.setdefault(shape.path, []), self._own(shape.path, SHAPE)
+        if shape.site and not self.options.load_sites:
+            return
         if shape.site:
             place = transform_multiply(pose, shape.place)
             indices.append(builder.add_site(body, xform=place, label=shape.path, custom_attributes=own))

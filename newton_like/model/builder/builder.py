@@ -216,7 +216,9 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         is_kinematic: bool = False,
         custom_attributes: dict | None = None,
     ) -> int:
-        """Adds a body without a joint. It needs one, and that joint an articulation, before :meth:`finalize`.
+        """Adds a body without a joint. Solvers want one for it, in an articulation.
+
+        A body that no joint of an articulation has as child rests where ``body_q`` is; it may carry articulations.
 
         Args:
             xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a

@@ -12,6 +12,7 @@ from newton_like.model.builder.checks_mass import check_masses
 from newton_like.model.builder.checks_tree import check_mimics, check_trees, check_worlds
 from newton_like.model.builder.custom import lay_out_custom
 from newton_like.model.columns import COLUMNS, COUNTS, WITHOUT_GRADIENT
+from newton_like.model.joint_types import look_up
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
 from newton_like.model.singular import singular_joints
@@ -37,6 +38,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     check_mimics(columns, report)
     check_masses(columns, report)
 
+    _tell_distances(columns)
     model = Model(device, dtype=types.real, requires_grad=requires_grad)
     layout = _Layout(model, types, report)
     model.up_axis = Axis.from_any(builder.up_axis)
@@ -66,6 +68,14 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     model._singular = None if told is None else (told, model.version)
     model._complete = True  # a name that it does not have is a mistake from now on
     return model
+
+
+def _tell_distances(columns: dict) -> None:
+    """Puts the distances of DISTANCE joints where limits of the first dof are, as Newton has them. Limits of their own they have none."""
+    joints = np.flatnonzero(look_up(columns["joint_type"], "limits_distance"))
+    first = columns["joint_qd_start"][joints]
+    columns["joint_limit_lower"][first] = columns["joint_min_distance"][joints]
+    columns["joint_limit_upper"][first] = columns["joint_max_distance"][joints]
 
 
 class _Layout:

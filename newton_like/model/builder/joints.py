@@ -264,6 +264,9 @@ class JointMethods:
         Args:
             min_distance: smallest distance [m], negative for none.
             max_distance: largest distance [m], negative for none.
+
+        The limits of its first dof in the model, ``joint_limit_lower`` and ``joint_limit_upper``, are these distances too, to be read.
+        Edit ``joint_min_distance`` and ``joint_max_distance``.
         """
         what = self._new_joint(label)
         low = as_number(min_distance, f"{what}: min_distance")

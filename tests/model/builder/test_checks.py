@@ -246,7 +246,7 @@ def test_rounding_is_no_error(rng):
 def test_orphans_are_named():
     builder = robot()
     builder.add_link(**UNIT, label="lost")
-    with pytest.raises(ValueError, match=r"body 'lost' \(index 4\).*add_body"):
+    with pytest.warns(UserWarning, match=r"body 'lost' \(index 4\).*add_body"):
         builder.finalize("cpu")
     builder.add_joint_fixed(3, 4, label="glue")
     with pytest.raises(ValueError, match=r"joint 'glue' \(index 4\)"):
@@ -444,3 +444,19 @@ def test_sites_and_empty_shapes_need_no_size():
     builder.add_shape(body=body, type=GeoType.NONE, scale=(0, 0, 0))
     builder.add_site(body)
     assert builder.finalize("cpu").shape_collision_radius.numpy()[0] == 0.0
+
+
+def test_distances_are_told_as_limits_of_the_first_dof():
+    builder = ModelBuilder()
+    ends = [(-1.0, 1.0), (0.2, -1.0), (0.1, 0.4)]
+    for low, high in ends:
+        body = builder.add_link(mass=1.0, inertia=np.eye(3))
+        builder.add_articulation([builder.add_joint_distance(-1, body, min_distance=low, max_distance=high)])
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    model = builder.finalize("cpu", dtype=wp.float64)
+    lower, upper = (getattr(model, f"joint_limit_{end}").numpy().reshape(-1, 6) for end in ("lower", "upper"))
+    np.testing.assert_array_equal(np.stack([lower[:3, 0], upper[:3, 0]], axis=1), ends)
+    assert np.all(lower[:, 1:] == -MAXVAL) and np.all(upper[:, 1:] == MAXVAL) and lower[3, 0] == -MAXVAL
+    builder.joint_limit_upper[0] = 0.7
+    with pytest.raises(ValueError, match="joint_0"):
+        builder.finalize("cpu")

@@ -27,7 +27,9 @@ class Raster:
         self.number = np.full(height * width, -1, dtype=np.int32)
         self.normal = np.zeros((height * width, 3), dtype=np.float32) if normals else None
 
-    def draw(self, corners: np.ndarray, numbers: np.ndarray, normals: np.ndarray | None = None, opacity=1.0) -> None:
+    def draw(
+        self, corners: np.ndarray, numbers: np.ndarray, normals: np.ndarray | None = None, opacity=1.0, closed=False
+    ) -> None:
         """Draws triangles over what is there.
 
         Args:
@@ -35,10 +37,11 @@ class Raster:
             numbers: of the thing that each triangle belongs to, ``[n]``.
             normals: at the corners, ``[n, 3, 3]``.
             opacity: of each triangle, from 0 to 1. Four samples of a pixel know five steps of it; what is not 0 is seen.
+            closed: whether each triangle belongs to a closed surface; it is drawn only if its corners are counter-clockwise, rows up.
         """
         corners = corners.astype(np.float64)
         area = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        kept = np.abs(area) > 1.0e-9
+        kept = np.where(closed, -area, np.abs(area)) > 1.0e-9
         corners, area, numbers = corners[kept], area[kept], numbers[kept]
         normals = None if normals is None else normals[kept]
         opacity = np.broadcast_to(opacity, kept.shape)[kept]

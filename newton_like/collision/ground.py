@@ -166,7 +166,7 @@ def find_colliders(model, batch: Batch) -> ContactTables:
         ]
         if not same or len(other_planes) != len(planes):
             raise ValueError(
-                "the articulations of a batch differ in their collision shapes; batches come from shape_kinds"
+                "the articulations of a batch differ in their collision shapes; make batches by shape_kinds"
             )
     shape_index = np.array([[s for _, s in r] for r, _ in per_articulation], dtype=int).reshape(batch.count, len(rows))
     plane_index = np.array([p for _, p in per_articulation], dtype=int).reshape(batch.count, len(planes))

@@ -182,7 +182,7 @@ def _applied(
 ):
     """Wrenches of links, with those of some frames."""
     if any((frames.links[:-1] == WORLD).any() for frames, _ in asked.parts):
-        raise ValueError("a force on the world moves nothing; name a link, a site, or a pair (link, offset)")
+        raise ValueError("a force on the world has no effect; name a link, a site, or a pair (link, offset)")
     forces = to_device(model, forces, "forces")
     one = (size,) if single else (asked.count, size)
     shared = forces.ndim == len(one)

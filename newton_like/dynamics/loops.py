@@ -115,7 +115,7 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
         )
     if max(model.joint_min_distance.numpy()[j], model.joint_max_distance.numpy()[j]) >= 0.0:
         raise ValueError(
-            f"{name} limits a distance, which is no equation; a rod with a ball joint at each end keeps one"
+            f"{name} limits a distance, which is not supported; model a constant distance as a rod with two ball joints"
         )
 
 

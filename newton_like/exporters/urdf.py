@@ -135,7 +135,7 @@ class _Writer:
     def _named(self, label: str, taken: dict[int, str]) -> str:
         name = label.removeprefix(f"{self.name}/")
         if not name or name in taken.values():
-            raise ValueError(f"the name {name!r} of {label!r} is empty or there twice; URDF needs names that differ")
+            raise ValueError(f"the name {name!r} of {label!r} is empty or used twice; URDF needs unique names")
         return name
 
     def _remark(self, statement: str, label: str) -> None:

@@ -302,7 +302,9 @@ class StageWriter:
         if mass == 0.0:
             # UsdPhysics reads 0 as "not given".
             author.set(prim, "newtonLike:massless", "bool", True)
-            self.remark("bodies without mass get one from their colliders in other tools", host.body_label[body])
+            self.remark(
+                "other tools compute the mass of bodies without mass from their colliders", host.body_label[body]
+            )
             return
         author.set(prim, "physics:mass", "float", mass)
         moments, axes = principal(inertia)
@@ -313,7 +315,9 @@ class StageWriter:
             author.set(prim, "physics:diagonalInertia", "float3", moments)
             author.set(prim, "physics:principalAxes", "quatf", axes)
         else:
-            self.remark("bodies without inertia get one from their colliders in other tools", host.body_label[body])
+            self.remark(
+                "other tools compute the inertia of bodies without inertia from their colliders", host.body_label[body]
+            )
         xx, yy, zz = np.diagonal(inertia)
         author.set(prim, "newton:inertia", "double[]", (xx, yy, zz, inertia[0, 1], inertia[0, 2], inertia[1, 2]))
 

@@ -320,7 +320,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         filename = element.need_text("filename")
         size, scale = (1.0, 1.0, 1.0), element.get("scale", "").split()
         if len(scale) > 3:
-            robot.remark("meshes have a scale of more than three numbers, of which the first three count", link)
+            robot.remark("meshes have a scale of more than three numbers, ; the first three are used", link)
             element = replace(element, attributes={**element.attributes, "scale": " ".join(scale[:3])})
         if scale:
             size = element.numbers("scale", 3)
@@ -357,7 +357,7 @@ def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
         raise element.error(f"link {joint.child!r} is its own parent; correct <parent> or <child>")
     axes = list(element.all("axis"))
     if len(axes) > 1:
-        robot.remark("joints have several <axis>, of which the first counts", joint.name)
+        robot.remark("joints have several <axis>; the first one is used", joint.name)
     axis = axes[0] if axes else None
     if axis is not None and kind not in ("fixed", "floating"):
         vector = np.array(axis.numbers("xyz", 3))
@@ -419,7 +419,7 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
             f"{joint.type} joints have a <limit> without lower and upper and get no position limit", joint.name
         )
     elif limited and lower == upper == 0.0 and len(blank) == 2:
-        robot.remark("joints have a <limit> of zeros only, taken as not filled in: no position limit", joint.name)
+        robot.remark("joints have a <limit> with zeros only, which is taken as missing: no position limit", joint.name)
     elif given:
         joint.lower, joint.upper = lower, upper
         if len(given) == 1:
@@ -434,7 +434,7 @@ def _read_transmissions(robot: UrdfRobot) -> None:
         transmission = read_transmission(element, count)
         robot.transmissions.append(transmission)
         if any(end.name not in robot.joints for end in transmission.joints):
-            robot.remark("transmissions name joints that are not there, and move nothing", transmission.name)
+            robot.remark("transmissions name joints that do not exist, and are ignored", transmission.name)
 
 
 def _check_tree(robot: UrdfRobot) -> None:

@@ -168,9 +168,9 @@ def add_usd(
         unloaded = [path for path in stage.FindLoadable(root) if path not in loaded]
     scene = parts[0].scene
     for path in unloaded:
-        scene.remark("payloads are not loaded, and what they hold is missing; load them", str(path))
+        scene.remark("payloads are not loaded, and their contents are missing; load them", str(path))
     for error in unresolved:
-        scene.remark("references or payloads cannot be resolved, and what they hold is missing", str(error))
+        scene.remark("references or payloads cannot be resolved, and their contents are missing", str(error))
     report = UsdImport(
         source=name,
         **{

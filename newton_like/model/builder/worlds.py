@@ -134,7 +134,7 @@ class WorldMethods:
         poses = transform(grid_offsets(count, spacing, self.up_axis))
         if xforms is not None:
             if np.any(poses[:, :3]):
-                raise ValueError("give xforms or spacing, not both: each says where the copies are")
+                raise ValueError("give xforms or spacing, not both: both define the positions of the copies")
             xforms = as_list(xforms, "xforms", "transforms")
             poses = np.array([as_transform(xform, f"xforms[{i}]") for i, xform in enumerate(xforms)]).reshape(-1, 7)
         prefixes = [None] * count

@@ -50,7 +50,7 @@ def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]
 
 
 def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Bias forces h: what keeps all accelerations zero (Coriolis, centrifugal and gyroscopic forces, and gravity).
+    """Bias forces h: the joint forces for zero accelerations (Coriolis, centrifugal and gyroscopic forces, and gravity).
 
     By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1).
 
@@ -73,7 +73,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 
 
 def gravity_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Gravity forces g: what holds the articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
+    """Gravity forces g: the joint forces that hold articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
 
     Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state does not count.
     """

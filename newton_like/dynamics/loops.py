@@ -1,4 +1,4 @@
-"""Joints that close loops: what they ask of the accelerations of the trees that they connect, and the dynamics under it."""
+"""Loop joints: their constraints on the accelerations of the trees that they connect, and the constrained dynamics."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def camera_of(scene: Triangles, shown: np.ndarray, up: int, azimuth: float, elev
 
 
 def _lamp(camera: Camera, samples: int) -> Camera:
-    """A view without perspective from the lamp, of what the camera sees."""
+    """A view without perspective from the lamp, of the scene of a camera."""
     toward = camera.axes @ (LAMP / np.linalg.norm(LAMP))
     right = np.cross(camera.axes[:, 1], toward)
     right /= np.linalg.norm(right)

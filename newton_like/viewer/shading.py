@@ -1,4 +1,4 @@
-"""Light and shadow for what a :class:`Raster` sees."""
+"""Light and shadow for the surfaces of a :class:`Raster`."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ class Floor:
 def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | None, shadows: Raster, lamp: Camera):
     """The image, ``[height / SAMPLES, width / SAMPLES, 3]`` from 0 to 1, white where nothing is.
 
-    The light of a pixel is that of its first sample; where its samples show different things, or sides of a thing, it is the mean of
-    all.
+    The colour of a pixel is that of its first sample. If the samples of a pixel show different things, or different sides of a thing, it is
+    the mean of all samples.
 
     Args:
-        raster: what is seen.
-        camera: that it was drawn for.
+        raster: the visible surfaces.
+        camera: the camera of the raster.
         colors: of the things, ``[things, 3]``.
         floor: below them, if there is one.
-        shadows: what the lamp sees.
-        lamp: camera that this was drawn for.
+        shadows: the surfaces that the lamp illuminates.
+        lamp: the camera of `shadows`.
     """
     ground = None if floor is None else _ground(floor, camera, raster)
     seen, pixel, share = _samples(raster, ground)
@@ -237,7 +237,7 @@ def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> n
     number.ravel()[pixel[first]] = first
     radius = NOOK * camera.radius
     reach = radius * camera.scale / SAMPLES
-    # Only a thing that rises nearby takes light from a place: of the floor, all but what is close to things is left out.
+    # Only things nearby block light. Parts of the floor without things nearby are left out.
     tall = np.zeros(len(seen) + 1, dtype=bool)
     tall[:-1] = thing >= 0
     there = np.flatnonzero((number >= 0) & _around(tall[number], reach))

@@ -1,4 +1,4 @@
-"""What contact with the ground means for links, whatever the law."""
+"""Contact with the ground of links, for all contact laws."""
 
 from __future__ import annotations
 

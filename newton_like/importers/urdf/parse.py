@@ -139,7 +139,7 @@ class UrdfRobot:
         source: the file.
         links, joints: by name, in file order.
         root: name of the link that is no joint's child.
-        remarks: what the file leaves open or says against the rules, and what was made of it: a statement, and the
+        remarks: ambiguous or invalid parts of the file and their interpretation: a statement, and the
             names of all that it holds for.
         not_understood: number of things that were not read: elements by ``parent/tag``, attributes by ``tag@name``,
             text inside of elements by ``tag/text``.

@@ -22,7 +22,7 @@ class WorldMethods:
     """Part of :class:`ModelBuilder`: worlds and copies of other builders."""
 
     def begin_world(self, label: str | None = None, gravity=None) -> int:
-        """Starts a new world; what is added until :meth:`end_world` belongs to it.
+        """Starts a new world. Entities that are added until :meth:`end_world` belong to it.
 
         Args:
             label: name; without one ``world_<index>``.
@@ -44,7 +44,7 @@ class WorldMethods:
         return self._current_world
 
     def end_world(self) -> None:
-        """Ends the world that :meth:`begin_world` started; what is added next is shared by all worlds.
+        """Ends the world that :meth:`begin_world` started. Entities that are added afterwards belong to all worlds.
 
         Raises:
             RuntimeError: no world is open.

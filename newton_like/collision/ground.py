@@ -170,7 +170,7 @@ def _planes_of(model, batch: Batch, shapes: _Shapes) -> np.ndarray:
     return np.concatenate([np.broadcast_to(shared, (batch.count, len(shared))), own], axis=1)
 
 
-_DIFFERENT = "the articulations of a batch differ in their collision shapes; batches come from shape_kinds"
+_DIFFERENT = "the articulations of a batch differ in their collision shapes; make batches by shape_kinds"
 
 
 def find_colliders(model, batch: Batch) -> ContactTables:

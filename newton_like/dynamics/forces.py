@@ -53,7 +53,7 @@ def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]
 
 
 def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Bias forces h: what keeps all accelerations zero (Coriolis, centrifugal and gyroscopic forces, and gravity).
+    """Bias forces h: the joint forces for zero accelerations (Coriolis, centrifugal and gyroscopic forces, and gravity).
 
     By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1).
 
@@ -76,7 +76,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 
 
 def gravity_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Gravity forces g: what holds the articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
+    """Gravity forces g: the joint forces that hold articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
 
     Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state does not count.
     """
@@ -196,7 +196,7 @@ def _applied(
 ):
     """Wrenches of links, with those of some frames."""
     if any((frames.links[:-1] == WORLD).any() for frames, _ in asked.parts):
-        raise ValueError("a force on the world moves nothing; name a link, a site, or a pair (link, offset)")
+        raise ValueError("a force on the world has no effect; name a link, a site, or a pair (link, offset)")
     forces = to_device(model, forces, "forces")
     one = (size,) if single else (asked.count, size)
     shared = forces.ndim == len(one)

@@ -1,4 +1,4 @@
-"""Joints that close loops: what they ask of the accelerations of the trees that they connect, and the dynamics under it."""
+"""Loop joints: their constraints on the accelerations of the trees that they connect, and the constrained dynamics."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
         )
     if max(model.joint_min_distance.numpy()[j], model.joint_max_distance.numpy()[j]) >= 0.0:
         raise ValueError(
-            f"{name} limits a distance, which is no equation; a rod with a ball joint at each end keeps one"
+            f"{name} limits a distance, which is not supported; model a constant distance as a rod with two ball joints"
         )
 
 

@@ -258,9 +258,9 @@ def accelerations(
     closed, buffers = loops_of(model).enabled, buffers_of(model)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
-            raise ValueError("contact_state is given with a RigidContact, which has none")
+            raise ValueError("contact_state is not an argument for a RigidContact; leave it out")
         if closed:
-            raise ValueError("rigid contact and loop joints are not solved together; use SoftContact")
+            raise ValueError("rigid contact is not supported together with loop joints; use SoftContact")
     elif contact is not None:
         forces, depth, wrenches = _ground_buffers(model, contact)
         ground = soft_contact_forces(
@@ -326,7 +326,7 @@ def state_rate(
     """
     check_options("state_rate", options, ("passive", "friction_speed", "loop_time_constant", "method"))
     if contact is None and contact_state is not None:
-        raise ValueError("contact_state is given without contact")
+        raise ValueError("contact_state needs contact; give contact, too")
     arrays = state_arrays(model, state)
     q_rate = _position_rate(model, arrays, regularisation)
     rates = accelerations(

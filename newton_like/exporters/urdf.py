@@ -28,7 +28,7 @@ class UrdfExportWarning(UserWarning):
 
 @dataclass(frozen=True)
 class UrdfExport:
-    """What :func:`write` made of a robot.
+    """Result of :func:`write`.
 
     Attributes:
         name: of the robot.
@@ -36,7 +36,7 @@ class UrdfExport:
         xform: pose of the root link in the world where the base holds it; for ``add_urdf(..., xform=...)``.
         links, joints: name of each in the file, by index in the model.
         meshes: files that were written beside it.
-        remarks: what the file does not say, and the labels that it holds for.
+        remarks: statements about properties that are not in the file, with the labels concerned.
     """
 
     name: str
@@ -51,18 +51,18 @@ class UrdfExport:
 def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
     """Saves one robot of a model as a URDF file, which ``ModelBuilder.add_urdf`` reads back with all digits.
 
-    Written are links with their masses, joints with axes, limits, damping, friction and mimics, shapes with their colours,
-    and armatures as transmissions with a rotor (``drake:rotor_inertia``). Meshes go into OBJ files in the folder
-    ``<name of the file>_meshes``. A link's frame is where its joint holds it. A base that is free or fixed is no part of a
-    URDF; any other gets a link ``world`` below it.
+    The file has links with their masses, joints with axes, limits, damping, friction and mimics, shapes with their colours, and
+    armatures as transmissions with a rotor (``drake:rotor_inertia``). Meshes are OBJ files in the folder
+    ``<name of the file>_meshes``. The frame of a link is the frame of its joint. A free or fixed base joint is not part of a URDF; another
+    base joint connects the robot with an additional link ``world``.
 
-    URDF has no place for drives, springs, contact settings, collision filters, gravity, coordinates at the start, sites,
-    kinematic bodies, joints that are switched off, and shapes but boxes, balls, cylinders, capsules and meshes. What a robot has
-    of these is in the report and in one warning, but for gravity, filters, contact settings and coordinates.
+    URDF does not have drives, springs, contact settings, collision filters, gravity, initial coordinates, sites, kinematic
+    bodies, disabled joints, and shapes other than boxes, spheres, cylinders, capsules and meshes. The report and one warning list those
+    of the robot, except gravity, filters, contact settings and coordinates.
 
     Args:
         model: the model.
-        path: the file. What is there is replaced.
+        path: the file. An existing file is replaced.
         articulation: index of the robot.
 
     Raises:
@@ -137,7 +137,7 @@ class _Writer:
     def _named(self, label: str, taken: dict[int, str]) -> str:
         name = label.removeprefix(f"{self.name}/")
         if not name or name in taken.values():
-            raise ValueError(f"the name {name!r} of {label!r} is empty or there twice; URDF needs names that differ")
+            raise ValueError(f"the name {name!r} of {label!r} is empty or used twice; URDF needs unique names")
         return name
 
     def _remark(self, statement: str, label: str) -> None:

@@ -110,9 +110,9 @@ def check(mass: float, inertia) -> str | None:
     moments = principal_moments(0.5 * (inertia + inertia.T))
     text = "principal moments (" + ", ".join(f"{moment:.6g}" for moment in moments) + ") kg m^2"
     if moments[0] < -slack:
-        return f"{text}: a moment is negative; no body has that inertia"
+        return f"{text}: a moment is negative, which is impossible"
     if moments[2] > moments[0] + moments[1] + slack:
-        return f"{text} break the triangle inequality: the largest is above the sum of the others; no body has that"
+        return f"{text} break the triangle inequality: the largest is above the sum of the others, which is impossible"
     if mass == 0.0 and largest > 0.0:
         return f"{text} without mass; give the body a mass or no inertia"
     return None

@@ -164,7 +164,7 @@ class Mesh:
                 return solid
             why = "encloses no volume"
         else:
-            why = "is not closed, or its triangles disagree on what is inside"
+            why = "is not closed, or its triangles have inconsistent orientations"
         warnings.warn(
             f"{self} {why}; mass, centre of mass and inertia are those of its convex hull. Repair the mesh or give the "
             "body its inertia",

@@ -148,7 +148,7 @@ def quat_between(a, b) -> np.ndarray:
     a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
     lengths = np.stack([np.linalg.norm(a, axis=-1), np.linalg.norm(b, axis=-1)])
     if not np.all(np.isfinite(lengths)) or np.any(lengths == 0.0):
-        raise ValueError(f"no turn between {a.tolist()} and {b.tolist()}: both need a finite length above zero")
+        raise ValueError(f"no rotation between {a.tolist()} and {b.tolist()}: both need a finite length above zero")
     a, b = a / lengths[0][..., None], b / lengths[1][..., None]
     # |a + b| = 2 cos(angle / 2) and |a - b| = 2 sin(angle / 2) keep their digits for every angle, unlike a dot product.
     cos_half = 0.5 * np.linalg.norm(a + b, axis=-1, keepdims=True)

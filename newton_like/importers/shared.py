@@ -159,14 +159,14 @@ def _parent(builder, parent_body, floating, base_joint) -> int:
     if parent_body >= 0:
         if floating:
             raise ValueError(
-                f"floating=True frees the robot from the world, but parent_body is {parent_body}; drop one of the two"
+                f"floating=True makes the root move freely, but parent_body is {parent_body}; drop one of the two"
             )
         articulation = articulation_of(builder, parent_body)
         if articulation != builder.articulation_count - 1 or builder.articulation_end[-1] != builder.joint_count:
             raise ValueError(
                 f"parent_body: body {builder.body_label[parent_body]!r} (index {parent_body}) is not in the "
-                "articulation that was added last, and joints of an articulation stay together; mount the robot before "
-                "adding others"
+                "articulation that was added last, and the joints of an articulation must be consecutive; add this robot before "
+                "other articulations"
             )
     return parent_body
 
@@ -279,9 +279,9 @@ def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, re
     possible = rigid.nearest_possible(inertia)
     change = np.linalg.norm(possible - inertia) / np.linalg.norm(inertia)
     remark(
-        f"{what} have an inertia that no body has (a moment is negative or above the sum of the others); the nearest "
+        f"{what} have an impossible inertia (a moment is negative or above the sum of the others); the nearest "
         "possible one is used",
-        f"{label} ({100.0 * change:.2g} % away)",
+        f"{label} (change: {100.0 * change:.2g} %)",
     )
     return possible
 

@@ -21,7 +21,7 @@ class Bridge:
     Args:
         model: the :class:`Model`.
         function: gives a Warp array or several.
-        inputs: what the arrays are: ``"joint_q"``, ``"joint_qd"``, ``"inertial_parameters"`` or names of arguments.
+        inputs: meaning of the arrays: ``"joint_q"``, ``"joint_qd"``, ``"inertial_parameters"`` or names of arguments.
         options: further arguments.
 
     Raises:

@@ -32,7 +32,7 @@ def torch_function(model, function: Callable, inputs: Sequence[str] = COORDINATE
 
     Raises:
         ImportError: PyTorch is not installed.
-        TypeError: `function` cannot be called; when called: another number of tensors, what is no tensor, or of another scalar type.
+        TypeError: `function` cannot be called; when called: the number of tensors, their type or their scalar type is wrong.
         KeyError: `function` has no such argument.
         ValueError: an input twice; inertial parameters of a model without gradients; when called: a wrong shape or device.
     """

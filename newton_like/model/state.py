@@ -1,4 +1,4 @@
-"""What changes from step to step, and what drives it."""
+"""States and controls: the arrays that change from step to step, and their inputs."""
 
 from __future__ import annotations
 

@@ -35,15 +35,14 @@ PARTS = ("translate", "orient", "scale")
 """The ops that carry the motion."""
 
 SUFFIX = ":simulated"
-"""What the names of the ops that carry the motion end with; those of the source are left alone."""
+"""Suffix of the names of the ops for the motion; ops of the source do not change."""
 
 
 class Simulation:
-    """The physics of a USD stage, stepped, with the motion written back as time samples.
+    """Simulation of the physics of a USD stage, which writes the motion to the stage as time samples.
 
-    Nothing of the source is changed: samples go into a layer of their own below the session layer, or into a layer of the
-    stage that the caller names. There they override the transforms of the same prims, whatever their ops, parents, units and up
-    axis are.
+    The source does not change: samples go into a separate layer below the session layer, or into a layer of the stage that the
+    caller chooses. There they override the transforms of the prims, for all kinds of transform ops, parents, units and up axes.
 
     Example::
 
@@ -51,12 +50,12 @@ class Simulation:
         simulation.step(240)
         simulation.save("motion.usda")      # a stage that holds the motion, and scene.usda as a sublayer
 
-    Bodies inside of instances get prims of their own: the instances above them are switched off in the layer.
+    Bodies inside of instances get separate prims: the layer disables the instances above them.
 
     Attributes:
         stage: the ``Usd.Stage``.
         layer: the ``Sdf.Layer`` that holds the motion.
-        report: what :func:`newton_like.importers.usd.add_usd` returned, paths and indices among it.
+        report: the result of :func:`newton_like.importers.usd.add_usd`, with paths and indices.
         model, state, control, solver: of the simulation. Control may be changed at any time.
         time: simulated time [s].
         frame_dt: time between samples [s].

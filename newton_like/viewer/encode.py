@@ -45,7 +45,7 @@ def write_gif(path: Path, images: Iterable[np.ndarray], times: np.ndarray, sampl
     """
     from PIL import Image
 
-    # One choice of colours for all frames: what does not move keeps its colour, and is stored once.
+    # All frames have the same palette. So parts that do not move keep their colours, and are stored once.
     palette = _palette(samples)
     frames = (Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
     ticks = np.diff(np.round((times - times[0]) / GIF_TICK))

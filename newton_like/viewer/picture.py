@@ -31,9 +31,9 @@ def picture(
 ):
     """Draws the shapes of a model.
 
-    Visible shapes are drawn as they are, and bodies that only collide as glass; where nothing is visible, or with `collisions`,
-    solid. Where fewer than half of the bodies with mass have a shape, their joints are drawn as balls and rods, and shapes as glass.
-    The first endless plane is drawn as a floor with lines a round distance apart.
+    Visible shapes are opaque. Bodies without visible shapes are drawn by their colliding shapes, which are translucent. These are opaque if
+    nothing is visible, or with `collisions`. If fewer than half of the bodies with mass have a shape, joints are drawn as spheres
+    and rods, and shapes are translucent. The first infinite plane is drawn as a floor with lines at a constant distance.
 
     Args:
         model: the :class:`Model`.
@@ -42,13 +42,13 @@ def picture(
         world: index of the world to draw, a list of indices, or None for all worlds. Shapes that all worlds share are drawn, too.
         spacing: distances between neighbouring worlds along x, y and z [m], as in :meth:`ModelBuilder.replicate`; None: worlds are
             drawn where they are.
-        azimuth, elevation: direction of the camera seen from the scene [degrees], about and above the up axis. Where an endless
-            plane stands upright between them, the camera goes to its other side.
-        collisions: draw what collides in place of what is visible.
-        title: above the picture; a second line is smaller. With a title, a line below says how large things are.
+        azimuth, elevation: direction from the scene to the camera [degrees], about and above the up axis. If a vertical infinite
+            plane is between them, the camera moves to the other side.
+        collisions: draw the colliding shapes in place of the visible ones.
+        title: text above the picture; a second line is smaller. With a title, a line below the picture gives the size of the scene.
         size: width and height [inches].
-        extent: lowest and highest corner of the box that the picture shows, such as the :func:`bounds` of a motion, so that the
-            camera does not follow what moves; by default what is there.
+        extent: lowest and highest corner of the box that the picture shows, such as the :func:`bounds` of a motion, for the same
+            camera in several pictures; by default the box around the shapes.
 
     Returns:
         The matplotlib figure.
@@ -98,7 +98,7 @@ def picture(
 
 
 def bounds(model, state=None, *, world=0) -> np.ndarray:
-    """Lowest and highest corner ``[2, 3]`` [m] of what :func:`picture` draws of a model, without endless planes.
+    """Lowest and highest corner ``[2, 3]`` [m] of the shapes that :func:`picture` draws, without infinite planes.
 
     Args:
         model, state, world: as there.

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 FRAGMENTS = 2_000_000
-"""Pixels that are filled at once: the memory of a picture does not grow with what is in it."""
+"""Pixels that are filled at once: this limits the memory for large scenes."""
 
 PATTERN = np.array([[0, 2], [3, 1]])
 """Which of four samples of a pixel a translucent surface covers first."""
 
 
 class Raster:
-    """What is seen in each sample of a picture.
+    """The visible surface in each sample of a picture.
 
     Attributes:
-        near: how near it is, ``[height * width]``: a number above 0 that is linear on the screen, such as one over the depth; 0 where
-            nothing is.
-        number: of the thing that is seen, -1 for nothing.
+        near: nearness, ``[height * width]``: a number above 0 that is linear on the screen, such as the inverse depth; 0 for the
+            background.
+        number: index of the visible thing, -1 for the background.
         normal: of its surface, ``[height * width, 3]``, of any length; None where normals are not asked for.
     """
 
@@ -27,18 +27,21 @@ class Raster:
         self.number = np.full(height * width, -1, dtype=np.int32)
         self.normal = np.zeros((height * width, 3), dtype=np.float32) if normals else None
 
-    def draw(self, corners: np.ndarray, numbers: np.ndarray, normals: np.ndarray | None = None, opacity=1.0) -> None:
-        """Draws triangles over what is there.
+    def draw(
+        self, corners: np.ndarray, numbers: np.ndarray, normals: np.ndarray | None = None, opacity=1.0, closed=False
+    ) -> None:
+        """Draws triangles, in addition to earlier ones.
 
         Args:
             corners: ``[n, 3, 3]``: column and row on the screen [samples], and nearness.
             numbers: of the thing that each triangle belongs to, ``[n]``.
             normals: at the corners, ``[n, 3, 3]``.
-            opacity: of each triangle, from 0 to 1. Four samples of a pixel know five steps of it; what is not 0 is seen.
+            opacity: of each triangle, from 0 to 1. The four samples of a pixel represent five steps; an opacity above 0 is visible.
+            closed: whether each triangle belongs to a closed surface; it is drawn only if its corners are counter-clockwise, rows up.
         """
         corners = corners.astype(np.float64)
         area = _cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        kept = np.abs(area) > 1.0e-9
+        kept = np.where(closed, -area, np.abs(area)) > 1.0e-9
         corners, area, numbers = corners[kept], area[kept], numbers[kept]
         normals = None if normals is None else normals[kept]
         opacity = np.broadcast_to(opacity, kept.shape)[kept]
@@ -100,7 +103,7 @@ class Raster:
         # weights of the second and the third corner
         v = np.clip((x * c[span, 1] - y * c[span, 0]) / area[span], 0.0, 1.0)
         w = np.clip((b[span, 0] * y - b[span, 1] * x) / area[span], 0.0, 1.0 - v)
-        # weighed by the nearness, what is linear in space is linear on the screen
+        # numbers that are linear in space are linear on the screen if they are weighted by the nearness
         weighed = normals * corners[:, :, 2:]
         face, v, w = faces[span], v[:, None], w[:, None]
         self.normal[pixel] = weighed[face, 0] * (1.0 - v - w) + weighed[face, 1] * v + weighed[face, 2] * w

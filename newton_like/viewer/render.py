@@ -31,9 +31,10 @@ def render(scene: Triangles, camera: Camera, pixels) -> np.ndarray:
     for begin in range(0, len(scene.corners), BATCH):
         part = slice(begin, begin + BATCH)
         corners, things, opacity = scene.corners[part], scene.thing[part], scene.opacity[part]
-        seen.draw(camera.project(corners), things, scene.normals[part], opacity)
+        closed = scene.closed[part] & (opacity >= 1.0)
+        seen.draw(camera.project(corners), things, scene.normals[part], opacity, closed)
         solid = opacity > 0.5
-        shadows.draw(lamp.project(corners[solid]), things[solid])
+        shadows.draw(lamp.project(corners[solid]), things[solid], closed=closed[solid])
     image = shade(seen, camera, scene.colors, scene.floor, shadows, lamp)
     return (255.0 * image + 0.5).astype(np.uint8)
 
@@ -48,7 +49,7 @@ def camera_of(scene: Triangles, shown: np.ndarray, up: int, azimuth: float, elev
 
 
 def _lamp(camera: Camera, samples: int) -> Camera:
-    """A view without perspective from the lamp, of what the camera sees."""
+    """A view without perspective from the lamp, of the scene of a camera."""
     toward = camera.axes @ (LAMP / np.linalg.norm(LAMP))
     right = np.cross(camera.axes[:, 1], toward)
     right /= np.linalg.norm(right)

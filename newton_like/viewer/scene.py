@@ -18,6 +18,8 @@ from newton_like.viewer.skeleton import skeleton
 
 GHOST = 0.35
 """Opacity of shapes that only collide, between shapes that are visible."""
+CLOSED = {GeoType.BOX, GeoType.SPHERE, GeoType.CAPSULE, GeoType.CYLINDER, GeoType.CONE, GeoType.ELLIPSOID}
+"""Shapes whose triangles face outward and leave no gap."""
 NOTHING = "the model has no shapes and no bodies that could be drawn"
 
 
@@ -30,6 +32,7 @@ class Triangles:
         normals: at the corners, ``[triangles, 3, 3]``, of any length.
         thing: the shape or bone that each triangle belongs to, ``[triangles]``.
         opacity: of each triangle, 0 to 1.
+        closed: whether each triangle belongs to a closed surface, whose inside nobody sees.
         colors: of the things, ``[things, 3]``.
         floor: the plane below them, or None.
     """
@@ -38,6 +41,7 @@ class Triangles:
     normals: np.ndarray
     thing: np.ndarray
     opacity: np.ndarray
+    closed: np.ndarray
     colors: np.ndarray
     floor: Floor | None
 
@@ -90,7 +94,7 @@ class Scene:
         chosen, ghosts = self._chosen(collisions)
         self._with_shapes = {int(bodies[s]) for s in chosen + ghosts}
         bare = bool(self._bones(model.body_q.numpy().astype(np.float64).reshape(-1, 7)))
-        self._planes, self._solids, surfaces = [], [], {}
+        self._planes, self._solids, surfaces, kept = [], [], {}, []
         endless = [s for s in chosen if kinds[s] == GeoType.PLANE and not scales[s][:2].any()]
         for s in chosen + ghosts:
             if kinds[s] == GeoType.PLANE and not scales[s][:2].any():
@@ -105,7 +109,11 @@ class Scene:
                 continue
             ghost = bare or (s in ghosts and len(chosen) > len(endless))
             opacity = (GHOST if ghost else 1.0) * float(opacities[s])
-            self._solids.append((int(bodies[s]), places[s], shape_offset[s], *surfaces[key], colors[s], opacity))
+            closed = GeoType(int(kinds[s])) in CLOSED
+            self._solids.append((*surfaces[key], colors[s], opacity, closed))
+            kept.append(s)
+        self._bodies, self._places = bodies[kept].astype(int), places[kept]
+        self._offsets = shape_offset[kept]
 
     def box(self, poses: np.ndarray) -> np.ndarray:
         """A box around all triangles at poses of :attr:`bodies`: lowest and highest corner, ``[2, 3]`` [m]. It need not touch them.
@@ -115,12 +123,11 @@ class Scene:
         """
         poses = self._placed(poses)
         points = [vertices for vertices, *_ in self._bones(poses)]
-        for solid in self._solids:
-            x, surface = _pose(poses, *solid[:3]), solid[3]
+        for x, (surface, *_) in zip(self._shapes_at(poses), self._solids, strict=True):
             if id(surface) not in self._boxes:
-                points_of = surface.reshape(-1, 3)
-                self._boxes[id(surface)] = box_corners([points_of.min(axis=0), points_of.max(axis=0)])
-            points.append(quat_rotate(x[3:], self._boxes[id(surface)]) + x[:3])
+                vertices = surface.reshape(-1, 3)
+                self._boxes[id(surface)] = box_corners([vertices.min(axis=0), vertices.max(axis=0)])
+            points.append(self._boxes[id(surface)] @ quat_to_matrix(x[3:]).T + x[:3])
         if not points:
             raise ValueError(NOTHING)
         points = np.concatenate(points)
@@ -132,6 +139,13 @@ class Scene:
         placed[self.bodies] = poses
         placed[:, :3] += self._body_offset
         return placed
+
+    def _shapes_at(self, poses: np.ndarray) -> np.ndarray:
+        """Poses of the shapes in the world, at placed poses of all bodies, ``[shapes, 7]``."""
+        fixed = np.tile(IDENTITY, (len(self._bodies), 1))
+        fixed[:, :3] = self._offsets
+        carriers = np.where(self._bodies[:, None] < 0, fixed, poses[self._bodies] if len(poses) else fixed)
+        return transform_multiply(carriers, self._places)
 
     def _chosen(self, collisions: bool) -> tuple[list[int], list[int]]:
         """The shapes that are asked for, and those of bodies that have no such shape."""
@@ -164,14 +178,14 @@ class Scene:
         """
         poses = self._placed(poses)
         bones = self._bones(poses)
-        sizes = [len(solid[3]) for solid in self._solids] + [len(faces) for _, faces, _ in bones]
+        sizes = [len(solid[0]) for solid in self._solids] + [len(faces) for _, faces, _ in bones]
         if not sizes:
             raise ValueError(NOTHING)
         corners, normals = np.empty((sum(sizes), 3, 3)), np.empty((sum(sizes), 3, 3), dtype=np.float32)
         last = 0
-        for body, place, offset, surface, outward, _, _ in self._solids:
-            x = _pose(poses, body, place, offset)
-            turn, part = quat_to_matrix(x[3:]).T, slice(last, last + len(surface))
+        shapes = self._shapes_at(poses)
+        for x, turned, (surface, outward, *_) in zip(shapes, quat_to_matrix(shapes[:, 3:]), self._solids, strict=True):
+            turn, part = turned.T, slice(last, last + len(surface))
             corners[part] = surface @ turn + x[:3]
             normals[part] = outward @ turn.astype(np.float32)
             last += len(surface)
@@ -179,15 +193,16 @@ class Scene:
             part = slice(last, last + len(faces))
             corners[part], normals[part] = vertices[faces], corner_normals(vertices, faces)
             last += len(faces)
-        colors = [solid[5] for solid in self._solids] + [color for *_, color in bones]
-        opacity = [solid[6] for solid in self._solids] + [1.0] * len(bones)
+        colors = [solid[2] for solid in self._solids] + [color for *_, color in bones]
+        opacity = [solid[3] for solid in self._solids] + [1.0] * len(bones)
+        closed = [solid[4] for solid in self._solids] + [True] * len(bones)
         found = Triangles(
-            corners, normals, np.repeat(np.arange(len(sizes)), sizes), np.repeat(opacity, sizes),
+            corners, normals, np.repeat(np.arange(len(sizes)), sizes), np.repeat(opacity, sizes), np.repeat(closed, sizes),
             np.array(colors, dtype=np.float32), None,
         )  # fmt: skip
         if self._planes:
             body, place, color = self._planes[0]
-            x = _pose(poses, body, place, np.zeros(3))
+            x = place if body < 0 else transform_multiply(poses[body], place)
             if self._spacing is None:
                 self._spacing = round_length(0.25 * float(np.linalg.norm(np.ptp(found.box, axis=0))))
             found.floor = Floor(x[:3], quat_rotate(x[3:], np.array([0.0, 0.0, 1.0])), color, self._spacing)
@@ -200,11 +215,6 @@ def _worlds(world, count: int) -> list[int] | None:
     if isinstance(world, list | tuple | range | np.ndarray):
         return [as_index(w, "world", count) for w in world]
     return [as_index(world, "world", count)]
-
-
-def _pose(poses: np.ndarray, body: int, place: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    """The pose of a shape on a body, or with an offset in the world."""
-    return np.concatenate([place[:3] + offset, place[3:]]) if body < 0 else transform_multiply(poses[body], place)
 
 
 def box_corners(box) -> np.ndarray:

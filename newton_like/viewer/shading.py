@@ -1,4 +1,4 @@
-"""Light and shadow for what a :class:`Raster` sees."""
+"""Light and shadow for the surfaces of a :class:`Raster`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.viewer.camera import Camera
+from newton_like.viewer.camera import Camera, times
 from newton_like.viewer.raster import Raster
 
 LAMP = np.array([-0.55, 0.95, 0.75])
@@ -60,16 +60,16 @@ class Floor:
 def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | None, shadows: Raster, lamp: Camera):
     """The image, ``[height / SAMPLES, width / SAMPLES, 3]`` from 0 to 1, white where nothing is.
 
-    The light of a pixel is that of its first sample; where its samples show different things, or sides of a thing, it is the mean of
-    all.
+    The colour of a pixel is that of its first sample. If the samples of a pixel show different things, or different sides of a thing, it is
+    the mean of all samples.
 
     Args:
-        raster: what is seen.
-        camera: that it was drawn for.
+        raster: the visible surfaces.
+        camera: the camera of the raster.
         colors: of the things, ``[things, 3]``.
         floor: below them, if there is one.
-        shadows: what the lamp sees.
-        lamp: camera that this was drawn for.
+        shadows: the surfaces that the lamp illuminates.
+        lamp: the camera of `shadows`.
     """
     ground = None if floor is None else _ground(floor, camera, raster)
     seen, pixel, share = _samples(raster, ground)
@@ -79,7 +79,7 @@ def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | Non
     things, under = np.flatnonzero(~lies), np.flatnonzero(lies)
     place = _place(camera, raster, seen[things], raster.near)
     number = raster.number[seen[things]]
-    n = _unit((raster.normal[seen[things]] @ camera.axes).astype(np.float32))
+    n = _unit(times(raster.normal[seen[things]], camera.axes.astype(np.float32)))
     if len(under):
         below = _place(camera, raster, seen[under], ground)
         fade = _fade(floor, camera, below)
@@ -98,10 +98,10 @@ def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | Non
     # surfaces have two sides
     back = np.flatnonzero(facing < 0.0)
     n[back], facing[back] = -n[back], -facing[back]
-    lit = np.maximum(n @ light, 0.0)
+    lit = np.maximum(times(n, light), 0.0)
     bright = np.flatnonzero(lit > 0.0)
     lit[bright] *= 1.0 - _shadow(place[bright], n[bright], camera, shadows, lamp)
-    ambient = GROUND_LIGHT + (SKY_LIGHT - GROUND_LIGHT) * (0.5 + 0.5 * (n @ sky)) + EYE_LIGHT * facing
+    ambient = GROUND_LIGHT + (SKY_LIGHT - GROUND_LIGHT) * (0.5 + 0.5 * times(n, sky)) + EYE_LIGHT * facing
     total = ambient * _open_sky(raster, camera, seen, pixel, number, place, n) + LAMP_LIGHT * lit
     gloss = np.zeros(count, dtype=np.float32)
     shiny = np.flatnonzero(lit[:count] > 0.0)
@@ -194,7 +194,7 @@ def _lines(floor: Floor, camera: Camera, hit: np.ndarray, near: np.ndarray) -> n
     away = np.full(len(hit), 0.5, dtype=np.float32)
     for direction in (first, second):
         start = (camera.middle - floor.point) @ direction / floor.spacing
-        across = hit @ (direction @ camera.axes / floor.spacing).astype(np.float32) + np.float32(start % 1.0)
+        across = times(hit, (direction @ camera.axes / floor.spacing).astype(np.float32)) + np.float32(start % 1.0)
         away = np.minimum(away, np.abs(across - np.round(across)))
     # a line covers a part of a pixel
     dark = np.clip((LINE - away * samples) / SAMPLES + 0.5, 0.0, 1.0)
@@ -204,29 +204,27 @@ def _lines(floor: Floor, camera: Camera, hit: np.ndarray, near: np.ndarray) -> n
 def _shadow(place, n, camera: Camera, shadows: Raster, lamp: Camera) -> np.ndarray:
     """How much of the lamp is hidden, 0 to 1, by samples of its view around each place."""
     # off the surface, so that it does not shadow itself
-    seen = (place + n * np.float32(BIAS * camera.radius + 3.0 / lamp.scale)) @ (camera.axes.T @ lamp.axes).astype(
-        np.float32
-    )
+    axes = (camera.axes.T @ lamp.axes).astype(np.float32)
+    seen = times(place + n * np.float32(BIAS * camera.radius + 3.0 / lamp.scale), axes)
     column = np.float32(lamp.shift[0]) + np.float32(lamp.scale) * seen[:, 0]
     row = np.float32(lamp.shift[1]) - np.float32(lamp.scale) * seen[:, 1]
     near = 2.0 + seen[:, 2] / np.float32(lamp.radius)
     reach = SOFTNESS * lamp.radius * lamp.scale
     hidden = np.zeros(len(place), dtype=np.float32)
-    inside = (column > -reach) & (column < shadows.width + reach) & (row > -reach) & (row < shadows.height + reach)
     # Most places see the whole lamp. They are those that are nearer to it than anything in the tiles around them.
-    near_tiles, size = _tiles(shadows.near.reshape(shadows.height, shadows.width), reach)
-    some = np.flatnonzero(inside)
-    i = np.clip(row[some] / size, 0, near_tiles.shape[0] - 1).astype(np.int32)
-    j = np.clip(column[some] / size, 0, near_tiles.shape[1] - 1).astype(np.int32)
-    some = some[near_tiles[i, j] > near[some]]
-    column, row, near = column[some], row[some], near[some]
-    found_hidden = np.zeros(len(some), dtype=np.float32)
-    for x, y in _spiral(reach):
-        i, j = (row + np.float32(y)).astype(np.int32), (column + np.float32(x)).astype(np.int32)
-        inside = (i >= 0) & (i < shadows.height) & (j >= 0) & (j < shadows.width)
-        found = shadows.near[np.where(inside, i * shadows.width + j, 0)]
-        found_hidden += inside & (found > near)
-    hidden[some] = found_hidden / SPIRAL
+    image = shadows.near.reshape(shadows.height, shadows.width)
+    nearest, size = _tiles(image, reach)
+    some = np.flatnonzero((column >= 0) & (column < shadows.width) & (row >= 0) & (row < shadows.height))
+    i, j = row[some].astype(np.int32), column[some].astype(np.int32)
+    behind = np.flatnonzero(nearest[i // size, j // size] > near[some])
+    some, i, j = some[behind], i[behind], j[behind]
+    margin = math.ceil(reach) + 1
+    padded = np.pad(image, margin)
+    first, near = (i + margin) * padded.shape[1] + j + margin, near[some]
+    count = np.zeros(len(some), dtype=np.int8)
+    for x, y in np.round(_spiral(reach)).astype(int):
+        count += padded.ravel()[first + (y * padded.shape[1] + x)] > near
+    hidden[some] = count / np.float32(SPIRAL)
     return hidden
 
 
@@ -239,22 +237,28 @@ def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> n
     number.ravel()[pixel[first]] = first
     radius = NOOK * camera.radius
     reach = radius * camera.scale / SAMPLES
-    # Only a thing that rises nearby takes light from a place: of the floor, all but what is close to things is left out.
+    # Only things nearby block light. Parts of the floor without things nearby are left out.
     tall = np.zeros(len(seen) + 1, dtype=bool)
     tall[:-1] = thing >= 0
     there = np.flatnonzero((number >= 0) & _around(tall[number], reach))
     mine = number.ravel()[there]
+    margin = math.ceil(reach) + 1
+    padded = np.pad(number, margin, constant_values=-1)
     i, j = np.divmod(there, width)
-    p, direction = place[mine], n[mine]
+    base = (i + margin) * padded.shape[1] + j + margin
+    spots = [np.ascontiguousarray(place[:, k]) for k in range(3)]
+    x0, y0, z0 = (spot[mine] for spot in spots)
+    nx, ny, nz = (np.ascontiguousarray(n[mine, k]) for k in range(3))
     blocked = np.zeros(len(there), dtype=np.float32)
-    for x, y in _spiral(reach):
-        a, b = np.clip(i + round(y), 0, height - 1), np.clip(j + round(x), 0, width - 1)
-        other = number.ravel()[a * width + b]
-        v = place[other] - p
-        square = _dot(v, v)
-        rise = np.maximum(_dot(v, direction) - np.float32(0.02 * radius), 0.0)
-        close = (other >= 0) & (square < 4.0 * radius * radius)
-        blocked += close * (rise * np.float32(radius) / (square + np.float32(0.05 * radius * radius)))
+    far, soft = np.float32(4.0 * radius * radius), np.float32(0.05 * radius * radius)
+    for x, y in np.round(_spiral(reach)).astype(int):
+        other = padded.ravel()[base + (y * padded.shape[1] + x)]
+        hits = np.flatnonzero(other >= 0)
+        other = other[hits]
+        dx, dy, dz = spots[0][other] - x0[hits], spots[1][other] - y0[hits], spots[2][other] - z0[hits]
+        square = dx * dx + dy * dy + dz * dz
+        rise = dx * nx[hits] + dy * ny[hits] + dz * nz[hits] - np.float32(0.02 * radius)
+        blocked[hits] += np.where((rise > 0.0) & (square < far), rise * np.float32(radius) / (square + soft), 0.0)
     open_sky = np.ones(height * width, dtype=np.float32)
     open_sky[there] = 1.0 - np.minimum(NOOK_SHADE * blocked / SPIRAL, 0.75)
     smooth = _blur(open_sky.reshape(height, width))

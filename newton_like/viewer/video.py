@@ -28,8 +28,8 @@ SAMPLE_FRAMES = 5
 class VideoRecorder:
     """Keeps the poses of bodies over time and saves them as a video, drawn as :func:`picture` draws them.
 
-    The camera stands still and sees the whole motion. Where things move far compared with their size, as a robot that walks, the
-    camera follows them at a constant distance.
+    The camera is fixed and shows the whole motion. If things move far compared with their size, such as a walking robot, the camera
+    follows them at a constant distance.
 
     Example::
 
@@ -59,7 +59,7 @@ class VideoRecorder:
         size: tuple[int, int] = (640, 400),
         follow: bool | None = None,
     ):
-        """Chooses what is drawn.
+        """Prepares the recorder.
 
         Args:
             model: the :class:`Model`.
@@ -67,7 +67,7 @@ class VideoRecorder:
             fps: frames a second; at most 50 for a GIF.
             world, spacing, azimuth, elevation, collisions: as of :func:`picture`.
             size: width and height [pixels]; even numbers for an MP4.
-            follow: the camera follows what moves; None: it does where things move far compared with their size.
+            follow: whether the camera follows the motion; None: it follows motions that are long compared with the size of the things.
 
         Raises:
             ImportError: Pillow, or ffmpeg for an MP4, is missing.

@@ -138,7 +138,9 @@ def test_tool_commands_run(page, command, tmp_path):
     ran = run([sys.executable, "-m", "newton_like", *words, *more], tmp_path)
     assert ran.returncode == 0, f"{page}: newton-like {command}\n{ran.stderr}"
     written = [
-        tmp_path / word for word in words if Path(word).suffix in (".png", ".usda") and not word.startswith("assets")
+        tmp_path / word
+        for word in words
+        if Path(word).suffix in (".png", ".usda", ".gif") and not word.startswith("assets")
     ]
     assert all(file.stat().st_size > 0 for file in written)
     if "--json" in words:

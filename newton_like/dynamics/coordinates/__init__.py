@@ -1,1 +1,1 @@
-"""Coordinates and velocities of joints, and what they are in other representations."""
+"""Coordinates and velocities of joints, and their conversion to other representations."""

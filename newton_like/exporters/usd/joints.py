@@ -36,7 +36,7 @@ class JointWriter:
     Args:
         author: of the layer.
         host: arrays of the model.
-        remark: called with a statement and a joint's label, for what only this engine will read.
+        remark: called with a statement and a joint's label, for properties that only this engine can read.
     """
 
     def __init__(self, author: Author, host: Host, remark):

@@ -36,15 +36,15 @@ THIN = 1.0e-7
 
 @dataclass(frozen=True)
 class UsdExport:
-    """What :func:`write` made of a model.
+    """Result of :func:`write`.
 
     Attributes:
         root: path of the default prim.
-        bodies, joints, shapes, articulations: path of the prim of each, by index; empty for what needs no prim: free joints
-            and the articulations of single free bodies.
+        bodies, joints, shapes, articulations: path of the prim of each, by index; empty for free joints and for
+            articulations of single free bodies, which need no prim.
         worlds: path of each world's prim; empty where the model has no worlds.
         copies: number of worlds that only refer to an equal one.
-        remarks: what only this engine will read in the file, or what is not in it, and the labels that it holds for.
+        remarks: statements about parts that only this engine can read, or that are not written, with the labels concerned.
     """
 
     root: str
@@ -62,12 +62,12 @@ def write(
 ) -> UsdExport:
     """Saves a model as a UsdPhysics stage, in metres and kilograms.
 
-    ``ModelBuilder.add_usd`` makes the same model of it. What UsdPhysics and the ``newton:`` attributes of newton 1.8 have no
-    words for is in ``newtonLike:`` attributes, which other tools pass over. Bodies stand where the coordinates of the joints
-    put them. Each articulation is one prim with its bodies side by side and its joints in a scope below; a base that is free
-    has no joint prim. Numbers of the schemas are float32. Tendons, which nothing acts on yet, are left out with a warning.
+    ``ModelBuilder.add_usd`` reads the stage as the same model. Attributes ``newtonLike:``, which other tools ignore, have the properties
+    for which UsdPhysics and the ``newton:`` attributes of newton 1.8 have no name. Poses of bodies follow from the joint coordinates. Each
+    articulation is one prim with its bodies as children and its joints in a scope; a free base has no joint prim. Numbers of the
+    schemas are float32. Tendons are left out with a warning.
 
-    Meshes are written once and referred to. So is a world that equals an earlier one but for its place.
+    Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
 
     Args:
         model: the model.
@@ -306,7 +306,9 @@ class StageWriter:
         if mass == 0.0:
             # UsdPhysics reads 0 as "not given".
             author.set(prim, "newtonLike:massless", "bool", True)
-            self.remark("bodies without mass get one from their colliders in other tools", host.body_label[body])
+            self.remark(
+                "other tools compute the mass of bodies without mass from their colliders", host.body_label[body]
+            )
             return
         author.set(prim, "physics:mass", "float", mass)
         moments, axes = principal(inertia)
@@ -317,7 +319,9 @@ class StageWriter:
             author.set(prim, "physics:diagonalInertia", "float3", moments)
             author.set(prim, "physics:principalAxes", "quatf", axes)
         else:
-            self.remark("bodies without inertia get one from their colliders in other tools", host.body_label[body])
+            self.remark(
+                "other tools compute the inertia of bodies without inertia from their colliders", host.body_label[body]
+            )
         xx, yy, zz = np.diagonal(inertia)
         author.set(prim, "newton:inertia", "double[]", (xx, yy, zz, inertia[0, 1], inertia[0, 2], inertia[1, 2]))
 

@@ -337,7 +337,7 @@ def _linear(actuator: Actuator, model: Mjcf) -> None:
         return
     if actuator.dynamics[0] != "none":
         model.findings.remark(
-            "actuators have an activation of their own, which is not computed: their controls are activations here",
+            "actuators have an activation of their own, which is not simulated: their controls are used as activations",
             actuator.name,
         )
     if b1 < 0.0:
@@ -358,7 +358,7 @@ def drives_of(
         if actuator.drive is None:
             what = "only as data, and do nothing"
             model.findings.remark(
-                f"actuators that no drive of a joint can do are kept {what}", f"{actuator.name} ({actuator.kind})"
+                f"actuators that no joint drive can represent are kept {what}", f"{actuator.name} ({actuator.kind})"
             )
         else:
             groups.setdefault(actuator.target, []).append(actuator)
@@ -393,7 +393,7 @@ def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf, control
     if joint.effort is not None:
         low, high = joint.effort
         if low != -high:
-            model.findings.remark("force limits are not symmetric; the larger one holds both ways", name)
+            model.findings.remark("force limits are not symmetric; the larger one is used in both directions", name)
         most = max(abs(low), abs(high))
         drive.effort = most if drive.effort is None else min(drive.effort, most)
     return drive
@@ -404,7 +404,9 @@ def _effort(actuator: Actuator, model: Mjcf) -> float | None:
     if actuator.forcerange is not None:
         low, high = actuator.forcerange
         if low != -high:
-            model.findings.remark("force limits are not symmetric; the larger one holds both ways", actuator.name)
+            model.findings.remark(
+                "force limits are not symmetric; the larger one is used in both directions", actuator.name
+            )
         return gear * max(abs(low), abs(high))
     if actuator.drive == "joint_f" and actuator.ctrlrange is not None:
         return max(abs(actuator.factor * ctrl + actuator.offset) for ctrl in actuator.ctrlrange)
@@ -429,7 +431,7 @@ def copies(model: Mjcf, elements: list[XmlElement], references: dict[str, str]) 
             for attribute, kind in references.items():
                 found = model.replicas.get((kind, part.attributes.get(attribute, "")))
                 if found is not None and endings is not None and found != endings:
-                    raise element.error("refers to things of different replicas; write it out for each of them")
+                    raise element.error("refers to elements of different replicas; write the element for each replica")
                 endings = endings if found is None else found
         result += [element] if endings is None else [_ended(element, model, references, ending) for ending in endings]
     return result

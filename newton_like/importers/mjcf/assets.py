@@ -119,7 +119,7 @@ class Assets:
     def _triangles(self, element: XmlElement) -> tuple[np.ndarray, np.ndarray | None]:
         """Vertices as given, and triangles, or ``None`` for those of the convex hull."""
         if "builtin" in element.attributes:
-            raise element.error("builtin meshes are not read; write its vertices and faces, or use a file")
+            raise element.error("builtin meshes are not supported; write its vertices and faces, or use a file")
         if "file" in element.attributes:
             path = self._path(element)
             return {".msh": _load_msh, ".obj": _load_obj}.get(path.suffix.lower(), load_triangles)(path)
@@ -150,7 +150,7 @@ class Assets:
         rows, columns = (int(n) for n in np.frombuffer(raw[:8].ljust(8, b"\0"), dtype="<i4"))
         if not (2 <= rows <= MAX_GRID and 2 <= columns <= MAX_GRID and len(raw) == 8 + 4 * rows * columns):
             raise ValueError(
-                f"'{path}' is no height field: it should hold the numbers of rows and columns and the heights"
+                f"'{path}' is no height field: it must have the numbers of rows and columns, and the heights"
             )
         return np.frombuffer(raw[8:], dtype="<f4").reshape(rows, columns).astype(np.float64)
 
@@ -229,7 +229,7 @@ def _load_msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     vertices, normals, texture, faces = counts
     sizes = 12 * vertices, 12 * normals + 8 * texture, 12 * faces
     if counts.min() < 0 or vertices < 3 or faces < 1 or len(raw) != 16 + sum(sizes):
-        raise ValueError(f"mesh '{path}' is no MSH file: its length does not fit its counts")
+        raise ValueError(f"mesh '{path}' is no MSH file: its length does not match its counts")
     points = np.frombuffer(raw[16 : 16 + sizes[0]], dtype="<f4").reshape(-1, 3)
     triangles = np.frombuffer(raw[len(raw) - sizes[2] :], dtype="<i4").reshape(-1, 3)
     return points.astype(np.float64), triangles.astype(np.int64)
@@ -253,7 +253,7 @@ def _load_obj(path: Path) -> tuple[np.ndarray, np.ndarray]:
     if points.ndim != 2 or points.shape[1] != 3 or not faces:
         raise ValueError(f"mesh '{path}' holds no triangles")
     if min(map(min, faces)) < 0 or max(map(max, faces)) >= len(points) or min(map(len, faces)) < 3:
-        raise ValueError(f"mesh '{path}' has a face with fewer than 3 corners, or with a corner that is not there")
+        raise ValueError(f"mesh '{path}' has a face with fewer than 3 corners, or with a corner that does not exist")
     triangles: list[tuple[int, int, int]] = []
     for face in faces:
         if len(face) == 4:

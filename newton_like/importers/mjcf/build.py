@@ -338,7 +338,7 @@ class SceneBuilder:
         """Axes of a free joint."""
         if any(joint.given.values()):
             self.model.findings.remark(
-                "free joints have armature, damping or friction: it acts on the centre of mass, not the frame's origin",
+                "free joints have armature, damping or friction: these act on the centre of mass, not on the origin of the frame",
                 joint.name,
             )
         if joint.given.get("stiffness"):
@@ -422,7 +422,7 @@ class SceneBuilder:
             settings = set(pair) - {"geom1", "geom2", "name", "class"}
             if settings:
                 self.model.findings.remark(
-                    "contact pairs have settings of their own; those of the geoms act",
+                    "contact pairs have their own settings, which are ignored; those of the geoms are used",
                     f"{pair['geom1']}-{pair['geom2']} ({', '.join(sorted(settings))})",
                 )
 

@@ -141,7 +141,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
         if kind == "joint":
             for tied in (equality.first, equality.second):
                 if tied and names.tables["joint"][tied].kind not in ("hinge", "slide"):
-                    raise element.error(f"joint {tied!r} is no hinge or slide; only those are tied to each other")
+                    raise element.error(f"joint {tied!r} is no hinge or slide; only these can be coupled")
             given = floats(element, "polycoef", 5, ())
             equality.polycoef = (*given, *equality.polycoef[len(given) :])
         elif kind == "body":
@@ -169,7 +169,7 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
             if element.tag == "fixed" and child.tag == "joint":
                 joint = names.need(child, "joint", "joint")
                 if names.tables["joint"][joint].kind not in ("hinge", "slide"):
-                    raise child.error(f"joint {joint!r} is no hinge or slide; only those pull a tendon")
+                    raise child.error(f"joint {joint!r} is no hinge or slide; tendons act on these only")
                 joints.append((joint, child.number("coef")))
             elif child.tag == "site":
                 path.append(("site", names.need(child, "site", "site")))
@@ -242,7 +242,9 @@ def read_keyframes(model: Mjcf) -> list[Keyframe]:
                         f"{name} has {length} numbers, but the model {len(rest[name])}; correct the keyframe"
                     )
                 if 0 < length < len(rest[name]):
-                    model.findings.remark("keyframes have too few numbers; the others are those of the model", key.name)
+                    model.findings.remark(
+                        "keyframes have too few numbers; the missing ones are those of the model", key.name
+                    )
                 given = (*given, *rest[name][length:]) if length else None
             setattr(key, name, given)
         result.append(key)

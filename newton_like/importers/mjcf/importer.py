@@ -116,24 +116,23 @@ def add_mjcf(
     without mass between them. Coordinates of slides and hinges have MuJoCo's numbers (``ref`` included), those of free and
     ball joints the order and axes of this engine.
 
-    * Masks, excludes, pairs and the parent rule of the file decide which shapes touch. Bodies of one tree do not touch each
-      other, unless ``enable_self_collisions`` is set. From 500 moving shapes of one tree on a collision group of their own sees to
-      that.
+    * Masks, excludes, pairs and the parent rule of the file define which shapes collide. Bodies of one tree do not collide with each
+      other, unless ``enable_self_collisions`` is set. A tree of 500 or more moving shapes gets its own collision group for this.
     * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
       drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
       remark. Armature and damping of an actuator become those of its joint.
-    * ``connect`` and ``weld`` become joints that close loops, a linear ``joint`` equality a mimic joint. They are rigid here.
-    * Tendons are added to ``builder.tendons``; solvers refuse models that have some.
-    * Planes are endless, as in MuJoCo. Mocap bodies are welded where they are.
-    * Settings that a file does not name are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
+    * ``connect`` and ``weld`` become rigid loop joints, and a linear ``joint`` equality becomes a mimic joint.
+    * Tendons are added to ``builder.tendons``; solvers refuse models with tendons.
+    * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
+    * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``solref`` of geoms, stiffness and damping too, becomes ``time_constant`` and ``damping_ratio``, ``margin`` and
       ``gap`` keep their meaning.
-    * Gravity that the file names becomes that of the world that is open, or of the builder.
+    * Gravity of the file becomes the gravity of the current world, or of the builder.
 
-    What is left out ends up in the returned report and in one :class:`MjcfWarning`; so do options and flags that would change
-    the motion, and do not here. Not read are plugins, ``attach``,
-    flexes, skins, composites, builtin meshes, and whatever else is not named here; cameras, lights and ``visual`` mean
-    nothing to a simulation. Global coordinates are refused, as in MuJoCo since 2.3.4.
+    The returned report and one :class:`MjcfWarning` list the parts that are left out, and options and flags that have no effect here
+    but change the motion in MuJoCo. Not read are plugins, ``attach``,
+    flexes, skins, composites, builtin meshes, and all elements that are not named here. Cameras, lights and ``visual`` are
+    ignored. Global coordinates are refused, as in MuJoCo since 2.3.4.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
@@ -150,7 +149,7 @@ def add_mjcf(
         force_show_colliders: draw collisions of bodies that have visuals too.
         enable_self_collisions: let moving shapes of one tree touch each other where the file lets them. Off by default, as in
             ``add_urdf``.
-        ignore_inertial_definitions: compute mass and inertia from the geoms, whatever ``<inertial>`` says.
+        ignore_inertial_definitions: compute mass and inertia from the geoms, even for bodies with an ``<inertial>``.
         skip_equality_constraints: keep equalities as data only.
         parse_mujoco_options: take over gravity.
         joint_ordering: order of bodies and joints in a tree: ``"dfs"`` (and ``None``) as in the file, depth first, or
@@ -169,7 +168,7 @@ def add_mjcf(
         verbose: print how many bodies, joints and shapes were added.
 
     Returns:
-        Indices by name, what is kept as data, and remarks about the file.
+        Indices by name, the parts that are kept as data, and remarks about the file.
 
     Raises:
         FileNotFoundError: there is no such file.

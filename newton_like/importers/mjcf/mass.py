@@ -95,11 +95,11 @@ def _adjust(body: Body, model: Mjcf) -> None:
     if moments[2] > moments[0] + moments[1] + slack:
         if not compiler.balanceinertia:
             raise body.element.error(
-                f"the inertia of body {body.name!r} has the moments {', '.join(f'{m:.6g}' for m in moments)}, and no body has "
-                "one that is above the sum of the others; correct it, or set balanceinertia='true' in <compiler>"
+                f"the inertia of body {body.name!r} has the moments {', '.join(f'{m:.6g}' for m in moments)}, but none may be larger "
+                "than the sum of the others; correct it, or set balanceinertia='true' in <compiler>"
             )
         moments = np.full(3, moments.mean())
-        model.findings.remark("bodies had an inertia that no body has; its moments became their mean", body.name)
+        model.findings.remark("bodies had an impossible inertia; its moments were replaced by their mean", body.name)
     elif compiler.boundinertia == 0.0:
         return
     body.inertia = (axes * moments) @ axes.T

@@ -175,7 +175,7 @@ class _Parser:
             elif child.tag in ("joint", "freejoint", "inertial"):
                 if place.body == 0:
                     # The table leaves them out of <worldbody>, but frames there may hold them.
-                    raise child.error("stands in the world, which does not move; put it into a <body>")
+                    raise child.error("is in the world, which does not move; put it into a <body>")
                 if child.tag == "inertial":
                     self._inertial(child, place)
                 else:
@@ -241,7 +241,7 @@ class _Parser:
             raise element.error("only bodies of the world may be mocap bodies; move it there, or drop mocap")
         self.model.bodies.append(Body(name, place.body, pose, element, mocap))
         if "gravcomp" in element.attributes and element.number("gravcomp") != 0.0:
-            self.model.findings.remark("bodies whose gravity is compensated: it is not here", name)
+            self.model.findings.remark("gravity compensation of bodies is ignored", name)
         return _Place(index, IDENTITY, self._childclass(element, place), place.ending)
 
     def _check_joints(self, body: Body) -> None:
@@ -252,9 +252,9 @@ class _Parser:
         if "free" in kinds and (len(kinds) > 1 or body.parent != 0):
             raise element.error("a free joint must be the only joint of a body of the world; use other joints here")
         if sum(joint.dofs for joint in body.joints) > 6:
-            raise element.error("its joints have more than six degrees of freedom; a body in space has six")
+            raise element.error("its joints have more than six degrees of freedom; a rigid body has six")
         if "ball" in kinds and {"ball", "hinge"} & set(kinds[kinds.index("ball") + 1 :]):
-            raise element.error("a ball joint turns in every way; drop the joints that turn after it")
+            raise element.error("a ball joint has all rotations; remove the rotational joints after it")
 
     def _inertial(self, element: XmlElement, place: _Place) -> None:
         body = self.model.bodies[place.body]
@@ -268,7 +268,7 @@ class _Parser:
             if any(
                 name in element.attributes for name in ("quat", "axisangle", "xyaxes", "zaxis", "euler", "diaginertia")
             ):
-                raise element.error("fullinertia says how it is turned itself; drop the orientation and diaginertia")
+                raise element.error("fullinertia includes the orientation; remove the orientation and diaginertia")
             xx, yy, zz, xy, xz, yz = element.numbers("fullinertia", 6)
             inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         else:
@@ -291,7 +291,7 @@ class _Parser:
         if element.tag == "freejoint":
             if element.get("align", "auto").strip() == "true":
                 self.model.findings.remark(
-                    "free joints are to align their bodies' frames, which stay as in the file", name
+                    "align of free joints is ignored; the frames of their bodies stay as in the file", name
                 )
             return
         angle = self.model.compiler.angle if kind in ("hinge", "ball") else float
@@ -455,7 +455,7 @@ def _compiler(root: XmlElement, findings: Findings) -> Compiler:
     for element in root.all("compiler"):
         if element.get("coordinate", "local").strip() != "local":
             raise element.error(
-                "coordinate='global' is not read; load and save the model in MuJoCo 2.3.3 or older, which turns it to local"
+                "coordinate='global' is not supported; load and save the model in MuJoCo 2.3.3 or older, which converts it to local"
             )
         result.degree = words(element, "angle", {"degree": True, "radian": False}, result.degree)
         sequence = element.get("eulerseq", result.eulerseq).strip()
@@ -473,7 +473,9 @@ def _compiler(root: XmlElement, findings: Findings) -> Compiler:
             setattr(result, name, element.number(name, getattr(result, name), low=0.0))
         result.settotalmass = element.number("settotalmass", result.settotalmass)
         if element.get("alignfree", "false").strip() == "true":
-            findings.remark("free joints are to align their bodies' frames, which stay as in the file", "alignfree")
+            findings.remark(
+                "align of free joints is ignored; the frames of their bodies stay as in the file", "alignfree"
+            )
     return result
 
 
@@ -495,10 +497,10 @@ def _option(root: XmlElement, findings: Findings) -> dict:
                 result[f"flag {name}"] = words(flag, name, SWITCH)
     for name in ("density", "viscosity", "wind", "actuatorgroupdisable"):
         if result.get(name, 0.0) not in (0.0, (0.0, 0.0, 0.0)):
-            findings.remark("options for what is not computed here", name)
+            findings.remark("options without effect here", name)
     for name in PHYSICAL:
         if result.get(f"flag {name}") is False:
-            findings.remark("flags switch off what acts here all the same", name)
+            findings.remark("flags that disable features are ignored", name)
     return result
 
 

@@ -52,7 +52,7 @@ def unit(element: XmlElement, name: str, values) -> np.ndarray:
     length = size * np.linalg.norm(values / size) if size > 0.0 else 0.0
     if length < SHORT:
         raise element.error(
-            f"{name}={element.attributes.get(name)!r} has a part of length {length:g}, which says nothing"
+            f"{name}={element.attributes.get(name)!r} has a part of length {length:g}, but a direction needs a length above 0"
         )
     return values / size / np.linalg.norm(values / size)
 

@@ -124,9 +124,7 @@ class ShapeBuilder:
             changes["mu_torsional"] = torsional if contact["condim"] >= 4 else 0.0
             changes["mu_rolling"] = rolling if contact["condim"] >= 6 else 0.0
         if collides and contact["condim"] == 1:
-            findings.remark(
-                "geoms have condim 1, which is free of friction where both have it; here their friction acts", geom.name
-            )
+            findings.remark("geoms have condim 1 (no friction), which is ignored: their friction is used", geom.name)
         if "solref" in contact:
             solref = (*contact["solref"], 1.0)[:2]
             if min(solref) > 0.0:
@@ -138,7 +136,7 @@ class ShapeBuilder:
                 changes["time_constant"] = 1.0 / math.sqrt(stiffness)
                 changes["damping_ratio"] = damping / (2.0 * math.sqrt(stiffness))
             else:
-                findings.remark("contacts have a solref with 0 or of two signs, which is not read", geom.name)
+                findings.remark("contacts have a solref with a 0 or with two signs, which is ignored", geom.name)
         for name in ("margin", "gap"):
             if name in contact:
                 changes[name] = self.options.scale * contact[name]

@@ -52,7 +52,7 @@ class Ties:
                 leader, more, times, _ = found[leader]
                 offset, factor = offset + factor * more, factor * times
             if leader in seen:
-                findings.remark("joints follow each other in a circle; the law is only data", name)
+                findings.remark("joints follow each other in a circle; their equalities are kept as data only", name)
                 del found[name]
                 continue
             found[name] = (leader, offset, factor, equality)
@@ -92,9 +92,9 @@ class Ties:
         findings = self.model.findings
         for equality in self.equalities:
             if equality.kind == "distance":
-                findings.remark("distances between geoms are only data", equality.name)
+                findings.remark("distances between geoms are kept as data only", equality.name)
             if not equality.active:
-                findings.remark("equalities that are not active are only data", equality.name)
+                findings.remark("inactive equalities are kept as data only", equality.name)
                 continue
             if equality.kind not in ("connect", "weld") or self.options.skip_equality_constraints:
                 continue
@@ -114,7 +114,9 @@ class Ties:
             (first, at_first), (second, at_second) = (hosts.place(first, at_first), hosts.place(second, at_second))
             ends = [(links[first], in_link(first, at_first)), (links[second], in_link(second, at_second))]
             if first == second or ends[0][0] == ends[1][0]:
-                findings.remark("equalities tie bodies that are one body here, and are left out", equality.name)
+                findings.remark(
+                    "equalities connect bodies that are merged into one body, and are left out", equality.name
+                )
                 continue
             if ends[1][0] < 0:
                 ends.reverse()

@@ -81,28 +81,27 @@ def add_urdf(
 ) -> UrdfImport:
     """Adds the robot of a URDF file to a builder.
 
-    Every link becomes a body with the mass and inertia that the file states, every joint a joint: ``revolute`` and
+    Each link becomes a body with the mass and inertia of the file. Each joint becomes a joint: ``revolute`` and
     ``continuous`` REVOLUTE, ``prismatic`` PRISMATIC, ``floating`` FREE, ``fixed`` FIXED, and ``planar`` D6 with two
-    linear axes in the plane and one angular axis along its normal. Settings that a file cannot express (gains,
-    armature, ...) are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``; drives are in POSITION
-    mode, so that setting gains in the builder is enough to use them. Files that could be taken in two ways are read
-    like this:
+    linear axes in the plane and one angular axis along its normal. ``builder.default_joint_cfg`` and
+    ``builder.default_shape_cfg`` define the settings that URDF does not have (gains, armature, ...). Drives are in POSITION
+    mode, so setting gains in the builder is enough to use them. Ambiguous files are read as follows:
 
-    * ``<limit>``: an effort or velocity of 0 means no limit, as nobody builds such a joint; without ``lower`` and
-      ``upper``, or with zeros in all four, there is no position limit.
-    * A joint whose range does not hold 0 starts at the nearer end of it.
-    * An inertia that no body can have is replaced by the nearest possible one.
-    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is left out. Joints that move
-      nothing are for kinematics alone: solvers refuse them.
-    * Chains of mimic joints follow the joint at their end.
-    * Limits are those of joints, whatever the reduction of a ``<transmission>``; what a reduction acts on is the inertia
-      of the motor's rotor, which URDF has no place for: see ``rotor_inertia``.
-    * Soft limits of a ``<safety_controller>`` are for the controller on the robot: see ``soft_limits``.
+    * ``<limit>``: an effort or velocity of 0 means no limit, as such a joint could not move; without ``lower`` and
+      ``upper``, or with zeros in all four attributes, there is no position limit.
+    * A joint whose range does not include 0 starts at the nearer limit.
+    * A physically impossible inertia is replaced by the nearest possible one.
+    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is left out. Joints that
+      move nothing serve kinematics only: solvers refuse them.
+    * In a chain of mimic joints, all joints follow the last one.
+    * Limits apply to joints. The reduction of a ``<transmission>`` does not change them; it applies to the inertia of the
+      rotor of the motor, see ``rotor_inertia``.
+    * Soft limits of a ``<safety_controller>`` are used only with ``soft_limits``.
     * ``<dynamics>`` of a planar joint holds for all its axes, its position and other limits for the linear ones.
 
-    Whatever the file leaves open and whatever is left out of it ends up in the returned report and in one
-    :class:`UrdfWarning`. Not read are ``gazebo``, ``sensor`` and whatever else is not named here. Meshes without a
-    ``<material>`` have the mean colour of the materials in their file.
+    The returned report and one :class:`UrdfWarning` list the parts of the file that are ambiguous or left out. All elements that are
+    not named here, such as ``gazebo`` and ``sensor``, are left out. Meshes without a ``<material>`` have the mean colour of the materials
+    in their file.
 
     Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`), and are looked for as
     :func:`newton_like.importers.xml_source.find_file` says, in the folders of
@@ -110,7 +109,7 @@ def add_urdf(
     hulls.
 
     Users of Newton: self collisions are off by default, links without ``<inertial>`` have no mass, hidden visuals are
-    not added at all, and the indices are returned.
+    not added, and the indices are returned.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.

@@ -198,7 +198,9 @@ def reflect_rotors(robot, rotor_inertia) -> None:
             continue
         joint = robot.joints.get(item.joints[0].name) if item.joints else None
         if not item.simple:
-            robot.remark("transmissions tie several joints or actuators, and their rotors are left out", item.name)
+            robot.remark(
+                "transmissions connect several joints or actuators; their rotor inertias are left out", item.name
+            )
         elif joint is not None and joint.type in ("revolute", "continuous", "prismatic"):
             joint.armature = (joint.armature or 0.0) + item.reduction**2 * inertias[0]
         elif joint is not None:
@@ -222,7 +224,7 @@ def _end(element: XmlElement, beside: XmlElement | None, count: Callable[[str], 
         count("mechanicalReduction/text")
         factor = 1.0
     if factor == 0.0:
-        raise reduction.error("a reduction of 0 lets the actuator move nothing; give actuator speed over joint speed")
+        raise reduction.error("a reduction of 0 is impossible; give actuator speed / joint speed")
     rotor = element.first("drake:rotor_inertia")
     return TransmissionEnd(
         name=element.get("name", ""),

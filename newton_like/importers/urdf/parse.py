@@ -139,7 +139,7 @@ class UrdfRobot:
         source: the file.
         links, joints: by name, in file order.
         root: name of the link that is no joint's child.
-        remarks: what the file leaves open or says against the rules, and what was made of it: a statement, and the
+        remarks: ambiguous or invalid parts of the file and their interpretation: a statement, and the
             names of all that it holds for.
         not_understood: number of things that were not read: elements by ``parent/tag``, attributes by ``tag@name``,
             text inside of elements by ``tag/text``.
@@ -321,7 +321,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         filename = element.need_text("filename")
         size, scale = (1.0, 1.0, 1.0), element.get("scale", "").split()
         if len(scale) > 3:
-            robot.remark("meshes have a scale of more than three numbers, of which the first three count", link)
+            robot.remark("meshes have a scale of more than three numbers, ; the first three are used", link)
             element = replace(element, attributes={**element.attributes, "scale": " ".join(scale[:3])})
         if scale:
             size = element.numbers("scale", 3)
@@ -358,7 +358,7 @@ def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
         raise element.error(f"link {joint.child!r} is its own parent; correct <parent> or <child>")
     axes = list(element.all("axis"))
     if len(axes) > 1:
-        robot.remark("joints have several <axis>, of which the first counts", joint.name)
+        robot.remark("joints have several <axis>; the first one is used", joint.name)
     axis = axes[0] if axes else None
     if axis is not None and kind not in ("fixed", "floating"):
         vector = np.array(axis.numbers("xyz", 3))
@@ -420,7 +420,7 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
             f"{joint.type} joints have a <limit> without lower and upper and get no position limit", joint.name
         )
     elif limited and lower == upper == 0.0 and len(blank) == 2:
-        robot.remark("joints have a <limit> of zeros only, taken as not filled in: no position limit", joint.name)
+        robot.remark("joints have a <limit> with zeros only, which is taken as missing: no position limit", joint.name)
     elif given:
         joint.lower, joint.upper = lower, upper
         if len(given) == 1:
@@ -435,7 +435,7 @@ def _read_transmissions(robot: UrdfRobot) -> None:
         transmission = read_transmission(element, count)
         robot.transmissions.append(transmission)
         if any(end.name not in robot.joints for end in transmission.joints):
-            robot.remark("transmissions name joints that are not there, and move nothing", transmission.name)
+            robot.remark("transmissions name joints that do not exist, and are ignored", transmission.name)
 
 
 def _check_tree(robot: UrdfRobot) -> None:

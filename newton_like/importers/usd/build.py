@@ -317,7 +317,7 @@ class SceneBuilder:
     def _add_loop(self, edge: Edge) -> None:
         """A joint outside of every tree."""
         if edge.parent is not None and self._host[edge.parent][0] == self._host[edge.child][0]:
-            self.scene.remark("joints connect parts of one merged body, and are left out", edge.joint.path)
+            self.scene.remark("joints connect parts of one body after merging, and are left out", edge.joint.path)
             return
         self._add_joint(edge)
 
@@ -338,7 +338,7 @@ class SceneBuilder:
                 continue
             leader, offset, factor = joint.mimic
             if leader in self._parts:
-                self.scene.remark("mimics that follow one axis of several are left out", joint.path)
+                self.scene.remark("mimics that follow one axis of a D6 joint are left out", joint.path)
                 continue
             seen = {joint.path}
             while leader in self.scene.joints and self.scene.joints[leader].mimic is not None and leader not in seen:

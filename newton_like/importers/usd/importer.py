@@ -91,16 +91,16 @@ def add_usd(
 ) -> UsdImport:
     """Adds the physics of a USD stage to a builder.
 
-    Everything is converted from the stage's ``metersPerUnit`` and ``kilogramsPerUnit`` to SI, from degrees to radians,
-    and from the stage's up axis to the builder's. Labels are prim paths.
+    Units are converted from ``metersPerUnit`` and ``kilogramsPerUnit`` of the stage to SI, degrees to radians, and the up axis of the
+    stage to that of the builder. Labels are prim paths.
 
     * **Bodies** are prims with an enabled RigidBodyAPI; colliders and visuals belong to the nearest body above them,
       else to the world. Masses follow UsdPhysics: body over collider, mass over density over the material's density
       over that of ``builder.default_shape_cfg``. Velocities are in the axes of their body.
     * **Colliders**: cube, sphere (an ellipsoid under an uneven scale), capsule, cylinder, cone, plane (endless), points
       (balls) and mesh. A mesh is the surface itself, or by its approximation a hull, a hull for each connected part
-      (``convexDecomposition``), a box along its axes or a ball around that box's middle. A collider whose collisionEnabled
-      is false neither collides nor weighs.
+      (``convexDecomposition``), a box along its axes or a sphere around the centre of that box. A collider whose collisionEnabled
+      is false does not collide and has no mass.
     * **Joints**: revolute, prismatic, spherical, fixed, distance, and generic ones as D6 whose locked axes are gone
       (FREE without any limit). All bodies that joints connect form a tree, ArticulationRootAPI or not; joints that are
       excluded from articulations, disabled or close a loop are added outside of it. Joint coordinates start where the
@@ -112,9 +112,9 @@ def add_usd(
       limits, limit gains, margins and gaps, shells, hull sizes, self collisions and mimics. Tendons are kept in the report.
     * **Gravity** of the first physics scene becomes that of the builder, or of the world that is open.
 
-    Whatever is left out ends up in the returned report and in one :class:`UsdWarning`.
+    The returned report and one :class:`UsdWarning` list the parts that are left out.
 
-    Every call reads the stage again. For many equal worlds add it to a builder of its own once, and copy that with
+    Each call reads the stage again. For many equal worlds, add the stage to a separate builder once, and copy that with
     ``builder.replicate``.
 
     Users of Newton: indices by path are attributes of the report, static shapes stand on ``parent_body`` if there is
@@ -181,9 +181,9 @@ def add_usd(
         unloaded = [path for path in stage.FindLoadable(root) if path not in loaded]
     scene = parts[0].scene
     for path in unloaded:
-        scene.remark("payloads are not loaded, and what they hold is missing; load them", str(path))
+        scene.remark("payloads are not loaded, and their contents are missing; load them", str(path))
     for error in unresolved:
-        scene.remark("references or payloads cannot be resolved, and what they hold is missing", str(error))
+        scene.remark("references or payloads cannot be resolved, and their contents are missing", str(error))
     report = UsdImport(
         source=name,
         **{

@@ -178,7 +178,10 @@ class Restorer:
             for name, column in table.items():
                 values = _get(prim, name)
                 if values is not None and (units.meters, units.kilograms) != (1.0, 1.0):
-                    self._scene.remark("newtonLike numbers of joints are in metres and kilograms; here left out", prim)
+                    self._scene.remark(
+                        "newtonLike attributes of joints are in metres and kilograms, and are left out of a stage in other units",
+                        prim,
+                    )
                 elif values is not None:
                     values = self._counted(prim, name, values, len(part))
                     getattr(builder, column)[part.start : part.stop] = [float(v) for v in values]

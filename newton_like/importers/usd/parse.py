@@ -65,7 +65,7 @@ class StageParser:
             if not (math.isfinite(value) and 1.0e-12 <= value <= 1.0e12):
                 raise ImportFileError(f"{scene.source}: {name} is {value:g}; correct the metadata of the stage")
         if not UsdGeom.StageHasAuthoredMetersPerUnit(self._stage):
-            scene.remark("metersPerUnit is not written down; USD's 0.01 (centimetres) is used", "/")
+            scene.remark("metersPerUnit is missing; USD's default of 0.01 (centimetres) is used", "/")
         walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
         for prim in walk:
             path = str(prim.GetPath())
@@ -110,7 +110,7 @@ class StageParser:
             targets = [str(t) for r in prim.GetAuthoredRelationships() for t in r.GetForwardedTargets()]
             self._read_tendon(prim, path, "mjc", "mjc:", targets)
         elif "PhysicsCollisionAPI" in applied and not prim.IsA(UsdGeom.Gprim):
-            self.scene.remark("a CollisionAPI on what has no geometry says nothing", prim)
+            self.scene.remark("CollisionAPI has no effect on prims without geometry", prim)
         elif kind == "PointInstancer" or (kind and self._is_foreign(prim, kind, applied)):
             self.scene.leftovers.not_understood[f"prims of type {kind}"] += 1
             return kind == "PointInstancer"
@@ -123,7 +123,7 @@ class StageParser:
         if any(name.startswith("PhysxTendon") for name in applied) or _authored_schemas(prim, "PhysxTendon"):
             self._read_tendon(prim, path, "physx", "physxTendon:", [path])
         if "PhysicsMassAPI" in applied and not {"PhysicsRigidBodyAPI", "PhysicsCollisionAPI"} & set(applied):
-            self.scene.remark("a MassAPI on what is neither body nor collider says nothing", prim)
+            self.scene.remark("MassAPI has no effect on prims that are neither bodies nor colliders", prim)
         if kind not in ("Shader", "NodeGraph", "MjcTendon"):
             self.scene.leftovers.look(prim, applied, known, names)
         return False
@@ -199,7 +199,7 @@ class StageParser:
             turn = np.eye(3) if axes is None else np.stack([quat_rotate(axes, e) for e in np.eye(3)], axis=1)
             result.inertia = units.inertia * (turn * moments) @ turn.T
         elif axes is not None and abs(axes[3]) < 1.0:
-            self.scene.remark("principalAxes without a diagonalInertia say nothing", prim)
+            self.scene.remark("principalAxes have no effect without diagonalInertia", prim)
         tensor = reader.get(prim, "newton:inertia")
         if tensor is not None and len(tensor):
             result.inertia = units.inertia * self._tensor(prim, tensor)
@@ -271,7 +271,7 @@ class StageParser:
         if gap is None:
             gap = reader.authored(prim, "mjc:gap") if contact is None else contact - (rest or 0.0)
         if margin is not None and margin < 0.0:
-            self.scene.remark("rest offsets below 0 are left out; shapes are not made thinner here", prim)
+            self.scene.remark("rest offsets below 0 are ignored", prim)
             margin = None
         for name, value in (("margin", margin), ("gap", gap)):
             if value is not None and math.isfinite(value):
@@ -420,7 +420,7 @@ class StageParser:
     def _read_tendon(self, prim, path: str, kind: str, prefix: str, targets: list[str]) -> None:
         settings = {a.GetName(): a.Get() for a in prim.GetAuthoredAttributes() if a.GetName().startswith(prefix)}
         self.scene.tendons.append(Tendon(path, kind, tuple(targets), settings))
-        self.scene.remark("tendons are kept in the report; nothing acts on them yet", path)
+        self.scene.remark("tendons are kept in the report and have no effect", path)
 
 
 def _authored_schemas(prim, prefix: str) -> bool:

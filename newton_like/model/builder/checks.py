@@ -319,10 +319,10 @@ def _check_limits(columns: dict, report: Report) -> None:
         "dof", lower > upper, lambda i: f"limit_lower {lower[i]:g} is above limit_upper {upper[i]:g}; swap them"
     )
     report.refuse(
-        "dof", lower >= MAXVAL, lambda i: f"limit_lower {lower[i]:g} leaves no position; use -inf for no limit"
+        "dof", lower >= MAXVAL, lambda i: f"limit_lower {lower[i]:g} excludes all positions; use -inf for no limit"
     )
     report.refuse(
-        "dof", upper <= -MAXVAL, lambda i: f"limit_upper {upper[i]:g} leaves no position; use inf for no limit"
+        "dof", upper <= -MAXVAL, lambda i: f"limit_upper {upper[i]:g} excludes all positions; use inf for no limit"
     )
     limited = (lower > -MAXVAL) | (upper < MAXVAL)
     turning = np.repeat(look_up(columns["joint_type"], "has_quaternion"), columns["joint_dof_dim"].sum(axis=1))

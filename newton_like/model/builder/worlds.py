@@ -23,7 +23,7 @@ class WorldMethods:
     """Part of :class:`ModelBuilder`: worlds and copies of other builders."""
 
     def begin_world(self, label: str | None = None, gravity=None) -> int:
-        """Starts a new world; what is added until :meth:`end_world` belongs to it.
+        """Starts a new world. Entities that are added until :meth:`end_world` belong to it.
 
         Args:
             label: name; without one ``world_<index>``.
@@ -45,7 +45,7 @@ class WorldMethods:
         return self._current_world
 
     def end_world(self) -> None:
-        """Ends the world that :meth:`begin_world` started; what is added next is shared by all worlds.
+        """Ends the world that :meth:`begin_world` started. Entities that are added afterwards belong to all worlds.
 
         Raises:
             RuntimeError: no world is open.
@@ -135,7 +135,7 @@ class WorldMethods:
         poses = transform(grid_offsets(count, spacing, self.up_axis))
         if xforms is not None:
             if np.any(poses[:, :3]):
-                raise ValueError("give xforms or spacing, not both: each says where the copies are")
+                raise ValueError("give xforms or spacing, not both: both define the positions of the copies")
             xforms = as_list(xforms, "xforms", "transforms")
             poses = np.array([as_transform(xform, f"xforms[{i}]") for i, xform in enumerate(xforms)]).reshape(-1, 7)
         prefixes = [None] * count

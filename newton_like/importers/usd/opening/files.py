@@ -213,7 +213,7 @@ def _check_depth(name: str, content: bytes) -> None:
         letters = np.frombuffer(content, dtype=np.uint8)
         braces = letters[(letters == ord("{")) | (letters == ord("}"))]
         if np.cumsum(np.where(braces == ord("{"), 1, -1)).max(initial=0) > MAX_DEPTH:
-            raise ImportFileError(f"{name}: braces are nested deeper than {MAX_DEPTH}; no scene is")
+            raise ImportFileError(f"{name}: braces are nested deeper than {MAX_DEPTH}")
 
 
 def _named(layer: Sdf.Layer) -> tuple[list[str], list]:
@@ -242,14 +242,14 @@ def _named(layer: Sdf.Layer) -> tuple[list[str], list]:
 
     layer.Traverse(Sdf.Path.absoluteRootPath, look)
     if max((path.pathElementCount for path in paths), default=0) > MAX_DEPTH:
-        raise ImportFileError(f"{layer.GetDisplayName()}: prims are nested deeper than {MAX_DEPTH}; no scene has that")
+        raise ImportFileError(f"{layer.GetDisplayName()}: prims are nested deeper than {MAX_DEPTH}")
     # USD's own list of these dies of some broken binary files that the stage survives.
     assets = list(layer.subLayerPaths) if binary else layer.GetCompositionAssetDependencies()
     clips = []
     for path in paths:
         prim = layer.GetPrimAtPath(path)
         if not prim:
-            raise ImportFileError(f"{layer.GetDisplayName()} is damaged: <{path}> is listed, and is not there")
+            raise ImportFileError(f"{layer.GetDisplayName()} is damaged: <{path}> is listed but missing")
         if prim.HasInfo("clips"):
             clips.append(prim.GetInfo("clips"))
         for arc in ("references", "payload") if binary else ():

@@ -107,9 +107,9 @@ class Guard:
                 _warn(str(error))
                 return
             if found in SLOW:
-                raise ImportFileError(f"{name} is not read in {seconds:.3g} s, as if it were damaged; {CURE}")
+                raise ImportFileError(f"{name} could not be read in {seconds:.3g} s, and may be damaged; {CURE}")
             if isinstance(found, int):
-                raise ImportFileError(f"{name} is damaged in a way that USD itself dies of; {CURE}")
+                raise ImportFileError(f"{name} is damaged and crashes USD; {CURE}")
             _known[key] = found
         if wrong := _known[key]:
             raise ImportFileError(f"{name} {wrong}")
@@ -234,7 +234,7 @@ def _warn(why: str) -> None:
     if not _warned:
         _warned.append(why)
         warnings.warn(
-            f"binary USD files are read without a process of their own ({why}); a damaged one may end this process",
+            f"binary USD files are read in this process, because a separate one cannot be used ({why}); a damaged file may crash it",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -72,7 +72,7 @@ def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, monkeypatc
         if i == 2:
             poses[:, 2] = 5.0
         states[i].body_q.assign(poses)
-        contacts = model.collide(states[i])
+        contacts = model.collide(states[i], unsupported_contacts="ignore")
         count = int(contacts.rigid_contact_count.numpy()[0])
         shape, point, normal, ground = (
             getattr(contacts, f"rigid_contact_{name}").numpy()[:count]
@@ -98,7 +98,7 @@ def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, monkeypatc
 def test_candidates_take_as_much_memory_as_there_are():
     """Whatever the largest number of candidates of an articulation."""
     model = on_ground(["s"] * 50 + ["b" * 20]).finalize("cpu")
-    model.collide(model.state())
+    model.collide(model.state(), unsupported_contacts="ignore")
     assert model._contact_finder.near.size == 50 + 20 * 8
 
 
@@ -112,7 +112,7 @@ def test_edited_shapes_and_models_without_contacts():
     scale[model.shape_body.numpy() == 1] = 0.4
     model.shape_scale.assign(scale)
     model.notify_changed()
-    contacts = model.collide(state)
+    contacts = model.collide(state, unsupported_contacts="ignore")
     assert contacts.rigid_contact_count.numpy()[0] == 1
     assert model.shape_body.numpy()[contacts.rigid_contact_shape1.numpy()[0]] == 1
 
@@ -133,7 +133,7 @@ def test_shapes_are_where_their_bodies_are_whatever_the_order_of_links(rng):
     state = model.state()
     state.joint_q, state.joint_qd = random_state(model, rng)
     eval_fk(model, state.joint_q, state.joint_qd, state)
-    contacts = model.collide(state)
+    contacts = model.collide(state, unsupported_contacts="ignore")
     count = int(contacts.rigid_contact_count.numpy()[0])
     shapes, points = contacts.rigid_contact_shape1.numpy()[:count], contacts.rigid_contact_point1.numpy()[:count]
     found = dict(zip(shapes.tolist(), points, strict=True))

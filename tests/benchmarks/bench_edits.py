@@ -1,0 +1,128 @@
+"""Edited parameters at every reset: ``python -m tests.benchmarks.bench_edits``.
+
+Quadrupeds stand on the ground. Two tables: the time of `notify_model_changed` and of `reset` beside a step, and the time of a step of
+solvers that were told what varies against one that was not. Everything takes turns; medians over rounds. Before anything is timed the
+edited numbers are seen to act: the mean height of the base of edited worlds is not that of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+
+import numpy as np
+import warp as wp
+
+import newton_like as nl
+from newton_like.solvers import SolverFeatherstone
+
+from .cases import design_quadruped
+from .peers import silence
+
+KINDS = {
+    "masses (body_mass, body_com, body_inertia)": ("BODY_INERTIAL_PROPERTIES", ("body_mass", "body_com", "body_inertia")),
+    "gains (joint_target_ke, joint_damping, ...)": (
+        "JOINT_DOF_PROPERTIES",
+        ("joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping"),
+    ),
+    "friction of joints (joint_friction)": ("JOINT_DOF_PROPERTIES", ("joint_friction",)),
+    "friction of shapes (shape_material_mu)": ("SHAPE_PROPERTIES", ("shape_material_mu",)),
+    "anchors (joint_X_p)": ("JOINT_PROPERTIES", ("joint_X_p",)),
+    "gravity": ("MODEL_PROPERTIES", ("gravity",)),
+}  # fmt: skip
+SHARES = (1.0, 0.02, 0.0)
+
+
+def quadrupeds(worlds: int):
+    scene = nl.ModelBuilder()
+    scene.replicate(design_quadruped(nl), worlds)
+    scene.add_ground_plane()
+    return scene.finalize("cpu")
+
+
+def turns(rounds: int, jobs: dict, repeat: int = 1) -> dict:
+    """Medians of the seconds that jobs take, in turns."""
+    times = {name: [] for name in jobs}
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            for _ in range(repeat):
+                job()
+            times[name].append((time.perf_counter() - start) / repeat)
+    return {name: float(np.median(values[1:])) for name, values in times.items()}
+
+
+def check(model, solver, state) -> None:
+    """Raises AssertionError unless edited masses act, and act in the edited worlds alone."""
+    mass, heavy = model.body_mass.numpy().copy(), np.arange(model.world_count) % 2 == 0
+    edited = mass.reshape(model.world_count, -1) * np.where(heavy, 1.5, 1.0)[:, None]
+    model.body_mass.assign(edited.ravel())
+    solver.notify_model_changed(nl.ModelFlags.BODY_INERTIAL_PROPERTIES, heavy)
+    for _ in range(60):
+        solver.step(state, state)
+    z = state.joint_q.numpy().reshape(model.world_count, -1)[:, 2]
+    assert z[heavy].max() < z[~heavy].min(), "heavier robots do not sink deeper into their drives"
+    model.body_mass.assign(mass)
+    solver.notify_model_changed(nl.ModelFlags.BODY_INERTIAL_PROPERTIES)
+    for _ in range(60):
+        solver.step(state, state)
+
+
+def edits(worlds: int, rounds: int) -> list[str]:
+    """Rows of the first table."""
+    model = quadrupeds(worlds)
+    solver = SolverFeatherstone(model, varying=[name for _, names in KINDS.values() for name in names])
+    state, control = model.state(), model.control()
+    check(model, solver, state)
+    rng, jobs = np.random.default_rng(0), {"a step": lambda: solver.step(state, state, control)}
+    for kind, (flag, _) in KINDS.items():
+        for share in SHARES:
+            mask = None if share == 1.0 else wp.array(rng.random(worlds) < share, dtype=wp.bool, device="cpu")
+            jobs[kind, share] = lambda flag=flag, mask=mask: solver.notify_model_changed(nl.ModelFlags[flag], mask)
+    for share in SHARES:
+        mask = wp.array(rng.random(worlds) < share, dtype=wp.bool, device="cpu")
+        jobs["reset", share] = lambda mask=mask: solver.reset(state, mask)
+    found = turns(rounds, jobs)
+    rows = [f"| {worlds} quadrupeds | all worlds [ms] | 2 % of them [ms] | none [ms] |", "| --- | ---: | ---: | ---: |"]
+    rows.append(f"| a step, for comparison | {1e3 * found['a step']:.2f} | | |")
+    for kind in (*KINDS, "reset"):
+        rows.append(f"| {kind} | " + " | ".join(f"{1e3 * found[kind, share]:.3f}" for share in SHARES) + " |")
+    return rows
+
+
+def varying(worlds: int, rounds: int, evaluator: str) -> list[str]:
+    """Rows of the second table."""
+    rows = [f"| numbers that vary | time of a step, {evaluator}, over that with none |", "| --- | ---: |"]
+    choices = {"none": ()} | {kind: names for kind, (_, names) in KINDS.items()}
+    choices["all of these"] = [name for _, names in KINDS.values() for name in names]
+    jobs = {}
+    for kind, names in choices.items():
+        model = quadrupeds(worlds)
+        solver = SolverFeatherstone(model, evaluator=evaluator, varying=names)
+        state, control = model.state(), model.control()
+        for _ in range(60):
+            solver.step(state, state, control)
+        jobs[kind] = lambda solver=solver, state=state, control=control: solver.step(state, state, control)
+    found = turns(rounds, jobs, 4)
+    rows.append(f"| none | {1e9 * found['none'] / worlds:.0f} ns a world |")
+    return rows + [f"| {kind} | {found[kind] / found['none']:.3f} |" for kind in choices if kind != "none"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--worlds", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=15)
+    options = parser.parse_args(arguments)
+    silence()
+    print(f"{platform.machine()}, Warp {wp.__version__}, newton_like {nl.__version__}\n")
+    for rows in (
+        edits(options.worlds, options.rounds),
+        varying(options.worlds, options.rounds, "specialised"),
+        varying(options.worlds, options.rounds, "general"),
+    ):
+        print("\n".join(rows), "\n", sep="\n")
+
+
+if __name__ == "__main__":
+    main()

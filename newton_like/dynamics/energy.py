@@ -32,7 +32,7 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 
 
 def potential_energy(model, state, *, out: wp.array | None = None) -> wp.array:
-    """Potential energy of each mechanism in gravity, ``-m g . p_com``: zero with the centre of mass at the world's origin.
+    """Potential energy of each mechanism in gravity, ``-m g . p_com``, which is zero at the origin of the world.
 
     It grows with height. Springs of joints are not in it. Arguments, result and errors as for :func:`kinetic_energy`; ``gravity`` of the
     model counts, and ``joint_qd`` of the state does not.

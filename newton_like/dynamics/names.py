@@ -223,13 +223,13 @@ def frame_indices(model, names, articulation: int = 0) -> list[int]:
 
 
 def link_bodies(model, articulation: int = 0) -> np.ndarray:
-    """Bodies of the model that are the links of an articulation: where they stand in ``body_mass`` and its like, ``[links]``."""
+    """Indices of the bodies that are the links of an articulation, for arrays such as ``body_mass``, ``[links]``."""
     names, a = names_of(model), as_index(articulation, "articulation", model.articulation_count)
     return names.child[names.start[a] : names.start[a] + names.count[a]].copy()
 
 
 def frame_link(model, name, articulation: int = 0) -> int:
-    """Index of the link that a frame stands on; see :func:`frame_index`."""
+    """Index of the link of a frame; see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
     return int(names.site_link[names.site_start[articulation] + i])
 

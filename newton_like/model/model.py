@@ -97,7 +97,7 @@ class Model(Fields):
 
     @property
     def evaluator(self) -> str:
-        """How functions over this model run, see above."""
+        """The kind of kernels for functions of this model, see above."""
         return self._evaluator
 
     @evaluator.setter
@@ -108,7 +108,7 @@ class Model(Fields):
 
     @property
     def check_finite(self) -> bool | str:
-        """Whether arrays are searched for numbers that are not finite, see above."""
+        """Whether inputs are checked for numbers that are not finite, see above."""
         return self._check_finite
 
     @check_finite.setter
@@ -151,7 +151,7 @@ class Model(Fields):
         return Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
 
     def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
-        """Room for contacts.
+        """Memory for contacts.
 
         Args:
             rigid_contact_max: how many; by default eight for every colliding shape on a body.
@@ -176,7 +176,7 @@ class Model(Fields):
         return contacts
 
     def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
-        """Tells that model arrays were edited, so that nobody goes on with numbers derived from the old ones.
+        """Declares that model arrays were edited, so that derived data are computed again.
 
         After ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
 

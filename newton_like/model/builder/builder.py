@@ -171,7 +171,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
     @property
     def current_world(self) -> int:
-        """World that entities are added to; -1, which all worlds share, where none is open."""
+        """World that entities are added to; -1 (all worlds) if no world is open."""
         return self._current_world
 
     body_count = _length("body_label", "Number of bodies.")
@@ -204,7 +204,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         lock_inertia: bool = False,
         is_kinematic: bool = False,
     ) -> int:
-        """Adds a body without a joint. It needs one, and that joint an articulation, before :meth:`finalize`.
+        """Adds a body without a joint. Before :meth:`finalize` it needs a joint, which is part of an articulation.
 
         Args:
             xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a
@@ -301,7 +301,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         return index
 
     def extend_articulation(self, articulation: int | str, joints) -> None:
-        """Adds joints to an articulation, as where a gripper is mounted on an arm.
+        """Adds joints to an articulation, for example a gripper to an arm.
 
         Args:
             articulation: index or label.
@@ -345,7 +345,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         return joints
 
     def add_tendon(self, tendon: Tendon) -> int:
-        """Keeps a tendon as data; solvers refuse models with tendons. Its world becomes the one that is open.
+        """Adds a tendon as data to the current world. Solvers refuse models with tendons.
 
         Returns:
             Its index in ``tendons``.

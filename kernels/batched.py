@@ -74,3 +74,36 @@ def sum_kernel(real):
         total[i] = total[i] + x
 
     return kernel
+
+
+@cache
+def gather_kernel(real):
+    """Kernel over worlds and columns: adds what the articulations of a world have in a column, in their order, to its number, and leaves
+    zeros there. Those that all worlds share count for the first."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def kernel(
+        world_start: wp.array[int],
+        rows: wp.array2d[real],
+        # out:
+        total: wp.array[real],
+    ):
+        w, i = wp.tid()
+        worlds = world_start.shape[0] - 2
+        start = world_start[w]
+        end = world_start[w + 1]
+        x = real(0.0)
+        if w == 0:
+            start = 0
+        for k in range(start, end):
+            x = x + rows[k, i]
+            rows[k, i] = real(0.0)
+        if w == 0:
+            for k in range(world_start[worlds], world_start[worlds + 1]):
+                if k >= end:
+                    x = x + rows[k, i]
+                    rows[k, i] = real(0.0)
+        at = w * rows.shape[1] + i
+        total[at] = total[at] + x
+
+    return kernel

@@ -125,6 +125,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         base_repr: int
         output_repr: int
         wrench_repr: int
+        # velocities that one frame sees of another are along the world's axes
+        world_axes: int
         # given wrenches follow each other by link, not by body
         wrenches_by_link: int
         # the wrenches of frames stand in place of what was on their links
@@ -183,6 +185,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         drive_passes: int
         restitution_speed: m.real
         push_speed: m.real
+        # what is left of the spin of floating bodies after a step
+        spin_share: m.real
 
     @m.func
     def joint_param(P: Params, b: int, k: int, i: int) -> m.lane:

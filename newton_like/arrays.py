@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import warp as wp
+from warp._src import context
 
 _NO_NUMBERS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}
 """Kinds of NumPy's types that would be taken for real numbers in silence."""
@@ -11,8 +12,7 @@ _NO_NUMBERS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "
 
 def active_tape() -> wp.Tape | None:
     """The tape that records now. Warp has no public name for it."""
-    from warp._src.context import runtime
-
+    runtime = context.runtime
     return runtime.tape if runtime is not None else None
 
 
@@ -64,9 +64,15 @@ def host_array(value, what: str, wanted: str = "an array of numbers") -> np.ndar
 
     Raises:
         TypeError: no numbers, complex numbers, text, or rows of different lengths.
+        ValueError: a Warp array with gradients while a tape records, which nothing would lead back to.
     """
     found = repr(value) if isinstance(value, str | bytes | None) else type(value).__name__
     if isinstance(value, wp.array):
+        if value.requires_grad and active_tape() is not None:
+            raise ValueError(
+                f"{what} requires a gradient, and none flows to it: it is read on the host; give {what} as numbers (array.numpy()), or "
+                "leave the call out of the tape"
+            )
         value = value.numpy()
     elif hasattr(value, "detach"):  # of torch, which hands out neither gradients nor memory of GPUs by itself
         value = value.detach().cpu()

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import warp as wp
 
-from newton_like.model.arguments import check_array
+from newton_like.kernels.branches import branch_kernels
+from newton_like.model.arguments import check_array, joint_selection
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run, selection
-from newton_like.types import warp_types
+from newton_like.types import BodyFlags, warp_types
 
 _Q, _QD = Field("q", "coords"), Field("v", "dofs")
 _BODY_Q, _BODY_QD = Field("body_q", "bodies", 7), Field("body_qd", "bodies", 6)
@@ -46,12 +47,15 @@ def _body_arrays(model, state) -> list[wp.array]:
     ]
 
 
-def eval_fk(model, joint_q, joint_qd, state, mask=None, indices=None) -> None:
+def eval_fk(
+    model, joint_q, joint_qd, state, mask=None, indices=None, body_flag_filter=BodyFlags.ALL, *, joint_mask=None
+) -> None:
     """Forward kinematics: poses and velocities of bodies from coordinates and velocities of joints.
 
     Down every tree, ``X_wc = X_wp X_p X_j(q) inverse(X_c)`` and ``V_c = V_p + S qd`` with the joint's motion subspace S
     (Featherstone 2008, sections 4.4 and 5.3). Quaternions among the coordinates are normalised on the way. Joints
-    outside of articulations (which close loops) play no role, and bodies outside of articulations keep their values.
+    outside of articulations (which close loops) play no role. Bodies that no articulation carries keep their values in ``state``; what
+    hangs on them is placed as if they were where ``Model.body_q`` is, at rest.
 
     Args:
         model: the :class:`Model`.
@@ -62,17 +66,47 @@ def eval_fk(model, joint_q, joint_qd, state, mask=None, indices=None) -> None:
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. Bodies of the
             others keep their values.
         indices: the same as a list of articulations.
+        body_flag_filter: :class:`BodyFlags`; only bodies that have one of them move.
+        joint_mask: ``[joint_count]`` bools or integers; only children of these joints move. A joint whose parent does not move carries
+            its child from where the parent is in ``state``; a joint that is not selected keeps its child there, so that a branch
+            is moved by selecting all its joints.
 
     Raises:
         ValueError: both ``mask`` and ``indices``; an array of the wrong shape or device, or with gaps.
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    arrays = [*_joint_arrays(model, joint_q, joint_qd), *_body_arrays(model, state)]
-    run(model, _FK, arrays, selection(model, mask, indices))
+    joints, (body_q, body_qd) = _joint_arrays(model, joint_q, joint_qd), _body_arrays(model, state)
+    chosen = selection(model, mask, indices)
+    if joint_mask is None and body_flag_filter == BodyFlags.ALL:
+        run(model, _FK, [*joints, body_q, body_qd], chosen)
+        return
+    # all bodies of these articulations, then the chosen ones from their parents on
+    full = [wp.clone(array) for array in (body_q, body_qd)]
+    run(model, _FK, [*joints, *full], chosen)
+    kinds = warp_types(model.dtype)
+    wp.launch(
+        branch_kernels(model.dtype, kinds.transform, kinds.spatial_vector).move_bodies,
+        dim=model.articulation_count,
+        inputs=[
+            model.articulation_start,
+            model.articulation_end,
+            chosen,
+            model.joint_parent,
+            model.joint_child,
+            model.joint_ancestor,
+            model.body_com,
+            model.body_flags,
+            int(BodyFlags(body_flag_filter)),
+            joint_selection(model, joint_mask),
+            *full,
+        ],
+        outputs=[body_q, body_qd],
+        device=model.device,
+    )
 
 
-def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None) -> None:
+def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_filter=BodyFlags.ALL) -> None:
     """Inverse kinematics: coordinates and velocities of joints from poses and velocities of bodies.
 
     Every joint is read off the pose of its child relative to its parent, so that errors do not add up along a chain. A
@@ -90,14 +124,38 @@ def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None) -> None:
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. Joints of the
             others keep their values.
         indices: the same as a list of articulations.
+        body_flag_filter: :class:`BodyFlags`; only joints are written whose child has one of them.
 
     Raises:
         ValueError: both ``mask`` and ``indices``; an array of the wrong shape or device, or with gaps.
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    arrays = [*_body_arrays(model, state), *_joint_arrays(model, joint_q, joint_qd)]
-    run(model, _IK, arrays, selection(model, mask, indices))
+    bodies, joints = _body_arrays(model, state), _joint_arrays(model, joint_q, joint_qd)
+    chosen = selection(model, mask, indices)
+    if body_flag_filter == BodyFlags.ALL:
+        run(model, _IK, [*bodies, *joints], chosen)
+        return
+    full = [wp.clone(array) for array in joints]
+    run(model, _IK, [*bodies, *full], chosen)
+    kinds = warp_types(model.dtype)
+    wp.launch(
+        branch_kernels(model.dtype, kinds.transform, kinds.spatial_vector).copy_joints,
+        dim=model.articulation_count,
+        inputs=[
+            model.articulation_start,
+            model.articulation_end,
+            chosen,
+            model.joint_child,
+            model.body_flags,
+            int(BodyFlags(body_flag_filter)),
+            model.joint_q_start,
+            model.joint_qd_start,
+            *full,
+        ],
+        outputs=joints,
+        device=model.device,
+    )
 
 
 def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.array | None:
@@ -136,7 +194,9 @@ def eval_matrix(model, program: Program, state, out, name: str, shape: tuple[int
     if model.articulation_count == 0:
         return None
     if out is None:
-        out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=joint_q.requires_grad)
+        sources = (joint_q, model.body_mass, model.body_com, model.body_inertia)
+        grad = any(a.requires_grad for a in sources)
+        out = wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
     if out.size:
         run(model, program, [joint_q, out], chosen)
     return out

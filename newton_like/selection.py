@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from fnmatch import fnmatchcase
-
 import numpy as np
 import warp as wp
 
 from newton_like import kinematics
 from newton_like.arrays import flat, host_array
+from newton_like.coercion import as_flag
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.selection import mark, scatter_kernel
 from newton_like.model.arguments import check_array
 from newton_like.model.columns import COLUMNS, COUNTS
+from newton_like.model.custom import AttributeFrequency
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.labels import match_labels, matches
 from newton_like.types import JointType, warp_types
+
+__all__ = ["ArticulationView", "match_labels"]
 
 _KIND = {column.name: column.kind for column in COLUMNS if column.type != "object" and not column.builder_only} | {
     "body_f": "body",
@@ -27,6 +29,16 @@ _KIND = {column.name: column.kind for column in COLUMNS if column.type != "objec
     "shape_hull_count": "shape",
 }
 """What the arrays of models, states and controls have one entry of."""
+
+_KIND_OF = {
+    AttributeFrequency.JOINT: "joint",
+    AttributeFrequency.JOINT_DOF: "dof",
+    AttributeFrequency.JOINT_COORD: "coord",
+    AttributeFrequency.BODY: "body",
+    AttributeFrequency.SHAPE: "shape",
+    AttributeFrequency.ARTICULATION: "articulation",
+}
+"""The same of custom attributes."""
 
 _STARTS = ("joint_q_start", "joint_qd_start", "articulation_start")
 """Arrays with one more entry, the total."""
@@ -46,6 +58,7 @@ class ArticulationView:
 
     Attributes:
         model: the :class:`Model`.
+        device: of its arrays.
         world_count: number of worlds; 1 for a scene without worlds.
         count, count_per_world: number of chosen articulations, of all worlds and of each.
         articulation_ids: their indices, ``[world_count, count_per_world]`` int.
@@ -58,7 +71,7 @@ class ArticulationView:
         joint_dof_counts, joint_coord_counts: dofs and coordinates of each joint of the view.
         link_shapes: for every link of the view, the places of its shapes in the view.
         root_joint_type: :class:`JointType` of the joint that carries the root.
-        is_floating_base, is_fixed_base: whether that is a FREE or DISTANCE joint; whether it is a FIXED one.
+        is_floating_base, is_fixed_base: whether that is a FREE or DISTANCE joint; whether it has no dof.
     """
 
     def __init__(
@@ -72,6 +85,9 @@ class ArticulationView:
         exclude_links=None,
         include_joint_types=None,
         exclude_joint_types=None,
+        include_loop_closing_joints: bool = False,
+        homogeneous: bool = True,
+        verbose: bool = False,
     ):
         """Chooses articulations, and what of them the view shows.
 
@@ -86,16 +102,28 @@ class ArticulationView:
             include_joints, exclude_joints, include_links, exclude_links: patterns likewise, or lists of places among the
                 joints (links) of an articulation; by default all are included and none is excluded.
             include_joint_types, exclude_joint_types: lists of :class:`JointType`.
+            include_loop_closing_joints, homogeneous: Newton's; only the defaults mean something here: joints of the articulations alone,
+                and articulations that are built alike and as many in each world.
+            verbose: print what was chosen.
 
         Raises:
             KeyError: a pattern matches nothing.
+            NotImplementedError: loop joints, or worlds that differ, are asked for.
             IndexError: an index does not exist.
             TypeError: a pattern of another type.
             ValueError: chosen articulations differ in joints or shapes, or worlds in the number of articulations; some
-                belong to a world and some to none.
+                belong to a world and some to none; a list of indices is not in ascending order.
         """
-        self.model = model
-        ids = _matches(pattern, model.articulation_label, "pattern", "articulation")
+        if as_flag(include_loop_closing_joints, "include_loop_closing_joints"):
+            raise NotImplementedError(
+                "include_loop_closing_joints=True: views have the joints of their articulations alone"
+            )
+        if not as_flag(homogeneous, "homogeneous"):
+            raise NotImplementedError(
+                "homogeneous=False: worlds of a view have equal articulations, and as many; make a view for each kind"
+            )
+        self.model, self.device = model, model.device
+        ids = matches(pattern, model.articulation_label, "pattern", "articulation")
         self._ids = _by_world(model, ids)
         self.world_count, self.count_per_world = self._ids.shape
         self.count = self._ids.size
@@ -106,8 +134,9 @@ class ArticulationView:
         root = int(np.flatnonzero(model.joint_ancestor.numpy()[first] < 0)[0])
         self.root_joint_type = JointType(int(types[root]))
         self.is_floating_base = JOINT_TYPES[self.root_joint_type].floats
-        self.is_fixed_base = JOINT_TYPES[self.root_joint_type].fixed
         q_start, qd_start = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
+        # a D6 joint without axes fixes, too
+        self.is_fixed_base = bool(qd_start[first[root] + 1] == qd_start[first[root]])
         self._root = {
             "coord": _Rows(q_start[joints[..., root]]),
             "dof": _Rows(qd_start[joints[..., root]]),
@@ -154,6 +183,19 @@ class ArticulationView:
         chosen = np.zeros(model.articulation_count, dtype=bool)
         chosen[self._ids] = True
         self.articulation_mask = wp.array(chosen, dtype=wp.bool, device=model.device)
+        if as_flag(verbose, "verbose"):
+            counts = f"{self.link_count} links, {self.joint_count} joints, {self.joint_dof_count} dofs, {self.shape_count} shapes"
+            print(f"{self!r}: {counts} each")
+
+    @property
+    def body_labels(self) -> list[str]:
+        """Another name of ``link_labels``."""
+        return self.link_labels
+
+    @property
+    def body_names(self) -> list[str]:
+        """Another name of ``link_names``."""
+        return self.link_names
 
     def __repr__(self) -> str:
         label = self.model.articulation_label[self._ids[0, 0]]
@@ -163,7 +205,8 @@ class ArticulationView:
         """An array of the model, a state or a control, for what is in the view.
 
         Args:
-            name: of the array, such as ``"joint_armature"``, ``"body_mass"``, ``"joint_target_q"``.
+            name: of the array, such as ``"joint_armature"``, ``"body_mass"``, ``"joint_target_q"``; that of a custom attribute, with its
+                namespace in front: ``"lab.heat"``.
             source: the :class:`Model`, :class:`State` or :class:`Control` that has it.
 
         Returns:
@@ -262,10 +305,10 @@ class ArticulationView:
         wp.launch(mark, dim=self._ids.shape, inputs=inputs, outputs=[chosen], device=self.model.device)
         return chosen
 
-    def eval_fk(self, target, mask=None) -> None:
+    def eval_fk(self, target, mask=None, *, joint_mask=None) -> None:
         """:func:`newton_like.eval_fk` of the articulations in the view: ``target.body_q`` and ``body_qd`` from its joints."""
         chosen = self.get_model_articulation_mask(mask)
-        kinematics.eval_fk(self.model, target.joint_q, target.joint_qd, target, mask=chosen)
+        kinematics.eval_fk(self.model, target.joint_q, target.joint_qd, target, mask=chosen, joint_mask=joint_mask)
 
     def eval_jacobian(self, state, J=None, mask=None) -> wp.array:
         """:func:`newton_like.eval_jacobian` of the articulations in the view; rows of others keep their values."""
@@ -276,11 +319,14 @@ class ArticulationView:
         return eval_mass_matrix(self.model, state, H, mask=self.get_model_articulation_mask(mask))
 
     def _find(self, name: str, source) -> _Part:
-        array = getattr(source, name, None) if isinstance(name, str) else None
-        if name not in _KIND or not isinstance(array, wp.array):
-            known = sorted(n for n in _KIND if isinstance(getattr(source, n, None), wp.array))
+        kinds = _KIND | self._custom_kinds()
+        array = _attribute(source, name) if isinstance(name, str) else None
+        if name not in kinds or not isinstance(array, wp.array):
+            known = sorted(n for n in kinds if isinstance(_attribute(source, n), wp.array))
             raise KeyError(f"{type(source).__name__} has no array {name!r} to view; it has {', '.join(known)}")
-        kind = _KIND[name]
+        kind = kinds[name]
+        if array.ndim == 2:  # pairs of integers
+            array = flat(array, wp.vec2i)
         entries = getattr(self.model, COUNTS[kind]) + (name in _STARTS)
         if array.shape != (entries,) or array.device != self.model.device:
             raise ValueError(
@@ -288,6 +334,14 @@ class ArticulationView:
                 f"{self.model.device}"
             )
         return _Part(array, self._rows[kind], array.dtype)
+
+    def _custom_kinds(self) -> dict[str, str]:
+        """What custom attributes have one entry of."""
+        return {
+            key.replace(":", "."): _KIND_OF[attribute.frequency]
+            for key, attribute in self.model.custom_attributes.items()
+            if attribute.frequency in _KIND_OF
+        }
 
     def _root_transforms(self, source) -> _Part:
         kind = warp_types(self.model.dtype).transform
@@ -307,6 +361,9 @@ class ArticulationView:
     def _values(self, part: _Part, values, name: str) -> wp.array:
         shape, device = part.shape, self.model.device
         if isinstance(values, wp.array):
+            inner = getattr(part.dtype, "_shape_", ())
+            if inner and values.dtype is part.scalar and values.shape == shape + inner:
+                values = values.contiguous().view(part.dtype)
             return check_array(self.model, values.contiguous(), name, part.dtype, shape)
         inner = getattr(part.dtype, "_shape_", ())
         host = host_array(values, name)
@@ -373,8 +430,10 @@ class _Part:
     def read(self) -> wp.array:
         """The entries, without a copy where they lie at regular distances."""
         rows = self.rows
+        if not rows.rows.size:
+            return wp.empty(self.shape, dtype=self.dtype, device=self.array.device)
         if rows.strides is not None:
-            first = int(rows.rows.flat[0]) if rows.rows.size else 0
+            first = int(rows.rows.flat[0])
             return self._view(self.array, first * self.unit, [s * self.unit for s in rows.strides])
         indices = rows.scalars(self.unit, self.width, self.array.device).flatten()
         copy = wp.indexedarray(flat(self.array, self.scalar), [indices]).contiguous()
@@ -430,6 +489,13 @@ def _strides(rows: np.ndarray) -> list[int] | None:
     return strides
 
 
+def _attribute(source, name: str):
+    """An attribute of an object, or of one of its namespaces; None if there is none."""
+    for part in name.split("."):
+        source = getattr(source, part, None)
+    return source
+
+
 def _last(label: str) -> str:
     return label.rpartition("/")[2]
 
@@ -438,36 +504,13 @@ def _numbered(names: list[str], counts: list[int]) -> list[str]:
     return [name if n == 1 else f"{name}:{i}" for name, n in zip(names, counts, strict=True) for i in range(n)]
 
 
-def _matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
-    """Indices of the labels that a pattern, or a list of patterns or indices, picks."""
-    many = pattern if isinstance(pattern, list | tuple | range | np.ndarray) else [pattern]
-    found = np.zeros(len(labels), dtype=bool)
-    for one in many:
-        if isinstance(one, int | np.integer) and not isinstance(one, bool):
-            if not 0 <= one < len(labels):
-                raise IndexError(f"{name}: {kind} {one} does not exist; there are {len(labels)}")
-            found[one] = True
-            continue
-        if isinstance(one, re.Pattern):
-            hits = [one.fullmatch(label) is not None for label in labels]
-        elif isinstance(one, str):
-            hits = [fnmatchcase(label, one) for label in labels]
-        else:
-            raise TypeError(f"{name} must be a text, a compiled regular expression or a list of indices, not {one!r}")
-        if not any(hits):
-            shown = ", ".join(repr(x) for x in list(dict.fromkeys(labels))[:8])
-            raise KeyError(f"{name} {one!r} matches no {kind}; there are {shown}")
-        found |= hits
-    return np.flatnonzero(found)
-
-
 def _filter(names: list[str], include, exclude, kind: str) -> np.ndarray:
     """Which places a view keeps."""
     kept = np.full(len(names), include is None)
     if include is not None:
-        kept[_matches(include, names, f"include_{kind}", kind[:-1])] = True
+        kept[matches(include, names, f"include_{kind}", kind[:-1])] = True
     if exclude is not None:
-        kept[_matches(exclude, names, f"exclude_{kind}", kind[:-1])] = False
+        kept[matches(exclude, names, f"exclude_{kind}", kind[:-1])] = False
     return kept
 
 

@@ -37,3 +37,4 @@ def by_numpy(monkeypatch):
     monkeypatch.setattr(common, "run", run_by_numpy)
     monkeypatch.setattr("newton_like.kinematics.run", run_by_numpy)
     monkeypatch.setattr("newton_like.dynamics.forces.run", run_by_numpy)
+    monkeypatch.setattr("newton_like.dynamics.coordinates.velocity.run", run_by_numpy)

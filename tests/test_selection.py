@@ -7,7 +7,7 @@ import pytest
 import warp as wp
 
 import newton_like as nl
-from newton_like.selection import ArticulationView
+from newton_like.selection import ArticulationView, match_labels
 
 WORLDS = 3
 
@@ -30,6 +30,12 @@ def leg_robot(rng, label: str, extra: bool = False) -> nl.ModelBuilder:
         b.add_shape_sphere(tip, radius=0.1)
     b.add_articulation(joints, label=label)
     return b
+
+
+def worlds_of_one(robot: nl.ModelBuilder) -> nl.Model:
+    scene = nl.ModelBuilder()
+    scene.replicate(robot, WORLDS)
+    return scene.finalize("cpu")
 
 
 @pytest.fixture
@@ -260,6 +266,83 @@ def test_scenes_without_worlds_and_in_double_precision(rng):
     view.set_dof_positions(state, values, np.array([[False, True]]))
     np.testing.assert_array_equal(state.joint_q.numpy()[13:], values[0, 1])
     np.testing.assert_array_equal(state.joint_q.numpy()[:13], model.joint_q.numpy()[:13])
+
+
+def test_labels_are_matched_by_patterns_as_a_view_matches_them(rng):
+    parts = ["arm", "leg", "left", "right"]
+    labels = ["/".join(rng.choice(parts, 2)) for _ in range(20)]
+    first = labels[0].split("/")[0]
+    places = [i for i, label in enumerate(labels) if label.startswith(f"{first}/")]
+    assert match_labels(labels, f"{first}/*") == match_labels(labels, re.compile(f"{first}/.*")) == places
+    assert match_labels(labels, [f"{first}/*", labels[0], "none"]) == places
+    assert match_labels(labels, re.compile(first)) == []  # of whole labels
+    assert match_labels(labels, [7, 3]) == [7, 3]
+    for wrong in ([1, "a"], [re.compile("a")], 1.5, [True]):
+        with pytest.raises(TypeError, match="pattern"):
+            match_labels(labels, wrong)
+
+
+def test_custom_attributes_and_pairs_are_viewed_like_others(rng):
+    """Those of bodies, joints, dofs, coordinates, shapes and articulations, on models, states and controls."""
+    F, A = nl.Model.AttributeFrequency, nl.Model.AttributeAssignment
+    robot = leg_robot(rng, "robot")
+    for i, (frequency, assignment) in enumerate(
+        ((F.BODY, A.STATE), (F.JOINT_DOF, A.CONTROL), (F.SHAPE, A.MODEL), (F.ARTICULATION, A.MODEL))
+    ):
+        robot.add_custom_attribute(
+            robot.CustomAttribute(f"mine_{i}", wp.vec3, frequency, assignment, "lab" if i % 2 else None)
+        )
+    model = worlds_of_one(robot)
+    view, state, control = ArticulationView(model, "robot"), model.state(), model.control()
+    for name, source, count in (
+        ("mine_0", state, 4),
+        ("lab.mine_1", control, 11),
+        ("mine_2", model, 3),
+        ("lab.mine_3", model, 1),
+    ):
+        values = rng.normal(size=(WORLDS, 1, count, 3)).astype(np.float32)
+        view.set_attribute(name, source, values)
+        np.testing.assert_array_equal(view.get_attribute(name, source).numpy(), values)
+        owner = source.lab if "." in name else source
+        np.testing.assert_array_equal(getattr(owner, name.rpartition(".")[2]).numpy(), values.reshape(-1, 3))
+    np.testing.assert_array_equal(
+        view.get_attribute("joint_dof_dim", model).numpy().reshape(-1, 2), model.joint_dof_dim.numpy()
+    )
+    with pytest.raises(KeyError, match="mine_0"):
+        view.get_attribute("mine_0", model)
+
+
+def test_vectors_are_taken_as_arrays_of_their_numbers(rng):
+    model = worlds_of_one(leg_robot(rng, "robot"))
+    view, state = ArticulationView(model, "robot"), model.state()
+    values = rng.normal(size=(WORLDS, 1, 4, 6)).astype(np.float32)
+    view.set_attribute("body_qd", state, wp.array(values, dtype=wp.float32, device="cpu"))
+    np.testing.assert_array_equal(state.body_qd.numpy(), values.reshape(-1, 6))
+
+
+def test_a_base_without_dofs_is_fixed(rng):
+    for kind, fixed in (("fixed", True), ("d6", True), ("revolute", False)):
+        builder = nl.ModelBuilder()
+        links = [builder.add_link(mass=1.0, inertia=np.eye(3)) for _ in range(2)]
+        root = getattr(builder, f"add_joint_{kind}")(-1, links[0])
+        builder.add_articulation([root, builder.add_joint_fixed(*links)], label="robot")
+        model = builder.finalize("cpu")
+        view, dofs = ArticulationView(model, "robot"), 0 if fixed else 1
+        assert (view.is_fixed_base, view.is_floating_base) == (fixed, False)
+        assert view.get_dof_positions(model.state()).shape == (1, 1, dofs)
+
+
+def test_newtons_arguments_of_views(rng, capsys):
+    model = worlds_of_one(leg_robot(rng, "robot"))
+    view = ArticulationView(model, "robot", homogeneous=True, include_loop_closing_joints=False, verbose=True)
+    assert all(part in capsys.readouterr().out for part in ("robot",))
+    assert view.body_labels == view.link_labels and view.body_names == view.link_names and view.device == model.device
+    for name in ("include_loop_closing_joints", "homogeneous"):
+        with pytest.raises(NotImplementedError, match=name):
+            ArticulationView(model, "robot", **{name: name != "homogeneous"})
+    for indices in ([2, 0], [0, 0]):
+        with pytest.raises(ValueError, match="include_joints"):
+            ArticulationView(model, "robot", include_joints=indices)
 
 
 def test_bad_requests_are_named(scene, rng):

@@ -52,8 +52,9 @@ def collect_kernels(real):
     def count(near: wp.array[real], first: wp.array[int], number: wp.array[int], counts: wp.array[int]):
         a = wp.tid()
         n = int(0)
-        for i in range(number[a]):
-            if near[first[a] + i] < real(0.0):
+        start = first[a]
+        for c in range(start, start + number[a]):
+            if near[c] < real(0.0):
                 n += 1
         counts[a] = n
 
@@ -83,9 +84,12 @@ def collect_kernels(real):
     ):
         a = wp.tid()
         n = starts[a]
-        for i in range(number[a]):
-            c = first[a] + i
-            if near[c] < real(0.0) and n < shape0.shape[0]:
+        end = wp.min(starts[a + 1], shape0.shape[0])
+        start = first[a]
+        for c in range(start, start + number[a]):
+            if n >= end:
+                return
+            if near[c] < real(0.0):
                 s = shape[c]
                 p = plane[c]
                 x = point[c]
@@ -192,8 +196,8 @@ def hand_over_kernels(real):
         given[b, at + GIVEN_MARGIN, lane] = near
         given[b, at + GIVEN_OTHER_MARGIN, lane] = far
         # means of both shapes' material, whose rows have a time constant in place of OMEGA
-        for j in range(material.shape[1]):
-            mean = real(0.5) * (material[s, j] + material[other, j])
+        for j in range(material.shape[0]):
+            mean = real(0.5) * (material[j, s] + material[j, other])
             if j == OMEGA:
                 mean = real(1.0) / wp.max(mean, real(1.0e-6))
             given[b, at + GIVEN_SURFACE + j, lane] = mean

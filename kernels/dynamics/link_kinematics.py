@@ -113,6 +113,10 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
                     x = frame_place(t, T.points, base, T, L, mem)
                 if T.output_repr == BODY_FIXED:
                     r = frame_axes(t, i, k, T, L, mem)
+                if T.world_axes != 0:
+                    r = m.get9(mem, L.rot + 9 * T.bodies, t)
+                    if T.output_repr == INERTIAL:
+                        x = m.neg3(m.get3(mem, L.origin, t))
                 seen = m.twist_as(BODY_FIXED, v, x, r)
                 put_components(t, L.vector + T.components * i, 1, seen, T, mem)
 

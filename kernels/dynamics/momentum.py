@@ -21,13 +21,16 @@ CENTRE = 4
 LINK, SUBTREE, WHOLE, WHOLE_CENTROIDAL = range(4)
 # and eval_energy
 KINETIC, POTENTIAL, MECHANICAL = range(3)
+# and eval_links
+LINK_MASS, LINK_CENTRE, LINK_POTENTIAL = range(3)
 
 TINY = 1.0e-18
 """A mass or an inertia below which there is none [kg, kg m^2]; the square of its inverse is still a float32."""
 
 
 def momentum_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``."""
+    """For the namespace `m`: ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``,
+    ``eval_total_mass`` and ``eval_links``."""
     real = m.real
     # a moment of inertia this much smaller than the trace is none: rounding leaves a few units of 1e-7 or 1e-16
     negligible = 1.0e-13 if real in (wp.float64, np.float64) else 1.0e-6
@@ -127,6 +130,11 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
         return p
 
     @m.func
+    def along(kind: int, a: m.Vec3, r: m.Mat33) -> m.Vec3:
+        """A vector along the axes of a representation; r turns those of the first link into the world's."""
+        return m.turned_back(kind, m.spatial(a, m.zero3()), r).v
+
+    @m.func
     def eval_momentum(b, t, T, P, L, mem):
         """vector <- momentum or average velocity, second <- position of the centre of mass, third <- its velocity"""
         m.prepare(b, t, T, P, L, mem)
@@ -142,7 +150,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
             w = m.sym_apply(sym_inverse(inertia.i), h.w)
             m.put6(mem, L.vector, t, m.twist_as(T.output_repr, m.spatial(v, w), p, r))
         m.put3(mem, L.second, t, m.add3(c, m.get3(mem, L.origin, t)))
-        m.put3(mem, L.third, t, v)
+        m.put3(mem, L.third, t, along(T.output_repr, v, r))
 
     @m.func
     def eval_momentum_matrix(b, t, T, P, L, mem):
@@ -173,6 +181,8 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
                     h = m.spatial(m.scale3(h.v, over_mass), m.sym_apply(inverse, h.w))
                     if T.quantity < CENTRE:
                         h = m.twist_as(T.output_repr, h, p, r)
+                    else:
+                        h = m.turned_back(T.output_repr, h, r)
                 m.put3_apart(mem, at, T.columns, t, h.v)
                 if T.quantity < CENTRE:
                     m.put3_apart(mem, at + 3 * T.columns, T.columns, t, h.w)
@@ -191,7 +201,6 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
             mass = m.add(mass, m.body_mass(P, b, k))
         c = centre_of_mass(b, t, T, P, L, mem)
         r = m.get9(mem, L.rot, t)
-        m.put3(mem, L.second, t, m.scale3(f.v, inverse_mass(mass)))
         rate = m.spatial(f.v, m.cross_plus(f.v, c, f.w))
         if T.output_repr == BODY_FIXED:
             # components along axes that turn
@@ -199,6 +208,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
             v = m.get6(mem, L.twist, t)
             rate = m.spatial(m.cross_plus(h.v, v.w, rate.v), m.cross_plus(h.w, v.w, rate.w))
         m.put6(mem, L.vector, t, m.wrench_as(T.output_repr, rate, m.zero3(), r))
+        m.put3(mem, L.second, t, along(T.output_repr, m.scale3(rate.v, inverse_mass(mass)), r))
 
     @m.func
     def put_row6(t, at: int, a: m.Vec3, b: m.Vec3, mem):
@@ -285,5 +295,33 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
             height = m.dot(m.gravity(P, b), m.add3(c, m.get3(mem, L.origin, t)))
             potential = m.neg(m.mul(mass, height))
         m.put(mem, L.vector, t, m.fma(m.fill(real(0.5)), kinetic, potential))
+
+    @m.func
+    def eval_total_mass(b, t, T, P, L, mem):
+        """vector <- the mass of all bodies"""
+        mass = m.fill(real(0.0))
+        for k in range(T.bodies):
+            mass = m.add(mass, m.body_mass(P, b, k))
+        m.put(mem, L.vector, t, mass)
+
+    @m.func
+    def eval_links(b, t, T, P, L, mem):
+        """vector <- masses of the links that are asked for, places of their centres of mass, or their potential energies in gravity"""
+        if T.quantity != LINK_MASS:
+            m.clear(t, L.v, T.dofs, mem)
+            m.forward_kinematics(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.components * T.points, mem)
+        for i in range(T.points):
+            k = m.frame_body(i, T)
+            if k >= 0 and k < T.bodies:
+                at = L.vector + T.components * i
+                if T.quantity == LINK_MASS:
+                    m.put(mem, at, t, m.body_mass(P, b, k))
+                else:
+                    c = m.add3(m.get3(mem, L.com + 3 * k, t), m.get3(mem, L.origin, t))
+                    if T.quantity == LINK_CENTRE:
+                        m.put3(mem, at, t, c)
+                    else:
+                        m.put(mem, at, t, m.neg(m.mul(m.body_mass(P, b, k), m.dot(m.gravity(P, b), c))))
 
     return locals()

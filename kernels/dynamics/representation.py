@@ -18,7 +18,8 @@ from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL, NATIVE
 
 
 def representation_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: conversions of spatial vectors, and ``prepare``, which every program of the dynamics starts with."""
+    """For the namespace `m`: conversions of spatial vectors; ``prepare``, which every program of the dynamics starts with;
+    ``eval_velocity`` and its inverse ``eval_native_velocity``."""
     real = m.real
 
     @m.func
@@ -109,5 +110,31 @@ def representation_program(m: types.SimpleNamespace) -> dict:
         """Kinematics at q and v, with base velocities in the representation ``T.base_repr``: v becomes nu."""
         m.forward_kinematics(b, t, T, P, L, mem)
         change_base(t, T, L, mem)
+
+    @m.func
+    def eval_velocity(b, t, T, P, L, mem):
+        """vector <- nu: joint velocities, with base velocities in the representation ``T.base_repr``"""
+        prepare(b, t, T, P, L, mem)
+        m.clear(t, L.vector, T.columns, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.vector + i, t, m.get(mem, L.v + i, t))
+
+    @m.func
+    def eval_native_velocity(b, t, T, P, L, mem):
+        """next_v <- native joint velocities, from nu at `vector` in the representation ``T.base_repr``: the inverse of eval_velocity"""
+        m.clear(t, L.v, T.dofs, mem)
+        m.forward_kinematics(b, t, T, P, L, mem)
+        for i in range(T.dofs):
+            m.put(mem, L.next_v + i, t, m.get(mem, L.vector + i, t))
+        if T.free_root != 0 and T.base_repr != NATIVE:
+            p = place_of(t, 0, T.base_repr, L, mem)
+            v = twist_from(T.base_repr, m.get6(mem, L.vector, t), p, m.get9(mem, L.rot, t))
+            at = m.velocity_at(v, m.get3(mem, L.com, t))
+            # the native axes are those of the parent's anchor: directions of the slides, and of the turns
+            for i in range(3):
+                slide = m.get6(mem, L.subspace + 6 * i, t)
+                turn = m.get6(mem, L.subspace + 6 * (3 + i), t)
+                m.put(mem, L.next_v + i, t, m.dot(slide.v, at))
+                m.put(mem, L.next_v + 3 + i, t, m.dot(turn.w, v.w))
 
     return locals()

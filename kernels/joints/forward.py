@@ -344,6 +344,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
                 m.put(mem, new + i, t, m.fma(m.get(mem, move + i, t), scale, m.get(mem, old + i, t)))
 
     @m.func
+    def scale_spin(t, k: int, share: m.lane, vel: int, T, mem):
+        """The velocities at `vel`, with `share` of the angular velocity of joint k where it lets its body float."""
+        if T.kind[k] == FREE:
+            at = vel + T.dof_at[k] + 3
+            m.put3(mem, at, t, m.scale3(m.get3(mem, at, t), share))
+
+    @m.func
     def rotation_vector_rate(x: Vec3, w: Vec3) -> Vec3:
         """The rate of a rotation vector x, short against a turn, at the angular velocity w: the inverse of the differential of the
         exponential map, w - x w / 2 + (1/12 + x^2/720 + x^4/30240) x (x w) with cross products (Hairer, Lubich and Wanner 2006,

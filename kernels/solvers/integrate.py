@@ -24,13 +24,19 @@ FAST = 4.0e-5
 
 
 def integrate_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``integrate`` and ``centre_bias``."""
+    """For the namespace `m`: ``integrate``, ``damp_spins`` and ``centre_bias``."""
 
     @m.func
     def integrate(b, t, dt: m.lane, T, P, L, mem):
         """q <- q + dt v, joint by joint."""
         for k in range(T.bodies):
             m.retract_joint(b, t, k, dt, L.v, L.q, T, P, L, mem)
+
+    @m.func
+    def damp_spins(t, share: m.lane, T, L, mem):
+        """u <- with `share` of the angular velocities of floating bodies."""
+        for k in range(T.bodies):
+            m.scale_spin(t, k, share, L.u, T, mem)
 
     @m.shared
     def centre_bias(b, t, dt: m.lane, T, P, L, mem):

@@ -124,7 +124,12 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     @m.func
     def finish(b, t, o, T, P, L, mem):
         """The other half of the drift, and the poses and velocities of all bodies there."""
-        m.copy(t, L.v, L.u, T.dofs, mem)
+        m.damp_spins(t, m.fill(o.spin_share), T, L, mem)
+        for i in range(T.dofs):
+            u = m.get(mem, L.u + i, t)
+            if T.dof_limits[i] & VELOCITY:
+                u = m.within_limit(b, i, u, P)
+            m.put(mem, L.v + i, t, u)
         m.integrate(b, t, m.mul(m.fill(real(0.5)), m.fill(o.dt)), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.write_bodies(b, t, T, P, L, mem)

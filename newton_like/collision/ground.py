@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
-
-from newton_like.kernels.tree import (  # isort: skip
-    CENTER, COLLIDER, DAMPING_RATIO, GAP, HALF_LENGTH, HALF_WIDTH, MARGIN, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2,
-    OMEGA, PLANE, RADIUS, RESTITUTION, ROTATION, SIZE, SURFACE, TANGENT_1, TANGENT_2,
-)  # fmt: skip
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
 from newton_like.types import GeoType, ShapeFlags
@@ -31,7 +25,8 @@ _KIND = {
 CHEAP = (SPHERE, CAPSULE)
 """Kinds of colliders whose candidates cost less than finding out whether they are near."""
 
-_FAR = 1.0e10
+_TURNING = ("mu_torsional", "mu_rolling")
+"""Materials that ask for rows about the normal and the tangents of a contact."""
 
 
 def may_collide(group_a, group_b):
@@ -46,15 +41,24 @@ class ContactTables:
 
     Attributes:
         numbers, arrays: fields of the kernels' ``Tree``.
-        parameters: groups ``collider``, ``hull`` and ``plane`` of the parameter vector, ``[count, n]``.
         shapes, planes: model index of each collider's shape and plane in every articulation, ``[count, colliders]``.
+        allowed: whether the two may touch there, ``[count, colliders]``.
+        plane_of: model index of each plane in every articulation, ``[count, planes]``; None: contacts are handed over.
+        hull: vertices of the colliders' hulls, ``[n, 3]``.
     """
 
     numbers: dict[str, int]
     arrays: dict[str, np.ndarray]
-    parameters: dict[str, np.ndarray] = field(default_factory=dict)
     shapes: np.ndarray | None = None
     planes: np.ndarray | None = None
+    allowed: np.ndarray | None = None
+    plane_of: np.ndarray | None = None
+    hull: np.ndarray | None = None
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Numbers of colliders, of vertices and of planes that have parameters."""
+        return (0, 0, 0) if self.plane_of is None else (self.shapes.shape[1], len(self.hull), self.plane_of.shape[1])
 
 
 def couplings_of(batch: Batch) -> dict[str, np.ndarray]:
@@ -89,7 +93,7 @@ def _tables(batch, body, kind, plane, points, hull_at, rows, hull_count=None, fi
         hull_count=np.zeros(len(body), int) if hull_count is None else hull_count,
         candidate_collider=of,
         candidate_body=np.asarray(body)[of],
-        plane_finite=np.zeros(1, int) if finite is None else finite,
+        plane_finite=np.zeros(1, int) if finite is None else finite.astype(int),
         **couplings,
     )
     return ContactTables(numbers, arrays)
@@ -104,16 +108,12 @@ class _Shapes:
         self.world = model.shape_world.numpy()
         self.flags = model.shape_flags.numpy()
         self.group = model.shape_collision_group.numpy()
-        self.transform = model.shape_transform.numpy().astype(np.float64)
         self.scale = model.shape_scale.numpy().astype(np.float64)
-        self.radius = model.shape_collision_radius.numpy().astype(np.float64)
-        self.margin = model.shape_margin.numpy().astype(np.float64)
-        self.gap = model.shape_gap.numpy().astype(np.float64)
+        self.varying = model.varying
         self.hull_first = model.shape_hull_first.numpy()
         self.hull_count = model.shape_hull_count.numpy()
         self.hull_points = model.hull_points.numpy().astype(np.float64)
-        for name in ("mu", "restitution", "mu_torsional", "mu_rolling", "time_constant", "damping_ratio"):
-            setattr(self, name, getattr(model, f"shape_material_{name}").numpy().astype(np.float64))
+        self.turning = sum(getattr(model, f"shape_material_{name}").numpy() for name in _TURNING) > 0.0
         self.collides = (self.flags & ShapeFlags.COLLIDE_SHAPES) != 0
         pairs = model.shape_collision_filter_pairs.to_array().astype(np.int64).reshape(-1, 2)
         self.filter_codes = (pairs[:, 0] << 32) | pairs[:, 1]  # ascending
@@ -126,10 +126,51 @@ class _Shapes:
         return self.filter_codes[at] == codes
 
 
-def _shapes_by_body(shapes: _Shapes, bodies: int) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(shapes.body, kind="stable")
-    starts = np.searchsorted(shapes.body[order], np.arange(bodies + 1))
-    return order, starts
+def _grouped(keys: np.ndarray, members: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Members in the order of their keys, which are below `count`, and where those of each key start."""
+    order = members[np.argsort(keys[members], kind="stable")]
+    return order, np.searchsorted(keys[order], np.arange(count + 1))
+
+
+def _rows_of(order: np.ndarray, starts: np.ndarray, keys: np.ndarray) -> np.ndarray | None:
+    """The members of some keys ``[len(keys), n]``; None where keys have different numbers of them."""
+    number = starts[keys + 1] - starts[keys]
+    if (number != number[0]).any():
+        return None
+    return order[starts[keys][:, None] + np.arange(number[0])]
+
+
+def _shapes_of(model, batch: Batch, shapes: _Shapes) -> tuple[np.ndarray, list[int]]:
+    """The colliding shapes on the moving bodies of each articulation ``[count, n]``, and the local bodies ``[n]``."""
+    template = batch.template
+    members = np.flatnonzero(shapes.collides & np.isin(shapes.type, list(_KIND)) & (shapes.body >= 0))
+    order, starts = _grouped(shapes.body, members, model.body_count)
+    found, bodies = [np.zeros((batch.count, 0), dtype=int)], []
+    for k in np.flatnonzero(template.leaf >= 0).tolist():
+        rows = _rows_of(order, starts, batch.body_start + template.body_slot[k])
+        if rows is None or any((x[rows] != x[rows[:1]]).any() for x in (shapes.type, shapes.hull_first)):
+            raise ValueError(_DIFFERENT)
+        found.append(rows)
+        bodies += [k] * rows.shape[1]
+    return np.concatenate(found, axis=1), bodies
+
+
+def _planes_of(model, batch: Batch, shapes: _Shapes) -> np.ndarray:
+    """The planes that each articulation may touch, ``[count, n]``: those of all worlds, then those of its own."""
+    is_plane = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
+    shared = np.flatnonzero(is_plane & (shapes.world < 0))
+    order, starts = _grouped(shapes.world, np.flatnonzero(is_plane & (shapes.world >= 0)), model.world_count)
+    own = np.zeros((batch.count, 0), dtype=int)
+    if len(order):
+        # articulations of no world have no planes of their own
+        rows = _rows_of(order, np.append(starts, starts[-1]), np.where(batch.world < 0, model.world_count, batch.world))
+        if rows is None:
+            raise ValueError(_DIFFERENT)
+        own = rows
+    return np.concatenate([np.broadcast_to(shared, (batch.count, len(shared))), own], axis=1)
+
+
+_DIFFERENT = "the articulations of a batch differ in their collision shapes; make batches by shape_kinds"
 
 
 def find_colliders(model, batch: Batch) -> ContactTables:
@@ -139,40 +180,12 @@ def find_colliders(model, batch: Batch) -> ContactTables:
         ValueError: articulations of the batch differ in their shapes.
     """
     shapes = _Shapes(model)
-    order, starts = _shapes_by_body(shapes, model.body_count)
-    template = batch.template
-    per_articulation = []
-    is_plane = shapes.collides & (shapes.body < 0) & (shapes.type == GeoType.PLANE)
-    shared_planes = np.flatnonzero(is_plane & (shapes.world < 0))
-    own_planes = {
-        int(w): np.flatnonzero(is_plane & (shapes.world == w))
-        for w in np.unique(shapes.world[is_plane & (shapes.world >= 0)])
-    }
-    for a in range(batch.count):
-        rows = []
-        for k in range(template.bodies):
-            if template.leaf[k] < 0:
-                continue
-            body = int(batch.body_start[a] + template.body_slot[k])
-            for s in order[starts[body] : starts[body + 1]]:
-                if shapes.collides[s] and shapes.type[s] in _KIND:
-                    rows.append((k, int(s)))
-        planes = np.concatenate([shared_planes, own_planes.get(int(batch.world[a]), shared_planes[:0])])
-        per_articulation.append((rows, planes))
-    rows, planes = per_articulation[0]
-    for other_rows, other_planes in per_articulation:
-        same = [(k, shapes.type[s], shapes.hull_first[s]) for k, s in rows] == [
-            (k, shapes.type[s], shapes.hull_first[s]) for k, s in other_rows
-        ]
-        if not same or len(other_planes) != len(planes):
-            raise ValueError(
-                "the articulations of a batch differ in their collision shapes; make batches by shape_kinds"
-            )
-    shape_index = np.array([[s for _, s in r] for r, _ in per_articulation], dtype=int).reshape(batch.count, len(rows))
-    plane_index = np.array([p for _, p in per_articulation], dtype=int).reshape(batch.count, len(planes))
+    shape_index, bodies = _shapes_of(model, batch, shapes)
+    plane_index = _planes_of(model, batch, shapes)
+    rows = list(zip(bodies, shape_index[0].tolist(), strict=True))
     pairs = []
     for i in range(len(rows)):
-        for j in range(len(planes)):
+        for j in range(plane_index.shape[1]):
             first = (shape_index[:, i], plane_index[:, j])
             allowed = may_collide(shapes.group[first[0]], shapes.group[first[1]])
             codes = (np.minimum(*first).astype(np.int64) << 32) | np.maximum(*first)
@@ -229,57 +242,18 @@ def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pai
             hull_at[p] = hulls[first]
     s = shape_index[:, [i for i, _, _ in pairs]]
     g = plane_index[:, plane] if len(pairs) else np.zeros((batch.count, 0), dtype=int)
-    collider = _collider_parameters(shapes, s, g)
-    if len(pairs):
-        disabled = ~np.stack([allowed for _, _, allowed in pairs], axis=1)
-        gap = collider[..., SURFACE + GAP]
-        gap[disabled] = -_FAR
-    rolling = bool(collider[..., SURFACE + MU_TORSIONAL : SURFACE + MU_ROLLING + 1].any())
-    finite = (shapes.scale[plane_index, :2] > 0).any(axis=(0, 2)).astype(int) if plane_index.size else None
+    allowed = np.stack([a for _, _, a in pairs], axis=1) if pairs else np.zeros((batch.count, 0), dtype=bool)
+    turning = bool((shapes.turning[s] | shapes.turning[g]).any()) or any(
+        f"shape_material_{name}" in shapes.varying for name in _TURNING
+    )
+    finite = None
+    if plane_index.size:
+        finite = (shapes.scale[plane_index, :2] > 0).any(axis=(0, 2)) | ("shape_scale" in shapes.varying)
     number = np.array([POINTS[k] for k in kind], dtype=int)
-    tables = _tables(batch, body, kind, plane, number, hull_at, 6 if rolling else 3, count, finite)
-    hull = np.concatenate(points).ravel() if points else np.zeros(0)
-    tables.parameters = {
-        "collider": collider.reshape(batch.count, -1),
-        "hull": np.broadcast_to(hull, (batch.count, len(hull))),
-        "plane": _plane_parameters(shapes, plane_index).reshape(batch.count, -1),
-    }
-    tables.shapes, tables.planes = s, g
+    tables = _tables(batch, body, kind, plane, number, hull_at, 6 if turning else 3, count, finite)
+    tables.hull = np.concatenate(points) if points else np.zeros((0, 3))
+    tables.shapes, tables.planes, tables.allowed, tables.plane_of = s, g, allowed, plane_index
     return tables
-
-
-def _collider_parameters(shapes: _Shapes, s, g) -> np.ndarray:
-    """``[count, colliders, COLLIDER]``; the two shapes' materials combined."""
-    out = np.zeros((*s.shape, COLLIDER))
-    out[..., SIZE : SIZE + 3] = shapes.scale[s]
-    out[..., CENTER : CENTER + 3] = shapes.transform[s, :3]
-    out[..., ROTATION : ROTATION + 4] = shapes.transform[s, 3:]
-    out[..., RADIUS] = shapes.radius[s]
-    mean = {name: 0.5 * (getattr(shapes, name)[s] + getattr(shapes, name)[g]) for name in (
-        "mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")}  # fmt: skip
-    surface = out[..., SURFACE:RADIUS]
-    surface[..., MU] = mean["mu"]
-    surface[..., RESTITUTION] = mean["restitution"]
-    surface[..., OMEGA] = 1.0 / np.maximum(mean["time_constant"], 1.0e-6)
-    surface[..., DAMPING_RATIO] = mean["damping_ratio"]
-    surface[..., MU_TORSIONAL] = mean["mu_torsional"]
-    surface[..., MU_ROLLING] = mean["mu_rolling"]
-    surface[..., MARGIN] = shapes.margin[s] + shapes.margin[g]
-    surface[..., GAP] = shapes.gap[s] + shapes.gap[g]
-    return out
-
-
-def _plane_parameters(shapes: _Shapes, plane_index) -> np.ndarray:
-    """``[count, planes, PLANE]``"""
-    x = shapes.transform[plane_index]
-    out = np.zeros((*plane_index.shape, PLANE))
-    for axis, at, offset in zip("zxy", (NORMAL, TANGENT_1, TANGENT_2), (OFFSET, OFFSET_1, OFFSET_2), strict=True):
-        direction = quat_rotate(x[..., 3:], np.broadcast_to(np.eye(3)["xyz".index(axis)], (*plane_index.shape, 3)))
-        out[..., at : at + 3] = direction
-        out[..., offset] = (direction * x[..., :3]).sum(axis=-1)
-    half = 0.5 * shapes.scale[plane_index, :2]
-    out[..., HALF_LENGTH : HALF_WIDTH + 1] = np.where(half > 0, half, _FAR)
-    return out
 
 
 def unsupported_pairs(model) -> np.ndarray:
@@ -325,6 +299,17 @@ def unsupported_pairs(model) -> np.ndarray:
             pairs = pairs[~shapes.is_filtered(codes)]
             found.append(pairs)
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
+
+
+def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
+    """Raises ValueError if there are pairs of shapes that may touch and that are not looked at."""
+    if len(pairs):
+        a, b = (int(s) for s in pairs[0])
+        raise ValueError(
+            f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
+            f" ({len(pairs)} such pairs), but {who} contacts of moving shapes with planes only; filter"
+            " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
+        )
 
 
 def moving_shapes(model) -> np.ndarray:

@@ -8,12 +8,22 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import as_numbers, check_recorded, flat
-from newton_like.collision.ground import ContactTables, couplings_of, find_colliders, moving_shapes, shape_kinds
+from newton_like.collision.ground import (
+    ContactTables,
+    couplings_of,
+    find_colliders,
+    moving_shapes,
+    refuse_unsupported,
+    shape_kinds,
+    unsupported_pairs,
+)  # fmt: skip
+from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
+from newton_like.model.arguments import check_choice
 from newton_like.programs.device import lane_width
-from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field
 from newton_like.programs.recording import Recordings
 from newton_like.programs.robot import Kernel, namespace
@@ -47,12 +57,17 @@ class _Part:
             (Field("near", "batch", count), Field("gap", "batch", count), Field("point", "batch", 3 * count)),
         )
         rows = [*KINEMATICS, *(ROWS[field.row] for fields in self.fields for field in fields)]
-        parameters = gather_parameters(model, batch, tables.parameters)
-        work = Workspace(namespace(width, model.dtype, STEP_ROWS), batch, parameters, model.device)
+        m = namespace(width, model.dtype, STEP_ROWS)
+        work = Workspace(m, batch, Parameters(m, model, batch, tables), model.device)
         sizes = row_sizes(batch.template, rows, candidates=count)
         self.work = work.with_memory(sizes, {**tables.numbers, **tables.arrays})
         self.kernel = Kernel(_detect_kernel(width, model.dtype), _LOOKING * count)
         self.recorded = Recordings(_RECORDED, model.device)
+
+    def refresh(self, model) -> None:
+        """Takes over what was edited; see :meth:`newton_like.programs.parameters.Parameters.refresh`."""
+        if any(self.work.parameters.refresh(model)):
+            self.recorded.clear()
 
     def find(self, model, inputs, results) -> None:
         """Looks at the candidates at poses and velocities of bodies."""
@@ -72,11 +87,12 @@ class _Finder:
         first, count: first candidate of every articulation, and number of its candidates. Those of a batch follow each other.
         near, gap, point: what is known of candidates.
         shape, plane: shape indices of candidates.
+        unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
         earlier: the finder of an earlier version of the model, if CUDA graphs read its arrays.
     """
 
     def __init__(self, model, earlier: _Finder | None = None):
-        self.version = model.version
+        self.version, self.watch, self.unsupported = model.version, ShapeWatch(model), unsupported_pairs(model)
         captured = earlier is not None and (earlier.earlier or any(part.recorded.captured for part in earlier.parts))
         self.earlier = earlier if captured else None
         tables = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
@@ -100,6 +116,18 @@ class _Finder:
             [flat(a[start:end], model.dtype) for a in (self.near, self.gap, self.point)] for start, end in ends
         ]
 
+    def refresh(self, model) -> bool:
+        """Takes over what was edited. Returns whether that is possible; else other candidates are needed."""
+        if self.watch.changed(model):
+            return False
+        try:
+            for part in self.parts:
+                part.refresh(model)
+        except TablesChanged:
+            return False
+        self.version = model.version
+        return True
+
     def find(self, model, body_q: wp.array, body_qd: wp.array) -> None:
         """Looks at all candidates at poses and velocities of bodies, numbers in a row."""
         for part, results in zip(self.parts, self.results, strict=True):
@@ -108,12 +136,12 @@ class _Finder:
 
 def _finder(model) -> _Finder:
     finder = getattr(model, "_contact_finder", None)
-    if finder is None or finder.version != model.version:
+    if finder is None or (finder.version != model.version and not finder.refresh(model)):
         finder = model._contact_finder = _Finder(model, finder)
     return finder
 
 
-def collide(model, state, contacts) -> None:
+def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
     """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of its candidates.
 
     Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are left out and
@@ -123,15 +151,19 @@ def collide(model, state, contacts) -> None:
         model: the model.
         state: its ``body_q`` and ``body_qd`` are read.
         contacts: where the contacts go, from ``model.contacts()``.
+        unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
 
     Raises:
-        ValueError: ``state`` belongs to another model.
+        ValueError: ``state`` belongs to another model; shapes may touch whose contacts are not found; an unknown choice.
     """
+    check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
     if state.body_q.shape[0] != model.body_count:
         raise ValueError(
             f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()"
         )
     finder, total = _finder(model), model.articulation_count
+    if unsupported_contacts == "error":
+        refuse_unsupported(model, finder.unsupported, "collide finds")
     finder.find(model, flat(state.body_q, model.dtype), flat(state.body_qd, model.dtype))
     counts, starts = (wp.zeros(total + 1, dtype=wp.int32, device=model.device) for _ in range(2))
     count, write = collect_kernels(model.dtype)
@@ -168,11 +200,11 @@ def given_tables(model, batch) -> ContactTables:
         bodies += [k] * len(lists[0])
         for a, x in enumerate(lists):
             shapes[a] += x.tolist()
-    material = materials(model)
+    turning = any(name in model.varying or getattr(model, name).numpy().any() for name in MATERIALS[4:])
     of = np.repeat(np.arange(len(bodies)), SLOTS)
     couplings = couplings_of(batch)
     numbers = dict(
-        colliders=0, candidates=len(of), first_guarded=0, first_hull=0, contact_rows=6 if material[:, 4:].any() else 3,
+        colliders=0, candidates=len(of), first_guarded=0, first_hull=0, contact_rows=6 if turning else 3,
         couplings=len(couplings["coupling_kind"]), given=GIVEN * len(of),
     )  # fmt: skip
     none = np.zeros(0, dtype=int)
@@ -185,10 +217,11 @@ def given_tables(model, batch) -> ContactTables:
     return tables
 
 
-def materials(model) -> np.ndarray:
-    """``[shape_count, 6]``: mu, restitution, time constant, damping ratio, torsional and rolling friction."""
-    names = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
-    return np.stack([getattr(model, f"shape_material_{name}").numpy() for name in names], axis=1)
+MATERIALS = tuple(
+    f"shape_material_{name}"
+    for name in ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
+)
+"""Numbers of a material, in the order of a surface."""
 
 
 class HandOver:
@@ -209,7 +242,21 @@ class HandOver:
         self.articulation = wp.array(articulation, dtype=wp.int32, device=device)
         self.candidate = wp.array(candidate, dtype=wp.int32, device=device)
         self.moving = wp.array(moving_shapes(model), dtype=wp.bool, device=device)
-        self.material = wp.array(materials(model), dtype=model.dtype, device=device)
+        self.material = wp.zeros((len(MATERIALS), model.shape_count), dtype=model.dtype, device=device)
+        self._turning = tables.numbers["contact_rows"] > 3
+        self.read()
+
+    def read(self) -> None:
+        """Takes materials from the model.
+
+        Raises:
+            TablesChanged: contacts need rows about their normal and tangents that they do not have.
+        """
+        looks = not (self._turning or self.model.device.is_capturing)
+        if looks and any(getattr(self.model, name).numpy().any() for name in MATERIALS[4:]):
+            raise TablesChanged
+        for row, name in enumerate(MATERIALS):
+            wp.copy(self.material[row], getattr(self.model, name))
 
     def place(self, contacts, used: wp.array) -> None:
         """Puts the contacts of a list where the step kernel finds them; `used` gets 1 for each that found a place."""

@@ -50,10 +50,6 @@ _OF_VECTORS = {
 }  # fmt: skip
 _OF_NUMBERS = {"fma": "{2} + {0} * {1}", "fnma": "{2} - {0} * {1}"}
 
-_GROUP_FLAGS = {
-    "joint": "joints_vary", "dof": "joints_vary", "body": "bodies_vary", "gain": "gains_vary", "gravity": "gravity_vary",
-}  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
 class Constants:
@@ -62,7 +58,7 @@ class Constants:
     Attributes:
         at: where each group starts.
         values: of the first articulation ``[size]``.
-        same: whether all articulations have that value ``[size]``.
+        same: whether all articulations have that value, and are to keep it ``[size]``.
     """
 
     at: dict[str, int]
@@ -77,8 +73,8 @@ class Emitter:
         m: the programs' namespace, of which there are the width and the scalar type.
         layout: where the rows of memory start that traces know.
         parameters: of the batch.
-        held: which parameters are constants of the code; those that all articulations share, by default. The others are
-            looked up when the code runs, in the copy that all articulations share or in their own.
+        held: which parameters are constants of the code; those that all articulations share, by default. Of the others each articulation
+            has its own, which is looked up when the code runs.
         cut: operations of one C++ function; ``CUT`` by default.
     """
 
@@ -93,7 +89,6 @@ class Emitter:
         self.width, self.real, self.layout, self.parameters = m.width, m.real, layout, parameters
         self.cut = SCALAR_CUT if self.width == 1 else CUT if cut is None else cut
         self.held = parameters.same if held is None else held
-        self._loose = held is not None
         self._expressions = {**_PLAIN, **(_OF_NUMBERS if self.width == 1 else _OF_VECTORS)}
         self._names = sorted(layout, key=layout.get)
         self._starts = [layout[name] for name in self._names]
@@ -334,17 +329,15 @@ class Emitter:
 
     def _load_parameter(self, i) -> str:
         if self.width == 1:
-            shared, own, flag = "uniform", f"varying + ({i}) * step", "P_"
+            shared, own = "uniform", f"varying + ({i}) * step"
         else:
-            shared, flag = "P.uniform.data", "P."
+            shared = "P.uniform.data"
             own = f"(char*)P.varying.data + b * (size_t)P.varying.strides[0] + ({i}) * (size_t)P.varying.strides[1]"
         shared, own = f"V({shared}[{i}])", f"*(V*)({own})"
         if isinstance(i, Index):
             start, end = (self.parameters.at[name] for name in ("collider", "hull"))
             return shared if self.parameters.same[start:end].all() else own
-        if not self._loose:
-            return own
-        return f"{flag}{_GROUP_FLAGS[self.group(i)]} ? {own} : {shared}"
+        return own
 
 
 def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:

@@ -1,6 +1,6 @@
 """Dynamics of the articulations of a model, one algorithm a file."""
 
-from newton_like.dynamics.com import com_bias_acceleration, com_jacobian, com_position, com_velocity
+from newton_like.dynamics.com import com_bias_acceleration, com_jacobian, com_position, com_velocity, link_com_position
 from newton_like.dynamics.contact.links import in_contact, link_contact_forces
 from newton_like.dynamics.contact.points import (
     ContactPoints,
@@ -54,6 +54,16 @@ from newton_like.dynamics.coordinates.joint_motion import (
     motion_subspaces,
 )
 from newton_like.dynamics.coordinates.joint_positions import joint_position_limits, random_joint_positions
+from newton_like.dynamics.coordinates.joint_values import (
+    joint_forces,
+    joint_positions,
+    joint_velocities,
+    set_joint_forces,
+    set_joint_positions,
+    set_joint_velocities,
+)
+from newton_like.dynamics.coordinates.random_state import random_state
+from newton_like.dynamics.coordinates.velocity import set_velocity, velocity
 from newton_like.dynamics.energy import kinetic_energy, mechanical_energy, potential_energy
 from newton_like.dynamics.forces import (
     bias_forces,
@@ -66,10 +76,12 @@ from newton_like.dynamics.forces import (
 from newton_like.dynamics.inertia import (
     crb_inertia,
     inertial_parameters,
+    link_mass,
     link_spatial_inertia,
     set_inertial_parameters,
     set_link_inertia,
     set_link_mass,
+    total_mass,
 )
 from newton_like.dynamics.integrators import integrate
 from newton_like.dynamics.jacobians import (
@@ -121,11 +133,13 @@ from newton_like.dynamics.momentum import (
     total_momentum_jacobian,
 )
 from newton_like.dynamics.names import (
+    base_link,
     frame_index,
     frame_indices,
     frame_link,
     frame_names,
     frame_offset,
+    is_floating_base,
     joint_coords,
     joint_dofs,
     joint_index,

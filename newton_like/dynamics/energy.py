@@ -5,7 +5,9 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.dynamics.internal.common import Q, V, evaluate, state_arrays
-from newton_like.kernels.dynamics.momentum import KINETIC, MECHANICAL, POTENTIAL
+from newton_like.dynamics.internal.frames import asked_link
+from newton_like.dynamics.kinematics import for_frames
+from newton_like.kernels.dynamics.momentum import KINETIC, LINK_POTENTIAL, MECHANICAL, POTENTIAL
 from newton_like.programs.program import Field, Program
 
 _ENERGY = Field("vector", "articulations", 1)
@@ -31,12 +33,31 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
     return evaluate(model, _MOVING.ask(quantity=KINETIC), state_arrays(model, state), [()], out)
 
 
-def potential_energy(model, state, *, out: wp.array | None = None) -> wp.array:
-    """Potential energy of each mechanism in gravity, ``-m g . p_com``, which is zero at the origin of the world.
+def potential_energy(model, state, link=None, *, out: wp.array | None = None) -> wp.array:
+    """Potential energy of each mechanism, or of one of its links, in gravity: ``-m g . p_com``.
 
-    It grows with height. Springs of joints are not in it. Arguments, result and errors as for :func:`kinetic_energy`; ``gravity`` of the
+    It grows with height and is zero with the centre of mass at the world's origin. Springs of joints are not in it. ``gravity`` of the
     model counts, and ``joint_qd`` of the state does not.
+
+    Args:
+        model: the :class:`Model`.
+        state: the :class:`State` whose ``joint_q`` counts.
+        link: name or index of a link; by default the whole mechanism.
+        out: written; a new array by default.
+
+    Returns:
+        [J], ``[articulation_count]``; zero where an articulation lacks the link.
+
+    Raises:
+        KeyError, IndexError: no articulation has the link.
+        ValueError: an array of the wrong shape or device; several links have the name.
+        TypeError: an array of the wrong scalar type; neither a name nor an index.
     """
+    if link is not None:
+        arrays = state_arrays(model, state, False)
+        return for_frames(
+            model, "eval_links", asked_link(model, link), [Q], arrays, "vector", (), True, out, quantity=LINK_POTENTIAL
+        )
     return evaluate(model, _PLACED, state_arrays(model, state, False), [()], out)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import warp as wp
 
@@ -21,8 +23,9 @@ from newton_like.dynamics.internal.common import (
     to_device,
 )
 from newton_like.dynamics.internal.frames import WORLD, Asked, asked_frames, asked_points
-from newton_like.dynamics.kinematics import frame_program, output_representation
+from newton_like.dynamics.kinematics import chosen, frame_program, output_representation
 from newton_like.model.arguments import check_choice
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program, cached_program
 from newton_like.programs.run import run, selection
 from newton_like.types import VelRepr
@@ -144,10 +147,10 @@ def forward_dynamics(
     the armature. A floating base is solved in its joint's velocities and represented at the end, so that no digits are
     lost far from the world's origin.
 
-    A degree of freedom that moves nothing (a body that lost its mass, the twist of a point mass, and no armature)
-    counts as locked: it does not accelerate, whatever the force on it. ``"crb"`` sees this of any such degree of
-    freedom; ``"aba"`` where the body of the joint and what is left of its children is at fault, not where two joints in
-    line with a massless body between them turn against each other.
+    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
+    after ``finalize``, and that has no armature, counts as locked: it does not accelerate, whatever the force on it. ``"crb"`` sees
+    this of any such degree of freedom; ``"aba"`` where the body of the joint and what is left of its children is at fault, not where
+    two joints in line with a massless body between them turn against each other.
 
     Args:
         model: the :class:`Model`.
@@ -164,17 +167,28 @@ def forward_dynamics(
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation or
-            method.
+            method; a joint moves nothing, whatever the configuration (:mod:`newton_like.model.singular`).
         TypeError: an array of the wrong scalar type.
     """
     check_choice(method, "method", _FORWARD)
-    field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
-    fields, arrays, settings = link_wrenches(model, link_forces, link_forces_repr)
+    given = dof_vector(model, joint_forces, "joint_forces", "force")
+    return solve(model, state_arrays(model, state), given, link_forces, method, link_forces_repr, repr, out)
+
+
+def solve(model, arrays, joint_forces: tuple, link_forces, method: str, link_forces_repr, repr, out) -> wp.array:
+    """:func:`forward_dynamics` of coordinates and velocities, and of the field and the array of joint forces, that are checked."""
+    check_choice(method, "method", _FORWARD)
+    field, forces = joint_forces
+    fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
+    check_invertible(model, "forward_dynamics")
+    program = _forward_program(method, field, fields).ask(output_repr=representation(repr), **settings)
+    return evaluate(model, program, [*arrays, forces, *wrenches], [(columns(model),)], out)
+
+
+@cache
+def _forward_program(method: str, force: Field, wrenches: tuple) -> Program:
     name, rows = _FORWARD[method]
-    program = cached_program(name, (Q, V, field, *fields), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
-    program = program.ask(output_repr=representation(repr), **settings)
-    inputs = [*state_arrays(model, state), forces, *arrays]
-    return evaluate(model, program, inputs, [(columns(model),)], out)
+    return Program(name, (Q, V, force, *wrenches), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
 
 
 def _applied(
@@ -212,6 +226,7 @@ def frame_forces(
     frames,
     forces,
     *,
+    forces_repr=VelRepr.MIXED,
     repr=VelRepr.MIXED,
     link_forces=None,
     link_forces_repr=VelRepr.COM,
@@ -227,8 +242,9 @@ def frame_forces(
             :func:`frame_transform`). Articulations that have no such link stay as they are.
         forces: their wrenches (force [N], torque [N m]), ``[articulation_count, 6]`` for one frame,
             ``[articulation_count, frames, 6]`` for a list; without the first dimension: the same for all articulations.
-        repr: :class:`VelRepr` of `forces`. MIXED: torque about the frame's origin, world axes; BODY: the same along the
-            frame's axes; INERTIAL: about the world's origin, world axes; COM: about the link's centre of mass, world axes.
+        forces_repr: :class:`VelRepr` of `forces`; ``repr`` is another name of it. MIXED: torque about the frame's origin, world
+            axes; BODY: the same along the frame's axes; INERTIAL: about the world's origin, world axes; COM: about the link's centre
+            of mass, world axes.
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
         replace: links of `frames` lose the wrench that they had, in place of getting more.
@@ -247,7 +263,8 @@ def frame_forces(
     """
     single = frames is None or isinstance(frames, str | int | np.integer | tuple)
     asked = asked_frames(model, [frames] if single else frames)
-    return _applied(model, state, asked, forces, 6, single, repr, link_forces, link_forces_repr, replace, out)
+    given = chosen(forces_repr, repr)
+    return _applied(model, state, asked, forces, 6, single, given, link_forces, link_forces_repr, replace, out)
 
 
 def point_forces(

@@ -16,32 +16,36 @@ from newton_like.dynamics.internal.common import (
     state_arrays,
     to_device,
 )
-from newton_like.dynamics.kinematics import output_representation
+from newton_like.dynamics.internal.frames import asked_link
+from newton_like.dynamics.kinematics import chosen, for_frames, output_representation
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry import inertia as inertia_math
 from newton_like.kernels.dynamics.inertial_parameters import parameter_kernels
-from newton_like.kernels.dynamics.momentum import LINK, SUBTREE
-from newton_like.model.arguments import as_numbers
+from newton_like.kernels.dynamics.momentum import LINK, LINK_MASS, SUBTREE
+from newton_like.model.arguments import as_numbers, check_model
 from newton_like.programs.program import Field, Program
 from newton_like.types import ModelFlags, VelRepr
 
+_TOTAL_MASS = Program("eval_total_mass", (), (Field("vector", "articulations", 1),))
 _INERTIAS = Program("eval_inertia", (Q,), (Field("matrix", "articulations", lambda m: 36 * links(m)),))
 
 
 def _inertias(model, state, choice: int, repr, out):
-    program = _INERTIAS.ask(quantity=choice, output_repr=output_representation(repr, "repr"))
+    program = _INERTIAS.ask(quantity=choice, output_repr=output_representation(repr, "out_repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(links(model), 6, 6)], out)
 
 
-def link_spatial_inertia(model, state, *, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
+def link_spatial_inertia(
+    model, state=None, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY, out: wp.array | None = None
+) -> wp.array:
     """Spatial inertia of each link: it takes the link's velocity in a representation to its momentum in the same one.
 
     In BODY it depends on ``body_mass``, ``body_com`` and ``body_inertia`` alone.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        repr: :class:`VelRepr`: about the link's origin (BODY, MIXED), its centre of mass (COM) or the origin of the world
+        state: the :class:`State` whose ``joint_q`` counts; BODY needs none.
+        out_repr: :class:`VelRepr`: about the link's origin (BODY, MIXED), its centre of mass (COM) or the origin of the world
             (INERTIAL), along the link's axes (BODY) or the world's.
         out: written; a new array by default.
 
@@ -52,16 +56,58 @@ def link_spatial_inertia(model, state, *, repr=VelRepr.BODY, out: wp.array | Non
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    return _inertias(model, state, LINK, repr, out)
+    out_repr = chosen(out_repr, repr, VelRepr.BODY)
+    if state is None:
+        if output_representation(out_repr, "out_repr") != VelRepr.BODY:
+            raise TypeError(f"inertias in {VelRepr(out_repr)!r} depend on the pose; give a state, or use VelRepr.BODY")
+        # any pose will do
+        state = check_model(model)
+    return _inertias(model, state, LINK, out_repr, out)
 
 
-def crb_inertia(model, state, *, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
+def crb_inertia(model, state, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
     """Composite-rigid-body inertia of each link: the sum of the inertias of the link and of all that it carries.
 
     As if all joints below were locked (Featherstone 2008, section 6.2). Arguments, result and errors as
     :func:`link_spatial_inertia`.
     """
-    return _inertias(model, state, SUBTREE, repr, out)
+    return _inertias(model, state, SUBTREE, chosen(out_repr, repr, VelRepr.BODY), out)
+
+
+def total_mass(model, *, out: wp.array | None = None) -> wp.array:
+    """Mass of each mechanism.
+
+    Args:
+        model: the :class:`Model`.
+        out: written; a new array by default.
+
+    Returns:
+        [kg], ``[articulation_count]``.
+
+    Raises:
+        ValueError, TypeError: ``out`` has another shape, device or scalar type.
+    """
+    return evaluate(check_model(model), _TOTAL_MASS, [], [()], out)
+
+
+def link_mass(model, link, *, out: wp.array | None = None) -> wp.array:
+    """Mass of a link; :func:`set_link_mass` sets it.
+
+    Args:
+        model: the :class:`Model`.
+        link: name or index.
+        out: written; a new array by default.
+
+    Returns:
+        [kg], ``[articulation_count]``; zero where an articulation lacks the link.
+
+    Raises:
+        KeyError, IndexError: no articulation has the link.
+        ValueError: ``out`` has another shape or device; several links have the name.
+        TypeError: ``out`` has another scalar type; neither a name nor an index.
+    """
+    asked = asked_link(check_model(model), link)
+    return for_frames(model, "eval_links", asked, [], [], "vector", (), True, out, quantity=LINK_MASS)
 
 
 def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = None) -> wp.array:

@@ -17,7 +17,15 @@ from newton_like.dynamics.contact.points import check_part
 from newton_like.dynamics.contact.rigid import RigidContact, impact
 from newton_like.dynamics.contact.soft import SoftContact
 from newton_like.dynamics.internal.buffers import buffers_of
-from newton_like.dynamics.internal.common import Q, V, check_state, columns, constants
+from newton_like.dynamics.internal.common import (
+    Q,
+    V,
+    check_passes_gradients,
+    check_state,
+    columns,
+    constants,
+    state_arrays,
+)
 from newton_like.dynamics.system import accelerations, check_options
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array, check_choice, check_made_by, check_model
@@ -132,6 +140,7 @@ def integrate(
         raise ValueError(f"dt {dt} must be above 0")
     start = _checked(model, state_in, "state_in")
     end = _checked(model, state_out, "state_out")
+    check_passes_gradients(start, end, "state_out")
     slips = _contact_states(model, contact, contact_state, contact_state_out)
     options["method"] = options.pop("forward_method", "aba")
     buffers, device = buffers_of(model), str(model.device)
@@ -146,7 +155,7 @@ def integrate(
         forces = [f(stage) if callable(f) else f for f in (joint_forces, link_forces)]
         out = buffers.get("acceleration", (model.articulation_count, columns(model)))
         acceleration, slip_rate = accelerations(
-            model, stage, *forces, link_forces_repr, contact, slip, out=out,
+            model, stage, state_arrays(model, stage), *forces, link_forces_repr, contact, slip, out=out,
             slip_rate=buffers.get("slip rate", contact.shape) if slips else None, **options,
         )  # fmt: skip
         numbers = (dt * weights.last, weights.total, dt * weights.new, dt * weights.share)

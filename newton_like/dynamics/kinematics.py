@@ -1,7 +1,12 @@
 """Poses, velocities and accelerations of links, frames and points.
 
-A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is the name of a site, a link (its link frame), a pair
-of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``, or None, the world.
+A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is one of these:
+
+* the name of a site, or of a link that was merged into another where fixed joints were collapsed
+* a link: its link frame
+* a pair of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``
+* None: the world
+
 Gradients flow to offsets that are Warp arrays of the model's scalar type.
 A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
 
@@ -19,6 +24,7 @@ import warp as wp
 
 from newton_like.dynamics.internal.common import Q, V, dof_vector, evaluate, representation, state_arrays
 from newton_like.dynamics.internal.frames import Asked, Frames, asked_frames, asked_link, asked_points, every_link
+from newton_like.model.arguments import check_choice
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
@@ -35,6 +41,11 @@ def output_representation(value, name: str) -> int:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
         raise ValueError(f"{name}=None is no representation of links; use one of {names}")
     return representation(value, name)
+
+
+def chosen(out_repr, repr, default=MIXED):
+    """The representation of a result: ``out_repr``, or ``repr``, its other name where no velocity of a base has one, if that is given."""
+    return out_repr if repr == default else repr
 
 
 def rate_rows(name: str) -> tuple[str, ...]:
@@ -60,7 +71,7 @@ def for_frames(
     result = Field(row, "articulations", math.prod(shape) * asked.count)
     whole = shape if single else (asked.count, *shape)
     for frames, mask in asked.parts:
-        program = frame_program(name, frames, fields, result, components=shape[0], **settings)
+        program = frame_program(name, frames, fields, result, components=math.prod(shape[:1]), **settings)
         out = evaluate(model, program, arrays, [whole], out, mask=mask)
     return out
 
@@ -167,13 +178,13 @@ def point_positions(model, state, links, points, *, out: wp.array | None = None)
 # ----------------------------------------------------------------------------------------------------- velocities
 
 
-def link_velocities(model, state, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocities of all links.
 
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: their :class:`VelRepr`.
+        out_repr: their :class:`VelRepr`; ``repr`` is another name of it.
         out: written; a new array by default.
 
     Returns:
@@ -183,21 +194,21 @@ def link_velocities(model, state, *, repr=MIXED, out: wp.array | None = None) ->
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    return _velocities(model, state, every_link(model), False, repr, out)
+    return _velocities(model, state, every_link(model), False, chosen(out_repr, repr), out)
 
 
-def link_velocity(model, state, link, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def link_velocity(model, state, link, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocity of a link, ``[articulation_count, 6]``; see :func:`frame_velocity`."""
-    return _velocities(model, state, asked_link(model, link), True, repr, out)
+    return _velocities(model, state, asked_link(model, link), True, chosen(out_repr, repr), out)
 
 
-def frame_velocity(model, state, frame, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocity of a frame.
 
     Args:
         model, frame, out: as for :func:`frame_transform`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link.
+        out_repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link. ``repr`` is another name of it.
 
     Returns:
         Linear [m/s] and angular velocity [rad/s], ``[articulation_count, 6]``.
@@ -205,16 +216,18 @@ def frame_velocity(model, state, frame, *, repr=MIXED, out: wp.array | None = No
     Raises:
         KeyError, IndexError, ValueError, TypeError: as :func:`frame_transform`; an unknown representation.
     """
-    return _velocities(model, state, asked_frames(model, [frame]), True, repr, out)
+    return _velocities(model, state, asked_frames(model, [frame]), True, chosen(out_repr, repr), out)
 
 
-def frame_velocities(model, state, frames, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
+def frame_velocities(model, state, frames, *, out_repr=MIXED, repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Velocities of several frames, ``[articulation_count, frames, 6]``; see :func:`frame_velocity`."""
-    return _velocities(model, state, asked_frames(model, frames), False, repr, out)
+    return _velocities(model, state, asked_frames(model, frames), False, chosen(out_repr, repr), out)
 
 
-def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | None = None) -> wp.array:
-    """Velocity of one frame relative to another frame, as seen by an observer that moves with the other frame.
+def relative_twist(
+    model, state, source, target, *, out_repr=MIXED, repr=MIXED, axes: str = "target", out: wp.array | None = None
+) -> wp.array:
+    """Velocity of one frame as an observer sees it who moves with another, as if that one were the world.
 
     With the frame B = `source` and the observer A = `target` (Traversaro and Saccon 2019):
 
@@ -223,17 +236,26 @@ def relative_twist(model, state, source, target, *, repr=MIXED, out: wp.array | 
     * INERTIAL: of the point at A's origin that moves along with B, in A's axes
     * COM: of the centre of mass of B's link, in A's axes
 
-    No digits are lost far from the world's origin.
+    With ``axes="world"`` MIXED and COM are along the axes of the world, the root of every mechanism, and INERTIAL is of B's point at
+    the world's origin: the difference of the two links' velocities in INERTIAL, so that those of a chain add up.
+
+    No digits are lost far from the world's origin, but for INERTIAL in the world's axes.
 
     `source` and `target` are frames of the same articulation, or None for the world; the rest, result and errors as for
     :func:`frame_velocity`.
     """
-    return _velocities(model, state, asked_frames(model, [source], target), True, repr, out)
+    check_choice(axes, "axes", ("target", "world"))
+    world = axes == "world"
+    if world and chosen(out_repr, repr) == VelRepr.BODY:
+        raise ValueError("VelRepr.BODY is along the axes of the source; use MIXED, COM or INERTIAL with axes='world'")
+    return _velocities(
+        model, state, asked_frames(model, [source], target), True, chosen(out_repr, repr), out, world_axes=int(world)
+    )
 
 
-def _velocities(model, state, asked, single: bool, repr, out) -> wp.array:
-    output = output_representation(repr, "repr")
-    return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output_repr=output)
+def _velocities(model, state, asked, single: bool, repr, out, **settings) -> wp.array:
+    output = output_representation(repr, "out_repr")
+    return _vectors(model, state, "eval_frame_velocities", asked, 6, single, out, output_repr=output, **settings)
 
 
 def point_velocities(model, state, links, points, *, out: wp.array | None = None) -> wp.array:

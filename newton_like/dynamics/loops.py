@@ -27,6 +27,7 @@ from newton_like.dynamics.internal.frames import NONE, WORLD
 from newton_like.dynamics.names import names_of, unknown
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.loops import ANGULAR, LINEAR, LOOP, NO_ROW, PROXIMAL_STEPS
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 from newton_like.types import MAXVAL, VelRepr
 
@@ -109,6 +110,10 @@ class Loops:
 def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
     """Raises for what is no equation between accelerations of one articulation."""
     name = f"loop joint '{model.joint_label[j]}' (index {j})"
+    if a < 0 or (parent >= 0 and articulation[parent] < 0):
+        raise ValueError(
+            f"{name} connects a body that no articulation carries; fix that body to the world by add_joint_fixed"
+        )
     if parent >= 0 and articulation[parent] != a:
         raise ValueError(
             f"{name} connects articulations {articulation[parent]} and {a}; list the joints of both in one articulation"
@@ -331,6 +336,7 @@ def constrained_dynamics(
     )  # fmt: skip
     program = program.ask(output_repr=representation(repr), **settings)
     arrays = [*state_arrays(model, state), forces, weights, *wrenches]
+    check_invertible(model, "constrained_dynamics")
     return _run(model, program, arrays, [(columns(model),), (count,)], out)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warp as wp
 
+from newton_like.coercion import as_flag
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.kinematics import eval_matrix
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 
 
@@ -15,11 +17,22 @@ def _size(model) -> int:
 
 _MATRIX = (Field("matrix", "articulations", _size),)
 _MASS_MATRIX = Program("eval_mass_matrix", (Q,), _MATRIX)
+_RIGID_MASS_MATRIX = Program("eval_rigid_mass_matrix", (Q,), _MATRIX)
 _INVERSE = Program("eval_mass_matrix_inverse", (Q,), _MATRIX, ("pivot",))
 _CORIOLIS = Program("eval_coriolis_matrix", (Q, V), _MATRIX, ("subspace_rate", "articulated"))
 
 
-def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.array | None:
+def eval_mass_matrix(
+    model,
+    state,
+    H: wp.array | None = None,
+    J: wp.array | None = None,
+    body_I_s: wp.array | None = None,
+    joint_S_s: wp.array | None = None,
+    mask=None,
+    *,
+    include_armature: bool = True,
+) -> wp.array | None:
     """Joint-space inertia: ``qdT H qd / 2`` is the kinetic energy of an articulation.
 
     By the composite-rigid-body algorithm (Featherstone 2008, table 6.2), with ``joint_armature`` on the diagonal. Rows
@@ -31,8 +44,11 @@ def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.a
         state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
         H: written [kg, kg m or kg m^2], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``;
             a new array of zeros by default.
+        J, body_I_s, joint_S_s: a Jacobian and memory that Newton's function works with. This one needs none of them and does not
+            read them; they are there so that calls written for Newton mean the same.
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices
             of the others keep their values.
+        include_armature: False leaves ``joint_armature`` out.
 
     Returns:
         ``H``, or None for a model without articulations.
@@ -42,7 +58,8 @@ def eval_mass_matrix(model, state, H: wp.array | None = None, mask=None) -> wp.a
         TypeError: an array of the wrong scalar type.
     """
     dofs = model.max_dofs_per_articulation
-    return eval_matrix(model, _MASS_MATRIX, state, H, "H", (dofs, dofs), mask)
+    program = _MASS_MATRIX if as_flag(include_armature, "include_armature") else _RIGID_MASS_MATRIX
+    return eval_matrix(model, program, state, H, "H", (dofs, dofs), mask)
 
 
 def mass_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
@@ -74,15 +91,17 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
     From the factorisation ``M = LT D L``, which keeps the sparsity of the tree (Featherstone 2008, section 6.5), and
     ``L^-1``, whose rows are as sparse.
 
-    A degree of freedom that moves nothing (a body that lost its mass, the twist of a point mass, and no armature) has
-    no pivot left but rounding. It counts as locked: its row and column are zero, and the rest is the inverse of the
-    rest. In another representation than the joint's a locked degree of freedom of a floating base makes the inverse a
-    generalised one, ``M^-1 M M^-1 = M^-1``.
+    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
+    after ``finalize``, and that has no armature, has no pivot left but rounding. It counts as locked: its row and column are zero, and
+    the rest is the inverse of the rest. In another representation than the joint's a locked degree of freedom of a floating base makes
+    the inverse a generalised one, ``M^-1 M M^-1 = M^-1``.
 
-    Arguments and errors as for :func:`mass_matrix`; returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
+    Arguments and errors as for :func:`mass_matrix`, and ValueError where a joint moves nothing, whatever the configuration
+    (:mod:`newton_like.model.singular`); returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
     """
-    program = _INVERSE.ask(output_repr=representation(repr))
-    return evaluate(model, program, state_arrays(model, state, False), [(columns(model),) * 2], out)
+    program, arrays = _INVERSE.ask(output_repr=representation(repr)), state_arrays(model, state, False)
+    check_invertible(model, "mass_matrix_inverse")
+    return evaluate(model, program, arrays, [(columns(model),) * 2], out)
 
 
 def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
-from newton_like.dynamics.kinematics import output_representation
+from newton_like.dynamics.kinematics import chosen, output_representation
 from newton_like.kernels.dynamics.momentum import AVERAGE, CENTROIDAL, MOMENTUM, WHOLE, WHOLE_CENTROIDAL
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
@@ -30,7 +30,7 @@ _INERTIA = Program("eval_inertia", (Q,), (Field("matrix", "articulations", 36),)
 
 
 def _vector(model, state, choice: int, repr, out):
-    program = _MOMENTUM.ask(quantity=choice, output_repr=output_representation(repr, "repr"))
+    program = _MOMENTUM.ask(quantity=choice, output_repr=output_representation(repr, "out_repr"))
     return evaluate(model, program, state_arrays(model, state), [(6,)], out)
 
 
@@ -42,17 +42,19 @@ def _jacobian(model, state, choice: int, repr, out_repr, out):
 
 
 def _inertia(model, state, choice: int, repr, out):
-    program = _INERTIA.ask(quantity=choice, output_repr=output_representation(repr, "repr"))
+    program = _INERTIA.ask(quantity=choice, output_repr=output_representation(repr, "out_repr"))
     return evaluate(model, program, state_arrays(model, state, False), [(6, 6)], out)
 
 
-def total_momentum(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+def total_momentum(
+    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
     """Linear and angular momentum of each mechanism.
 
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        repr: :class:`VelRepr` of the result: about the origin of the first link (MIXED, BODY), its centre of mass (COM) or the
+        out_repr: :class:`VelRepr` of the result: about the origin of the first link (MIXED, BODY), its centre of mass (COM) or the
             origin of the world (INERTIAL), along world axes or the link's (BODY).
         out: written; a new array by default.
 
@@ -63,7 +65,7 @@ def total_momentum(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = N
         ValueError: an array of the wrong shape or device; an unknown representation.
         TypeError: an array of the wrong scalar type.
     """
-    return _vector(model, state, MOMENTUM, repr, out)
+    return _vector(model, state, MOMENTUM, chosen(out_repr, repr), out)
 
 
 def total_momentum_jacobian(
@@ -90,16 +92,18 @@ def total_momentum_jacobian(
     return _jacobian(model, state, MOMENTUM, repr, out_repr, out)
 
 
-def centroidal_momentum(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+def centroidal_momentum(
+    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
     """Linear momentum of each mechanism, and angular momentum about its centre of mass.
 
-    Arguments and errors as for :func:`total_momentum`; of ``repr`` only the axes count: ``VelRepr.BODY``: those of the first link; any
+    Arguments and errors as for :func:`total_momentum`; of ``out_repr`` only the axes count: ``VelRepr.BODY``: those of the first link; any
     other: world axes.
 
     Returns:
         [kg m/s, kg m^2/s], ``[articulation_count, 6]``.
     """
-    return _vector(model, state, MOMENTUM + CENTROIDAL, repr, out)
+    return _vector(model, state, MOMENTUM + CENTROIDAL, chosen(out_repr, repr), out)
 
 
 def centroidal_momentum_jacobian(
@@ -139,42 +143,48 @@ def centroidal_momentum_bias(
     return evaluate(model, program, state_arrays(model, state), [(6,)], out)
 
 
-def locked_spatial_inertia(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+def locked_spatial_inertia(
+    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
     """Inertia of each mechanism as one rigid body, all joints locked.
 
     It takes the velocity of the first link, in a representation, to the momentum of the rigid body in the same one.
 
-    Arguments and errors as for :func:`total_momentum`; ``repr`` is that of both, and ``joint_qd`` of the state does not count.
+    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of both, and ``joint_qd`` of the state does not count.
 
     Returns:
         [kg, kg m, kg m^2], ``[articulation_count, 6, 6]``.
     """
-    return _inertia(model, state, WHOLE, repr, out)
+    return _inertia(model, state, WHOLE, chosen(out_repr, repr), out)
 
 
-def locked_centroidal_inertia(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+def locked_centroidal_inertia(
+    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
     """Inertia of each mechanism as one rigid body about its centre of mass: the total mass, and the moments of inertia.
 
-    Arguments and errors as for :func:`locked_spatial_inertia`; of ``repr`` only the axes count, see :func:`centroidal_momentum`.
+    Arguments and errors as for :func:`locked_spatial_inertia`; of ``out_repr`` only the axes count, see :func:`centroidal_momentum`.
 
     Returns:
         [kg, kg m^2], ``[articulation_count, 6, 6]``.
     """
-    return _inertia(model, state, WHOLE_CENTROIDAL, repr, out)
+    return _inertia(model, state, WHOLE_CENTROIDAL, chosen(out_repr, repr), out)
 
 
-def average_velocity(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
-    """Velocity of one rigid body with the inertia and momentum of the mechanism: ``I^-1 h``.
+def average_velocity(
+    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
+    """Velocity at which the mechanism, as one rigid body, has the momentum that it has: ``I^-1 h``.
 
     Where all mass lies on a line, the angular velocity about that line is zero; where it lies in a point, all of it; where there is no
     mass, the velocity too.
 
-    Arguments and errors as for :func:`total_momentum`; ``repr`` is that of the result, as of the velocity of the first link.
+    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of the result, as of the velocity of the first link.
 
     Returns:
         [m/s, rad/s], ``[articulation_count, 6]``.
     """
-    return _vector(model, state, AVERAGE, repr, out)
+    return _vector(model, state, AVERAGE, chosen(out_repr, repr), out)
 
 
 def average_velocity_jacobian(
@@ -187,12 +197,14 @@ def average_velocity_jacobian(
     return _jacobian(model, state, AVERAGE, repr, out_repr, out)
 
 
-def average_centroidal_velocity(model, state, *, repr=VelRepr.MIXED, out: wp.array | None = None) -> wp.array:
+def average_centroidal_velocity(
+    model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
+) -> wp.array:
     """Velocity of the centre of mass, and the angular velocity of :func:`average_velocity`.
 
-    Arguments, result and errors as for :func:`average_velocity`; of ``repr`` only the axes count, see :func:`centroidal_momentum`.
+    Arguments, result and errors as for :func:`average_velocity`; of ``out_repr`` only the axes count, see :func:`centroidal_momentum`.
     """
-    return _vector(model, state, AVERAGE + CENTROIDAL, repr, out)
+    return _vector(model, state, AVERAGE + CENTROIDAL, chosen(out_repr, repr), out)
 
 
 def average_centroidal_velocity_jacobian(

@@ -2,7 +2,8 @@
 
 Links and joints of an articulation are numbered as its joints, from the root to the leaves: link i is what joint i moves. These are the
 rows of everything that `newton_like.dynamics` gives, and the same for all articulations of one shape. Frames are the sites of an
-articulation's links (:meth:`ModelBuilder.add_site`).
+articulation's links (:meth:`ModelBuilder.add_site`), and behind them the links that were merged into others where fixed joints were
+collapsed (``model.frames``).
 
 A name is a label, or what follows a slash in it: ``"base"`` finds ``"robot_3/base"``, where no other label of the articulation ends so.
 """
@@ -16,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from newton_like.coercion import as_index, as_list
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import ShapeFlags
 
 
@@ -29,7 +31,8 @@ class Names:
     """
 
     def __init__(self, model):
-        self.model_labels = {"joint": model.joint_label, "link": model.body_label, "frame": model.shape_label}
+        self.model_labels = {"joint": model.joint_label, "link": model.body_label}
+        self.shape_label, self.frames = model.shape_label, model.frames
         self.version = model.version
         self.start = model.articulation_start.numpy()[: model.articulation_count].astype(int)
         self.count = model.articulation_end.numpy().astype(int) - self.start
@@ -40,25 +43,43 @@ class Names:
         for a, (s, n) in enumerate(zip(self.start, self.count, strict=True)):
             self.articulation[self.child[s : s + n]] = a
             self.link[self.child[s : s + n]] = np.arange(n)
+        # sites by their shapes, and merged links by their places behind all shapes
         sites = np.flatnonzero(site & (body >= 0))
-        sites = sites[self.articulation[body[sites]] >= 0]
-        order = np.argsort(self.articulation[body[sites]], kind="stable")
-        self.sites = sites[order]
-        self.site_link = self.link[body[self.sites]]
-        self.site_start = np.searchsorted(self.articulation[body[self.sites]], np.arange(len(self.start) + 1))
+        frames = np.concatenate([sites, model.shape_count + np.arange(len(model.frames))])
+        carrier = np.concatenate([body[sites], model.frames.body])
+        owner = np.concatenate([np.full(len(sites), -1), model.frames.articulation])
+        carried = carrier >= 0
+        owner[carried] = self.articulation[carrier[carried]]
+        order = np.argsort(owner, kind="stable")
+        order = order[owner[order] >= 0]
+        self.frame_at, carrier = frames[order], carrier[order]
+        self.frame_link = np.where(carrier >= 0, self.link[carrier], -1)
+        self.frame_start = np.searchsorted(owner[order], np.arange(len(self.start) + 1))
         self._found: dict = {}
 
     @cached_property
     def labels(self) -> dict[str, list[tuple[str, ...]]]:
         """Labels of the joints, links and frames of each articulation."""
-        return {kind: [self._of(kind, a) for a in range(len(self.start))] for kind in self.model_labels}
+        return {kind: [self._of(kind, a) for a in range(len(self.start))] for kind in ("joint", "link", "frame")}
 
     def _of(self, kind: str, a: int) -> tuple[str, ...]:
         joints = slice(self.start[a], self.start[a] + self.count[a])
         if kind == "joint":
             return tuple(self.model_labels["joint"][joints])
-        indices = self.child[joints] if kind == "link" else self.sites[self.site_start[a] : self.site_start[a + 1]]
-        return tuple(self.model_labels[kind][i] for i in indices)
+        if kind == "link":
+            return tuple(self.model_labels["link"][i] for i in self.child[joints])
+        shapes, merged = self.shape_label, self.frames.label
+        at = self.frame_at[self.frame_start[a] : self.frame_start[a + 1]].tolist()
+        return tuple(shapes[i] if i < len(shapes) else merged[i - len(shapes)] for i in at)
+
+    def frame_poses(self, model, indices) -> np.ndarray:
+        """Poses of frames, given by their places among those of all articulations, in their links, ``[..., 7]``."""
+        at = self.frame_at[indices]
+        merged = at >= len(self.shape_label)
+        poses = np.empty((*at.shape, 7))
+        poses[~merged] = model.shape_transform.numpy()[at[~merged]]
+        poses[merged] = self.frames.transform[at[merged] - len(self.shape_label)]
+        return poses
 
     def matches(self, kind: str, name: str, a: int) -> tuple[int, ...]:
         """Indices of the joints, links or frames of an articulation that a name may mean."""
@@ -177,7 +198,7 @@ def joint_names(model, indices=None, articulation: int = 0) -> list[str]:
 
 
 def frame_names(model, indices=None, articulation: int = 0) -> list[str]:
-    """Labels of the sites of an articulation's links; see :func:`link_names`."""
+    """Labels of the frames of an articulation: sites, then links that were merged into others; see :func:`link_names`."""
     return _names_at(model, "frame", indices, articulation)
 
 
@@ -203,7 +224,7 @@ def joint_index(model, name: str, articulation: int = 0) -> int:
 
 
 def frame_index(model, name: str, articulation: int = 0) -> int:
-    """Index of a site among those of an articulation's links; see :func:`link_index`."""
+    """Index of a frame among those of an articulation, as in :func:`frame_names`; see :func:`link_index`."""
     return index_of(model, "frame", name, articulation)
 
 
@@ -229,16 +250,36 @@ def link_bodies(model, articulation: int = 0) -> np.ndarray:
 
 
 def frame_link(model, name, articulation: int = 0) -> int:
-    """Index of the link of a frame; see :func:`frame_index`."""
+    """Index of the link that a frame stands on, -1: the world (a base that was merged into it); see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
-    return int(names.site_link[names.site_start[articulation] + i])
+    return int(names.frame_link[names.frame_start[articulation] + i])
 
 
 def frame_offset(model, name, articulation: int = 0) -> np.ndarray:
-    """Pose of a frame seen from its link: position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
+    """Pose of a frame seen from its link (or the world): position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
-    shape = names.sites[names.site_start[articulation] + i]
-    return model.shape_transform.numpy()[shape].astype(np.float64)
+    return names.frame_poses(model, names.frame_start[articulation] + i)
+
+
+def base_link(model, articulation: int = 0) -> str:
+    """Label of the base link of an articulation: the one that its first joint moves, from which the tree of the others hangs.
+
+    Args:
+        model: the :class:`Model`.
+        articulation: which one; the first by default.
+
+    Raises:
+        IndexError: the articulation does not exist.
+    """
+    return _labels(model, "link", articulation)[0]
+
+
+def is_floating_base(model, articulation: int = 0) -> bool:
+    """Whether the base of an articulation floats: its first joint is a FREE or DISTANCE joint on the world; see :func:`base_link`."""
+    a = as_index(articulation, "articulation", model.articulation_count)
+    joint = names_of(model).start[a]
+    kind = JOINT_TYPES[int(model.joint_type.numpy()[joint])]
+    return kind.floats and int(model.joint_parent.numpy()[joint]) < 0
 
 
 def joint_dofs(model, joint, articulation: int = 0) -> slice:

@@ -33,8 +33,9 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
     """A copy of a robot, or of a whole scene, in which only some joints can move.
 
     The links behind a locked joint are lumped with the link that carries it (or with the world): masses, centres of mass and inertias
-    add up, and shapes, sites (named frames) and the joints further out move over with their places unchanged. What is left moves as
-    the whole robot does with those joints locked. Fixed joints that are not kept are lumped too. Joints that close loops and disabled
+    add up, and shapes, sites and the joints further out move over with their places unchanged; the frames of the lumped links
+    stay as named frames. What is left moves as the whole robot does with those joints locked.
+    Fixed joints that are not kept are lumped too. Joints that close loops and disabled
     joints stay. Finalize the result; the builder that is given stays as it is.
 
     Args:
@@ -175,29 +176,44 @@ def _copied(builder: ModelBuilder) -> ModelBuilder:
         setattr(result, name, list(getattr(builder, name)))
     for name in ("default_joint_cfg", "default_shape_cfg"):
         setattr(result, name, copy.copy(getattr(builder, name)))
+    result.custom_attributes = {key: a.copy(a.values.copy()) for key, a in builder.custom_attributes.items()}
+    result.custom_frequencies = dict(builder.custom_frequencies)
     result.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
+    result.frames = builder.frames.copy()
     result._forget_neighbours()
     return result
 
 
 def _fix(builder: ModelBuilder, locked: list[int]) -> None:
     """Makes joints fixed ones, and takes their coordinates away."""
+    remap = {"joint_constraint": _blocked(builder, locked)}
     for kind, name in (("dof", "joint_qd_start"), ("coord", "joint_q_start")):
         total = getattr(builder, COUNTS[kind])
         starts = [*getattr(builder, name), total]
         gone = {i for j in locked for i in range(starts[j], starts[j + 1])}
         keep = [i for i in range(total) if i not in gone]
+        remap[kind] = {old: new for new, old in enumerate(keep)}
         for column in COLUMNS:
             if column.kind == kind:
                 values = getattr(builder, column.name)
                 setattr(builder, column.name, [values[i] for i in keep])
         setattr(builder, name, np.searchsorted(keep, starts[:-1]).tolist())
+    builder._renumber_custom(remap)
     for joint in locked:
         builder.joint_type[joint] = int(JointType.FIXED)
         builder.joint_dof_dim[joint] = (0, 0)
         builder.joint_mimic_joint[joint] = -1
         builder.joint_mimic_coeffs[joint] = (0.0, 1.0)
         builder.joint_min_distance[joint] = builder.joint_max_distance[joint] = -1.0
+
+
+def _blocked(builder: ModelBuilder, locked: list[int]) -> dict[int, int]:
+    """New indices of the directions that joints block, of those that are not locked."""
+    old = [6 - linear - angular for linear, angular in builder.joint_dof_dim]
+    new = [6 if joint in locked else count for joint, count in enumerate(old)]
+    starts = zip(np.cumsum([0, *old]).tolist(), np.cumsum([0, *new]).tolist(), strict=True)
+    pairs = zip(starts, old, range(len(old)), strict=False)
+    return {a + i: b + i for (a, b), count, joint in pairs if joint not in locked for i in range(count)}
 
 
 def _keep_velocities(builder: ModelBuilder, old_coms: dict[int, np.ndarray]) -> None:

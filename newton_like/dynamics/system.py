@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import warp as wp
@@ -10,9 +11,19 @@ from newton_like.coercion import as_number
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
 from newton_like.dynamics.coordinates.configuration import positions
-from newton_like.dynamics.forces import forward_dynamics
+from newton_like.dynamics.forces import solve
 from newton_like.dynamics.internal.buffers import buffers_of
-from newton_like.dynamics.internal.common import Q, V, columns, constants, dof_vector, evaluate, links, state_arrays
+from newton_like.dynamics.internal.common import (
+    Q,
+    V,
+    columns,
+    constants,
+    dof_fields,
+    dof_vector,
+    evaluate,
+    links,
+    state_arrays,
+)
 from newton_like.dynamics.loops import TIME_CONSTANT, constrained_dynamics, loops_of
 from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
 from newton_like.model.arguments import check_array
@@ -28,6 +39,7 @@ _PASSIVE = {"friction": STATIC_FRICTION | VISCOUS_FRICTION, "limits": LIMITS, "s
 _ONE = Field("weights", "all", 1)
 
 
+@cache
 def _joint_program(force: Field) -> Program:
     fields = (Q, V, force, Field("limit_stiffness", "dofs"), Field("limit_damping", "dofs"), _ONE)
     return Program(
@@ -90,15 +102,19 @@ def check_options(function: str, options: dict, known: tuple[str, ...]) -> None:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; options are {', '.join(known)}")
 
 
-def sum_of_joint_forces(model, state, joint_forces, bits: int, friction_speed, out=None) -> wp.array:
-    """Given joint forces and the passive ones of `bits`, ``[articulation_count, max_dofs_per_articulation]``."""
+def sum_of_joint_forces(model, arrays, joint_forces, bits: int, friction_speed, out=None) -> wp.array:
+    """Given joint forces and the passive ones of `bits`, ``[articulation_count, max_dofs_per_articulation]``.
+
+    Args:
+        arrays: coordinates and velocities, checked.
+    """
     field, given = dof_vector(model, joint_forces, "joint_forces", "force")
     limits = [
         check_array(model, getattr(model, name), f"model.{name}", model.dtype, (model.joint_dof_count,))
         for name in ("joint_limit_ke", "joint_limit_kd")
     ]
     speed = number_array(model, friction_speed, "friction_speed")
-    inputs = [*state_arrays(model, state), given, *limits, speed]
+    inputs = [*arrays, given, *limits, speed]
     return evaluate(model, _joint_program(field).ask(force_terms=bits), inputs, [(columns(model),)], out)
 
 
@@ -121,7 +137,8 @@ def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEE
         ValueError: an array of the wrong shape or device; a negative ``friction_speed``.
         TypeError: an array of the wrong scalar type.
     """
-    return sum_of_joint_forces(model, state, None, _PASSIVE["friction"], friction_speed, out)
+    arrays = state_arrays(model, state)
+    return sum_of_joint_forces(model, arrays, None, _PASSIVE["friction"], friction_speed, out)
 
 
 def joint_limit_forces(model, state, *, out=None) -> wp.array:
@@ -131,7 +148,7 @@ def joint_limit_forces(model, state, *, out=None) -> wp.array:
 
     Arguments, result and errors as for :func:`joint_friction_forces`.
     """
-    return sum_of_joint_forces(model, state, None, LIMITS, 0.0, out)
+    return sum_of_joint_forces(model, state_arrays(model, state), None, LIMITS, 0.0, out)
 
 
 def joint_spring_forces(model, state, *, out=None) -> wp.array:
@@ -139,7 +156,7 @@ def joint_spring_forces(model, state, *, out=None) -> wp.array:
 
     Arguments, result and errors as for :func:`joint_friction_forces`.
     """
-    return sum_of_joint_forces(model, state, None, SPRINGS, 0.0, out)
+    return sum_of_joint_forces(model, state_arrays(model, state), None, SPRINGS, 0.0, out)
 
 
 def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.array:
@@ -163,9 +180,13 @@ def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.
         ValueError: an array of the wrong shape or device; a negative ``regularisation``.
         TypeError: an array of the wrong scalar type.
     """
+    return _position_rate(model, state_arrays(model, state), regularisation, out)
+
+
+def _position_rate(model, arrays, regularisation: float, out=None) -> wp.array:
     gain = number_array(model, regularisation, "regularisation")
     most = positions(model)
-    return evaluate(model, _RATE.ask(result_size=most), [*state_arrays(model, state), gain], [(most,)], out)
+    return evaluate(model, _RATE.ask(result_size=most), [*arrays, gain], [(most,)], out)
 
 
 def velocity_rate(
@@ -205,7 +226,7 @@ def velocity_rate(
         TypeError: an array of the wrong scalar type.
     """
     return accelerations(
-        model, state, joint_forces, link_forces, link_forces_repr, repr=repr, out=out, passive=passive,
+        model, state, state_arrays(model, state), joint_forces, link_forces, link_forces_repr, repr=repr, out=out, passive=passive,
         friction_speed=friction_speed, loop_time_constant=loop_time_constant, method=method,
     )[0]  # fmt: skip
 
@@ -213,6 +234,7 @@ def velocity_rate(
 def accelerations(
     model,
     state,
+    arrays,
     joint_forces,
     link_forces,
     link_forces_repr,
@@ -230,6 +252,7 @@ def accelerations(
     """Rates of the velocities and of the contact state, None without one; see :func:`state_rate`.
 
     Args:
+        arrays: coordinates and velocities of the state, checked.
         slip_rate: written with the rate of the contact state; a new array by default.
     """
     closed, buffers = loops_of(model).enabled, buffers_of(model)
@@ -245,13 +268,14 @@ def accelerations(
             out=[forces, slip_rate, depth, wrenches],
         )  # fmt: skip
         link_forces, link_forces_repr, slip_rate = ground.links, VelRepr.COM, ground.state_rate
-    bits = passive_bits(passive)
+    bits, summed = passive_bits(passive), None
     if bits:
         for kind, refusal in loops_of(model).passive.items():
             if bits & _PASSIVE[kind]:
                 raise ValueError(refusal)
         place = buffers.get("joint forces", (model.articulation_count, columns(model)))
-        joint_forces = sum_of_joint_forces(model, state, joint_forces, bits, friction_speed, place)
+        joint_forces = sum_of_joint_forces(model, arrays, joint_forces, bits, friction_speed, place)
+        summed = dof_fields("force")[1], joint_forces
     options = {"link_forces_repr": link_forces_repr, "repr": repr}
     if isinstance(contact, RigidContact):
         arrays = [*_ground_buffers(model, contact), out]
@@ -261,7 +285,8 @@ def accelerations(
         forces = buffers.get("loop forces", (model.articulation_count, loops_of(model).count))
         options["time_constant"] = loop_time_constant
         return constrained_dynamics(model, state, joint_forces, link_forces, out=(out, forces), **options)[0], slip_rate
-    return forward_dynamics(model, state, joint_forces, link_forces, method=method, out=out, **options), slip_rate
+    given = dof_vector(model, joint_forces, "joint_forces", "force") if summed is None else summed
+    return solve(model, arrays, given, link_forces, method, link_forces_repr, repr, out), slip_rate
 
 
 def _ground_buffers(model, contact) -> list[wp.array]:
@@ -302,6 +327,9 @@ def state_rate(
     check_options("state_rate", options, ("passive", "friction_speed", "loop_time_constant", "method"))
     if contact is None and contact_state is not None:
         raise ValueError("contact_state needs contact; give contact, too")
-    q_rate = position_rate(model, state, regularisation=regularisation)
-    rates = accelerations(model, state, joint_forces, link_forces, link_forces_repr, contact, contact_state, **options)
+    arrays = state_arrays(model, state)
+    q_rate = _position_rate(model, arrays, regularisation)
+    rates = accelerations(
+        model, state, arrays, joint_forces, link_forces, link_forces_repr, contact, contact_state, **options
+    )
     return StateRate(q_rate, *rates)

@@ -15,7 +15,7 @@ from newton_like.coercion import as_index
 from newton_like.geometry.transforms import IDENTITY, quat_rotate, quat_to_matrix, transform_inverse, transform_multiply
 from newton_like.importers.urdf.build import plane_axes
 from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.model.model import Model
+from newton_like.model.model import Model, resting_body
 from newton_like.types import MAXVAL, BodyFlags, GeoType, ShapeFlags
 
 ALIGNED = 1.0e-6
@@ -68,15 +68,17 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
     Raises:
         TypeError: ``model`` is no :class:`Model`, or ``path`` no path.
         IndexError: there is no such articulation.
-        ValueError: a joint is of a kind that URDF does not have (BALL, DISTANCE, most D6), or closes a loop, or a name is
-            there twice.
+        ValueError: a body has no joint, a joint is of a kind that URDF does not have (BALL, DISTANCE, most D6), or closes a loop,
+            or a name is there twice.
         OSError: the file cannot be written.
     """
     if not isinstance(model, Model):
         raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a text or a path, not {path!r}")
-    path = Path(path)
+    path, rests = Path(path), resting_body(model)
+    if rests is not None:
+        raise ValueError(f"{rests} has no joint, which URDF has no word for; fix it to the world by add_joint_fixed")
     writer = _Writer(model, as_index(articulation, "articulation", model.articulation_count), path)
     report = writer.write()
     if report.remarks:

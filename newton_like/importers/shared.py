@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import math
 import os
+import re
 import sys
 import typing
 import warnings
@@ -183,6 +184,19 @@ def folders(package_dirs) -> tuple[Path, ...]:
     return tuple(map(Path, folders))
 
 
+def regular_expressions(value, name: str) -> list[str]:
+    """An argument of an importer as regular expressions."""
+    patterns = [value] if isinstance(value, str) else as_list(value, name, "regular expressions")
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(f"{name} holds {pattern!r}; give regular expressions as texts")
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"{name}: {pattern!r} is no regular expression: {error}") from None
+    return patterns
+
+
 def articulation_of(builder, body: int) -> int:
     """Articulation of a body. Raises ValueError: it is in none."""
     for joint, child in enumerate(builder.joint_child):
@@ -281,6 +295,9 @@ def unchanged_by_errors(builder):
     }
     others |= {name: getattr(builder, name) for name in ("world_count", "_current_world", "_gravity")}
     others["shape_collision_filter_pairs"] = PairSet(builder.shape_collision_filter_pairs)
+    others["frames"] = builder.frames.copy()
+    others["custom_attributes"] = {key: a.copy(a.values.copy()) for key, a in builder.custom_attributes.items()}
+    others["custom_frequencies"] = dict(builder.custom_frequencies)
     try:
         yield
     except BaseException:
@@ -314,6 +331,12 @@ def warn(kind: type[UserWarning], report, source: str) -> None:
         while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "newton_like":
             level, frame = level + 1, frame.f_back
         warnings.warn(kind(f"{source}: {statement}"), stacklevel=level)
+
+
+def tell(source: str, bodies, joints, shapes) -> None:
+    """Prints how many entities an import added, of their indices."""
+    counts = (len({index for index in indices if index >= 0}) for indices in (bodies, joints, shapes))
+    print("{}: added {} bodies, {} joints and {} shapes".format(source, *counts))
 
 
 def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:

@@ -30,6 +30,10 @@ class ImportFileError(ValueError):
     """A robot file is wrong. The message names the file, the line, the element and the cure."""
 
 
+class MissingFileError(ImportFileError):
+    """What a robot file names is in none of the folders that may be read."""
+
+
 @dataclass
 class XmlElement:
     """One element of a file, with the line it stands in.
@@ -54,9 +58,9 @@ class XmlElement:
         name = self.attributes.get("name")
         return f"<{self.tag}{f' name={name!r}' if name is not None else ''}>"
 
-    def error(self, message: str) -> ImportFileError:
+    def error(self, message: str, kind: type[ImportFileError] = ImportFileError) -> ImportFileError:
         """An error about this element, to be raised."""
-        return ImportFileError(f"{self.file}, line {self.line}: {self}: {message}")
+        return kind(f"{self.file}, line {self.line}: {self}: {message}")
 
     def all(self, tag: str) -> Iterator[XmlElement]:
         """Children with this tag."""

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import warp as wp
 
 from newton_like.dynamics.inertia import inertial_parameters, set_inertial_parameters
+from newton_like.model.columns import WITH_GRADIENT
 
 COORDINATES = ("joint_q", "joint_qd")
 PARAMETERS = "inertial_parameters"
@@ -70,7 +71,7 @@ class Bridge:
             seeds: gradients of the results, None for zeros.
         """
         tape.zero()
-        for array in (*arrays, self.model.body_mass, self.model.body_com, self.model.body_inertia):
+        for array in (*arrays, *(getattr(self.model, name) for name in WITH_GRADIENT)):
             if array.requires_grad:
                 array.grad.zero_()
         for result, seed in zip(results, seeds, strict=True):

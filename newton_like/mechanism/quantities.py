@@ -39,7 +39,7 @@ class Quantity:
         """Options and their defaults."""
         parameters = signature(self.function).parameters.values()
         empty = Parameter.empty
-        return {p.name: p.default for p in parameters if p.default is not empty and p.name != "out"}
+        return {p.name: p.default for p in parameters if p.default is not empty and p.name not in ("out", "state")}
 
 
 _PLACED = {

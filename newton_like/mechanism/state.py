@@ -10,6 +10,7 @@ import warp as wp
 from newton_like.coercion import as_index
 from newton_like.dynamics.coordinates import configuration
 from newton_like.dynamics.internal.frames import link_rows
+from newton_like.dynamics.kinematics import chosen
 from newton_like.dynamics.loops import constrained_dynamics, loop_joint, loops_of
 from newton_like.dynamics.names import check_name, joint_index
 from newton_like.mechanism.quantities import QUANTITIES
@@ -35,7 +36,7 @@ class MechanismState(Variables):
     articulation.
 
     Every quantity of `newton_like.mechanism.QUANTITIES` is a method that takes the options of the function of `newton_like.dynamics`
-    which computes it (such as ``repr=``) and is kept for each choice of them: :meth:`mass_matrix`, :meth:`bias_forces`,
+    which computes it (such as ``out_repr=``) and is kept for each choice of them: :meth:`mass_matrix`, :meth:`bias_forces`,
     :meth:`link_transforms`, :meth:`link_jacobians`, :meth:`total_momentum` and so on. Results are views of what is kept: the next
     computation overwrites them.
 
@@ -196,28 +197,30 @@ class MechanismState(Variables):
         """
         return self._get("relative_transform", source=source, target=target)
 
-    def twist(self, joint, *, repr=VelRepr.MIXED) -> wp.array:
+    def twist(self, joint, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED) -> wp.array:
         """Velocity of a joint's child minus that of a body that is fixed to its parent, ``S v``, ``[articulation_count, 6]``.
 
         See :func:`newton_like.dynamics.joint_twists` for representations, and :meth:`joint_transform`.
         """
-        return self._of("joint", "joint_twists", joint, repr=repr)
+        return self._of("joint", "joint_twists", joint, out_repr=chosen(out_repr, repr))
 
-    def twist_wrt_world(self, body, *, repr=VelRepr.MIXED) -> wp.array:
+    def twist_wrt_world(self, body, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED) -> wp.array:
         """Velocity of a link, ``[articulation_count, 6]``; see :func:`newton_like.dynamics.link_velocities`."""
-        return self._of("body", "link_velocities", body, repr=repr)
+        return self._of("body", "link_velocities", body, out_repr=chosen(out_repr, repr))
 
-    def relative_twist(self, source, target, *, repr=VelRepr.MIXED) -> wp.array:
+    def relative_twist(
+        self, source, target, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, axes: str = "target"
+    ) -> wp.array:
         """Velocity of one frame seen from another; see :func:`newton_like.dynamics.relative_twist`."""
-        return self._get("relative_twist", source=source, target=target, repr=repr)
+        return self._get("relative_twist", source=source, target=target, out_repr=chosen(out_repr, repr), axes=axes)
 
-    def bias_acceleration(self, body=None, *, joint=None, repr=VelRepr.MIXED) -> wp.array:
+    def bias_acceleration(self, body=None, *, joint=None, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED) -> wp.array:
         """Acceleration of a link, or across a joint, while all v are constant, ``[articulation_count, 6]``.
 
         Args:
             body: link, by name or index; the time derivative of :meth:`twist_wrt_world`.
             joint: joint, likewise; the time derivative of :meth:`twist`. In INERTIAL, those of a chain add up to that of its last link.
-            repr: :class:`VelRepr` of the velocity.
+            out_repr: :class:`VelRepr` of the velocity; ``repr`` is another name of it.
 
         Raises:
             KeyError, IndexError, ValueError, TypeError: as :meth:`joint_transform`; both or neither are given.
@@ -225,20 +228,23 @@ class MechanismState(Variables):
         if (body is None) == (joint is None):
             raise TypeError("bias_acceleration needs a body or a joint")
         if joint is not None:
-            return self._of("joint", "joint_bias_accelerations", joint, repr=repr)
-        return self._of("body", "link_bias_accelerations", body, out_repr=repr)
+            return self._of("joint", "joint_bias_accelerations", joint, out_repr=chosen(out_repr, repr))
+        return self._of("body", "link_bias_accelerations", body, out_repr=chosen(out_repr, repr))
 
-    def spatial_inertia(self, body, *, repr=VelRepr.BODY) -> wp.array:
+    def spatial_inertia(self, body, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY) -> wp.array:
         """Spatial inertia of a link, ``[articulation_count, 6, 6]``; see :func:`newton_like.dynamics.link_spatial_inertia`."""
-        return self._of("body", "link_spatial_inertias", body, repr=repr)
+        return self._of("body", "link_spatial_inertias", body, out_repr=chosen(out_repr, repr, VelRepr.BODY))
 
-    def crb_inertia(self, body, *, repr=VelRepr.BODY) -> wp.array:
+    def crb_inertia(self, body, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY) -> wp.array:
         """Inertia of a link and all that it carries, ``[articulation_count, 6, 6]``; see :func:`newton_like.dynamics.crb_inertia`."""
-        return self._of("body", "crb_inertias", body, repr=repr)
+        return self._of("body", "crb_inertias", body, out_repr=chosen(out_repr, repr, VelRepr.BODY))
 
-    def gravitational_potential_energy(self) -> wp.array:
-        """Potential energy in gravity [J], ``[articulation_count]``; see :func:`newton_like.dynamics.potential_energy`."""
-        return self._get("potential_energy")
+    def gravitational_potential_energy(self, body=None) -> wp.array:
+        """Potential energy in gravity [J], ``[articulation_count]``: of the whole mechanism, or of a link, by name or index.
+
+        See :func:`newton_like.dynamics.potential_energy`.
+        """
+        return self._get("potential_energy", link=body)
 
     # -------------------------------------------------------------------------------------- the manifold of coordinates
 

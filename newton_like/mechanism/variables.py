@@ -6,12 +6,18 @@ import numpy as np
 import warp as wp
 
 from newton_like.coercion import as_count, as_index
+from newton_like.dynamics.coordinates.velocity import set_velocity, velocity
 from newton_like.dynamics.internal.common import finite_numbers, output_array, state_arrays
 from newton_like.dynamics.internal.dense import coord_rows, dof_rows
 from newton_like.dynamics.names import check_name, index_of, joint_coords, joint_dofs, link_index, names_of
 from newton_like.model.arguments import as_numbers, check_array, check_model
 
 _SHARED = "use one articulation's: configuration()[a, configuration_range(joint, a)]"
+
+
+def _alone(joint, world) -> None:
+    if joint is not None or world is not None:
+        raise TypeError("repr is for the velocities of all joints of all worlds; leave joint and world out")
 
 
 class Variables:
@@ -87,21 +93,35 @@ class Variables:
     def supports(self, joint, body, articulation: int = 0) -> bool:
         """Whether a joint lies between the world and a body, so that its motion moves the body.
 
+        A loop joint supports no body: the trees are the same without it.
+
         Args:
-            joint: name, or index among the joints of the articulation.
+            joint: name, or index among the joints of the articulation; or the name of a loop joint.
             body: name of the link, or its index among the links of the articulation.
             articulation: which one; all of one shape are alike.
 
         Raises:
             KeyError, IndexError, ValueError, TypeError: as :meth:`configuration_range`.
         """
+        link = link_index(self.model, body, articulation)
+        if self._closes_loop(joint, articulation):
+            return False
         wanted = index_of(self.model, "joint", joint, articulation)
         first = int(names_of(self.model).start[articulation])
-        at = first + link_index(self.model, body, articulation)
+        at = first + link
         above = self.model.joint_ancestor.numpy()
         while at > first + wanted:
             at = int(above[at])
         return at == first + wanted
+
+    def _closes_loop(self, joint, articulation) -> bool:
+        """Whether a name is that of a joint outside of the trees, and of none in one."""
+        model = self.model
+        as_index(articulation, "articulation", model.articulation_count)
+        if not isinstance(joint, str) or names_of(model).only("joint", joint, articulation) is not None:
+            return False
+        loops = np.flatnonzero(model.joint_articulation.numpy() < 0)
+        return any(f"/{model.joint_label[j]}".endswith(f"/{joint}") for j in loops)
 
     # ----------------------------------------------------------------------------------------------------- views
 
@@ -137,8 +157,20 @@ class Variables:
         """
         return self._view(self._q, self.configuration_range, joint, world)
 
-    def velocity(self, joint=None, *, world: int | None = None) -> wp.array:
-        """The velocities, or those of one joint or one world, ``[articulations, dofs]``; see :meth:`configuration`."""
+    def velocity(self, joint=None, *, world: int | None = None, repr=None) -> wp.array:
+        """The velocities, or those of one joint or one world, ``[articulations, dofs]``; see :meth:`configuration`.
+
+        Args:
+            joint, world: see :meth:`configuration`.
+            repr: :class:`VelRepr` of floating bases, of all joints of all worlds (:func:`newton_like.dynamics.velocity`); a new
+                array, and no view. By default velocities as they are.
+
+        Raises:
+            TypeError: ``repr`` with a joint or a world.
+        """
+        if repr is not None:
+            _alone(joint, world)
+            return velocity(self.model, self, repr)
         return self._view(self._v, self.velocity_range, joint, world)
 
     def additional_state(self, *, world: int | None = None) -> wp.array:
@@ -198,8 +230,21 @@ class Variables:
         """
         self._set("q", self._q, self._coords, self.configuration_range, q, "configuration", joint, world)
 
-    def set_velocity(self, v, joint=None, *, world: int | None = None) -> None:
-        """Sets the velocities [m/s or rad/s], laid out as ``State.joint_qd``; see :meth:`set_configuration`."""
+    def set_velocity(self, v, joint=None, *, world: int | None = None, repr=None) -> None:
+        """Gives the mechanisms other velocities [m/s or rad/s], laid out as ``State.joint_qd``; see :meth:`set_configuration`.
+
+        Args:
+            v, joint, world: see there.
+            repr: :class:`VelRepr` of floating bases in ``v``, which then holds all joints of all worlds
+                (:func:`newton_like.dynamics.set_velocity`). By default velocities as they are.
+
+        Raises:
+            TypeError: ``repr`` with a joint or a world.
+        """
+        if repr is not None:
+            _alone(joint, world)
+            set_velocity(self.model, self, v, repr)
+            return
         self._set("v", self._v, self._dofs, self.velocity_range, v, "velocity", joint, world)
 
     def set_additional_state(self, s, *, world: int | None = None) -> None:

@@ -206,3 +206,27 @@ def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | No
     if count:
         buffer.assign(chosen)
     return buffer
+
+
+def joint_selection(model, mask) -> wp.array | None:
+    """Selected joints as bools on the model's device; None for all.
+
+    Args:
+        model: the model.
+        mask: bools or integers (0: not selected), one for each joint: a Warp, NumPy or torch array or a sequence.
+
+    Raises:
+        ValueError: wrong length or device.
+        TypeError: wrong scalar type.
+    """
+    if mask is None:
+        return None
+    shape = (model.joint_count,)
+    if isinstance(mask, wp.array) and mask.dtype is wp.bool:
+        return check_array(model, mask, "joint_mask", wp.bool, shape)
+    values = host_array(mask, "joint_mask")
+    if values.dtype != bool and not np.issubdtype(values.dtype, np.integer):
+        raise TypeError(f"joint_mask must hold bools, not {values.dtype}")
+    if values.shape != shape:
+        raise ValueError(f"joint_mask has shape {values.shape}; it needs one bool for each joint: {shape}")
+    return wp.array(values != 0, dtype=wp.bool, device=model.device)

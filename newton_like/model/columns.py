@@ -100,8 +100,18 @@ COLUMNS: tuple[Column, ...] = (
         _row("joint_friction", "real", "dry friction [N or N m]", low=0.0, unlimited=True),
         _row("joint_damping", "real", "passive viscous damping [N s/m or N m s/rad]", low=0.0),
         _row("joint_stiffness", "real", "passive spring about joint_rest_q [N/m or N m/rad]", low=0.0),
-        _row("joint_limit_lower", "real", "lower position limit [m or rad], -1e10: none", unlimited=True),
-        _row("joint_limit_upper", "real", "upper position limit [m or rad], 1e10: none", unlimited=True),
+        _row(
+            "joint_limit_lower",
+            "real",
+            "lower position limit [m or rad], -1e10: none; first of a DISTANCE joint: its smallest distance",
+            unlimited=True,
+        ),
+        _row(
+            "joint_limit_upper",
+            "real",
+            "upper position limit [m or rad], 1e10: none; first of a DISTANCE joint: its largest distance",
+            unlimited=True,
+        ),
         _row("joint_limit_ke", "real", "limit stiffness of penalty solvers [N/m or N m/rad]", low=0.0),
         _row("joint_limit_kd", "real", "limit damping of penalty solvers [N s/m or N m s/rad]", low=0.0),
         _row("joint_effort_limit", "real", "largest drive force [N or N m]", low=0.0, unlimited=True),
@@ -156,5 +166,24 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 """All columns, in the order in which the model documents them."""
+
+_DIFFERENTIATED = ("body_mass", "body_com", "body_inertia", "joint_limit_ke", "joint_limit_kd")
+_INITIAL = (
+    "body_q", "body_qd", "joint_q", "joint_qd", "joint_f", "joint_act", "joint_target_q", "joint_target_qd",
+)  # fmt: skip
+"""What states and controls copy, where they have gradients of their own."""
+
+WITH_GRADIENT = (*_DIFFERENTIATED, "gravity")
+"""Constants of a model with respect to which functions of the dynamics library have gradients."""
+
+WITHOUT_GRADIENT = tuple(
+    column.name
+    for column in COLUMNS
+    if column.type in SHAPES and not column.builder_only and column.name not in (*_DIFFERENTIATED, *_INITIAL)
+)
+"""Real constants of a model with respect to which nothing has gradients: they require none."""
+
+READ_WITHOUT_GRADIENT = tuple(name for name in WITHOUT_GRADIENT if name.startswith("joint_"))
+"""Those of them that functions of the dynamics library read. They are refused where they require one."""
 
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

@@ -145,7 +145,7 @@ class ShapeConfig(_Settings):
 
     @property
     def flags(self) -> ShapeFlags:
-        """The flags of ``Model.shape_flags`` that these settings amount to."""
+        """The flags of ``Model.shape_flags`` that these settings amount to. May be set; with SITE as by :meth:`mark_as_site`."""
         flags = ShapeFlags(0)
         if self.is_visible:
             flags |= ShapeFlags.VISIBLE
@@ -156,6 +156,17 @@ class ShapeConfig(_Settings):
         if self.has_particle_collision:
             flags |= ShapeFlags.COLLIDE_PARTICLES
         return flags
+
+    @flags.setter
+    def flags(self, value: ShapeFlags | int) -> None:
+        value = ShapeFlags(value)
+        self.is_visible = ShapeFlags.VISIBLE in value
+        if ShapeFlags.SITE in value:
+            self.mark_as_site()
+            return
+        self.is_site = False
+        self.has_shape_collision = ShapeFlags.COLLIDE_SHAPES in value
+        self.has_particle_collision = ShapeFlags.COLLIDE_PARTICLES in value
 
     def mark_as_site(self) -> None:
         """Makes this the configuration of a site: no density, no collisions."""

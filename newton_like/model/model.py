@@ -9,8 +9,12 @@ import warp as wp
 
 from newton_like.coercion import as_index, as_number
 from newton_like.model.contacts import Contacts
+from newton_like.model.custom import AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
+from newton_like.model.edits import checked_names, edits_of
 from newton_like.model.fields import Fields
-from newton_like.model.state import Control, State
+from newton_like.model.frames import FrameTable
+from newton_like.model.state import Control, State, copied
+from newton_like.model.worlds import chosen_worlds
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
 EVALUATORS = ("auto", "general", "specialised")
@@ -57,13 +61,15 @@ class Model(Fields):
     Attributes:
         dtype: scalar type of all real arrays.
         device: where the arrays are.
-        requires_grad: whether real arrays have gradients.
+        requires_grad: whether arrays have gradients: those that :meth:`ModelBuilder.finalize` lists, and those of new states.
         up_axis: the :class:`Axis` that points up.
         world_count: number of worlds. A scene without worlds counts as one; its entities are in world -1 all the same.
         body_count, joint_count, joint_coord_count, joint_dof_count, articulation_count, shape_count: numbers of
             entities.
         max_joints_per_articulation, max_dofs_per_articulation: largest numbers in any articulation.
         world_label: names of the worlds.
+        frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable` on the host;
+            call :meth:`notify_changed` after editing it.
         tendons: kept as data, a list of :class:`newton_like.model.tendons.Tendon`.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, several times faster, which takes seconds to compile when it is
@@ -77,6 +83,11 @@ class Model(Fields):
             not stop the others.
         made_by: what states made by the model carry, so that they are not taken for those of another one: a weak reference to
             the model, which copies of it share.
+        varying: names of arrays whose numbers will be edited, see :class:`newton_like.solvers.SolverFeatherstone`. Code that is made for
+            the robots of the model looks them up, so that edits of these arrays compile nothing.
+        joint_constraint_count: number of directions of velocity that the joints block.
+        custom_attributes: the declared :class:`CustomAttribute` by their keys, ``"name"`` or ``"namespace:name"``. Their arrays are
+            ``model.name`` or ``model.namespace.name``, or attributes of states or controls.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
             moved.
     """
@@ -90,10 +101,19 @@ class Model(Fields):
         self.evaluator = "auto"
         self.check_finite = "auto"
         self.tendons: list = []
+        self.frames = FrameTable()
         self.version = 0
+        self._varying = frozenset()
+        # why the mass matrix has no inverse, and as of which version; see newton_like.model.singular
+        self._singular = None
         self.made_by = weakref.ref(self)
 
+    AttributeAssignment = AttributeAssignment
+    AttributeFrequency = AttributeFrequency
+    AttributeNamespace = AttributeNamespace
+
     _complete = False  # until it is laid out
+    _edits = None
 
     @property
     def evaluator(self) -> str:
@@ -118,6 +138,15 @@ class Model(Fields):
         self._check_finite = value
 
     @property
+    def varying(self) -> frozenset[str]:
+        """Names of arrays whose numbers will be edited, see above."""
+        return self._varying
+
+    @varying.setter
+    def varying(self, names) -> None:
+        self._varying = checked_names(names, "Model.varying")
+
+    @property
     def up_vector(self) -> tuple[float, float, float]:
         """Unit vector of the up axis."""
         return self.up_axis.to_vector()
@@ -139,6 +168,7 @@ class Model(Fields):
         initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in State._names if name != "body_f"}
         state = State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
         state.made_by = self.made_by
+        _add_custom(state, self._custom_state, grad)
         return state
 
     def control(self, requires_grad: bool | None = None) -> Control:
@@ -148,7 +178,23 @@ class Model(Fields):
             requires_grad: allocate gradients; by default as the model.
         """
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
-        return Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
+        control = Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
+        _add_custom(control, self._custom_control, grad)
+        return control
+
+    def get_custom_frequency_count(self, frequency: str) -> int:
+        """Number of entities of a :class:`CustomFrequency`.
+
+        Args:
+            frequency: its key, ``"name"`` or ``"namespace:name"``.
+
+        Raises:
+            KeyError: none of that key was registered with the builder.
+        """
+        if frequency not in self._custom_counts:
+            known = ", ".join(map(repr, self._custom_counts)) or "none"
+            raise KeyError(f"custom frequency {frequency!r} is unknown; there are {known}")
+        return self._custom_counts[frequency]
 
     def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
         """Memory for contacts.
@@ -162,31 +208,47 @@ class Model(Fields):
             rigid_contact_max = CONTACTS_PER_SHAPE * int(moving)
         return Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
 
-    def collide(self, state: State, contacts: Contacts | None = None) -> Contacts:
+    def collide(
+        self, state: State, contacts: Contacts | None = None, *, unsupported_contacts: str = "error"
+    ) -> Contacts:
         """Finds the contacts of a state; see :func:`newton_like.collision.collide`.
 
         Args:
             state: poses of the bodies.
             contacts: where to put them; by default a new :class:`Contacts`.
+            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
+
+        Raises:
+            ValueError: shapes may touch whose contacts are not found.
         """
         from newton_like.collision import collide
 
         contacts = self.contacts() if contacts is None else contacts
-        collide(self, state, contacts)
+        collide(self, state, contacts, unsupported_contacts)
         return contacts
 
-    def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
-        """Declares that model arrays were edited, so that derived data are computed again.
+    def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
+        """Tells that model arrays were edited, so that nobody goes on with numbers derived from the old ones.
 
-        After ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
+        Kernels read the arrays that `flags` name, of the worlds that `world_mask` selects, and nothing else. After
+        ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
 
         Args:
             flags: which groups of arrays.
+            world_mask: which worlds: ``[world_count]`` bools (or bytes), or other integers, which are indices of worlds; None: all,
+                and what they share.
+
+        Raises:
+            ValueError, IndexError, TypeError: see :meth:`newton_like.solvers.SolverFeatherstone.reset`.
         """
+        mask = None
+        if world_mask is not None:
+            mask, _ = chosen_worlds(self, world_mask, "notify_changed")
+        edits = edits_of(self)
+        edits.note(flags, mask)
+        self.version = edits.version
         if int(flags) & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
-            self.body_inv_mass.assign(inverse_masses(self.body_mass.numpy()))
-            self.body_inv_inertia.assign(inverse_inertias(self.body_inertia.numpy()))
-        self.version += 1
+            edits.read_masses(self)
 
     def set_gravity(self, gravity, world: int | None = None) -> None:
         """Changes gravity.
@@ -213,6 +275,28 @@ class Model(Fields):
         current[rows] = values
         self.gravity.assign(current)
         self.notify_changed(ModelFlags.MODEL_PROPERTIES)
+
+
+def _add_custom(target, arrays: dict, requires_grad: bool) -> None:
+    """Gives a state or a control copies of the arrays of custom attributes."""
+    if arrays:
+        attach(target, {key: copied(array, requires_grad) for key, array in arrays.items()})
+        target._custom = tuple(arrays)
+
+
+def carried_bodies(joint_child: np.ndarray, joint_articulation: np.ndarray, body_count: int) -> np.ndarray:
+    """Which bodies some joint of an articulation carries, ``[body_count]`` bool; the others rest at ``Model.body_q``."""
+    carried = np.zeros(body_count, dtype=bool)
+    carried[joint_child[joint_articulation >= 0]] = True
+    return carried
+
+
+def resting_body(model) -> str | None:
+    """Names the first body that no joint of an articulation carries, None if there is none."""
+    rest = np.flatnonzero(
+        ~carried_bodies(model.joint_child.numpy(), model.joint_articulation.numpy(), model.body_count)
+    )
+    return f"body '{model.body_label[rest[0]]}' (index {rest[0]})" if rest.size else None
 
 
 def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int]]:

@@ -59,6 +59,11 @@ class PairSet(MutableSet):
         if at is not None:
             self._codes = np.delete(codes, at)
 
+    @property
+    def codes(self) -> np.ndarray:
+        """All pairs as ``a * 2**32 + b`` in ascending order: the same array until pairs are added or removed."""
+        return self._sorted()
+
     def to_array(self) -> np.ndarray:
         """All pairs as ``[n, 2]`` int32 with the smaller index first, in ascending order."""
         codes = self._sorted()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from newton_like.model.custom import attach, holder
 from newton_like.model.fields import Fields
 
 
@@ -11,28 +12,46 @@ class _Arrays(Fields):
     """A handful of arrays of equal meaning in every object of the class."""
 
     _names: tuple[str, ...] = ()
+    # keys of the custom attributes; apart from the arrays, so that vars() gives these alone
+    __slots__ = ("_custom",)
+
+    def _arrays(self) -> dict:
+        """All arrays by their keys."""
+        arrays = {name: getattr(self, name) for name in self._names}
+        return arrays | {key: getattr(*holder(self, key)) for key in self._custom}
 
     def _accepts(self, name: str) -> bool:
-        return name in self._names or name == "made_by"
+        return name in self._names or name in ("made_by", "_custom")
 
     def assign(self, other) -> None:
         """Copies the values of all arrays of ``other`` into the arrays of this object.
 
         Raises:
             TypeError: ``other`` is of another class.
-            ValueError: an array has another length or scalar type, so that it belongs to another model.
+            ValueError: an array has another length or scalar type, or one of the two has a custom attribute that the other has not, so
+                that it belongs to another model.
         """
         if not isinstance(other, type(self)):
             raise TypeError(f"cannot assign a {type(other).__name__} to a {type(self).__name__}")
-        for name in self._names:
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+        mine, theirs = self._arrays(), other._arrays()
+        missing = [*(theirs.keys() - mine.keys()), *(mine.keys() - theirs.keys())]
+        if missing:
+            raise ValueError(
+                f"{type(self).__name__}.{missing[0].replace(':', '.')} is an attribute of one of the two only; both must come from"
+                " models with the same custom attributes"
+            )
+        for name, array in mine.items():
+            given = theirs[name]
+            if isinstance(array, wp.array) and (array.shape != given.shape or array.dtype != given.dtype):
                 raise ValueError(
-                    f"{type(self).__name__}.{name}: cannot assign {theirs.dtype.__name__}{theirs.shape} to "
-                    f"{mine.dtype.__name__}{mine.shape}; both must come from the same model"
+                    f"{type(self).__name__}.{name}: cannot assign {given.dtype.__name__}{given.shape} to "
+                    f"{array.dtype.__name__}{array.shape}; both must come from the same model"
                 )
-        for name in self._names:
-            wp.copy(getattr(self, name), getattr(other, name))
+        for name, array in mine.items():
+            if isinstance(array, wp.array):
+                wp.copy(array, theirs[name])
+            else:
+                array[:] = theirs[name]
 
     def clone(self, requires_grad: bool | None = None):
         """An independent copy.
@@ -41,16 +60,26 @@ class _Arrays(Fields):
             requires_grad: whether its arrays have gradients; by default as they are here.
         """
         result = type(self).__new__(type(self))
-        for name in self._names:
-            array = getattr(self, name)
-            grad = array.requires_grad if requires_grad is None else requires_grad
-            vars(result)[name] = wp.clone(array, requires_grad=grad)
+        attach(result, {name: copied(array, requires_grad) for name, array in self._arrays().items()})
+        result._custom = self._custom
         return result
 
     @property
     def requires_grad(self) -> bool:
         """Whether the arrays have gradients."""
-        return any(getattr(self, name).requires_grad for name in self._names)
+        return any(getattr(array, "requires_grad", False) for array in self._arrays().values())
+
+
+def copied(array, requires_grad: bool | None):
+    """A copy of an array, with gradients or as it is; a list, of texts, likewise."""
+    if not isinstance(array, wp.array):
+        return list(array)
+    grad = array.requires_grad if requires_grad is None else requires_grad and _is_real(array)
+    return wp.clone(array, requires_grad=grad)
+
+
+def _is_real(array: wp.array) -> bool:
+    return wp.types.type_is_float(getattr(array.dtype, "_wp_scalar_type_", array.dtype))
 
 
 class State(_Arrays):
@@ -83,6 +112,7 @@ class State(_Arrays):
         # past the checks of attributes that are set
         vars(self).update(joint_q=joint_q, joint_qd=joint_qd, body_q=body_q, body_qd=body_qd, body_f=body_f)
         self.made_by = None
+        self._custom = ()
 
     def clone(self, requires_grad: bool | None = None) -> State:
         """An independent copy.
@@ -137,6 +167,7 @@ class Control(_Arrays):
         vars(self).update(
             joint_f=joint_f, joint_target_q=joint_target_q, joint_target_qd=joint_target_qd, joint_act=joint_act
         )
+        self._custom = ()
 
     def clear(self) -> None:
         """Sets all forces and velocity targets to zero. Position targets stay: zeros are no quaternions."""

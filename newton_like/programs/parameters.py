@@ -1,180 +1,442 @@
-"""The numbers of a batch, gathered from the model's arrays into one vector per articulation, in the order the programs read them.
+"""The parameters of a batch on its device: a row of numbers for each articulation, gathered by kernels from the arrays of the model.
 
-Everything that does not depend on the state is worked out here once, in double precision: rotations of anchors and axes, drive gains
-by target mode, contact softness.
+Numbers that all articulations share are *held*: one copy of them is kept, and specialised code has them as constants. The others lie in
+lanes. The first edit of a held number takes it out of the held ones for good, with all numbers that come from the same array: specialised
+code is compiled anew at most once for each array. Numbers of arrays in ``Model.varying`` are never held.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+import warp as wp
 
-from newton_like.geometry.transforms import quat_inverse, quat_multiply, quat_rotate
+from newton_like.arrays import as_numbers, flat
+from newton_like.compiler.cpp import Constants
+from newton_like.kernels.parameters import parameter_kernels
+from newton_like.model.edits import BODIES, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
+from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.programs.device import interleaved, worker_count
+from newton_like.programs.threads import Command, cut, run_shared
 
 from newton_like.kernels.tree import (  # isort: skip
-    ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, DAMPING,
-    DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, HALF_TURN_QUAT, HOME_QUAT,
-    INERTIA, JOINT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, MASS, MIMIC_OFFSET, MIMIC_RATIO,
-    PARENT_POS, PARENT_QUAT, POSITION, REST_Q, REST_W, STIFFNESS, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN,
-    VELOCITY, VELOCITY_LIMIT,
+    ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
+    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH, HALF_TURN_QUAT,
+    HOME_QUAT, INERTIA, JOINT, LIMIT_LOWER, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET, MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA,
+    PARENT_POS, PARENT_QUAT, PLANE, POSITION, RADIUS, REST_Q, REST_W, RESTITUTION, ROTATION, SIZE, STIFFNESS, SURFACE, TARGET_KD, TARGET_KE,
+    TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
-from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.programs.template import Batch
-from newton_like.types import MAXVAL, JointTargetMode
 
-STOP_TIME_CONSTANT, STOP_DAMPING_RATIO = 0.001, 100.0
-"""Joint limits give way as contacts do by default, see :class:`newton_like.ShapeConfig`."""
+_RECORDS = {
+    "joint": JOINT,
+    "dof": DOF,
+    "body": BODY,
+    "gain": GAIN,
+    "collider": COLLIDER,
+    "hull": 3,
+    "plane": PLANE,
+    "gravity": 3,
+}
+"""How many numbers a record of each group has."""
 
-GROUPS = ("joint", "dof", "body", "gain", "collider", "hull", "plane", "gravity")
+_TOGETHER = {
+    JOINTS: ("joint", "dof"), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "hull", "plane"), GRAVITY: ("gravity",),
+}  # fmt: skip
+"""The groups of parameters that come from a group of edited arrays."""
+
+_FLAGS = {
+    "joints_vary": ("joint", "dof"), "bodies_vary": ("body",), "gains_vary": ("gain",), "colliders_vary": ("collider", "hull"),
+    "planes_vary": ("plane",), "gravity_vary": ("gravity",),
+}  # fmt: skip
 
 
-@dataclass
+_WORK_A_THREAD = 20_000
+"""Joints, dofs or bodies from which on waking a thread saves time: some 500 microseconds."""
+
+
+def _span(first: int, count: int = 1) -> list[int]:
+    return list(range(first, first + count))
+
+
+_IN_ANCHOR = _span(AXIS_IN_PARENT, 3) + _span(HALF_TURN_QUAT, 4)
+_SOURCES: dict[str, dict[str, list[int]]] = {
+    "joint_X_p": {"joint": _span(PARENT_QUAT, 4) + _span(PARENT_POS, 3) + _span(HOME_QUAT, 4), "dof": _IN_ANCHOR},
+    "joint_X_c": {
+        "joint": _span(CHILD_QUAT_INVERSE, 4) + _span(CHILD_POS, 3) + _span(HOME_QUAT, 4),
+        "dof": _span(HALF_TURN_QUAT, 4),
+    },
+    "joint_min_distance": {"joint": [DISTANCE_MIN]},
+    "joint_max_distance": {"joint": [DISTANCE_MAX]},
+    "joint_axis": {"dof": _span(AXIS, 3) + _IN_ANCHOR},
+    "body_mass": {"body": [MASS]},
+    "body_com": {"body": _span(CENTRE_OF_MASS, 3)},
+    "body_inertia": {"body": _span(INERTIA, 6)},
+    "joint_target_mode": {"gain": [TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, CLIP_FORCE]},
+    "joint_target_ke": {"gain": [TARGET_KE]},
+    "joint_target_kd": {"gain": [TARGET_KD, TARGET_VELOCITY_GAIN]},
+    "joint_armature": {"gain": [ARMATURE]},
+    "joint_damping": {"gain": [DAMPING]},
+    "joint_stiffness": {"gain": [STIFFNESS]},
+    "joint_effort_limit": {"gain": [EFFORT_LIMIT]},
+    "joint_velocity_limit": {"gain": [VELOCITY_LIMIT]},
+    "joint_friction": {"gain": [FRICTION_LOSS]},
+    "joint_limit_lower": {"gain": [LIMIT_LOWER]},
+    "joint_limit_upper": {"gain": [LIMIT_UPPER]},
+    "joint_rest_q": {"gain": [REST_Q, REST_W]},
+    "joint_mimic_coeffs": {"gain": [MIMIC_OFFSET, MIMIC_RATIO]},
+    "shape_transform": {"collider": _span(CENTER, 3) + _span(ROTATION, 4), "plane": _span(0, PLANE)},
+    "shape_scale": {"collider": _span(SIZE, 3), "plane": _span(HALF_LENGTH, 2)},
+    "shape_collision_radius": {"collider": [RADIUS]},
+    "shape_margin": {"collider": [SURFACE + MARGIN]},
+    "shape_gap": {"collider": [SURFACE + GAP]},
+    "shape_material_mu": {"collider": [SURFACE + MU]},
+    "shape_material_restitution": {"collider": [SURFACE + RESTITUTION]},
+    "shape_material_time_constant": {"collider": [SURFACE + OMEGA]},
+    "shape_material_damping_ratio": {"collider": [SURFACE + DAMPING_RATIO]},
+    "shape_material_mu_torsional": {"collider": [SURFACE + MU_TORSIONAL]},
+    "shape_material_mu_rolling": {"collider": [SURFACE + MU_ROLLING]},
+    "gravity": {"gravity": _span(0, 3)},
+}
+"""The arrays that parameters come from, and which numbers of a record each of them changes."""
+
+_BINDING = {
+    "joint_effort_limit": EFFORT, "joint_friction": FRICTION, "joint_velocity_limit": VELOCITY, "joint_limit_lower": POSITION,
+    "joint_limit_upper": POSITION,
+}  # fmt: skip
+"""Limits that may bind a dof once numbers of an array vary."""
+
+_DRIVES = {"joint_target_mode", "joint_target_ke", "joint_target_kd"}
+"""Arrays that may give a dof a drive, which its effort limit then binds, once their numbers vary."""
+
+
 class Parameters:
     """The parameters of a batch.
 
     Attributes:
-        values: ``[count, size]`` float64, one row per articulation.
-        at: where each group of ``GROUPS`` starts in a row.
-        dof_limits: what binds each dof in some articulation, bits of ``newton_like.kernels.tree``, ``[dofs]``.
+        at: where each group of parameters starts in a row; `size`: length of a row.
+        known: the held ones as emitted code sees them.
+        dof_limits: what may bind each dof in some articulation, bits of ``newton_like.kernels.tree``, ``[dofs]``.
+        P: the struct ``Params``.
+
+    Args:
+        m: the programs' namespace.
+        model: the model.
+        batch: a :class:`newton_like.programs.template.Batch`.
+        contacts: colliders and planes, a :class:`newton_like.collision.ground.ContactTables`; None: there are none.
     """
 
-    values: np.ndarray
-    at: dict[str, int]
-    dof_limits: np.ndarray
+    def __init__(self, m, model, batch, contacts=None):
+        self.m, self.batch, self.contacts, self.device = m, batch, contacts, model.device
+        template = batch.template
+        colliders, hull, planes = (0, 0, 0) if contacts is None else contacts.sizes
+        counts = dict(
+            joint=template.bodies, dof=template.dofs, body=template.bodies, gain=template.dofs, collider=colliders, hull=hull, plane=planes,
+            gravity=1,
+        )  # fmt: skip
+        ends = np.cumsum([0] + [n * _RECORDS[name] for name, n in counts.items()]).tolist()
+        self.at, self.size, self._counts = dict(zip(counts, ends, strict=False)), ends[-1], counts
+        self._spans = dict(zip(counts, pairwise(ends), strict=True))
+        self._kernels = parameter_kernels(m.real)
+        self._worlds, self._loose = model.world_count, set()
+        self._copied = False
+        self._gather_all(model)
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def refresh(self, model) -> tuple[bool, bool]:
+        """Takes over what was edited since numbers were last read.
+
+        Returns:
+            Whether launches have to be recorded anew, and whether code that holds numbers has to be compiled anew.
+
+        Raises:
+            TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
+        """
+        edits = edits_of(model)
+        groups = [g for g in GROUPS if edits.last[g] > self._since]
+        declared = model.varying - self._loose
+        if not groups and not declared:
+            self._since = edits.version
+            return False, False
+        copied = self._copied
+        if copied:
+            # a tape reads the old numbers
+            self.P.uniform, self.P.varying = wp.clone(self.P.uniform), wp.clone(self.P.varying)
+            self._copied = False
+        target = self._target(self._held, self.P.uniform, self.P.varying, edits, self._since)
+        for group in groups:
+            self._gather(model, target, group)
+        differs, binds, tables = self._status()
+        if binds or tables:
+            raise TablesChanged
+        since, self._since = self._since, edits.version
+        if not (differs or declared):
+            return copied, False
+        self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
+        target = self._target(self._held, self.P.uniform, self.P.varying, edits, since)
+        for group in groups:
+            self._gather(model, target, group)
+        self._told.zero_()
+        return True, True
+
+    def _loosen(self, names) -> None:
+        """Takes the numbers of some arrays out of the held ones."""
+        self._loose |= names
+        held = self.known.same & ~self._slots(names)
+        self.known = Constants(self.at, self.known.values, held)
+        self._held.assign(held)
+        lanes, first = self.P.varying, self.P.uniform
+        self._struct(first, held)
+        if lanes.size:
+            self.P.varying = lanes
+        elif self.P.varying.size:
+            self._copy(first, 0, self.size)
+
+    def keep(self) -> None:
+        """Leaves the numbers as they are for what was recorded with them: the next edit goes into copies."""
+        self._copied = True
+
+    def rows(self) -> np.ndarray:
+        """The numbers of all articulations on the host, ``[count, size]``."""
+        first = self.P.uniform.numpy()
+        if not self.P.varying.size:
+            return np.broadcast_to(first, (self.batch.count, self.size)).copy()
+        lanes = as_numbers(self.P.varying, self.m.real, self.m.width).numpy()
+        return lanes.transpose(0, 2, 1).reshape(-1, self.size)[: self.batch.count].copy()
+
+    def _gather_all(self, model) -> None:
+        """Reads all numbers, finds out which ones are shared, and gives the others lanes."""
+        self._loose |= model.varying
+        edits, size = edits_of(model), self.size
+        real = self.m.real
+        first = wp.zeros(size, dtype=real, device=self.device)
+        start, end = self._spans["hull"]
+        if end > start:
+            first[start:end].assign(self.contacts.hull)
+        self._differs = wp.zeros(size, dtype=wp.bool, device=self.device)
+        self._told = wp.zeros(3, dtype=wp.bool, device=self.device)
+        self._binds = wp.zeros(4 * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
+        every = wp.full(size, True, dtype=wp.bool, device=self.device)
+        none = wp.zeros(size, dtype=wp.bool, device=self.device)
+        # whoever solves no contacts solves no limits either; others look at those that are found below
+        self._limits = wp.full(max(self.batch.template.dofs, 1), 15, dtype=wp.int32, device=self.device)
+        alone = self._target(none, first, None, edits, -1)
+        alone.count = alone.width = alone.written = alone.step = 1
+        alone.numbers = first
+        others = self._target(every, first, None, edits, -1)
+        for group in GROUPS:
+            self._gather(model, alone, group)
+        for group in GROUPS:
+            self._gather(model, others, group)
+        held = ~self._differs.numpy() & ~self._slots(self._loose)
+        self.known = Constants(self.at, first.numpy().copy(), held)
+        self._held = wp.array(held, dtype=wp.bool, device=self.device)
+        self._struct(first, held)
+        if self.P.varying.size:
+            target = self._target(none, first, self.P.varying, edits, -1)
+            for group in GROUPS:
+                self._gather(model, target, group)
+            if end > start:
+                self._copy(first, start, end)
+        self.dof_limits = self._dof_limits(model.varying)
+        if self.contacts is not None and len(self.dof_limits):
+            self._limits.assign(self.dof_limits)
+        self._told.zero_()
+        self._differs.zero_()
+        self._since = edits.version
+
+    def _copy(self, first: wp.array, start: int, end: int) -> None:
+        """Gives all articulations some numbers of the first one."""
+        none = wp.zeros(self.size, dtype=wp.bool, device=self.device)
+        target = self._target(none, first, self.P.varying, self._edits, -1)
+        target.edited = self._edits.rows[0]
+        self._launch("copies", target, end - start, [start])
+
+    def _struct(self, first: wp.array, held: np.ndarray) -> None:
+        P = self.P = self.m.Params()
+        varies = {name: bool((~held[start:end]).any()) for name, (start, end) in self._spans.items()}
+        for flag, names in _FLAGS.items():
+            setattr(P, flag, int(any(varies[name] for name in names)))
+        for name, start in self.at.items():
+            setattr(P, f"{name}_at", start)
+        P.uniform = first
+        P.varying = self._lanes(self.size if any(varies.values()) else 0)
+
+    def _lanes(self, n: int) -> wp.array:
+        """Room for the numbers of all articulations, ``[blocks, n]`` lanes."""
+        blocks = -(-self.batch.count // self.m.width)
+        if not n:
+            return wp.zeros((0, 0), dtype=self.m.lane, device=self.device)
+        if interleaved(self.device):
+            # neighbouring threads read neighbouring words
+            return wp.zeros((n, blocks), dtype=self.m.lane, device=self.device).transpose((1, 0))
+        return wp.zeros((blocks, n), dtype=self.m.lane, device=self.device)
+
+    def _status(self) -> list[bool]:
+        if self.device.is_cuda and self.device.is_capturing:
+            # nobody can look: numbers that may vary were told beforehand
+            return [False] * 3
+        told = self._told.numpy().tolist()
+        if any(told):
+            self._told.zero_()
+        return told
+
+    # ------------------------------------------------------------------------------------------------ kernels
+
+    def _target(self, held: wp.array, first: wp.array, lanes: wp.array | None, edits, since: int):
+        target = self._kernels.Target()
+        target.count, target.width, target.since = self.batch.count, self.m.width, since
+        if lanes is not None and lanes.size:
+            numbers = as_numbers(lanes, self.m.real, self.m.width)
+            unit = wp.types.type_size_in_bytes(self.m.real)
+            target.block_step, target.step = numbers.strides[0] // unit, numbers.strides[1] // unit
+            shape = (lanes.size * self.m.width,)
+            target.numbers = wp.array(ptr=lanes.ptr, dtype=self.m.real, shape=shape, device=self.device, copy=False)
+            target.written = 1
+        target.first, target.held, target.world = first, held, self._tables["world"]
+        target.differs, target.status = self._differs, self._told
+        self._edits = edits
+        return target
+
+    def _gather(self, model, target, group: int) -> None:
+        """Reads the numbers of one group of arrays for the articulations of `target`."""
+        target.edited = self._edits.rows[group]
+        t, at, batch = self._tables, self.at, self.batch
+        counts = {name: n for name, n in self._counts.items() if n}
+
+        def numbers(*names: str) -> list[wp.array]:
+            arrays = [getattr(model, name) for name in names]
+            return [a if a.dtype is wp.int32 else flat(a, model.dtype) for a in arrays]
+
+        joint, q, qd, body = (
+            [int(s[0]), batch.stride(s)] for s in (batch.joint_start, batch.q_start, batch.qd_start, batch.body_start)
+        )
+        if group == JOINTS and "joint" in counts:
+            arrays = numbers("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_axis")
+            carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q")]
+            inputs = [at["joint"], at["dof"], *joint, *qd, t["dof_at"], *carried, *arrays]
+            self._launch("joints", target, counts["joint"], inputs)
+        elif group == BODIES and "body" in counts:
+            arrays = numbers("body_mass", "body_com", "body_inertia")
+            self._launch("bodies", target, counts["body"], [at["body"], *body, t["slot"], *arrays])
+        elif group == GAINS and "gain" in counts:
+            own = [t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate")]
+            arrays = numbers(
+                "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
+                "joint_effort_limit", "joint_velocity_limit", "joint_friction", "joint_limit_lower", "joint_limit_upper", "joint_rest_q",
+                "joint_mimic_coeffs",
+            )  # fmt: skip
+            driven = int(not _DRIVES.isdisjoint(model.varying))
+            inputs = [at["gain"], *joint, *q, *qd, *own, self._limits, driven, *arrays]
+            self._launch("gains", target, counts["gain"], inputs, [self._binds])
+        elif group == SHAPES and "collider" in counts:
+            arrays = numbers(
+                "shape_scale", "shape_transform", "shape_collision_radius", "shape_margin", "shape_gap",
+                *[f"shape_material_{name}" for name in (
+                    "mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")],
+            )  # fmt: skip
+            turning = int(self.contacts.numbers["contact_rows"] > 3)
+            inputs = [at["collider"], t["shapes"], t["planes"], t["allowed"], turning, *arrays]
+            self._launch("colliders", target, counts["collider"], inputs)
+        elif group == GRAVITY:
+            self._launch("gravity", target, 1, [at["gravity"], t["gravity_world"], *numbers("gravity")])
+        if group == SHAPES and "plane" in counts:
+            inputs = [at["plane"], t["plane_of"], t["finite"], *numbers("shape_transform", "shape_scale")]
+            self._launch("planes", target, counts["plane"], inputs)
+
+    def _launch(self, name: str, target, items: int, inputs: list, outputs: tuple = ()) -> None:
+        target.items, target.sharing = items, items if self.device.is_cuda else 1
+        lanes = -(-target.count // target.width) * target.width
+        kernel, kind = getattr(self._kernels, name), self._kernels.Target
+        threads = 1 if self.device.is_cuda or lanes * items < _WORK_A_THREAD else worker_count()
+        told = dict(outputs=outputs, device=self.device, record_tape=False)
+        if threads == 1:
+            wp.launch(kernel, dim=(lanes, target.sharing), inputs=[target, *inputs], **told)
+            return
+        shares = [
+            wp.launch(
+                kernel,
+                dim=(n, 1),
+                inputs=[changed(kind, target, first_lane=first), *inputs],
+                record_cmd=True,
+                **told,
+            )
+            for first, n in cut(lanes, threads, 1)
+        ]
+        run_shared([list(map(Command, shares))] * threads)
+
+    @cached_property
+    def _tables(self) -> dict[str, wp.array]:
+        """What kernels are told of the batch."""
+        batch, template, device = self.batch, self.batch.template, self.device
+        # last comes what all worlds share
+        world = np.where(batch.world < 0, self._worlds, batch.world)
+        rest, rest_w, mimic = (np.full(template.dofs, -1) for _ in range(3))
+        for k in range(template.bodies):
+            i, n = int(template.dof_at[k]), int(template.dof_at[k + 1] - template.dof_at[k])
+            q = int(template.q_at[k])
+            if JOINT_TYPES[template.joint_type[k]].turns_only:
+                # a rest orientation has four numbers: x, y, z with the three dofs, w where a mimic offset would be
+                rest[i : i + 3], rest_w[i] = q + np.arange(3), q + 3
+            elif template.dof_q[i : i + n].min(initial=0) >= 0:
+                rest[i : i + n] = q + np.arange(n)
+                if template.mimic[k] >= 0 and n:
+                    mimic[i] = k
+        tables = dict(
+            world=world, gravity_world=np.maximum(batch.world, 0), slot=template.body_slot, dof_at=template.dof_at, rest_of=rest,
+            rest_w_of=rest_w, mimic_of=mimic, has_coordinate=template.dof_q >= 0,
+        )  # fmt: skip
+        contacts = self.contacts
+        if contacts is not None:
+            tables["finite"] = contacts.arrays["plane_finite"]
+        found = {name: wp.array(np.asarray(x), dtype=wp.int32, device=device) for name, x in tables.items()}
+        if contacts is not None and contacts.shapes is not None and contacts.plane_of is not None:
+            for name in ("shapes", "planes", "plane_of"):
+                table = np.ascontiguousarray(getattr(contacts, name), dtype=np.int32)
+                found[name] = wp.array(table, dtype=wp.int32, device=device)
+            found["allowed"] = wp.array(np.ascontiguousarray(contacts.allowed), dtype=wp.bool, device=device)
+        return found
+
+    # ------------------------------------------------------------------------------------------------ what varies
+
+    def _slots(self, names) -> np.ndarray:
+        """Which parameters come from some arrays, ``[size]`` bool."""
+        chosen = np.zeros(self.size, dtype=bool)
+        for name in names:
+            for group, places in _SOURCES[name].items():
+                start, end = self._spans[group]
+                chosen[start:end].reshape(-1, _RECORDS[group])[:, places] = True
+        return chosen
+
+    def _arrays_of(self, differs: np.ndarray) -> set[str]:
+        """The arrays that some parameters come from."""
+        names = set()
+        for name, groups in _SOURCES.items():
+            for group, places in groups.items():
+                start, end = self._spans[group]
+                if differs[start:end].reshape(-1, _RECORDS[group])[:, places].any():
+                    names.add(name)
+        return names
+
+    def _dof_limits(self, declared: frozenset[str]) -> np.ndarray:
+        template = self.batch.template
+        found = self._binds.numpy()[: 4 * template.dofs].reshape(-1, 4)
+        bits = found @ np.array([EFFORT, FRICTION, VELOCITY, POSITION])
+        for name in declared & set(_BINDING):
+            bits |= _BINDING[name]
+        bits = np.where(template.dof_q >= 0, bits, bits & ~POSITION)
+        return bits.astype(np.int32)
 
 
-def gather_parameters(model, batch: Batch, contacts: dict[str, np.ndarray] | None = None) -> Parameters:
-    """Gathers the parameters of a batch; `contacts` adds the groups ``collider``, ``hull`` and ``plane``, ``[count, n]`` each."""
-    joints = batch.joint_start[:, None] + np.arange(batch.template.bodies)
-    dofs = batch.qd_start[:, None] + np.arange(batch.template.dofs)
-    bodies = batch.body_start[:, None] + batch.template.body_slot
-    frames = _joint_frames(model, joints)
-    gains, limits = _gains(model, batch, joints, dofs)
-    empty = np.zeros((batch.count, 0))
-    groups = {
-        "joint": frames,
-        "dof": _axes(model, batch, dofs, frames),
-        "body": _bodies(model, bodies),
-        "gain": gains,
-        "collider": empty,
-        "hull": empty,
-        "plane": empty,
-        **(contacts or {}),
-        "gravity": _gravity(model, batch),
-    }
-    flat = [groups[name].reshape(batch.count, -1) for name in GROUPS]
-    at = dict(zip(GROUPS, np.cumsum([0] + [g.shape[1] for g in flat]).tolist(), strict=False))
-    return Parameters(np.concatenate(flat, axis=1), at, limits)
+def changed(kind, struct, **fields):
+    """A copy of a struct of Warp's type `kind` with other `fields`."""
+    copied = kind()
+    for name in kind.vars:
+        setattr(copied, name, fields[name] if name in fields else getattr(struct, name))
+    return copied
 
 
-def _numpy(array, index) -> np.ndarray:
-    return array.numpy()[index].astype(np.float64)
-
-
-def _joint_frames(model, joints) -> np.ndarray:
-    """``[count, bodies, JOINT]``"""
-    x_p = _numpy(model.joint_X_p, joints)
-    x_c = _numpy(model.joint_X_c, joints)
-    out = np.zeros((*joints.shape, JOINT))
-    inverse = quat_inverse(x_c[..., 3:])
-    out[..., PARENT_QUAT : PARENT_QUAT + 4] = x_p[..., 3:]
-    out[..., PARENT_POS : PARENT_POS + 3] = x_p[..., :3]
-    out[..., CHILD_QUAT_INVERSE : CHILD_QUAT_INVERSE + 4] = inverse
-    out[..., CHILD_POS : CHILD_POS + 3] = x_c[..., :3]
-    out[..., HOME_QUAT : HOME_QUAT + 4] = quat_multiply(x_p[..., 3:], inverse)
-    out[..., DISTANCE_MIN] = _numpy(model.joint_min_distance, joints)
-    out[..., DISTANCE_MAX] = _numpy(model.joint_max_distance, joints)
-    return out
-
-
-def _axes(model, batch: Batch, dofs, frames) -> np.ndarray:
-    """``[count, dofs, DOF]``"""
-    template = batch.template
-    of = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
-    axis = _numpy(model.joint_axis, dofs)
-    q_p = frames[:, of, PARENT_QUAT : PARENT_QUAT + 4]
-    out = np.zeros((*dofs.shape, DOF))
-    out[..., AXIS : AXIS + 3] = axis
-    out[..., AXIS_IN_PARENT : AXIS_IN_PARENT + 3] = quat_rotate(q_p, axis)
-    pure = np.concatenate([axis, np.zeros((*dofs.shape, 1))], axis=-1)
-    out[..., HALF_TURN_QUAT : HALF_TURN_QUAT + 4] = quat_multiply(
-        quat_multiply(q_p, pure), frames[:, of, CHILD_QUAT_INVERSE : CHILD_QUAT_INVERSE + 4]
-    )
-    return out
-
-
-def _bodies(model, bodies) -> np.ndarray:
-    """``[count, bodies, BODY]``"""
-    out = np.zeros((*bodies.shape, BODY))
-    out[..., MASS] = _numpy(model.body_mass, bodies)
-    out[..., CENTRE_OF_MASS : CENTRE_OF_MASS + 3] = _numpy(model.body_com, bodies)
-    inertia = _numpy(model.body_inertia, bodies)
-    for i, (r, c) in enumerate(((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))):
-        out[..., INERTIA + i] = 0.5 * (inertia[..., r, c] + inertia[..., c, r])
-    return out
-
-
-def _gains(model, batch: Batch, joints, dofs) -> tuple[np.ndarray, np.ndarray]:
-    """``[count, dofs, GAIN]`` and which limits bind each dof."""
-    template = batch.template
-    mode = model.joint_target_mode.numpy()[dofs]
-    position = np.isin(mode, (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY))
-    velocity = np.isin(mode, (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY))
-    kd = _numpy(model.joint_target_kd, dofs)
-    out = np.zeros((*dofs.shape, GAIN))
-    out[..., ARMATURE] = _numpy(model.joint_armature, dofs)
-    out[..., DAMPING] = _numpy(model.joint_damping, dofs)
-    out[..., STIFFNESS] = _numpy(model.joint_stiffness, dofs)
-    out[..., TARGET_KE] = np.where(position, _numpy(model.joint_target_ke, dofs), 0.0)
-    out[..., TARGET_KD] = np.where(position | velocity, kd, 0.0)
-    out[..., TARGET_VELOCITY_GAIN] = np.where(velocity, kd, 0.0)
-    out[..., EFFORT_LIMIT] = _numpy(model.joint_effort_limit, dofs)
-    out[..., VELOCITY_LIMIT] = _numpy(model.joint_velocity_limit, dofs)
-    out[..., FRICTION_LOSS] = _numpy(model.joint_friction, dofs)
-    out[..., LIMIT_LOWER] = _numpy(model.joint_limit_lower, dofs)
-    out[..., LIMIT_UPPER] = _numpy(model.joint_limit_upper, dofs)
-    out[..., LIMIT_OMEGA] = 1.0 / STOP_TIME_CONSTANT
-    out[..., LIMIT_DAMPING_RATIO] = STOP_DAMPING_RATIO
-    out[..., CLIP_FORCE] = mode == JointTargetMode.EFFORT
-    rest = model.joint_rest_q.numpy().astype(np.float64)
-    coeffs = _numpy(model.joint_mimic_coeffs, joints)
-    for k in range(template.bodies):
-        i, n = int(template.dof_at[k]), int(template.dof_at[k + 1] - template.dof_at[k])
-        q = batch.q_start + int(template.q_at[k])
-        if JOINT_TYPES[template.joint_type[k]].turns_only:
-            # a rest orientation has four numbers: x, y, z with the three dofs, w where a mimic offset would be
-            for j in range(3):
-                out[:, i + j, REST_Q] = rest[q + j]
-            out[:, i, REST_W] = rest[q + 3]
-        elif template.dof_q[i : i + n].min(initial=0) >= 0:
-            for j in range(n):
-                out[:, i + j, REST_Q] = rest[q + j]
-            if template.mimic[k] >= 0 and n:
-                out[:, i, MIMIC_OFFSET : MIMIC_RATIO + 1] = coeffs[:, k]
-    return out, _limits(batch, out)
-
-
-def _limits(batch: Batch, gains: np.ndarray) -> np.ndarray:
-    driven = (
-        (gains[..., TARGET_KE] != 0)
-        | (gains[..., TARGET_KD] != 0)
-        | (gains[..., EFFORT_LIMIT] < 1.0e5)
-        | (gains[..., CLIP_FORCE] != 0)
-    )
-    bits = np.where((gains[..., EFFORT_LIMIT] < MAXVAL) & driven, EFFORT, 0)
-    bits = (
-        bits
-        | np.where(gains[..., FRICTION_LOSS] > 0, FRICTION, 0)
-        | np.where(gains[..., VELOCITY_LIMIT] < 1.0e5, VELOCITY, 0)
-    )
-    bits = bits | np.where((gains[..., LIMIT_LOWER] > -MAXVAL) | (gains[..., LIMIT_UPPER] < MAXVAL), POSITION, 0)
-    bits = np.bitwise_or.reduce(bits, axis=0) if len(bits) else np.zeros(gains.shape[1], dtype=int)
-    for i, q in enumerate(batch.template.dof_q):
-        if q < 0:
-            bits[i] &= ~POSITION
-    return bits.astype(np.int32)
-
-
-def _gravity(model, batch: Batch) -> np.ndarray:
-    return model.gravity.numpy()[np.maximum(batch.world, 0)].astype(np.float64)
+class TablesChanged(Exception):
+    """What was edited asks for other tables than a batch has."""

@@ -18,6 +18,9 @@ def addresses(arrays) -> list[int]:
 class Recording:
     """Recorded launches on some arrays.
 
+    Attributes:
+        idle: rows of results that nothing is added to, as whoever recorded the launches says.
+
     Args:
         launches: of every batch, for `run_shared`.
         arrays: that they were recorded with. They are kept alive unless launches can be told of others.
@@ -32,6 +35,7 @@ class Recording:
         self.addresses = addresses(arrays)
         # the others stay zero
         self.present = np.array(self.addresses) != 0
+        self.idle: set = set()
         self._alone = all(len(workers) == 1 for workers in launches)
 
     def run(self) -> None:

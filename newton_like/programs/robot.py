@@ -5,7 +5,6 @@ from __future__ import annotations
 import types
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import warp as wp
@@ -20,7 +19,7 @@ from newton_like.kernels.pieces import piece_moves
 from newton_like.kernels.programs import programs
 from newton_like.kernels.tree import BODY, CENTRE_OF_MASS, MASS
 from newton_like.kernels.tree import INERTIA as INERTIA_AT
-from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.parameters import Parameters
 from newton_like.programs.program import Field, Program
 from newton_like.programs.tracing import trace_program
 from newton_like.programs.workspace import Workspace, changed, row_sizes
@@ -69,40 +68,23 @@ class Kernel:
 
 
 class Robot:
-    """A batch of a model with its numbers.
-
-    Attributes:
-        held: which parameters are constants of specialised code. What was edited once is not held any more, so that code is
-            compiled anew at most once for every group of parameters.
-    """
+    """A batch of a model with its numbers."""
 
     def __init__(self, model, batch):
         self.batch = batch
-        self.held = None
         self.bases: dict = {}
         self.works: dict = {}
         self.kernels: dict = {}
-        self.read(model)
 
-    def read(self, model) -> None:
-        """Gathers the parameters anew."""
-        self.parameters = parameters = gather_parameters(model, self.batch)
-        real = np.float32 if model.dtype is wp.float32 else np.float64
-        values = parameters.values.astype(real)
-        same, first = (values == values[:1]).all(axis=0), values[0]
-        if self.held is None:
-            self.held = same
-        else:
-            changed = self.held & ~(same & (first == self.constants))
-            if changed.any():
-                edges = sorted({*parameters.at.values(), values.shape[1]})
-                for start, end in pairwise(edges):
-                    if changed[start:end].any():
-                        self.held[start:end] = False
-                self.kernels.clear()
-        self.constants = first
+    def read(self, model) -> bool:
+        """Takes over what was edited. Returns whether launches have to be recorded anew."""
+        stale = False
         for base in self.bases.values():
-            base.set_parameters(parameters)
+            launches, code = base.parameters.refresh(model)
+            if code:
+                self.kernels.clear()
+            stale |= launches
+        return stale
 
     def base(self, model, width: int, threads: int) -> Workspace:
         """Tree and parameters for one lane width."""
@@ -110,7 +92,7 @@ class Robot:
         if key not in self.bases:
             fields = {"links": model.max_joints_per_articulation, "columns": model.max_dofs_per_articulation}
             m = namespace(width, model.dtype)
-            self.bases[key] = Workspace(m, self.batch, self.parameters, model.device, threads, fields)
+            self.bases[key] = Workspace(m, self.batch, Parameters(m, model, self.batch), model.device, threads, fields)
         return self.bases[key]
 
     def work(self, model, program: Program, width: int, threads: int, adjoint: bool = False) -> Workspace:
@@ -120,7 +102,7 @@ class Robot:
             tables = {} if program.tables is None else program.tables.of(self.batch)
             sizes = program.sizes(model, self.batch.template)
             if adjoint:
-                fields = (*program.inputs, *program.outputs, *INERTIA)
+                fields = (*program.inputs, *program.outputs, *CONSTANTS)
                 sizes.update(row_sizes(self.batch.template, [ROWS["turn"]]))
                 sizes.update({adjoint_field(f).row: f.width(model, self.batch.template) for f in fields})
             work = self.base(model, width, threads).with_memory(sizes, {**dict(program.settings), **tables})
@@ -145,7 +127,7 @@ class Robot:
         return Kernel(general_kernel(program.name, work.m.width, model.dtype), 4 * _STAGING * moved)
 
     def _specialised(self, model, program: Program, work: Workspace, evaluator: str) -> Kernel:
-        emitter = work.emitter(self.held)
+        emitter = work.emitter()
         trace = trace_program(program.name, work, emitter.parameter)
         if evaluator == "auto" and len(trace) > BUDGET:
             return Kernel(None, 0)
@@ -153,13 +135,13 @@ class Robot:
         return _emitted(work, emitter, trace, fields, _stores(emitter, trace, fields))
 
     def adjoint_kernel(
-        self, model, program: Program, work: Workspace, results: list, inertia: tuple, evaluator: str
+        self, model, program: Program, work: Workspace, results: list, constants: tuple, evaluator: str
     ) -> Kernel:
         """The kernel of a program's adjoint, and the workspace made ready for it; `results`: the fields that are asked for."""
         key = (program.key, work.m.width, "adjoint", *[f.row for f in results], evaluator)
         if key not in self.kernels:
-            emitter = work.emitter(self.held)
-            trace = self.adjoint(model, program, work, emitter, inertia)
+            emitter = work.emitter()
+            trace = self.adjoint(model, program, work, emitter, constants)
             fields = [(f, f.width(model, self.batch.template)) for f in results]
             if evaluator == "general" or (evaluator == "auto" and len(trace) > BUDGET):
                 self.kernels[key] = _interpreted(work, emitter, trace, *_gradients(emitter, trace, fields))
@@ -170,29 +152,35 @@ class Robot:
             _load(work, kernel.code)
         return kernel
 
-    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, inertia: tuple) -> Trace:
-        """The trace of a program's adjoint; `inertia`: those of `INERTIA` that have one."""
-        template, places, body = self.batch.template, work.layout, self.parameters.at["body"]
-        outputs, inputs, bodies = {}, {}, {}
+    def adjoint(self, model, program: Program, work: Workspace, emitter: Emitter, constants: tuple) -> Trace:
+        """The trace of a program's adjoint; `constants`: those of `CONSTANTS` that have one."""
+        template, places, at = self.batch.template, work.layout, work.parameters.at
+        outputs, inputs, numbers = {}, {}, {}
         for fields, into in ((program.outputs, outputs), (program.inputs, inputs)):
             for f in fields:
                 for i in range(f.width(model, template)):
                     into[places[f.row] + i] = places[adjoint_field(f).row] + i
-        for f in inertia:
+        for f in constants:
+            first = places[adjoint_field(f).row]
+            if f is GRAVITY:
+                numbers |= {at["gravity"] + i: [(first + i, 1.0)] for i in range(f.size)}
+                continue
             for k, slot in enumerate(work.arrays["body_slot"]):
-                at = places[adjoint_field(f).row] + f.size * int(slot)
                 for i, shares in PARAMETERS[f.row].items():
-                    bodies[body + BODY * k + i] = [(at + j, weight) for j, weight in shares]
+                    place = first + f.size * int(slot)
+                    numbers[at["body"] + BODY * k + i] = [(place + j, weight) for j, weight in shares]
         # what is differentiated stays a number of the trace; its value may be a constant of the adjoint
-        loose = self.held.copy()
-        loose[list(bodies)] = False
+        loose = work.parameters.known.same.copy()
+        loose[list(numbers)] = False
         trace = trace_program(program.adjoint or program.name, work, work.emitter(loose).parameter, varied=True)
         real = np.float32 if model.dtype is wp.float32 else np.float64
-        return adjoint_trace(trace, outputs, inputs, bodies, emitter.parameter, real)
+        return adjoint_trace(trace, outputs, inputs, numbers, emitter.parameter, real)
 
 
 INERTIA = (Field("body_mass", "bodies", 1), Field("body_com", "bodies", 3), Field("body_inertia", "bodies", 9))
-"""The arrays of a model that have gradients."""
+GRAVITY = Field("gravity", "articulations", 3)
+CONSTANTS = (*INERTIA, GRAVITY)
+"""The arrays of a model that have gradients. That of gravity is the sum of those of a world's articulations."""
 
 PARAMETERS = {
     "body_mass": {MASS: [(0, 1.0)]},

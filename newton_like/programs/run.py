@@ -8,13 +8,14 @@ from weakref import WeakKeyDictionary
 import warp as wp
 
 from newton_like.arrays import active_tape, check_recorded, flat
-from newton_like.kernels.batched import sum_kernel
+from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
+from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
 from newton_like.programs.device import interleaved, lane_width, worker_count
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
 from newton_like.programs.recording import Recording, Recordings
-from newton_like.programs.robot import INERTIA, Robot, adjoint_field
+from newton_like.programs.robot import GRAVITY, INERTIA, Robot, adjoint_field
 from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace, changed
 
@@ -31,6 +32,7 @@ class _Numbers:
         # one buffer for all masks that are not taken as they are, so that recorded launches are used again
         self.mask = wp.zeros(max(model.articulation_count, 1), dtype=wp.bool, device=model.device)
         self.recorded = Recordings(_RECORDED, model.device)
+        self._gravity: tuple | None = None
         self._note(model)
 
     def _note(self, model) -> None:
@@ -38,11 +40,27 @@ class _Numbers:
         self.width, self.threads = lane_width(model.device, model.dtype), worker_count()
 
     def read(self, model) -> None:
-        """Gathers the parameters anew."""
+        """Takes over what was edited."""
+        before = (self.width, self.threads)
         self._note(model)
-        self.recorded.clear()
-        for robot in self.robots:
-            robot.read(model)
+        stale = [robot.read(model) for robot in self.robots]
+        if any(stale) or before != (self.width, self.threads):
+            self.recorded.clear()
+
+    def gravity(self, model) -> tuple[wp.array, wp.Launch]:
+        """Memory for what articulations have of the gradient of gravity, zeros, and the launch that adds it to that of their worlds and
+        leaves zeros there again."""
+        grad = model.gravity.grad
+        if self._gravity is None or self._gravity[0] is not grad:
+            rows = wp.zeros((model.articulation_count, GRAVITY.size), dtype=model.dtype, device=model.device)
+            starts = model.articulation_world_start
+            launch = wp.launch(
+                gather_kernel(model.dtype), (model.world_count, GRAVITY.size), inputs=[starts, rows],
+                outputs=[flat(grad, model.dtype)], device=model.device, record_cmd=True,
+            )  # fmt: skip
+            # arrays that launches read are kept here
+            self._gravity = grad, starts, rows, launch
+        return self._gravity[2:]
 
 
 _numbers: WeakKeyDictionary = WeakKeyDictionary()
@@ -80,6 +98,9 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
     """
     numbers = _numbers_of(model)
     count = len(program.inputs)
+    tape = active_tape()
+    if tape is not None:
+        check_gradients(model)
 
     def record() -> Recording:
         check_recorded(model.device, program.name)
@@ -93,7 +114,6 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
 
     key = (program.key, model.evaluator, None if mask is None else mask.ptr)
     numbers.recorded.of(key, arrays, record).run_on(arrays)
-    tape = active_tape()
     if tape is not None and any(a is not None and a.requires_grad for a in arrays[count:]):
         _record_adjoint(model, numbers, program, arrays, mask, tape)
 
@@ -102,15 +122,16 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     """Puts the adjoint on the tape. What it reads is kept as it is now: numbers of the model may be edited before the tape runs."""
     count = len(program.inputs)
     masses = (model.body_mass, model.body_com, model.body_inertia)
-    inertia = tuple(f for f, a in zip(INERTIA, masses, strict=True) if a.requires_grad)
+    constants = tuple(f for f, a in zip(INERTIA, masses, strict=True) if a.requires_grad)
+    constants += (GRAVITY,) if model.gravity.requires_grad else ()
     sources = [a if a is not None and a.requires_grad else None for a in arrays[:count]]
-    if not inertia and not any(a is not None for a in sources):
+    if not constants and not any(a is not None for a in sources):
         return
     if model.device.is_cuda and model.device.is_capturing:
         raise RuntimeError(
             f"{program.name}: a tape cannot be captured into a CUDA graph; record it outside of the capture"
         )
-    tracked = [a for a in (*arrays, *masses) if a is not None and a.requires_grad]
+    tracked = [a for a in (*arrays, *masses, model.gravity) if a is not None and a.requires_grad]
     if mask is not None:
         mask = wp.clone(mask)
     gradients = [None if a is None else a.grad for a in sources]
@@ -131,14 +152,22 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         if a.requires_grad:
             results.append(adjoint_field(f))
             taken.append(a.grad)
+    gather = None
+    if GRAVITY in constants:
+        rows, gather = numbers.gravity(model)
+        results.append(adjoint_field(GRAVITY))
+        taken.append(rows)
     whole = [*brought, *taken]
 
     def record() -> Recording:
         batches = []
         for robot in numbers.robots:
             work = robot.work(model, program, numbers.width, numbers.threads, True)
-            batches.append((work, robot.adjoint_kernel(model, program, work, results, inertia, model.evaluator)))
-        return record_launches(model, batches, (fields, results), (brought, taken), mask)
+            batches.append((work, robot.adjoint_kernel(model, program, work, results, constants, model.evaluator)))
+        made = record_launches(model, batches, (fields, results), (brought, taken), mask)
+        row = adjoint_field(GRAVITY).row
+        made.idle = {row} if all(len(kernel.places.get(row, [row])) == 0 for _, kernel in batches) else set()
+        return made
 
     if mask is None and not interleaved(model.device):
         # launches know which gradients they write; arrays of others may be as many
@@ -146,6 +175,8 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         recording = numbers.recorded.of(key, whole, record)
     else:
         recording = record()
+    for robot in numbers.robots:
+        robot.work(model, program, numbers.width, numbers.threads, True).parameters.keep()
 
     def backward() -> None:
         for rows, _ in shared:
@@ -154,8 +185,21 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
         for rows, total in shared:
             total = flat(total, model.dtype)
             wp.launch(sum_kernel(model.dtype), total.size, inputs=[rows], outputs=[total], device=model.device)
+        if gather is not None and not recording.idle:
+            gather.launch()
 
     tape.record_func(backward, tracked)
+
+
+def check_gradients(model) -> None:
+    """Raises ValueError: a constant of the model is to have a gradient that nothing computes."""
+    for name in READ_WITHOUT_GRADIENT:
+        array = getattr(model, name)
+        if array.requires_grad:
+            raise ValueError(
+                f"model.{name} requires a gradient, and functions have none with respect to it; set model.{name}.requires_grad = False. "
+                f"Constants of a model with gradients: {', '.join(WITH_GRADIENT)}"
+            )
 
 
 def record_launches(model, batches, fields, arrays, mask: wp.array | None = None) -> Recording:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.model import carried_bodies
 
 _WORLD = -(2**30)
 
@@ -161,8 +162,11 @@ def find_batches(model, kinds: list[bytes] | None = None) -> list[Batch]:
     start = model.articulation_start.numpy()
     end = model.articulation_end.numpy()
     joint_type = model.joint_type.numpy()
-    parent = model.joint_parent.numpy()
     child = model.joint_child.numpy()
+    # what a resting body carries hangs on the world
+    resting = np.flatnonzero(~carried_bodies(child, model.joint_articulation.numpy(), model.body_count))
+    parent = model.joint_parent.numpy()
+    parent = np.where(np.isin(parent, resting), -1, parent)
     dims = model.joint_dof_dim.numpy()
     q_start = model.joint_q_start.numpy()
     qd_start = model.joint_qd_start.numpy()

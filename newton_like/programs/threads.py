@@ -82,9 +82,9 @@ def run_shared(workers: list[list]) -> None:
             future.result()
 
 
-def cut(blocks: int, threads: int) -> list[tuple[int, int]]:
-    """First block and number of blocks of the shares of some threads, a few more than threads."""
+def cut(blocks: int, threads: int, each: int = SHARES_PER_THREAD) -> list[tuple[int, int]]:
+    """First block and number of blocks of the shares of some threads, `each` for a thread."""
     if threads == 1:
         return [(0, blocks)] if blocks else []
-    ends = np.linspace(0, blocks, min(SHARES_PER_THREAD * threads, blocks) + 1).astype(int)
+    ends = np.linspace(0, blocks, min(each * threads, blocks) + 1).astype(int)
     return [(int(a), int(b - a)) for a, b in pairwise(ends)]

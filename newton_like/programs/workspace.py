@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.compiler.cpp import Constants, Emitter
+from newton_like.compiler.cpp import Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.programs.device import BLOCK_DIM, interleaved, worker_count
-from newton_like.programs.parameters import Parameters
+from newton_like.programs.parameters import changed
 from newton_like.programs.threads import Command, cut
 
 BLOCKS_PER_THREAD = 8
@@ -30,7 +30,7 @@ class Workspace:
         m: the programs' namespace.
         batch: the articulations, `blocks` blocks of lanes.
         numbers, arrays: the fields of the tree on the host.
-        device_parameters: :class:`DeviceParameters`, which all workspaces of the batch share.
+        parameters: a :class:`newton_like.programs.parameters.Parameters`, which all workspaces of the batch share.
         T, P, L: the structs ``Tree``, ``Params`` and ``Layout``.
         workers: CPU threads that share the blocks.
         layout: where rows of memory start.
@@ -51,8 +51,7 @@ class Workspace:
         self.T, self.numbers, self.arrays = m.Tree(), {}, {}
         self._set_tree(tree_fields(m, batch.template, parameters))
         self._set_tree(fields or {})
-        self.device_parameters = DeviceParameters(self.m, self.device)
-        self.set_parameters(parameters)
+        self.parameters = parameters
         self._zeros: dict[int, wp.array] = {}
         self.workers, self.columns = 1, 1
         if interleaved(self.device):
@@ -110,45 +109,11 @@ class Workspace:
     @property
     def P(self):
         """The struct ``Params``."""
-        return self.device_parameters.P
-
-    @property
-    def parameters(self) -> Parameters:
-        """The parameters on the host."""
-        return self.device_parameters.host
-
-    @property
-    def known(self) -> Constants:
-        """The parameters that are the same in all articulations."""
-        return self.device_parameters.known
-
-    def set_parameters(self, parameters: Parameters) -> None:
-        """Puts new numbers in place of the old ones, for all workspaces of the batch."""
-        self.device_parameters.put(parameters, self.lanes)
+        return self.parameters.P
 
     def emitter(self, held: np.ndarray | None = None, cut: int | None = None) -> Emitter:
         """What writes code for this batch."""
-        return Emitter(self.m, self.layout, self.known, held, cut)
-
-    def signature(self) -> bytes:
-        """Of the numbers that specialised code holds as constants."""
-        same, values = self.known.same, self.known.values
-        return same.tobytes() + np.where(same, values, 0).tobytes()
-
-    def lanes(self, values: np.ndarray) -> wp.array:
-        """Numbers ``[count, n]`` as lanes ``[blocks, n]``; the last block repeats the last articulation."""
-        n, width = values.shape[1], self.m.width
-        if n == 0:
-            return wp.zeros((0, 0), dtype=self.m.lane, device=self.device)
-        if width == 1:
-            if interleaved(self.device):
-                # neighbouring threads read neighbouring words
-                columns = wp.array(np.ascontiguousarray(values.T), dtype=self.m.lane, device=self.device)
-                return columns.transpose((1, 0))
-            return wp.array(np.ascontiguousarray(values), dtype=self.m.lane, device=self.device)
-        padded = values[np.minimum(np.arange(self.blocks * width), len(values) - 1)]
-        blocked = np.ascontiguousarray(padded.reshape(self.blocks, width, n).transpose(0, 2, 1))
-        return wp.array(blocked, dtype=self.m.lane, device=self.device)
+        return Emitter(self.m, self.layout, self.parameters.known, held, cut)
 
     def block_lanes(self, n: int, dtype=None) -> wp.array:
         """Zeros, ``[blocks, n]`` lanes, or another type if asked for."""
@@ -181,48 +146,6 @@ class Workspace:
             return Command(launch)
 
         return [[command(first, n, i) for first, n in cut(self.blocks, threads)] for i in range(threads)]
-
-
-class DeviceParameters:
-    """The parameters of a batch as kernels take them.
-
-    Attributes:
-        host: the parameters on the host.
-        known: of them those that are the same in all articulations.
-        P: the struct ``Params``.
-    """
-
-    def __init__(self, m, device):
-        self.m, self.device, self.P = m, device, m.Params()
-
-    def put(self, parameters: Parameters, lanes) -> None:
-        """Puts new numbers in place of the old ones; `lanes`: see :meth:`Workspace.lanes`."""
-        self.host = parameters
-        real = np.float32 if self.m.real is wp.float32 else np.float64
-        values = parameters.values.astype(real)
-        same = (values == values[:1]).all(axis=0)
-        self.known = Constants(parameters.at, values[0], same)
-        P, at = self.P, parameters.at
-        ends = dict(zip(at, [*list(at.values())[1:], values.shape[1]], strict=True))
-        varies = {name: bool((~same[at[name] : ends[name]]).any()) for name in at}
-        P.joints_vary = int(varies["joint"] or varies["dof"])
-        P.bodies_vary = int(varies["body"])
-        P.gains_vary = int(varies["gain"])
-        P.colliders_vary = int(varies["collider"] or varies["hull"])
-        P.planes_vary = int(varies["plane"])
-        P.gravity_vary = int(varies["gravity"])
-        for name, start in at.items():
-            setattr(P, f"{name}_at", start)
-        P.uniform = wp.array(values[0], dtype=self.m.real, device=self.device)
-        P.varying = lanes(values if any(varies.values()) else values[:1, :0])
-
-
-def changed(kind, struct, **fields):
-    """A copy of a struct of Warp's type `kind` with other `fields`."""
-    copied = kind()
-    for name in kind.vars:
-        setattr(copied, name, fields[name] if name in fields else getattr(struct, name))
-    return copied
 
 
 def tree_fields(m, template, parameters) -> dict:

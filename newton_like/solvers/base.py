@@ -12,6 +12,11 @@ from newton_like.arrays import check_recorded, flat, host_array
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
+from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
+from newton_like.model.model import resting_body
+from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
+from newton_like.model.worlds import chosen_worlds
+from newton_like.solvers.near_singular import warn_near_singular
 from newton_like.types import BodyFlags, ModelFlags
 
 
@@ -45,7 +50,18 @@ def _tendons(model, solver: str) -> str | None:
     return f"tendon '{model.tendons[0].label}' (index 0): {solver} does not act on tendons; clear model.tendons to simulate without them"
 
 
+def _resting_bodies(model, solver: str) -> str | None:
+    told = resting_body(model)
+    if told is None:
+        return None
+    return (
+        f"{told} has no joint in an articulation, and {solver} moves none without; use add_body for a free body, or hold it in the world"
+        " by add_joint_fixed"
+    )
+
+
 FEATURES: dict[str, Callable] = {
+    "resting bodies": _resting_bodies,
     "loop joints": _loop_joints,
     "disabled joints": _disabled_joints,
     "kinematic bodies": _kinematic_bodies,
@@ -80,7 +96,8 @@ class SolverBase:
 
     Raises:
         TypeError: `model` is no model.
-        ValueError: the model asks for what this solver does not do.
+        ValueError: the model asks for what this solver does not do, or has a joint that moves nothing
+            (:mod:`newton_like.model.singular`).
     """
 
     supports: frozenset[str] = frozenset()
@@ -91,8 +108,10 @@ class SolverBase:
             told = None if feature in self.supports else asked(model, type(self).__name__)
             if told is not None:
                 raise ValueError(told)
+        check_invertible(model, type(self).__name__)
+        warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
-        self._chosen = self._control = None
+        self._chosen = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
@@ -107,30 +126,53 @@ class SolverBase:
         """
         raise NotImplementedError
 
-    def notify_model_changed(self, flags: ModelFlags | int = ModelFlags.ALL) -> None:
+    def notify_model_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
         """Takes over edited model arrays. Contact forces are remembered.
 
-        Specialised robots are compiled again where a number that all worlds shared has changed; numbers that differ between worlds
-        may change freely.
+        It takes time in proportion to what changed: kernels read the arrays that `flags` name, of the worlds that `world_mask` selects.
+        Specialised robots are compiled again the first time that numbers which all worlds shared are changed, unless the array was named in
+        ``varying`` when the solver was made. Contacts are laid out anew where flags or groups of shapes have changed, or limits bind that
+        bound nowhere.
 
         Args:
             flags: which groups of arrays were edited.
+            world_mask: in which worlds, see :meth:`reset`; None: in all, and in what they share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite.
+            ValueError: a mass or a moment of inertia is negative or not finite, or a joint moves nothing; or see :meth:`reset`.
         """
-        self.model.notify_changed(flags)
+        self.model.notify_changed(flags, world_mask)
         self._check_version()
 
     def _check_version(self) -> None:
         """Takes over what was edited since the last step."""
-        if self._version != self.model.version:
-            _check_masses(self.model)
-            if self._control is not None:
-                self._control.assign(self.model.control())
+        model = self.model
+        if self._version != model.version:
+            edits, seen = edits_of(model), self._version
+            if not model.device.is_capturing:
+                self._check_inertia(edits, seen)
+            if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
+                for name in self._control._names:
+                    wp.copy(getattr(self._control, name), getattr(model, name))
             self._refresh()
             # last, so that an error comes back at the next step
-            self._version = self.model.version
+            self._version = model.version
+
+    def _check_inertia(self, edits, seen: int) -> None:
+        """Raises ValueError for edited masses that are none, and for joints that move nothing since."""
+        model, name = self.model, type(self).__name__
+        if edits.last[BODIES] > seen:
+            unsound, _, lean = edits.masses.numpy().tolist()
+            if unsound > seen:
+                _check_masses(model)
+            if lean > seen:
+                self._armature_matters = None
+                refuse_singular(model, name)
+        if edits.last[GAINS] > seen:
+            if self._armature_matters is None:
+                self._armature_matters = armature_matters(model)
+            if self._armature_matters:
+                refuse_singular(model, name)
 
     def _refresh(self) -> None:
         """Gathers the numbers of the model anew."""
@@ -195,7 +237,7 @@ class SolverBase:
             TypeError: what should be an array is none.
         """
         model = self.model
-        mask, indices = self._chosen_worlds(world_mask)
+        mask, indices = chosen_worlds(model, world_mask, "solver.reset")
         initial_q = self._initial("joint_q", "joint_coord", joint_q, indices)
         initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, indices)
         if self._chosen is None:
@@ -222,36 +264,6 @@ class SolverBase:
             wp.launch(kernels.release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
         if model.articulation_count:
             eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
-
-    def _chosen_worlds(self, chosen) -> tuple[wp.array, wp.array | None]:
-        """Worlds as bools on the model's device, which are taken as they are where they are there already, and their indices if these
-        were given."""
-        model, count = self.model, self.model.world_count
-        if chosen is None:
-            chosen = np.ones(count, bool)
-        elif isinstance(chosen, wp.array) and (chosen.dtype, chosen.shape, chosen.device) == (
-            wp.bool,
-            (count,),
-            model.device,
-        ):
-            return chosen, None
-        check_recorded(model.device, "solver.reset with worlds from the host")
-        values = host_array(chosen, "world_mask").ravel()
-        if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
-            values = values.astype(np.int32)
-            wrong = values[(values < 0) | (values >= count)]
-            if wrong.size:
-                raise IndexError(f"world_mask: world {wrong[0]} does not exist; the model has {count}")
-            mask = np.zeros(count, bool)
-            mask[values] = True
-            if mask.sum() != values.size:
-                raise ValueError("world_mask holds an index twice; give each world once")
-            return wp.array(mask, dtype=wp.bool, device=model.device), wp.array(values, dtype=int, device=model.device)
-        if values.dtype.kind == "f":
-            raise TypeError(f"world_mask must hold bools or indices of worlds, not {values.dtype}")
-        if values.size != count:
-            raise ValueError(f"world_mask has {values.size} entries, the model has {count} worlds")
-        return wp.array(values.astype(bool), dtype=wp.bool, device=model.device), None
 
     def _initial(self, name: str, kind: str, given, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""

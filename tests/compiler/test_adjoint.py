@@ -118,7 +118,7 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, name):
     model = forest(rng, worlds=1, robots=1, joints=12).finalize("cpu", dtype=wp.float32)
     robot = _numbers_of(model).robots[0]
     work = robot.work(model, program, 1, 1, True)
-    emitter = work.emitter(robot.held)
+    emitter = work.emitter()
     trace = trace_program(program.name, work, emitter.parameter)
     rows = {f.row for f in program.outputs}
     once = len(needed(trace, emitter.stores(trace, lambda place: emitter.name(place) in rows)))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import warp as wp
 from newton_like.kernels.layout import STEP_ROWS
-from newton_like.kernels.programs import programs
 
 from newton_like.collision.ground import find_colliders, shape_kinds
 from newton_like.compiler.trace import Index, Number, Trace, tracing_math
-from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.parameters import Parameters
+from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace
 from newton_like.solvers.featherstone.specialise import Specialiser
@@ -282,8 +282,8 @@ def specialiser(robot, worlds: int = 3, varied=()) -> Specialiser:
     vary(model, varied, range(worlds))
     (batch,) = find_batches(model, shape_kinds(model))
     tables = find_colliders(model, batch)
-    parameters = gather_parameters(model, batch, tables.parameters)
-    work = Workspace(programs(8, wp.float32, STEP_ROWS), batch, parameters, "cpu", 1)
+    m = namespace(8, wp.float32, STEP_ROWS)
+    work = Workspace(m, batch, Parameters(m, model, batch, tables), "cpu", 1)
     return Specialiser(step_memory(work, tables)[0])
 
 
@@ -358,7 +358,7 @@ def test_a_varying_parameter_is_read_where_others_are_constants(rng):
     fresh = {i for i in parameters(varied) - parameters(same) if isinstance(i, int)}
     assert fresh
     assert all(at <= i < end for i in fresh)
-    assert not varied.work.known.same[sorted(fresh)].any()
+    assert not varied.work.parameters.known.same[sorted(fresh)].any()
     assert varied.operations > same.operations
 
 

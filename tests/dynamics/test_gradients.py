@@ -23,11 +23,11 @@ from tests.support.traced import differences, run_by_numpy, run_traced_adjoint
 
 NO_DERIVATIVE = {
     "names and numbers of things, which do not vary": (
-        "frame_index frame_indices frame_link frame_names frame_offset joint_coords joint_dofs joint_index joint_indices "
-        "joint_names joint_position_limits link_bodies link_index link_indices link_names"
+        "base_link frame_index frame_indices frame_link frame_names frame_offset is_floating_base joint_coords joint_dofs "
+        "joint_index joint_indices joint_names joint_position_limits link_bodies link_index link_indices link_names"
     ),
     "random numbers, of which nothing but a seed is the source": (
-        "rand_configuration rand_velocity random_joint_positions"
+        "rand_configuration rand_velocity random_joint_positions random_state"
     ),
     "constants of the model": "zero_configuration",
     "bools": "in_contact",
@@ -40,8 +40,11 @@ NO_DERIVATIVE = {
 }
 """Functions without gradients, by the reason."""
 
-OWN_KERNELS = ("inertial_parameters",)
-"""Functions of the model alone, without a program, whose kernels Warp differentiates; see test_inertial_parameters."""
+OWN_KERNELS = (
+    "inertial_parameters", "joint_positions", "joint_velocities", "joint_forces", "set_joint_positions", "set_joint_velocities",
+    "set_joint_forces",
+)  # fmt: skip
+"""Functions without a program, whose kernels Warp differentiates; see test_momentum and test_joint_values."""
 
 KINKS = """
 Piecewise smooth functions, whose derivative is that of the piece they are on: joint_limit_forces (at a limit), joint_friction_forces
@@ -56,6 +59,8 @@ VARIANTS = {
     "soft_contact_forces": [{}, {"contact": "square roots"}],
     "frame_forces": [{}, {"replace": True}],
     "inertial_parameters": [{}, {"linear": True}],
+    "potential_energy": [{}, {"link": 2}],
+    "relative_twist": [{}, {"axes": "world", "repr": VelRepr.INERTIAL}],
 }
 """Options that change what runs, beside representations."""
 
@@ -133,8 +138,12 @@ class Case:
             "link_forces": self.numbers(n, model.max_joints_per_articulation, 6),
             "forces": self.numbers(n, 2, 3 if name.startswith("point") else 6),
             "q0": self.array(random_state(model, self.rng)[0]), "phi": self.numbers(model.joint_dof_count),
-            "rate": self.numbers(model.joint_coord_count),
+            "rate": self.numbers(model.joint_coord_count), "velocity": self.numbers(model.joint_dof_count),
         }  # fmt: skip
+        if name.startswith("set_"):
+            # of no joint: what is written is seen by no program
+            known |= {"state": model.state(), "values": self.numbers(n, 0), "joints": []}
+        known["control"] = model.control()
         if "contact" in parameters or name.startswith("contact"):
             rigid = name == "impact" or name.startswith("rigid")
             contact = self.contact((0.5, 0.5) if options.get("contact") else (0.4, 0.7), rigid)
@@ -184,17 +193,20 @@ def recorded(monkeypatch) -> list:
 
 
 def check_adjoint(model, program, inputs, mask, rng) -> None:
-    """Directional derivatives with respect to every input and to masses, centres of mass and inertias."""
+    """Directional derivatives with respect to every input, to masses, centres of mass and inertias, and to gravity."""
     inputs = [
         np.zeros(f.length(model)) if a is None else a.ravel() for f, a in zip(program.inputs, inputs, strict=True)
     ]
     seeds = [rng.normal(size=f.length(model)) for f in program.outputs]
-    ways = [rng.normal(size=size) for size in (*(a.size for a in inputs), 10 * model.body_count)]
+    ways = [
+        rng.normal(size=size)
+        for size in (*(a.size for a in inputs), 10 * model.body_count, 3 * model.articulation_count)
+    ]
     gradients = run_traced_adjoint(model, program, inputs, seeds, mask)
     # where a kink is near, shorter steps stay on this side of it; they lose digits, and where loops are close to a singular pose too
     # many of them: then a long step, whose truncation is far below the tolerance too
     near, far = (differences(model, program, inputs, seeds, ways, mask, step) for step in (2e-6, 3e-5))
-    names = [*(f.row for f in program.inputs), "masses, centres of mass and inertias"]
+    names = [*(f.row for f in program.inputs), "masses, centres of mass and inertias", "gravity"]
     for i, (name, gradient, way, *expected) in enumerate(zip(names, gradients, ways, near, far, strict=True)):
         # bools as numbers do not vary
         if name != "point_on":

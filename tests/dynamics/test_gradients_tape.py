@@ -10,10 +10,13 @@ import pytest
 import warp as wp
 
 import newton_like.dynamics as dynamics
+from newton_like import ModelBuilder
+from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
+from newton_like.solvers import SolverFeatherstone
 from newton_like.types import VelRepr
 from tests.support.dynamics_cases import known_robots
 from tests.support.kinematic_cases import gradient_errors
-from tests.support.random_trees import random_state, random_transform
+from tests.support.random_trees import random_inertia, random_state, random_transform
 
 TOLERANCE = 1e-6
 """Relative to the derivative: truncation of steps of 1e-6, and cancellation of numbers of up to a thousand of their size."""
@@ -138,3 +141,126 @@ def test_numbers_that_all_articulations_share(model, rng):
         return [places, loads]
 
     agree(model, function, [rng.normal(size=6), rng.normal(size=6)], rng)
+
+
+# --------------------------------------------------------------------------------------------- gravity, and what has no gradient
+
+
+def falls(model, state):
+    """Accelerations, holding forces and energies of a state, and coordinates after two steps."""
+    functions = (
+        dynamics.forward_dynamics,
+        dynamics.gravity_forces,
+        dynamics.potential_energy,
+        dynamics.mechanical_energy,
+    )
+    results = [function(model, state) for function in functions]
+    for _ in range(2):
+        after = at(*(wp.zeros_like(a, requires_grad=True) for a in (state.joint_q, state.joint_qd)))
+        dynamics.integrate(model, state, after, 0.01, passive=())
+        state = after
+    return [*results, state.joint_q]
+
+
+def pendulum(scene, rng):
+    """A link that forces do not move, which all worlds may share."""
+    link = scene.add_link(mass=1.3, com=rng.normal(size=3), inertia=np.eye(3), is_kinematic=True)
+    scene.add_articulation([scene.add_joint_revolute(-1, link, axis="x")])
+
+
+@pytest.mark.parametrize("worlds", [0, 2])
+def test_gravity_has_the_gradients_of_all_robots_of_its_world(rng, worlds):
+    """Two robots in each world and one that all share, before and behind them; or a scene without worlds."""
+    arm, crane, scene = pin_arm(rng), pin_arm(rng, 2), ModelBuilder()
+    pendulum(scene, rng)
+    for _ in range(worlds):
+        scene.begin_world()
+        for robot in (arm, crane, arm):
+            scene.add_builder(robot)
+        scene.end_world()
+    if worlds:
+        pendulum(scene, rng)
+    else:
+        scene.add_builder(crane)
+    model = scene.finalize("cpu", dtype=wp.float64, requires_grad=True)
+    model.evaluator = "general"
+    q, qd = start(model, rng)
+    state = at(wp.array(q, dtype=wp.float64), wp.array(qd, dtype=wp.float64))
+    model.set_gravity(rng.normal(size=(model.world_count, 3)))
+    weights = [rng.normal(size=r.size) for r in falls(model, state)]
+    with wp.Tape() as tape:
+        results = falls(model, state)
+    seeds = {r: wp.array(w.reshape(r.shape), dtype=wp.float64) for r, w in zip(results, weights, strict=True)}
+    tape.backward(grads=seeds)
+    found, gravity, step = model.gravity.grad.numpy().copy(), model.gravity.numpy().copy(), 1e-5
+    tape.zero()
+    assert not model.gravity.grad.numpy().any()
+
+    def value(change) -> float:
+        model.set_gravity(gravity + change)
+        return sum(w @ r.numpy().ravel() for w, r in zip(weights, falls(model, state), strict=True))
+
+    for place in np.ndindex(gravity.shape):
+        change = np.zeros(gravity.shape)
+        change[place] = step
+        expected = (value(change) - value(-change)) / (2.0 * step)
+        np.testing.assert_allclose(found[place], expected, rtol=1e-6, atol=1e-6)
+
+
+def pin_arm(rng, links: int = 1) -> ModelBuilder:
+    """A chain of hinges."""
+    arm, parent, joints = ModelBuilder(), -1, []
+    for _ in range(links):
+        link = arm.add_link(mass=rng.uniform(0.5, 2.0), com=rng.normal(size=3), inertia=random_inertia(rng, 1.0))
+        joints.append(arm.add_joint_revolute(parent, link, axis=rng.normal(size=3), parent_xform=random_transform(rng)))
+        parent = link
+    arm.add_articulation(joints)
+    return arm
+
+
+def test_what_does_not_read_gravity_leaves_its_gradient_alone(rng):
+    model = pin_arm(rng).finalize("cpu", dtype=wp.float64, requires_grad=True)
+    model.evaluator = "general"
+    state = model.state()
+    with wp.Tape() as tape:
+        pose = dynamics.link_transforms(model, state)
+    tape.backward(grads={pose: wp.array(rng.normal(size=pose.shape), dtype=wp.float64)})
+    assert state.joint_q.grad.numpy().any()
+    assert not model.gravity.grad.numpy().any()
+
+
+@pytest.mark.parametrize("name", READ_WITHOUT_GRADIENT)
+def test_constants_without_gradients_require_none_and_are_refused_where_they_do(rng, name):
+    model = pin_arm(rng).finalize("cpu", requires_grad=True)
+    array, state = getattr(model, name), model.state()
+    assert not array.requires_grad
+    for given in WITH_GRADIENT:
+        assert getattr(model, given).requires_grad
+    array.requires_grad = True
+    dynamics.bias_forces(model, state)
+    with wp.Tape(), pytest.raises(ValueError, match=rf"model\.{name} "):
+        dynamics.bias_forces(model, state)
+
+
+def test_results_that_cannot_pass_gradients_on_are_refused(rng):
+    """A result to write, a state after a step, numbers that are read on the host, and a step of the solver."""
+    model = pin_arm(rng).finalize("cpu", requires_grad=True)
+    state, still = model.state(), model.state(requires_grad=False)
+    out = wp.zeros((1, 1), dtype=wp.float32)
+    for call in (
+        lambda: dynamics.bias_forces(model, state, out=out),
+        lambda: dynamics.integrate(model, state, still, 0.01),
+    ):
+        with wp.Tape(), pytest.raises(ValueError, match=r"(out|state_out) has no gradient"):
+            call()
+    dynamics.bias_forces(model, state, out=out)
+    with wp.Tape():
+        dynamics.bias_forces(model, still, out=out)
+    heights = wp.zeros((3, 3), requires_grad=True)
+    with wp.Tape(), pytest.raises(ValueError, match=r"heights.*gradient"):
+        dynamics.HeightfieldTerrain(heights)
+    solver = SolverFeatherstone(model)
+    with wp.Tape(), pytest.raises(RuntimeError, match="gradient"):
+        solver.step(state, model.state(), dt=0.01)
+    with wp.Tape():
+        solver.step(still, still, model.control(requires_grad=False), dt=0.01)

@@ -44,7 +44,9 @@ def takers() -> list[tuple[str, str]]:
         function = getattr(dynamics, name)
         parameters = inspect.signature(function).parameters if inspect.isfunction(function) else ()
         states = [s for s in ("state", "state_in") if s in parameters and "model" in parameters]
-        found += [(name, "joint_q")] * len(states)
+        # others read other arrays, or write
+        reads = not name.startswith("set_") and name not in ("joint_velocities",)
+        found += [(name, "joint_q")] * (len(states) if reads else 0)
         if states:
             # the points of contact are no array, and soft contact depends on no joint forces
             skipped = {"points"} if name.startswith("contact_point") else set()

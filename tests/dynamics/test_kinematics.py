@@ -222,6 +222,19 @@ def test_relative_transforms_and_twists(rng, by_numpy):
             for repr in VelRepr:
                 twist = case.get(dynamics.relative_twist, repr=repr, **ends)
                 np.testing.assert_allclose(twist, derivatives(Y, com, repr)[0], **CLOSE)
+            # along the axes of the world: turned, and in INERTIAL the difference of both velocities, which adds up along chains
+            R = moving[1][0][:3, :3]
+            for repr in (VelRepr.MIXED, VelRepr.COM):
+                seen = case.get(dynamics.relative_twist, repr=repr, **ends).reshape(2, 3)
+                turned = case.get(dynamics.relative_twist, repr=repr, axes="world", **ends).reshape(2, 3)
+                np.testing.assert_allclose(turned, seen @ R.T, **CLOSE)
+            twist = case.get(dynamics.relative_twist, repr=VelRepr.INERTIAL, axes="world", **ends)
+            velocities = [derivatives(X, np.zeros(3), VelRepr.INERTIAL)[0] for X in moving]
+            np.testing.assert_allclose(twist, velocities[0] - velocities[1], **CLOSE)
+            with pytest.raises(ValueError, match=r"BODY.*axes"):
+                dynamics.relative_twist(case.model, case.state, repr=VelRepr.BODY, axes="world", **ends)
+            with pytest.raises(ValueError, match="axes"):
+                dynamics.relative_twist(case.model, case.state, axes="root", **ends)
 
 
 def test_one_link_is_that_of_all(rng, by_numpy):

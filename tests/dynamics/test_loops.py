@@ -308,8 +308,9 @@ def test_gradients_of_redundant_loops(rng, programs):
     for seeds in ([rng.normal(size=3), np.zeros(5)], [np.zeros(3), K @ rng.normal(size=3)]):
         given = [np.zeros(f.length(model)) if x is None else x for f, x in zip(program.inputs, inputs, strict=True)]
         ways = [*(rng.normal(size=x.size) for x in given), rng.normal(size=10 * model.body_count)]
+        ways.append(rng.normal(size=3 * model.articulation_count))
         # anchors and axes stay where they are: the hinges in parallel
-        ways[-2][:] = 0.0
+        ways[-3][:] = 0.0
         gradients = run_traced_adjoint(model, program, given, seeds)
         expected = differences(model, program, given, seeds, ways)
         actual = np.array([g @ w for g, w in zip(gradients, ways, strict=True)])
@@ -332,7 +333,7 @@ def test_a_gradient_costs_at_most_four_evaluations(rng, programs):
 
     for program, _ in programs:
         work = robot.work(model, program, 1, 1, True)
-        emitter = work.emitter(robot.held)
+        emitter = work.emitter()
         once = operations(trace_program(program.name, work, emitter.parameter), emitter, program.outputs)
         adjoint = robot.adjoint(model, program, work, emitter, INERTIA)
         # anchors and axes of the rows have no gradients

@@ -107,6 +107,22 @@ def test_it_is_the_same_anywhere(rng):
     np.testing.assert_array_equal(eval_mass_matrix(model, state).numpy(), expected)
 
 
+def test_armature_may_be_left_out(rng):
+    """What is left is the matrix of the same robot without armature, to the last bit."""
+    model = forest(rng).finalize("cpu")
+    state, _, _ = moving_state(model, rng)
+    rigid = eval_mass_matrix(model, state, include_armature=False).numpy().copy()
+    diagonals = np.zeros(rigid.shape[:2])
+    for a, dofs in by_articulation(model):
+        diagonals[a, : dofs.stop - dofs.start] = model.joint_armature.numpy()[dofs]
+    assert np.any(diagonals)
+    difference = eval_mass_matrix(model, state).numpy() - rigid
+    np.testing.assert_allclose(difference, np.eye(rigid.shape[1]) * diagonals[..., None], rtol=0.0, atol=1e-4)
+    model.joint_armature.zero_()
+    model.notify_changed(ModelFlags.JOINT_DOF_INERTIAL_PROPERTIES)
+    np.testing.assert_array_equal(eval_mass_matrix(model, state).numpy(), rigid)
+
+
 def test_nothing_to_do_has_an_answer():
     empty = ModelBuilder().finalize("cpu")
     assert eval_mass_matrix(empty, empty.state()) is None

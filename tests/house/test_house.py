@@ -17,9 +17,10 @@ from tests.support.paths import ROOT
 MAX_LINES = 600
 
 FLOORS = {
-    0: "types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree kernels.interpreter",
-    1: "model kernels.joints kernels.kinematics kernels.rows",
-    2: "programs launch kinematics kernels.batched kernels.pieces",
+    0: "checkout types coercion arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial kernels.tree"
+    " kernels.interpreter",
+    1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows",
+    2: "programs launch kinematics kernels.batched kernels.branches kernels.parameters kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",
     5: "solvers specialise kernels.solvers",

@@ -15,6 +15,7 @@ import pytest
 import newton_like
 from tests.support.paths import ROOT
 
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
 FOLDERS = {"newton_like": "newton_like", "kernels": "newton_like/kernels", "assets": "newton_like/assets"}
 
 
@@ -27,12 +28,11 @@ def run(*command: str, cwd: Path, **environment: str) -> subprocess.CompletedPro
 def built(tmp_path_factory) -> Path:
     """A folder with an sdist and the wheel built from it, made of a clean copy so that no old build lends them a file."""
     source, out = tmp_path_factory.mktemp("source") / "project", tmp_path_factory.mktemp("dist")
-    left_out = shutil.ignore_patterns(".git", ".venv", "venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
-    shutil.copytree(ROOT, source, ignore=left_out)
+    shutil.copytree(ROOT, source, ignore=LEFT_OUT)
     made = run(sys.executable, "-m", "build", "--outdir", str(out), cwd=source)
     said = made.stdout + made.stderr
-    if made.returncode and "No matching distribution found for setuptools" in said:
-        pytest.skip("building a wheel fetches setuptools, and there is no package index to be reached")
+    if made.returncode and "No matching distribution found for hatchling" in said:
+        pytest.skip("building a wheel fetches hatchling, and there is no package index to be reached")
     assert made.returncode == 0, said
     return out
 
@@ -57,7 +57,7 @@ def test_sdist_holds_all_that_the_readme_speaks_of(built):
         inside = {name.partition("/")[2] for name in archive.getnames()}
     expected = {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", ".ci/run"}
     expected |= set().union(*(files_in(f) for f in (*FOLDERS, "examples", "docs", "tests")))
-    assert expected - inside == set(), "MANIFEST.in leaves these out"
+    assert expected - inside == set(), "the sdist target of pyproject.toml leaves these out"
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
 def test_wheel_holds_every_module_and_asset(wheel):
     inside = set(zipfile.ZipFile(wheel).namelist())
     expected = {target + name.removeprefix(folder) for folder, target in FOLDERS.items() for name in files_in(folder)}
-    assert expected - inside == set(), "packages and package-data of pyproject.toml leave these out"
+    assert expected - inside == set(), "the wheel target of pyproject.toml leaves these out"
 
 
 @pytest.mark.slow
@@ -108,6 +108,38 @@ def test_wheel_works_outside_the_repository(wheel, tmp_path):
     assert ran.returncode == 0, ran.stderr
     # Six of the floating base and three a leg.
     assert ran.stdout.split()[-2] == "18"
+
+
+@pytest.mark.slow
+def test_a_script_in_the_folder_above_the_clone_gets_the_package(tmp_path):
+    """Python takes a folder of the package's name without ``__init__.py``, as the clone is, for a package without code; any other one of
+    that name on the path goes before."""
+    clone, environment = tmp_path / "newton_like", tmp_path / "environment"
+    shutil.copytree(ROOT, clone, ignore=LEFT_OUT)
+    made = run(sys.executable, "-m", "venv", str(environment), cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    (site,) = environment.glob("lib/python*/site-packages")
+    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (site / "shared.pth").write_text("\n".join(packages))
+    python = str(environment / "bin" / "python")
+    command = (python, "-m", "pip", "install", "--no-deps", "--quiet", "--disable-pip-version-check", "-e", str(clone))
+    installed = run(*command, cwd=tmp_path)
+    if installed.returncode and "No matching distribution found for hatchling" in installed.stdout + installed.stderr:
+        pytest.skip("building fetches hatchling, and there is no package index to be reached")
+    assert installed.returncode == 0, installed.stderr
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import importlib.resources, newton_like, newton_like.kernels.lanes as lanes\n"
+        "assets = importlib.resources.files('newton_like.assets')\n"
+        "newton_like.ModelBuilder().add_urdf(str(assets / 'quadruped.urdf'), floating=True)\n"
+        "print(newton_like.__file__, lanes.__file__)\n"
+    )
+    for folder in (tmp_path, clone, tmp_path / "environment"):
+        for arguments in ((str(script),), ("-c", script.read_text())):
+            ran = run(python, *arguments, cwd=folder)
+            assert ran.returncode == 0, ran.stderr
+            files = ran.stdout.split()[-2:]
+            assert files == [str(clone / "newton_like" / "__init__.py"), str(clone / "kernels" / "lanes.py")]
 
 
 IMPORT = "import sys, newton_like; print(*sys.modules)"

@@ -15,7 +15,7 @@ import warp as wp
 from newton_like.compiler.trace import Trace
 from newton_like.programs.pieces import piece_of
 from newton_like.programs.program import Program
-from newton_like.programs.robot import BODY, INERTIA, PARAMETERS, adjoint_field
+from newton_like.programs.robot import BODY, CONSTANTS, INERTIA, PARAMETERS, adjoint_field
 from newton_like.programs.run import _numbers_of
 from newton_like.programs.tracing import trace_program
 
@@ -56,7 +56,7 @@ def run_traced(model, program: Program, inputs, mask=None) -> list[np.ndarray]:
     outputs = [np.zeros(f.length(model)) for f in program.outputs]
     for robot, work, trace in traces(model, program):
         memory = _loaded(model, robot, work, program.inputs, inputs)
-        result = evaluate(trace, memory, robot.parameters.values)
+        result = evaluate(trace, memory, work.parameters.rows())
         for field, array in zip(program.outputs, outputs, strict=True):
             for row, index in _places(model, robot, work, field):
                 array[index] = _selected(robot, mask) * result.get(row, 0.0)
@@ -64,7 +64,8 @@ def run_traced(model, program: Program, inputs, mask=None) -> list[np.ndarray]:
 
 
 def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> list[np.ndarray]:
-    """The gradients of ``sum(seed . output)``, flat: of all inputs, then of masses, centres of mass and inertias (ten a body).
+    """The gradients of ``sum(seed . output)``, flat: of all inputs, then of masses, centres of mass and inertias (ten a body), then of
+    gravity (three an articulation).
 
     Args:
         model: of float64.
@@ -74,21 +75,21 @@ def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> lis
         mask: bools of the selected articulations, or None.
     """
     assert model.dtype is wp.float64
-    fields = [*program.inputs, *INERTIA]
+    fields = [*program.inputs, *CONSTANTS]
     given = [*program.inputs, *map(adjoint_field, program.outputs)]
     gradients = [np.zeros(f.length(model)) for f in fields]
     for robot, work, trace in traces(model, program, adjoint=True):
-        result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), robot.parameters.values)
+        result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), work.parameters.rows())
         for field, array in zip(fields, gradients, strict=True):
             for row, index in _places(model, robot, work, adjoint_field(field)):
                 # what all articulations read gets a share of each
                 np.add.at(array, index, _selected(robot, mask) * result.get(row, 0.0))
     bodies = np.zeros((model.body_count, BODY))
-    for field, array in zip(INERTIA, gradients[len(program.inputs) :], strict=True):
+    for field, array in zip(INERTIA, gradients[len(program.inputs) : -1], strict=True):
         for i, shares in PARAMETERS[field.row].items():
             # a parameter is in all entries that it stands for
             bodies[:, i] = array.reshape(-1, field.size)[:, [j for j, _ in shares]].sum(axis=1)
-    return [*gradients[: len(program.inputs)], bodies.ravel()]
+    return [*gradients[: len(program.inputs)], bodies.ravel(), gradients[-1]]
 
 
 def differences(model, program: Program, inputs, seeds, ways, mask=None, step: float = 3e-5) -> np.ndarray:
@@ -96,15 +97,15 @@ def differences(model, program: Program, inputs, seeds, ways, mask=None, step: f
 
     Args:
         model, program, inputs, seeds, mask: as there.
-        ways: directions for every input, and for masses, centres of mass and inertias.
+        ways: directions for every input, for masses, centres of mass and inertias, and for gravity.
         step: of the differences.
     """
     assert model.dtype is wp.float64
-    fields, offsets, weights = [*program.inputs, None], (-2, -1, 1, 2), (1, -8, 8, -1)
+    fields, offsets, weights = [*program.inputs, None, None], (-2, -1, 1, 2), (1, -8, 8, -1)
     total = np.zeros((len(fields), len(offsets)))
     for robot, work, trace in traces(model, program):
         memory = {row: x[None] for row, x in _loaded(model, robot, work, program.inputs, inputs).items()}
-        parameters = np.tile(robot.parameters.values, (total.size, 1, 1))
+        parameters = np.tile(work.parameters.rows(), (total.size, 1, 1))
         moved = step * np.array(offsets)[:, None]
         for k, (field, way) in enumerate(zip(fields, ways, strict=True)):
             mine = slice(k * len(offsets), (k + 1) * len(offsets))
@@ -112,10 +113,14 @@ def differences(model, program: Program, inputs, seeds, ways, mask=None, step: f
                 base = np.broadcast_to(memory.get(row, 0.0), (total.size, robot.batch.count))
                 memory[row] = base.copy()
                 memory[row][mine] += moved * way[index]
+        *_, inertias, gravity = ways
+        mine = slice(len(inputs) * len(offsets), (len(inputs) + 1) * len(offsets))
         for k, slot in enumerate(work.arrays["body_slot"]):
-            at = robot.parameters.at["body"] + BODY * k
+            at = work.parameters.at["body"] + BODY * k
             bodies = robot.batch.body_start + slot
-            parameters[mine, :, at : at + BODY] += moved[..., None] * way.reshape(-1, BODY)[bodies]
+            parameters[mine, :, at : at + BODY] += moved[..., None] * inertias.reshape(-1, BODY)[bodies]
+        at = work.parameters.at["gravity"]
+        parameters[mine.stop :, :, at : at + 3] += moved[..., None] * gravity.reshape(-1, 3)[robot.batch.articulations]
         memory = {row: np.broadcast_to(x, parameters.shape[:2]).ravel() for row, x in memory.items()}
         result = evaluate(trace, memory, parameters.reshape(-1, parameters.shape[2]))
         for field, seed in zip(program.outputs, seeds, strict=True):
@@ -140,7 +145,7 @@ def traces(model, program: Program, adjoint: bool = False):
         key = (program.key, program.adjoint, adjoint)
         if key not in known:
             if adjoint:
-                known[key] = robot.adjoint(model, program, work, SimpleNamespace(parameter=lambda i: None), INERTIA)
+                known[key] = robot.adjoint(model, program, work, SimpleNamespace(parameter=lambda i: None), CONSTANTS)
             else:
                 known[key] = trace_program(program.name, work, lambda i: None)
         yield robot, work, known[key]

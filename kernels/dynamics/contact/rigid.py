@@ -190,11 +190,53 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
             m.put(mem, L.previous_z + i, t, z)
 
     @m.func
+    def push_alone(t, i: int, k: int, T, L, mem) -> m.lane:
+        """Where the search starts, START <- how point i of body k would push if it were the only one, to first order, and z <- with
+        it. Returns its share of -f.w, w without forces: what that does at first."""
+        at = L.contact + BLOCK * i
+        y = L.contact_y + 3 * T.reach * i
+        w = m.add3(m.get3(mem, at + CONSTANT, t), m.point_velocity(t, T.leaf[k], y, T, L, mem))
+        n = m.get3(mem, at + NORMAL, t)
+        step = m.neg(m.get(mem, at + STEP, t))
+        f = projected(m.scale3(w, step), n, m.get(mem, L.point_law + MU, t))
+        m.put3(mem, at + START, t, f)
+        return m.neg(m.dot(f, w))
+
+    @m.func
     def begin_search(t, T, L, mem):
-        """Forces from zero."""
-        m.clear(t, L.point_force, 3 * T.points, mem)
+        """point_force, START, BEFORE <- how every point would push alone, all times the number that is best for all together, z <- with
+        these forces. What is symmetric starts so, whatever the order of the points: sweeps from zero forces lean to the first ones."""
+        zero = m.fill(real(0.0))
         m.put(mem, L.momentum, t, m.fill(real(1.0)))
         m.copy(t, L.previous_z, L.z, T.dofs, mem)
+        gain = zero
+        cost = m.fill(real(1.0e-30))
+        for i in range(T.points):
+            if can_push(i, T):
+                gain = m.add(gain, push_alone(t, i, T.point_body[i], T, L, mem))
+        for i in range(T.points):
+            if can_push(i, T):
+                at = L.contact + BLOCK * i
+                f = m.get3(mem, at + START, t)
+                cost = m.fma(m.get(mem, at + SOFTNESS, t), m.dot(f, f), cost)
+                m.point_add(t, T.leaf[T.point_body[i]], L.contact_y + 3 * T.reach * i, f, T, L, mem)
+        for i in range(T.dofs):
+            change = m.sub(m.get(mem, L.z + i, t), m.get(mem, L.previous_z + i, t))
+            cost = m.fma(change, change, cost)
+        share = m.div(m.larger(gain, zero), cost)
+        m.clear(t, L.point_force, 3 * T.points, mem)
+        for i in range(T.points):
+            if can_push(i, T):
+                at = L.contact + BLOCK * i
+                f = m.scale3(m.get3(mem, at + START, t), share)
+                m.put3(mem, L.point_force + 3 * i, t, f)
+                m.put3(mem, at + START, t, f)
+                m.put3(mem, at + BEFORE, t, f)
+        for i in range(T.dofs):
+            z = m.get(mem, L.previous_z + i, t)
+            z = m.fma(share, m.sub(m.get(mem, L.z + i, t), z), z)
+            m.put(mem, L.z + i, t, z)
+            m.put(mem, L.previous_z + i, t, z)
 
     @m.func
     def sweep_points(t, T, L, mem):
@@ -205,7 +247,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def find_forces(t, T, L, mem):
-        """point_force <- the solution, from zero; z <- with what it adds."""
+        """point_force <- the solution; z <- with what it adds."""
         begin_search(t, T, L, mem)
         for _sweep in range(T.contact_sweeps):
             sweep_points(t, T, L, mem)

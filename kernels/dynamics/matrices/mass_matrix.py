@@ -6,7 +6,7 @@ from newton_like.kernels.tree import ARMATURE, COM, NATIVE
 
 
 def mass_matrix_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``eval_mass_matrix`` and ``eval_mass_matrix_inverse``."""
+    """For the namespace `m`: ``eval_mass_matrix``, ``eval_rigid_mass_matrix`` and ``eval_mass_matrix_inverse``."""
     real = m.real
 
     @m.func
@@ -27,13 +27,8 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
                     m.put(mem, at, t, m.dot6_plus(x, f, m.get(mem, at, t)))
 
     @m.func
-    def eval_mass_matrix(b, t, T, P, L, mem):
-        """matrix <- the joint-space inertia with armature, in the representation T.base_repr; rows and columns that this articulation
-        lacks are zero."""
-        m.clear(t, L.v, T.dofs, mem)
-        m.prepare(b, t, T, P, L, mem)
-        m.joint_space_inertia(b, t, T, P, L, mem)
-        add_armature(b, t, T, P, L, mem)
+    def unpack_rows(t, T, L, mem):
+        """matrix <- the symmetric matrix of the packed rows h; rows and columns that this articulation lacks are zero."""
         m.clear(t, L.matrix, T.columns * T.columns, mem)
         for i in range(T.dofs):
             for d in range(T.depth[i] + 1):
@@ -41,6 +36,23 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
                 x = m.get(mem, L.h + T.row[i] + d, t)
                 m.put(mem, L.matrix + i * T.columns + j, t, x)
                 m.put(mem, L.matrix + j * T.columns + i, t, x)
+
+    @m.func
+    def eval_rigid_mass_matrix(b, t, T, P, L, mem):
+        """matrix <- the joint-space inertia without armature, in the representation T.base_repr."""
+        m.clear(t, L.v, T.dofs, mem)
+        m.prepare(b, t, T, P, L, mem)
+        m.joint_space_inertia(b, t, T, P, L, mem)
+        unpack_rows(t, T, L, mem)
+
+    @m.func
+    def eval_mass_matrix(b, t, T, P, L, mem):
+        """matrix <- the joint-space inertia with armature, in the representation T.base_repr."""
+        m.clear(t, L.v, T.dofs, mem)
+        m.prepare(b, t, T, P, L, mem)
+        m.joint_space_inertia(b, t, T, P, L, mem)
+        add_armature(b, t, T, P, L, mem)
+        unpack_rows(t, T, L, mem)
 
     @m.func
     def represent(t, at: int, stride: int, T, L, mem):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import warp as wp
 
+from newton_like.coercion import as_list
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
-from newton_like.dynamics.internal.common import links
+from newton_like.dynamics.internal.common import links as link_count
+from newton_like.dynamics.internal.frames import link_rows
+from newton_like.dynamics.kinematics import chosen
 from newton_like.kernels.dynamics.contact.terrain import touching_kernel
+from newton_like.kernels.dynamics.entries import gather_entries
 from newton_like.types import VelRepr
 
 
@@ -20,6 +25,7 @@ def link_contact_forces(
     contact_state=None,
     *,
     joint_forces=None,
+    out_repr=VelRepr.COM,
     repr=VelRepr.COM,
     out: wp.array | None = None,
 ) -> wp.array:
@@ -33,7 +39,7 @@ def link_contact_forces(
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
         joint_forces: what else acts, on which the forces of rigid contact alone depend; none by default.
-        repr: :class:`VelRepr` of the result.
+        out_repr: :class:`VelRepr` of the result; ``repr`` is another name of it.
         out: written; a new array by default.
 
     Returns:
@@ -44,31 +50,38 @@ def link_contact_forces(
             a contact that has none, or joint forces for one that does not depend on them.
         TypeError: an array of the wrong scalar type.
     """
+    out_repr = chosen(out_repr, repr, VelRepr.COM)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
             raise ValueError("contact_state is not an argument for a RigidContact; leave it out")
         arrays = (None, None, out, None)
-        return rigid_contact_forces(model, state, contact, joint_forces, link_forces_repr=repr, out=arrays).links
+        return rigid_contact_forces(model, state, contact, joint_forces, link_forces_repr=out_repr, out=arrays).links
     if joint_forces is not None:
         raise ValueError("joint_forces has no effect on the forces of a SoftContact; leave it out")
-    return soft_contact_forces(model, state, contact, contact_state, repr=repr, out=(None, None, None, out)).links
+    return soft_contact_forces(
+        model, state, contact, contact_state, out_repr=out_repr, out=(None, None, None, out)
+    ).links
 
 
-def in_contact(model, state, contact: SoftContact | RigidContact) -> wp.array:
+def in_contact(model, state, contact: SoftContact | RigidContact, links=None) -> wp.array:
     """Which links touch the ground with at least one of their contact points.
 
     Args:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` counts.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
+        links: name or index of one link, or a list of them, in the wanted order; all by default.
 
     Returns:
-        Bools, ``[articulation_count, max_joints_per_articulation]``.
+        Bools, ``[articulation_count, links]``, by default ``[articulation_count, max_joints_per_articulation]``; false for links that
+        an articulation lacks.
 
     Raises:
-        ValueError: an array of the wrong shape or device; the contact of another model.
-        TypeError: an array of the wrong scalar type.
+        KeyError, IndexError: no articulation has a link of a name or of an index.
+        ValueError: an array of the wrong shape or device; the contact of another model; several links have a name.
+        TypeError: an array of the wrong scalar type; neither names nor indices.
     """
+    chosen = None if links is None else _places(model, links)
     if isinstance(contact, RigidContact):
         # depths are not what is solved for
         contact = copy.copy(contact)
@@ -76,7 +89,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact) -> wp.array:
         depth = rigid_contact_forces(model, state, contact).depth
     else:
         depth = soft_contact_forces(model, state, contact).depth
-    result = wp.zeros((model.articulation_count, links(model)), dtype=wp.bool, device=model.device)
+    result = wp.zeros((model.articulation_count, link_count(model)), dtype=wp.bool, device=model.device)
     if result.size and depth.size:
         wp.launch(
             touching_kernel(model.dtype),
@@ -85,4 +98,21 @@ def in_contact(model, state, contact: SoftContact | RigidContact) -> wp.array:
             outputs=[result],
             device=model.device,
         )
-    return result
+    if chosen is None:
+        return result
+    picked = wp.zeros(chosen.shape, dtype=wp.bool, device=model.device)
+    if picked.size:
+        inputs = [result.flatten(), chosen]
+        wp.launch(gather_entries(wp.bool), picked.shape, inputs=inputs, outputs=[picked], device=model.device)
+    return picked
+
+
+def _places(model, links) -> wp.array:
+    """Places of links among those of all articulations, ``[articulation_count, links]``; -1 where one has none."""
+    single = isinstance(links, str | int | np.integer)
+    chosen = [links] if single else as_list(links, "links", "names or indices")
+    rows = [link_rows(model, link) for link in chosen]
+    count, most = model.articulation_count, link_count(model)
+    indices = np.stack(rows, axis=1) if rows else np.zeros((count, 0), dtype=int)
+    places = np.where(indices >= 0, indices + most * np.arange(count)[:, None], -1)
+    return wp.array(places.astype(np.int32), dtype=wp.int32, device=model.device)

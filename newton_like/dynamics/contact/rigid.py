@@ -32,6 +32,7 @@ from newton_like.dynamics.kinematics import output_representation
 from newton_like.kernels.dynamics.contact.rigid import BOUNCES, COULOMB, RELAXED, RIGID_LAW
 from newton_like.kernels.dynamics.contact.soft import ONE_PLANE
 from newton_like.model.arguments import check_choice
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
@@ -281,7 +282,9 @@ def rigid_contact_forces(
     problem's linear term along the normal, so that the bound mu f_n does not count as something to gain by pushing more (De Saxce and
     Feng 1998): the box stays down and accelerates by ``g (sin - mu cos)``. Where everything sticks the two are the same.
 
-    Solved by block projected Gauss-Seidel from zero forces, ``contact.sweeps`` times over all points. Forces at more than three points
+    Solved by block projected Gauss-Seidel, ``contact.sweeps`` times over all points, from the forces with which each point would push
+    alone, scaled by what suits all together: that start does not depend on the order of the points, so that what is symmetric stays so.
+    Forces at more than three points
     of a link are not unique; accelerations are. Where a mechanism cannot give way as the ground asks, there is no solution: forces grow
     from sweep to sweep (relaxed contact always has one).
 
@@ -306,6 +309,7 @@ def rigid_contact_forces(
     kind = output_representation(link_forces_repr, "link_forces_repr")
     base = representation(repr)
     arrays = [*state_arrays(model, state), *contact.arrays(state), forces, wrenches]
+    check_invertible(model, "rigid_contact_forces")
     outputs = (
         Field("point_force", "articulations", 3 * n),
         Field("point_depth", "articulations", n),
@@ -361,6 +365,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     n = check_part(model, contact, RigidContact, "contact").points.count
     bounces = bool(np.any(np.asarray(contact.parameters.restitution) > 0.0))
     arrays = [*state_arrays(model, state), *contact.arrays(state)]
+    check_invertible(model, "impact")
     outputs = (Field("next_v", "dofs"), Field("point_force", "articulations", 3 * n))
     results = output_arrays(model, arrays, [(model.joint_dof_count,), contact.shape], out)
     settings = dict(contact_law=COULOMB | BOUNCES * bounces | ONE_PLANE * contact.one_plane)

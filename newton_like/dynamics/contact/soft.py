@@ -23,7 +23,7 @@ from newton_like.dynamics.internal.common import (
     state_arrays,
     to_device,
 )
-from newton_like.dynamics.kinematics import output_representation
+from newton_like.dynamics.kinematics import chosen, output_representation
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.dynamics.contact.soft import LAW, ONE_PLANE, SQUARE_ROOTS
 from newton_like.kernels.tree import NATIVE
@@ -133,6 +133,7 @@ def soft_contact_forces(
     *,
     link_forces=None,
     link_forces_repr=VelRepr.COM,
+    out_repr=VelRepr.COM,
     repr=VelRepr.COM,
     out=None,
 ) -> SoftContactForces:
@@ -151,7 +152,7 @@ def soft_contact_forces(
         link_forces: wrenches that are added to those of the ground in the result ``links``; shapes as for
             :func:`forward_dynamics`.
         link_forces_repr: :class:`VelRepr` of ``link_forces``.
-        repr: :class:`VelRepr` of the result ``links``.
+        out_repr: :class:`VelRepr` of the result ``links``; ``repr`` is another name of it.
         out: four arrays to write to, in the order of the result; new ones by default.
 
     Raises:
@@ -178,7 +179,8 @@ def soft_contact_forces(
     )
     program = Program("eval_soft_contact", inputs, outputs, tables=contact.points.table).ask(
         contact_law=SQUARE_ROOTS * contact.parameters.square_roots | ONE_PLANE * contact.one_plane, offset_size=3,
-        output_repr=output_representation(repr, "repr"), wrench_repr=kind if wrenches is not None else NATIVE,
+        output_repr=output_representation(chosen(out_repr, repr, VelRepr.COM), "out_repr"),
+        wrench_repr=kind if wrenches is not None else NATIVE,
         wrenches_by_link=int(given.kind == "articulations"),
     )  # fmt: skip
     arrays = [

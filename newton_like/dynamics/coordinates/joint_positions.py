@@ -40,7 +40,7 @@ def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np
     names, starts = names_of(model), model.joint_qd_start.numpy()
     first = int(starts[names.start[a]])
     # whatever is no limit is stored as a large number
-    lower, upper = _limits(model)
+    lower, upper = joint_limits_of(model)
     dofs = [np.arange(0)]
     for joint in as_list(joints, "joints", "names or indices"):
         s = joint_dofs(model, index_of(model, "joint", joint, a), a)
@@ -49,7 +49,8 @@ def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np
     return lower[chosen], upper[chosen]
 
 
-def _limits(model) -> tuple[np.ndarray, np.ndarray]:
+def joint_limits_of(model) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits of all dofs, infinite where there is none, ``[joint_dof_count]``."""
     lower, upper = (getattr(model, f"joint_limit_{x}").numpy().astype(np.float64) for x in ("lower", "upper"))
     lower[lower <= -MAXVAL] = -np.inf
     upper[upper >= MAXVAL] = np.inf
@@ -71,8 +72,8 @@ def generator(seed) -> np.random.Generator:
         raise TypeError(f"seed must be a number or a numpy.random.Generator, not {type(seed).__name__}") from None
 
 
-def random_joint_positions(model, seed=None, *, joints=None, out: wp.array | None = None) -> wp.array:
-    """Random coordinates for ``State.joint_q``, different for each articulation.
+def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: wp.array | None = None) -> wp.array:
+    """Random coordinates for ``State.joint_q``, drawn anew for every articulation.
 
     Uniformly between limits; a range of 2 pi or more on 2 pi of it, [-pi, pi] where that lies within; rotations of BALL, FREE and
     DISTANCE joints uniformly; slides without limits on 2 m, within 1 m of zero where they can; positions of FREE joints within
@@ -84,6 +85,7 @@ def random_joint_positions(model, seed=None, *, joints=None, out: wp.array | Non
         seed: an integer, or a ``numpy.random.Generator``; None: other numbers each time.
         joints: names or indices of the joints to draw, in whichever articulations have them; the others keep the coordinates of
             the model. All by default.
+        limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, in place of those of the model.
         out: written; a new array by default.
 
     Returns:
@@ -97,7 +99,7 @@ def random_joint_positions(model, seed=None, *, joints=None, out: wp.array | Non
     rng = generator(seed)
     out = output_array(model, out, (model.joint_coord_count,))
     q = model.joint_q.numpy().astype(np.float64)
-    drawn = _draw(model, rng)
+    drawn = _draw(model, rng, joint_limits_of(model) if limits is None else limits)
     wanted = np.repeat(_wanted(model, joints), np.diff(model.joint_q_start.numpy()))
     q[wanted] = drawn[wanted]
     _follow(model, q)
@@ -125,11 +127,11 @@ def _wanted(model, joints) -> np.ndarray:
     return wanted
 
 
-def _draw(model, rng: np.random.Generator) -> np.ndarray:
+def _draw(model, rng: np.random.Generator, limits) -> np.ndarray:
     """Coordinates of all joints, each for itself."""
     kinds, dims = model.joint_type.numpy(), model.joint_dof_dim.numpy()
     at, dof = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
-    lower, upper = _limits(model)
+    lower, upper = limits
     q = np.zeros(model.joint_coord_count)
 
     scalar = ~look_up(kinds, "has_quaternion")

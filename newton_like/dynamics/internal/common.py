@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import warp as wp
@@ -126,13 +126,19 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
     return result
 
 
+@cache
+def dof_fields(row: str) -> tuple[Field, Field]:
+    """One number for each degree of freedom, in a flat array or in rows of articulations."""
+    return Field(row, "dofs"), Field(row, "articulations", columns)
+
+
 def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
     """One number for each degree of freedom: ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
 
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
-    flat, dense = Field(row, "dofs"), Field(row, "articulations", columns)
+    flat, dense = dof_fields(row)
     if value is None:
         return flat, None
     array = to_device(model, value, name)
@@ -146,6 +152,11 @@ def six_by_link(model) -> int:
     return 6 * links(model)
 
 
+@cache
+def _link_fields(row: str) -> tuple[Field, Field]:
+    return Field(row, "bodies", 6), Field(row, "articulations", six_by_link)
+
+
 def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
     """Six numbers for each link: ``[body_count]`` spatial vectors, ``[body_count, 6]``, or ``[articulation_count, max_links, 6]``;
     None: zeros. In programs, the first two lie at ``row + 6 * T.body_slot[k]``, and the last at ``row + 6 * k``:
@@ -154,7 +165,7 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
     """
-    flat, dense = Field(row, "bodies", 6), Field(row, "articulations", six_by_link)
+    flat, dense = _link_fields(row)
     if value is None:
         return flat, None
     array = to_device(model, value, name)
@@ -171,9 +182,12 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
 
 
 def has_gradients(model, inputs) -> bool:
-    """Whether a tape is active, and what follows from `inputs` and from the masses, centres of mass and inertias has gradients."""
-    sources = [a for a in (*inputs, model.body_mass, model.body_com, model.body_inertia) if a is not None]
-    return active_tape() is not None and any(a.requires_grad for a in sources)
+    """Whether a tape is active, and what follows from `inputs` and from the model's masses, centres of mass, inertias and gravity has
+    gradients."""
+    if active_tape() is None:
+        return False
+    constants = (model.body_mass, model.body_com, model.body_inertia, model.gravity)
+    return any(a is not None and a.requires_grad for a in (*inputs, *constants))
 
 
 def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: str = "out") -> wp.array:
@@ -187,13 +201,27 @@ def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: s
     return check_array(model, out, name, model.dtype, shape)
 
 
+def check_passes_gradients(inputs, outputs, name: str) -> None:
+    """Raises ValueError: a tape records, an input has gradients, and a given output has none to pass on."""
+    if active_tape() is None or not any(a is not None and a.requires_grad for a in inputs):
+        return
+    if not all(a.requires_grad for a in outputs):
+        raise ValueError(
+            f"{name} has no gradient, though what it follows from has: give arrays made with requires_grad=True, or none, or leave the "
+            "call out of the tape"
+        )
+
+
 def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp.array]:
     """Arrays of some shapes for results that follow from `inputs`: those in `out`, where it is given, or new ones."""
     given = [None] * len(shapes) if out is None else list(out)
     if len(given) != len(shapes):
         raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
     grad = has_gradients(model, inputs)
-    return [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
+    results = [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
+    if grad and out is not None:
+        check_passes_gradients(inputs, [a for a in given if a is not None], name)
+    return results
 
 
 def by_articulation(model, shapes) -> list[tuple[int, ...]]:

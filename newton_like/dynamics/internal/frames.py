@@ -149,23 +149,26 @@ def link_rows(model, link, what: str = "link") -> np.ndarray:
     names = names_of(model)
     found = names.everywhere("link", link)
     if all(i is None for i in found):
-        raise unknown(what, link, names.every("link"), "any articulation")
+        error = unknown(what, link, names.every("link"), "any articulation")
+        if any(names.matches("frame", link, a) for a in range(len(names.start))):
+            error = KeyError(
+                f"{what} {link!r} is a named frame on a link, not a link; use a function of frames, or frame_link() and frame_offset()"
+            )
+        raise error
     return np.array([NONE if i is None else i for i in found], dtype=int)
 
 
-def _site_rows(model, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Links and offsets of a site in every articulation; None: none has it."""
+def _named_rows(model, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Links and offsets of a named frame in every articulation; None: none has it."""
     names = names_of(model)
     found = names.everywhere("frame", name)
     if all(i is None for i in found):
         return None
     rows = np.full(len(found), NONE)
     offsets = np.tile(IDENTITY, (len(found), 1))
-    transforms = model.shape_transform.numpy()
-    for a, i in enumerate(found):
-        if i is not None:
-            at = names.site_start[a] + i
-            rows[a], offsets[a] = names.site_link[at], transforms[names.sites[at]]
+    has = np.array([i is not None for i in found])
+    at = names.frame_start[:-1][has] + np.array([i for i in found if i is not None])
+    rows[has], offsets[has] = names.frame_link[at], names.frame_poses(model, at)
     return rows, offsets
 
 
@@ -179,15 +182,15 @@ def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
     if frame is None:
         return np.full(model.articulation_count, WORLD), None
     if isinstance(frame, str):
-        site = _site_rows(model, frame)
+        named = _named_rows(model, frame)
         names = names_of(model)
         linked = [names.matches("link", frame, a) for a in range(len(names.start))]
-        if site is not None:
+        if named is not None:
             if any(linked):
                 raise ValueError(
-                    f"frame {frame!r} is a site and a link; give the link's index, or a pair (link, offset)"
+                    f"frame {frame!r} is a named frame and a link; give the link's index, or a pair (link, offset)"
                 )
-            return site
+            return named
         if not any(linked):
             raise unknown("frame", frame, names.every("frame", "link"), "any articulation")
     return link_rows(model, frame, "frame"), None
@@ -196,7 +199,8 @@ def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
 def _offset(model, offset) -> np.ndarray:
     what = "a frame's offset"
     try:
-        values = as_numbers(offset, what)
+        # gradients flow to Warp arrays, see `_tracked`
+        values = as_numbers(offset.numpy() if isinstance(offset, wp.array) else offset, what)
     except TypeError:
         # a pair of a position and a quaternion, or what is none
         return np.array([as_transform(offset, what)]).reshape(-1, 7)
@@ -227,7 +231,7 @@ def asked_frames(model, frames, base=None) -> Asked:
 
     Args:
         model: the :class:`Model`.
-        frames: names of sites or links, indices of links, or pairs of a link and an offset, transform or
+        frames: names of sites, merged links or links, indices of links, or pairs of a link and an offset, transform or
             ``[articulation_count, 7]``; None: the world.
         base: what they are seen from, likewise.
 

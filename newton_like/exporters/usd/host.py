@@ -11,7 +11,8 @@ from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_sizes
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import JointDofConfig
-from newton_like.model.joint_types import JOINT_TYPES
+from newton_like.model.joint_types import JOINT_TYPES, look_up
+from newton_like.types import MAXVAL
 
 EQUAL = 5.0e-6
 """Relative difference of places up to which worlds are copies of each other. A copy that was turned is rounded to float32, and so is
@@ -45,6 +46,9 @@ class Host:
                 value = value.numpy()
                 value = value.astype(np.float64) if value.dtype.kind == "f" else value
             setattr(self, column.name, value)
+        # distances, which are attributes of their own
+        first = self.joint_qd_start[:-1][look_up(self.joint_type, "limits_distance")]
+        self.joint_limit_lower[first], self.joint_limit_upper[first] = -MAXVAL, MAXVAL
         if state is None:
             state = model.state()
             eval_fk(model, state.joint_q, state.joint_qd, state)

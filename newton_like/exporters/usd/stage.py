@@ -24,7 +24,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.importers.usd import UsdWarning
-from newton_like.model.model import Model
+from newton_like.model.model import Model, resting_body
 from newton_like.types import Axis, BodyFlags
 
 CREATOR = "newton_like"
@@ -83,14 +83,18 @@ def write(
 
     Raises:
         TypeError: ``model`` is no :class:`Model`, ``state`` no state, or ``path`` no path.
-        ValueError: the file has another suffix, ``root`` is no name of a prim, the model's up axis is X, or the state is of
-            another size or not finite.
+        ValueError: a body has no joint, the file has another suffix, ``root`` is no name of a prim, the model's up axis is X, or
+            the state is of another size or not finite.
         FileNotFoundError: the folder of the file does not exist.
         OSError: the file cannot be written.
     """
     if not isinstance(model, Model):
         raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
-    path = as_target(path)
+    path, rests = as_target(path), resting_body(model)
+    if rests is not None:
+        raise ValueError(
+            f"{rests} has no joint and rests, and in USD it would fall; fix it to the world by add_joint_fixed"
+        )
     if model.up_axis == Axis.X:
         raise ValueError("USD stages have Y or Z up, this model X; build it with up_axis 'Z' or 'Y'")
     if root is None:

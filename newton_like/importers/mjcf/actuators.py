@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from newton_like.importers.mjcf.parse import NOT_LINEAR, coefficients, limits
@@ -349,7 +349,9 @@ def _linear(actuator: Actuator, model: Mjcf) -> None:
     actuator.factor, actuator.offset = scale * k, scale * b0
 
 
-def drives_of(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf) -> dict[str, Drive]:
+def drives_of(
+    actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf, controls: Sequence[float] | None = None
+) -> dict[str, Drive]:
     """The drives of joints, by the names of joints; factors and offsets of actuators that share one become their parts."""
     groups: dict[str, list[Actuator]] = {}
     for actuator in actuators:
@@ -360,10 +362,11 @@ def drives_of(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf) 
             )
         else:
             groups.setdefault(actuator.target, []).append(actuator)
-    return {name: _joined(name, group, joints[name], model) for name, group in groups.items()}
+    given = {id(a): value for a, value in zip(actuators, controls or (), strict=False)}
+    return {name: _joined(name, group, joints[name], model, given) for name, group in groups.items()}
 
 
-def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf) -> Drive:
+def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf, controls: dict[int, float]) -> Drive:
     used = {actuator.drive for actuator in group}
     modes = (("POSITION", "joint_target_q"), ("VELOCITY", "joint_target_qd"))
     drive = Drive("_".join(mode for mode, target in modes if target in used) or "EFFORT")
@@ -372,7 +375,9 @@ def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf) -> Driv
     drive.ke, drive.kd = sum(stiffness.values()), sum(damping.values())
     efforts = []
     for actuator in group:
-        ctrl = min(max(0.0, actuator.ctrlrange[0]), actuator.ctrlrange[1]) if actuator.ctrlrange else 0.0
+        ctrl = controls.get(id(actuator), 0.0)
+        if actuator.ctrlrange:
+            ctrl = min(max(ctrl, actuator.ctrlrange[0]), actuator.ctrlrange[1])
         share, target = 1.0, "force"
         if actuator.drive == "joint_target_q":
             share, target = stiffness[id(actuator)] / drive.ke, "target_q"

@@ -12,7 +12,7 @@ from newton_like.importers.mjcf.pose import unit
 from newton_like.importers.mjcf.records import Mjcf
 from newton_like.importers.mjcf.source import floats, whole, words
 from newton_like.importers.shared import shared_mesh
-from newton_like.importers.xml_source import XmlElement
+from newton_like.importers.xml_source import MissingFileError, XmlElement
 
 MODES = ("legacy", "exact", "convex", "shell")
 """How a mesh gets its mass: see :func:`mesh_mass`."""
@@ -57,6 +57,15 @@ class Assets:
                     raise
                 raise element.error(f"the mesh {name!r} cannot be used: {error}") from error
         return self._meshes[name]
+
+    def is_missing(self, name: str) -> bool:
+        """Whether a mesh has a file that is in none of the folders that may be read."""
+        try:
+            if "file" in self._model.meshes[name].attributes:
+                self._path(self._model.meshes[name])
+        except MissingFileError:
+            return True
+        return False
 
     def mesh_mass(self, name: str) -> tuple[float, np.ndarray, np.ndarray]:
         """Volume (area of a shell), centre and inertia about it, of a mesh with density one.

@@ -13,6 +13,7 @@ from newton_like.geometry.transforms import (
     transform,
     transform_multiply,
 )
+from newton_like.importers.custom import BODY, JOINT, SHAPE, from_element, from_elements, understood
 from newton_like.importers.mjcf.actuators import drives_of, find_drives, read_actuators, reflect_rotors
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.constraints import Names, read_contacts, read_equalities, read_keyframes, read_tendons
@@ -34,6 +35,10 @@ class MjcfOptions(Options):
     skip_equality_constraints: bool
     parse_mujoco_options: bool
     keyframe: str | int | None
+    skip_missing_meshes: bool
+    parse_meshes: bool
+    parse_sites: bool
+    verbose: bool
 
 
 class SceneBuilder:
@@ -48,13 +53,21 @@ class SceneBuilder:
             self.options = options = replace(options, hide_visuals=True)
         if options.ignore_inertial_definitions:
             model.compiler.inertiafromgeom = True
+        tags = {"body": BODY, "joint": JOINT, "freejoint": JOINT, "geom": SHAPE, "site": SHAPE}
+        understood(builder, model.findings.not_understood, tags, "mjcf")
         names = Names(model)
         self.equalities = read_equalities(model, names)
         self.tendons = read_tendons(model, names)
         self.pairs, self.excludes = read_contacts(model, names)
         self.keyframes = read_keyframes(model)
         self._key = self._chosen_key()
+        if not options.parse_meshes:
+            self.model.geoms = [geom for geom in model.geoms if not geom.mesh]
+        if not options.parse_sites:
+            self.model.sites = []
         assets = Assets(model, options.mesh_maxhullvert)
+        if options.skip_missing_meshes:
+            self._skip_missing(assets)
         paired = {pair[name] for pair in self.pairs for name in ("geom1", "geom2")}
         for i, geom in enumerate(model.geoms):
             if geom.mesh and geom.kind in SOLIDS:
@@ -66,7 +79,7 @@ class SceneBuilder:
         reflect_rotors(self.actuators, joints)
         self._set_springs()
         find_drives(self.actuators, joints, model, self._moved)
-        self._drives = drives_of(self.actuators, joints, model)
+        self._drives = drives_of(self.actuators, joints, model, self._key and self._key.ctrl)
         self._names = names
         self._shapes = ShapeBuilder(builder, model, assets, options, paired)
         self._load(assets)
@@ -100,6 +113,17 @@ class SceneBuilder:
                 time, ratio = joint.springdamper
                 joint.given["stiffness"] = inertia / (time * ratio) ** 2
                 joint.given["damping"] = 2.0 * inertia / time
+
+    def _skip_missing(self, assets: Assets) -> None:
+        """Drops geoms whose mesh, or the mesh that they are fitted to, has no file."""
+        missing = {name for name in {geom.mesh for geom in self.model.geoms if geom.mesh} if assets.is_missing(name)}
+        for geom in self.model.geoms:
+            if geom.mesh in missing:
+                self.model.findings.remark(
+                    "meshes are missing; their geoms are left out, with the mass that bodies without <inertial> would have of them",
+                    geom.mesh,
+                )
+        self.model.geoms = [geom for geom in self.model.geoms if geom.mesh not in missing]
 
     def _load(self, assets: Assets) -> None:
         """Loads what shapes need, and drops geoms whose looks are missing."""
@@ -162,12 +186,16 @@ class SceneBuilder:
             first = self.builder.joint_count
             for body in tree:
                 self._add_body(body)
-            joints, label = list(range(first, self.builder.joint_count)), self._label(self.model.bodies[tree[0]].name)
+            joints = list(range(first, self.builder.joint_count))
+            label = self.model.name if len(self._trees) == 1 else self._label(self.model.bodies[tree[0]].name)
             self.articulations.append(join_articulation(self.builder, self.options.parent_body, joints, label))
         for index, body in enumerate(self.model.bodies):
             host, pose = self._hosts.place(index, IDENTITY)
             self.frames[body.name] = (self._link_of[host], self._in_link(host, pose))
             self.links[body.name] = self._link_of[host]
+            if host != index:
+                link, pose = self.frames[body.name]
+                self.builder.frames.extend([self._label(body.name)], [link], [pose])
         for geom in self.model.geoms:
             host, pose = self._hosts.place(geom.body, geom.pose)
             in_world = transform_multiply(self._static_pose[geom.body], geom.pose)
@@ -211,6 +239,7 @@ class SceneBuilder:
             inertia=scale**2 * np.asarray(record.inertia),
             label=label,
             lock_inertia=True,
+            custom_attributes=from_element(self.builder, record.element, BODY, "mjcf"),
         )
 
     def _add_body(self, index: int) -> None:
@@ -258,8 +287,13 @@ class SceneBuilder:
         """One joint of the engine for one or several of the file."""
         builder, scale = self.builder, self.options.scale
         label = self._label("+".join(joint.name for joint in group))
-        common = {"label": label, "collision_filter_parent": False}
         kind = group[0].kind
+        axes_of = [joint for slide in (True, False) for joint in group if (joint.kind == "slide") is slide]
+        common = {
+            "label": label,
+            "collision_filter_parent": False,
+            "custom_attributes": from_elements(builder, [joint.element for joint in axes_of], "mjcf"),
+        }
         if kind == "free":
             linear, angular = self._six(group[0])
             index = builder.add_joint(JointType.FREE, parent, link, linear_axes=linear, angular_axes=angular, **common)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from newton_like.coercion import as_flag
 from newton_like.importers.mjcf.actuators import Actuator
 from newton_like.importers.mjcf.build import MjcfOptions, SceneBuilder
 from newton_like.importers.mjcf.constraints import Equality, Keyframe
 from newton_like.importers.mjcf.parse import parse_mjcf
 from newton_like.importers.mjcf.source import read_mjcf
-from newton_like.importers.shared import report_of, unchanged_by_errors, warn
+from newton_like.importers.newton_options import MJCF, refuses_others
+from newton_like.importers.shared import regular_expressions, report_of, tell, unchanged_by_errors, warn
 from newton_like.types import Axis
 
 
@@ -74,6 +77,7 @@ class MjcfImport:
         return self.option["timestep"]
 
 
+@refuses_others(MJCF)
 def add_mjcf(
     builder,
     source,
@@ -85,6 +89,9 @@ def add_mjcf(
     scale: float = 1.0,
     up_axis=Axis.Z,
     hide_visuals: bool = False,
+    parse_visuals: bool = True,
+    parse_meshes: bool = True,
+    parse_sites: bool = True,
     parse_visuals_as_colliders: bool = False,
     force_show_colliders: bool = False,
     enable_self_collisions: bool = False,
@@ -94,8 +101,12 @@ def add_mjcf(
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
     keyframe: str | int | None = None,
+    ignore_names=(),
     package_dirs=(),
+    path_resolver: Callable | None = None,
+    skip_missing_meshes: bool = False,
     mesh_maxhullvert: int | None = None,
+    verbose: bool = False,
 ) -> MjcfImport:
     """Adds the model of an MJCF file to a builder.
 
@@ -108,8 +119,8 @@ def add_mjcf(
     * Masks, excludes, pairs and the parent rule of the file define which shapes collide. Bodies of one tree do not collide with each
       other, unless ``enable_self_collisions`` is set. A tree of 500 or more moving shapes gets its own collision group for this.
     * ``motor``, ``position``, ``velocity``, ``intvelocity`` and linear ``general`` actuators of hinges and slides become
-      drives: gains, effort limits, targets for control 0. Others are in the report as data and in a remark. Armature and
-      damping of an actuator become those of its joint.
+      drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
+      remark. Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become rigid loop joints, and a linear ``joint`` equality becomes a mimic joint.
     * Tendons are added to ``builder.tendons``; solvers refuse models with tendons.
     * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
@@ -131,7 +142,9 @@ def add_mjcf(
         xform: pose of the file's world in the world, or in ``parent_body``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
         base_joint, parent_body, scale, up_axis, mesh_maxhullvert: as for :func:`newton_like.importers.urdf.add_urdf`.
-        hide_visuals: leave out geoms that touch nothing.
+        hide_visuals: leave out geoms that touch nothing; ``parse_visuals=False`` does the same.
+        parse_meshes: false leaves out all geoms of meshes. Bodies without ``<inertial>`` lose the mass that these would give them.
+        parse_sites: false leaves out all sites.
         parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
         force_show_colliders: draw collisions of bodies that have visuals too.
         enable_self_collisions: let moving shapes of one tree touch each other where the file lets them. Off by default, as in
@@ -142,8 +155,17 @@ def add_mjcf(
         joint_ordering: order of bodies and joints in a tree: ``"dfs"`` (and ``None``) as in the file, depth first, or
             ``"bfs"`` breadth first.
         collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
-        keyframe: name or number of the keyframe whose positions become the initial ones.
+        keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
+            initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
+        ignore_names: regular expressions; bodies whose names begin with a match are left out with all that they carry, and so are geoms
+            and sites.
         package_dirs: other folders from which files may be read.
+        path_resolver: ``f(folder, name)`` gives the absolute path of a file that the model names, in place of the search in these
+            folders: ``folder`` is that of the model (None for a text), ``name`` with the ``meshdir`` of the model in front. What it
+            gives is read wherever it is.
+        skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and name them in the report. Bodies without
+            ``<inertial>`` lose the mass that these geoms would give them.
+        verbose: print how many bodies, joints and shapes were added.
 
     Returns:
         Indices by name, the parts that are kept as data, and remarks about the file.
@@ -158,9 +180,12 @@ def add_mjcf(
     if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):
         raise TypeError(f"keyframe must be a name or a number, not {keyframe!r}")
     keyframe = int(keyframe) if isinstance(keyframe, np.integer) else keyframe
+    hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(parse_visuals, "parse_visuals")
     options = MjcfOptions.read(builder, locals())
-    file = read_mjcf(source, options.package_dirs)
-    model = parse_mjcf(file)
+    if path_resolver is not None and not callable(path_resolver):
+        raise TypeError(f"path_resolver must be a function of a folder and a name, not {path_resolver!r}")
+    file = read_mjcf(source, options.package_dirs, path_resolver)
+    model = parse_mjcf(file, regular_expressions(ignore_names, "ignore_names"))
     made = SceneBuilder(builder, model, options)
     with unchanged_by_errors(builder):
         made.build()
@@ -173,4 +198,8 @@ def add_mjcf(
         sensors=[(element.tag, dict(element.attributes)) for element in model.elements["sensor"]],
     )
     warn(MjcfWarning, report, file.name)
+    if options.verbose:
+        tell(
+            file.name, report.links.values(), report.joints.values(), [*report.shapes.values(), *report.sites.values()]
+        )
     return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,14 +62,19 @@ class _Place:
     ending: str = ""
 
 
-def parse_mjcf(source: MjcfSource) -> Mjcf:
-    """Reads a model. Raises ImportFileError: the file says what cannot be."""
-    return _Parser(source).model
+def parse_mjcf(source: MjcfSource, ignored=()) -> Mjcf:
+    """Reads a model, but for bodies, geoms and sites whose names begin with a match of one of some regular expressions.
+
+    Raises:
+        ImportFileError: the file says what cannot be.
+    """
+    return _Parser(source, ignored).model
 
 
 class _Parser:
-    def __init__(self, source: MjcfSource):
+    def __init__(self, source: MjcfSource, ignored=()):
         root = source.root
+        self._ignored = [re.compile(pattern) for pattern in ignored]
         findings = Findings()
         findings.check_all(root, TABLES)
         self.model = Mjcf(source, root.get("model", "").strip() or "mujoco", _compiler(root, findings), findings)
@@ -151,6 +157,8 @@ class _Parser:
             child = next(children, None)
             if child is None:
                 open_elements.pop()
+            elif child.tag in ("body", "geom", "site") and self._is_ignored(child.get("name", "")):
+                continue
             elif child.tag == "frame":
                 pose = transform_multiply(place.pose, pose_of(child, self.model.compiler))
                 inside = replace(place, pose=pose, childclass=self._childclass(child, place))
@@ -172,6 +180,9 @@ class _Parser:
                     self._inertial(child, place)
                 else:
                     self._joint(self.defaults.apply(child, place.childclass), place)
+
+    def _is_ignored(self, name: str) -> bool:
+        return bool(name) and any(pattern.match(name) for pattern in self._ignored)
 
     def _childclass(self, element: XmlElement, place: _Place) -> str:
         name = element.get("childclass")

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from newton_like.importers.custom import SHAPE, from_element
 from newton_like.importers.mjcf.assets import Assets
 from newton_like.importers.mjcf.mass import SOLIDS
 from newton_like.importers.mjcf.records import Geom, Mjcf, Site
@@ -73,6 +74,7 @@ class ShapeBuilder:
             "label": f"{self.model.name}/{geom.name}",
             "color": None if geom.color is None else geom.color[:3],
             "opacity": None if geom.color is None else geom.color[3],
+            "custom_attributes": from_element(builder, geom.element, SHAPE, "mjcf"),
         }
         if geom.kind in ("plane", "hfield") and body >= 0:
             if self.weld[geom.body] > 0:
@@ -97,7 +99,10 @@ class ShapeBuilder:
         """Adds one site."""
         size = tuple(self.options.scale * part for part in site.size)
         label = f"{self.model.name}/{site.name}"
-        self.sites[site.name] = self.builder.add_site(body, xform=pose, type=SOLIDS[site.kind], scale=size, label=label)
+        own = from_element(self.builder, site.element, SHAPE, "mjcf")
+        self.sites[site.name] = self.builder.add_site(
+            body, xform=pose, type=SOLIDS[site.kind], scale=size, label=label, custom_attributes=own
+        )
 
     def _config(self, geom: Geom):
         contact, findings = geom.contact, self.model.findings

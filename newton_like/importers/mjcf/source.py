@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from newton_like.importers.xml_source import XmlElement, XmlSource, own_folder, read_xml
+from newton_like.importers.xml_source import MissingFileError, XmlElement, XmlSource, own_folder, read_xml
 
 MAX_ELEMENTS = 500_000
 """Elements of a model with its includes and replicas. Scenes have thousands; more are a mistake or an attack."""
@@ -37,9 +38,11 @@ class MjcfSource(XmlSource):
 
     Attributes:
         allowed: folders below which files may be read.
+        resolver: ``f(folder, name)`` gives paths of files in place of a search, or ``None``.
     """
 
     allowed: tuple[Path, ...]
+    resolver: Callable | None = None
 
     def find(self, name: str, subfolder: str, element: XmlElement, beside: bool = False) -> Path:
         """The file that an element names.
@@ -51,10 +54,13 @@ class MjcfSource(XmlSource):
             beside: look in the folder of the element's own file too, after that of the main file.
 
         Raises:
-            ImportFileError: it does not exist, or is outside of the allowed folders.
+            MissingFileError: it does not exist, or is outside of the allowed folders.
+            ImportFileError: the name is none.
         """
         if "\0" in name or "\0" in subfolder:
             raise element.error("a file name holds a zero character; correct it")
+        if self.resolver is not None:
+            return self._resolved(name if beside else os.path.join(subfolder, name), element)
         places = [Path(subfolder, name)] if self.folder is None else [self.folder / subfolder / name]
         if beside and self.folder is not None:
             places.append(Path(element.file).parent / name)
@@ -62,7 +68,7 @@ class MjcfSource(XmlSource):
             places += [
                 root / part for root in self.allowed[self.folder is not None :] for part in (places[0].name, name)
             ]
-        seen = []
+        seen, also = [], ", or leave such meshes out by skip_missing_meshes=True" if element.tag == "mesh" else ""
         for place in places:
             path = Path(os.path.abspath(place))
             if not any(path.is_relative_to(folder) for folder in self.allowed):
@@ -74,12 +80,27 @@ class MjcfSource(XmlSource):
             folders = ", ".join(map(str, self.allowed)) or "none, as the model is a text without a file"
             raise element.error(
                 f"the file {name!r} is outside of the folders that may be read ({folders}); move it there, or name its "
-                "folder in package_dirs"
+                f"folder in package_dirs{also}",
+                MissingFileError,
             )
-        raise element.error(f"the file {name!r} is not there (looked at {', '.join(map(str, seen[:4]))}); correct it")
+        raise element.error(
+            f"the file {name!r} is not there (looked at {', '.join(map(str, seen[:4]))}); correct it{also}",
+            MissingFileError,
+        )
+
+    def _resolved(self, name: str, element: XmlElement) -> Path:
+        """The file that the user's function gives for a name."""
+        path = self.resolver(None if self.folder is None else str(self.folder), name)
+        if not isinstance(path, str | os.PathLike) or not os.path.isabs(path):
+            raise element.error(f"path_resolver gave {path!r} for {name!r}; it must give an absolute path")
+        if not os.path.isfile(path):
+            raise element.error(
+                f"the file {str(path)!r}, which path_resolver gave for {name!r}, is not there", MissingFileError
+            )
+        return Path(path)
 
 
-def read_mjcf(source, package_dirs=()) -> MjcfSource:
+def read_mjcf(source, package_dirs=(), resolver: Callable | None = None) -> MjcfSource:
     """Reads a model and all files that it includes.
 
     Files are read from :func:`newton_like.importers.xml_source.own_folder`, and from ``package_dirs``; from nowhere else.
@@ -92,7 +113,7 @@ def read_mjcf(source, package_dirs=()) -> MjcfSource:
     _check_root(xml, ("mujoco",))
     own = () if xml.folder is None else (own_folder(xml.folder),)
     allowed = tuple(Path(os.path.abspath(folder)) for folder in (*own, *package_dirs))
-    result = MjcfSource(xml.root, xml.name, xml.folder, allowed)
+    result = MjcfSource(xml.root, xml.name, xml.folder, allowed, resolver)
     _include(result, xml.root, set() if xml.folder is None else {os.path.abspath(xml.name)})
     return result
 

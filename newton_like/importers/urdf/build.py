@@ -10,6 +10,7 @@ import numpy as np
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.mesh import Mesh
 from newton_like.geometry.transforms import IDENTITY, quat_from_axis_angle, transform, transform_multiply
+from newton_like.importers.custom import BODY, JOINT, from_element, understood
 from newton_like.importers.shared import (
     Options,
     add_root_joint,
@@ -19,7 +20,7 @@ from newton_like.importers.shared import (
     possible_inertia,
 )
 from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
-from newton_like.importers.xml_source import allowed_folders, find_file
+from newton_like.importers.xml_source import ImportFileError, MissingFileError, allowed_folders, find_file
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
 
 
@@ -29,6 +30,7 @@ class UrdfOptions(Options):
 
     massless_link_density: float
     soft_limits: bool
+    skip_missing_meshes: bool
 
     @property
     def visuals(self) -> bool:
@@ -44,6 +46,7 @@ class RobotBuilder:
 
     def __init__(self, builder, robot: UrdfRobot, options: UrdfOptions):
         self.builder, self.robot, self.options = builder, robot, options
+        understood(builder, robot.not_understood, {"link": BODY, "joint": JOINT}, "urdf")
         order = ordered(robot.root, list(robot.joints.values()), options.joint_ordering, _out_of_order)
         self._meshes = _load_meshes(robot, options)
         self._body_of = _group(robot, order, options)
@@ -113,10 +116,19 @@ class RobotBuilder:
         # A centre of mass without mass says nothing, where other parts have mass.
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         inertia = possible_inertia(mass, inertia, "links", name, self.robot.remark)
-        index = self.builder.add_link(xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name))
+        own: dict = {}
+        for link in self._bodies[name]:  # of links that are merged, the first that says something
+            own = from_element(self.builder, link.element, BODY, "urdf") | own
+        index = self.builder.add_link(
+            xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name), custom_attributes=own
+        )
         for link in self._bodies[name]:
             self.links[link.name] = index
             self.frames[link.name] = (index, self._body_of[link.name][1])
+        merged = [link.name for link in self._bodies[name][1:]]
+        self.builder.frames.extend(
+            [self._label(x) for x in merged], [index] * len(merged), [self.frames[x][1] for x in merged]
+        )
 
     def _add_base(self) -> int:
         options, root = self.options, self.links[self.robot.root]
@@ -126,7 +138,11 @@ class RobotBuilder:
     def _add_joint(self, joint: Joint, start: float) -> None:
         builder = self.builder
         ends = (self.links[joint.parent], self.links[joint.child])
-        placed = {"parent_xform": self._joint_frame(joint), "label": self._label(joint.name)}
+        placed = {
+            "parent_xform": self._joint_frame(joint),
+            "label": self._label(joint.name),
+            "custom_attributes": from_element(builder, joint.element, JOINT, "urdf"),
+        }
         if joint.type == "fixed":
             index = builder.add_joint_fixed(*ends, **placed)
         elif joint.type == "floating":
@@ -191,6 +207,8 @@ class RobotBuilder:
             shown = options.force_show_colliders or (not visuals and (self._bare or bool(link.visuals)))
             cfg = default.copy(density=density, is_visible=shown)
             for number, piece in enumerate(colliders):
+                if not self._has_geometry(piece):
+                    continue
                 self._add_shape(link, piece, frame, cfg, piece.name or f"collision_{number}")
             cfg = default.copy(density=0.0, has_shape_collision=False, has_particle_collision=False, is_visible=True)
             for number, piece in enumerate(visuals):
@@ -247,11 +265,19 @@ class RobotBuilder:
         return bool(self.builder.shape_flags[shape] & ShapeFlags.COLLIDE_SHAPES)
 
     def _remark_massless(self) -> None:
-        carried = {name: self.builder.body_mass[self.links[name]] for name in self._bodies}
+        """Kinematics serves joints that move nothing; solvers refuse them, see :mod:`newton_like.model.singular`."""
+        builder = self.builder
+        carried = {name: builder.body_mass[self.links[name]] for name in self._bodies}
         for joint in reversed(self._kept):
             carried[self._carrier(joint.parent)] += carried[joint.child]
             if carried[joint.child] == 0.0 and joint.type != "fixed":
-                self.robot.remark("joints move links without any mass; give them an <inertial>", joint.name)
+                first = builder.joint_qd_start[self.joints[joint.name]]
+                if 0.0 in builder.joint_armature[first : first + sum(builder.joint_dof_dim[self.joints[joint.name]])]:
+                    self.robot.remark(
+                        "joints move links without any mass, which kinematics serves and solvers refuse; give the links mass or the"
+                        " joints an armature, or lock them",
+                        joint.name,
+                    )
 
 
 def _out_of_order(joint: Joint) -> Exception:
@@ -273,14 +299,19 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
             try:
                 meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
             except (OSError, ValueError) as error:
-                if needed:
+                missing = isinstance(error, FileNotFoundError)
+                if needed and not (missing and options.skip_missing_meshes):
+                    cure = ", or leave such meshes out by skip_missing_meshes=True" if missing else ""
                     raise geometry.element.error(
-                        f"the collision mesh of link {link.name!r} cannot be used: {error}"
+                        f"the collision mesh of link {link.name!r} cannot be used: {error}{cure}",
+                        MissingFileError if missing else ImportFileError,
                     ) from error
-                robot.remark(
-                    "visual meshes are missing, unreadable or outside of the folders that may be read, and left out",
-                    geometry.filename,
+                what = (
+                    "collision meshes are missing"
+                    if needed
+                    else "visual meshes are missing, unreadable or outside of the folders that may be read,"
                 )
+                robot.remark(f"{what} and left out", geometry.filename)
     return meshes
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.coercion import as_number
+from newton_like.importers.newton_options import URDF, refuses_others
 from newton_like.importers.shared import report_of, unchanged_by_errors, warn
 from newton_like.importers.urdf.build import RobotBuilder, UrdfOptions
 from newton_like.importers.urdf.motors import SafetyController, Transmission, reflect_rotors, use_soft_limits
@@ -53,6 +54,7 @@ class UrdfImport:
     safety: dict[str, SafetyController]
 
 
+@refuses_others(URDF)
 def add_urdf(
     builder,
     source,
@@ -74,6 +76,7 @@ def add_urdf(
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
     package_dirs=(),
+    skip_missing_meshes: bool = False,
     mesh_maxhullvert: int | None = None,
 ) -> UrdfImport:
     """Adds the robot of a URDF file to a builder.
@@ -88,7 +91,8 @@ def add_urdf(
       ``upper``, or with zeros in all four attributes, there is no position limit.
     * A joint whose range does not include 0 starts at the nearer limit.
     * A physically impossible inertia is replaced by the nearest possible one.
-    * A link without ``<inertial>`` has no mass, see ``massless_link_density``.
+    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is left out. Joints that
+      move nothing serve kinematics only: solvers refuse them.
     * In a chain of mimic joints, all joints follow the last one.
     * Limits apply to joints. The reduction of a ``<transmission>`` does not change them; it applies to the inertia of the
       rotor of the motor, see ``rotor_inertia``.
@@ -138,6 +142,7 @@ def add_urdf(
         collapse_fixed_joints: merge links that fixed joints weld together into one body. The base joint stays.
         package_dirs: folders in which ``package://`` and relative URIs are looked up first. Meshes outside of these and of
             the robot's own package are not read.
+        skip_missing_meshes: leave out collisions whose mesh is in none of these folders, and name them in the report.
         mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
 
     Returns:
@@ -145,8 +150,8 @@ def add_urdf(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ImportFileError: the file is wrong, or the mesh of a collision is missing; a ``ValueError`` whose message names
-            file, line, element and cure.
+        ImportFileError: the file is wrong, or (``MissingFileError``) the mesh of a collision is missing; a ``ValueError`` whose
+            message names file, line, element and cure.
         KeyError: ``rotor_inertia`` holds a name that no transmission does.
         ValueError, TypeError, IndexError: an argument is wrong.
     """

@@ -291,7 +291,8 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
         robot.remark("links have an <inertia> without ixy, ixz or iyz, which count as 0", link)
     matrix = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     if mass == 0.0 and np.any(matrix):
-        raise matrix_element.error(f"link {link!r} has inertia but no mass; give it a mass, or no inertia")
+        robot.remark("links have inertia without mass, which no body has; the inertia is left out", link)
+        matrix = np.zeros((3, 3))
     origin = _origin(element)
     rotation = quat_to_matrix(origin[3:])
     return mass, origin[:3], rotation @ matrix @ rotation.T

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.geometry import inertia as rigid
 from newton_like.geometry.transforms import IDENTITY, as_transform
+from newton_like.importers.custom import BODY, JOINT, SHAPE, from_prim
 from newton_like.importers.shared import Options, add_root_joint, join_articulation
 from newton_like.importers.usd.mass import body_mass
 from newton_like.importers.usd.merge import merge_joints
@@ -32,6 +33,9 @@ class UsdOptions(Options):
 
     enable_self_collisions: bool | None
     scene_gravity: bool
+    load_sites: bool
+    verbose: bool
+    joint_drive_gains_scaling: float = 1.0
 
 
 class SceneBuilder:
@@ -43,6 +47,8 @@ class SceneBuilder:
     def __init__(self, builder, scene: Scene, options: UsdOptions):
         self.builder, self.scene, self.options = builder, scene, options
         self.stage_pose = transform_multiply(options.xform, options.turn)
+        for attribute in builder.custom_attributes.values():
+            scene.leftovers.not_understood.pop(attribute.usd_attribute_name, None)
         self._parts = merge_joints(scene)
         self._trees, self._loops = build_trees(scene, options.joint_ordering)
         self._host: dict[str, tuple[str, np.ndarray]] = {}
@@ -69,6 +75,7 @@ class SceneBuilder:
         self._coms = {path: transform_point(scene.bodies[path].pose, part[1]) for path, part in self._mass.items()}
         self.bodies: dict[str, int] = {}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
+        self.merged: dict[str, int] = {}  # places in builder.frames
         self.joints: dict[str, int] = {}
         self.dofs: dict[str, list[int]] = {}
         self.base_joints: dict[str, int] = {}
@@ -107,6 +114,10 @@ class SceneBuilder:
         host, pose = self._host[edge.parent]
         to_parent, to_child = edge.frames
         return host, transform_multiply(pose, transform_multiply(to_parent, transform_inverse(to_child)))
+
+    def _own(self, path: str, frequencies) -> dict:
+        """Entries of custom attributes that a prim has."""
+        return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.time)
 
     def _in_world(self, pose: np.ndarray) -> np.ndarray:
         """World pose of what has a pose in the stage."""
@@ -176,6 +187,7 @@ class SceneBuilder:
             inertia=inertia,
             label=path,
             is_kinematic=body.kinematic,
+            custom_attributes=self._own(path, BODY),
         )
         turn = self._in_world(IDENTITY)[3:]
         shift = transform_point(body.pose, com) - self._coms[path]
@@ -184,6 +196,9 @@ class SceneBuilder:
         for member in members:
             self.bodies[member] = index
             self.frames[member] = (index, self._host[member][1])
+        merged = [member for member in members if member != path]
+        self.merged |= {member: len(builder.frames) + i for i, member in enumerate(merged)}
+        builder.frames.extend(merged, [index] * len(merged), [self.frames[member][1] for member in merged])
 
     def _add_base(self, tree: Tree) -> int:
         """The joint of a root: that of the file, or what the options say."""
@@ -224,6 +239,7 @@ class SceneBuilder:
         builder, joint = self.builder, edge.joint
         parent, child, to_parent, to_child = self._ends(edge)
         placed = {"parent_xform": to_parent, "child_xform": to_child, "label": joint.path, "enabled": joint.enabled}
+        placed["custom_attributes"] = self._own(joint.path, JOINT)
         if edge.parent is not None or joint.collides:
             placed["collision_filter_parent"] = not joint.collides
         if joint.kind == "distance":
@@ -279,6 +295,8 @@ class SceneBuilder:
             moved = self._moved_inertia(edge, axis)
             settings["target_ke"] *= moved
             settings["target_kd"] *= moved
+        for gain in settings.keys() & {"target_ke", "target_kd"}:
+            settings[gain] *= self.options.joint_drive_gains_scaling
         return self.builder.default_joint_cfg.copy(axis=tuple(axis.axis.tolist()), **settings)
 
     def _moved_inertia(self, edge: Edge, axis) -> float:
@@ -340,9 +358,12 @@ class SceneBuilder:
             host, in_host = self._host[shape.body]
             body = self.bodies[host]
             pose = transform_multiply(in_host, transform_inverse(self.scene.bodies[shape.body].pose))
-        indices = self.shapes.setdefault(shape.path, [])
+        indices, own = self.shapes.setdefault(shape.path, []), self._own(shape.path, SHAPE)
+        if shape.site and not self.options.load_sites:
+            return
         if shape.site:
-            indices.append(builder.add_site(body, xform=transform_multiply(pose, shape.place), label=shape.path))
+            place = transform_multiply(pose, shape.place)
+            indices.append(builder.add_site(body, xform=place, label=shape.path, custom_attributes=own))
             return
         if shape.collider:
             material = shape.material.settings if shape.material is not None else {}
@@ -367,6 +388,7 @@ class SceneBuilder:
                     label=shape.path + piece.suffix,
                     color=shape.color,
                     opacity=shape.opacity,
+                    custom_attributes=own,
                 )
             )
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from pxr import Sdf, Usd, UsdGeom
 
-from newton_like.coercion import as_list, as_number
-from newton_like.importers.shared import upright, warn
+from newton_like.coercion import as_flag, as_number
+from newton_like.importers.newton_options import USD, refuses_others
+from newton_like.importers.shared import regular_expressions, tell, upright, warn
 from newton_like.importers.usd.build import UsdOptions
 from newton_like.importers.usd.opening.files import open_stage, usd_errors
 from newton_like.importers.usd.parse import StageParser
@@ -61,6 +62,7 @@ class UsdImport:
     not_understood: dict[str, int]
 
 
+@refuses_others(USD)
 def add_usd(
     builder,
     source,
@@ -75,6 +77,8 @@ def add_usd(
     time: float | None = None,
     scene_gravity: bool = True,
     hide_visuals: bool = False,
+    load_visual_shapes: bool = True,
+    load_sites: bool = True,
     parse_visuals_as_colliders: bool = False,
     force_show_colliders: bool = False,
     enable_self_collisions: bool | None = None,
@@ -82,6 +86,8 @@ def add_usd(
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
     mesh_maxhullvert: int | None = None,
+    joint_drive_gains_scaling: float = 1.0,
+    verbose: bool = False,
 ) -> UsdImport:
     """Adds the physics of a USD stage to a builder.
 
@@ -130,13 +136,16 @@ def add_usd(
         ignore_paths: regular expressions; prims with such a path are left out with all below them.
         time: time code at which attributes are read; ``None`` for their default values.
         scene_gravity: take over the gravity of the stage.
-        hide_visuals: leave geometry without CollisionAPI out.
+        hide_visuals: leave geometry without CollisionAPI out; ``load_visual_shapes=False`` does the same.
+        load_sites: false leaves sites out.
         parse_visuals_as_colliders: use such geometry as colliders, and the colliders not at all.
         force_show_colliders: draw colliders that the stage hides too.
         enable_self_collisions: let bodies of an articulation touch each other, except those that a joint connects.
             ``None``: as the ArticulationRootAPI's prim says (``newton:selfCollisionEnabled``,
             ``physxArticulation:enabledSelfCollisions``), and where it does not say, they touch, as in UsdPhysics.
         mesh_maxhullvert: largest number of vertices of a hull where the file has none; 64 by default.
+        joint_drive_gains_scaling: factor of the gains of drives that the stage gives.
+        verbose: print how many bodies, joints and shapes were added.
 
     Returns:
         Indices by prim path, and remarks about the stage.
@@ -147,10 +156,14 @@ def add_usd(
             names file, prim and cure.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
+    hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(load_visual_shapes, "load_visual_shapes")
+    joint_drive_gains_scaling = as_number(joint_drive_gains_scaling, "joint_drive_gains_scaling")
+    if joint_drive_gains_scaling < 0.0:
+        raise ValueError(f"joint_drive_gains_scaling {joint_drive_gains_scaling:g} must be at least 0")
     options = UsdOptions.read(builder, locals())
     stage, name = open_stage(source, options.package_dirs)
     moment = Usd.TimeCode.Default() if time is None else Usd.TimeCode(as_number(time, "time"))
-    root, ignored = _path(root_path), _patterns(ignore_paths)
+    root, ignored = _path(root_path), regular_expressions(ignore_paths, "ignore_paths")
 
     def parse(path: str, left_out: frozenset):
         return StageParser(stage, name, moment, path, ignored, options, left_out).parse()
@@ -186,6 +199,8 @@ def add_usd(
         not_understood=dict(sum((part.scene.leftovers.not_understood for part in parts), Counter())),
     )
     warn(UsdWarning, report, name)
+    if options.verbose:
+        tell(name, report.bodies.values(), report.joints.values(), chain.from_iterable(report.shapes.values()))
     return report
 
 
@@ -206,15 +221,3 @@ def _path(value) -> str:
     if not Sdf.Path.IsValidPathString(path) or not Sdf.Path(path).IsAbsoluteRootOrPrimPath():
         raise ValueError(f"root_path {path!r} is no absolute prim path; give one such as '/World'")
     return path
-
-
-def _patterns(value) -> list[str]:
-    patterns = [value] if isinstance(value, str) else as_list(value, "ignore_paths", "regular expressions")
-    for pattern in patterns:
-        if not isinstance(pattern, str):
-            raise TypeError(f"ignore_paths holds {pattern!r}; give regular expressions as texts")
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"ignore_paths: {pattern!r} is no regular expression: {error}") from None
-    return patterns

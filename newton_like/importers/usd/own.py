@@ -105,6 +105,11 @@ class Restorer:
         builder, made = self._builder, self._made
         for path, body in made.bodies.items():
             prim = self._prim(path)
+            if path in made.merged:
+                label = _get(prim, "label")
+                if label is not None:
+                    builder.frames.label[made.merged[path]] = self._prefix + str(label)
+                continue
             self._label("body", body, prim, "label")
             if path in made.base_joints:
                 joint = made.base_joints[path]

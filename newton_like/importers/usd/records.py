@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 
@@ -115,6 +115,8 @@ class Scene:
         leftovers: counts of what nobody reads.
         order: places in the model that the stage was written from, see ``own``.
         reader: of attributes.
+        prim_at: the prim of a path.
+        time: time code at which attributes are read.
     """
 
     source: str
@@ -132,6 +134,8 @@ class Scene:
     leftovers: Leftovers = field(default_factory=Leftovers)
     order: dict[str, float] = field(default_factory=dict)
     reader: Reader | None = None
+    prim_at: Callable | None = None
+    time: object = None
 
     def remark(self, statement: str, prim) -> None:
         """Notes a statement about a prim (or a path)."""

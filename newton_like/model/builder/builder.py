@@ -13,12 +13,15 @@ import warp as wp
 from newton_like.coercion import as_flag, as_index, as_list, as_matrix33, as_number, as_vector
 from newton_like.geometry.transforms import as_transform
 from newton_like.model.builder.collapse import collapse_fixed_joints
+from newton_like.model.builder.custom import CustomMethods
 from newton_like.model.builder.finalize import finalize
 from newton_like.model.builder.joints import JointMethods
 from newton_like.model.builder.shapes import ShapeMethods
 from newton_like.model.builder.worlds import WorldMethods
 from newton_like.model.columns import BY_NAME, COLUMNS
 from newton_like.model.configs import JointDofConfig, ShapeConfig
+from newton_like.model.custom import AttributeFrequency, CustomAttribute, CustomFrequency
+from newton_like.model.frames import FrameTable
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
 from newton_like.model.tendons import Tendon
@@ -34,13 +37,14 @@ _SETTINGS = {
     "up_axis": Axis.from_any,
     "default_joint_cfg": lambda value: _config(value, JointDofConfig, "default_joint_cfg"),
     "default_shape_cfg": lambda value: _config(value, ShapeConfig, "default_shape_cfg"),
+    "frames": lambda value: _config(value, FrameTable, "frames"),
     "rigid_gap": lambda value: as_number(value, "rigid_gap"),
     "shape_collision_filter_pairs": lambda value: value if isinstance(value, PairSet) else PairSet(value),
     "world_count": lambda value: as_index(value, "world_count", MAX_WORLDS),
 }
 """How attributes that are no lists are read."""
 
-_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
+_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity", "custom_attributes", "custom_frequencies")
 
 
 def _urdf():
@@ -79,7 +83,7 @@ def _length(column: str, meaning: str) -> property:
     return property(count, doc=meaning)
 
 
-class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
+class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
     """Collects bodies, joints and shapes, and turns them into a :class:`Model`.
 
     Example::
@@ -106,8 +110,12 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         world_label: their names.
         world_gravity: their gravity vectors, or ``None`` where the world has that of the builder.
         tendons: see :meth:`add_tendon`.
+        frames: named frames of links that were merged into others, a :class:`newton_like.model.frames.FrameTable`.
+        custom_attributes, custom_frequencies: see :meth:`add_custom_attribute` and :meth:`add_custom_frequency`.
     """
 
+    CustomAttribute = CustomAttribute
+    CustomFrequency = CustomFrequency
     JointDofConfig = JointDofConfig
     ShapeConfig = ShapeConfig
 
@@ -130,6 +138,9 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.world_label: list[str] = []
         self.world_gravity: list[tuple[float, float, float] | None] = []
         self.tendons: list[Tendon] = []
+        self.frames = FrameTable()
+        self.custom_attributes: dict[str, CustomAttribute] = {}
+        self.custom_frequencies: dict[str, CustomFrequency] = {}
         self._current_world = -1
         self._forget_neighbours()
 
@@ -203,8 +214,11 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         label: str | None = None,
         lock_inertia: bool = False,
         is_kinematic: bool = False,
+        custom_attributes: dict | None = None,
     ) -> int:
-        """Adds a body without a joint. Before :meth:`finalize` it needs a joint, which is part of an articulation.
+        """Adds a body without a joint. Solvers want one for it, in an articulation.
+
+        A body that no joint of an articulation has as child rests where ``body_q`` is; it may carry articulations.
 
         Args:
             xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a
@@ -215,12 +229,14 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
             label: name; without one ``body_<index>``.
             lock_inertia: shapes added later leave mass, centre of mass and inertia alone.
             is_kinematic: forces do not move it; only bodies that hang on the world may be.
+            custom_attributes: entries of :class:`CustomAttribute` of bodies, by key.
 
         Returns:
             The body's index.
 
         Raises:
             TypeError, ValueError: a value is no number, not finite, or negative where it cannot be.
+            AttributeError: a custom attribute is not declared.
         """
         index = self.body_count
         label = f"body_{index}" if label is None else str(label)
@@ -233,6 +249,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         xform = as_transform(xform, f"{what}: xform")
         lock_inertia = as_flag(lock_inertia, f"{what}: lock_inertia")
         is_kinematic = as_flag(is_kinematic, f"{what}: is_kinematic")
+        custom = self._custom_entries(custom_attributes, {AttributeFrequency.BODY: 1}, what)
+        self._keep_entries(custom)
         self.body_label.append(label)
         self.body_world.append(self.current_world)
         self.body_mass.append(mass)
@@ -254,6 +272,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         label: str | None = None,
         lock_inertia: bool = False,
         is_kinematic: bool = False,
+        custom_attributes: dict | None = None,
     ) -> int:
         """Adds a body that moves freely: a link, a free joint and an articulation of its own.
 
@@ -269,7 +288,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         self.add_articulation([joint], label=f"{name}_articulation")
         return body
 
-    def add_articulation(self, joints, label: str | None = None) -> int:
+    def add_articulation(self, joints, label: str | None = None, custom_attributes: dict | None = None) -> int:
         """Declares a kinematic tree of joints.
 
         Joints that belong to no articulation close loops: their child is the child of another joint already.
@@ -277,11 +296,13 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
         Args:
             joints: joint indices, contiguous and ascending; each joint comes after that of its parent body.
             label: name; without one ``articulation_<index>``.
+            custom_attributes: entries of :class:`CustomAttribute` of articulations, by key.
 
         Returns:
             The articulation's index.
 
         Raises:
+            AttributeError: a custom attribute is not declared.
             IndexError: a joint does not exist.
             ValueError: the joints are none, not contiguous, in different worlds, or belong to an articulation already.
         """
@@ -292,6 +313,9 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
             raise ValueError(
                 f"articulation {label!r}: its joints must come after those of {self.articulation_label[-1]!r}"
             )
+        self._keep_entries(
+            self._custom_entries(custom_attributes, {AttributeFrequency.ARTICULATION: 1}, f"articulation {label!r}")
+        )
         self.articulation_label.append(label)
         self.articulation_world.append(self.joint_world[joints[0]])
         self.articulation_start.append(joints[0])
@@ -375,7 +399,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods):
 
         Args:
             device: Warp device; by default the current one.
-            requires_grad: allocate gradients for all real arrays.
+            requires_grad: allocate gradients of the arrays that functions have gradients with respect to: masses, centres of mass,
+                inertias, stiffness and damping of limits, gravity, and initial coordinates, velocities, forces and targets.
             dtype: scalar type of all real arrays, ``wp.float32`` or ``wp.float64``.
 
         Raises:

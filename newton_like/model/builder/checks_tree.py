@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from newton_like.coercion import as_list
@@ -68,7 +70,7 @@ def _check_world_order(builder, kind: str, world: np.ndarray, report: Report) ->
 
 
 def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
-    """Articulations are trees of joints from the world outwards, and every body hangs on exactly one.
+    """Articulations are trees of joints from the world or resting bodies outwards, and every body hangs on one at most.
 
     Returns:
         ``joint_ancestor``: for each joint the tree joint whose child is its parent body, or -1.
@@ -89,13 +91,19 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
         ),
         among=tree,
     )
-    loose = (owner < 0) & (joint_of_body[child] < 0) if len(child) else np.zeros(0, dtype=bool)
+    # a resting body carries an articulation, and may be held by a joint that closes a loop
+    holds = np.append(joint_of_body >= 0, False)
+    holds[parent[tree][parent[tree] >= 0]] = True
+    loose = (owner < 0) & ~holds[child] if len(child) else np.zeros(0, dtype=bool)
     report.refuse("joint", loose, lambda i: "it belongs to no articulation; pass its index to add_articulation")
-    report.refuse(
-        "body",
-        joint_of_body < 0,
-        lambda i: "no joint has it as child; use add_body for a free body, or give it a joint in an articulation",
-    )
+    resting = np.flatnonzero(joint_of_body < 0)
+    if resting.size:
+        more = f" (and {resting.size - 1} more)" if resting.size > 1 else ""
+        warnings.warn(
+            f"{report.name('body', resting[0])}{more}: no joint has it as child, so it rests where its body_q is, and solvers refuse the"
+            " model; use add_body for a free body, or give it a joint in an articulation",
+            stacklevel=4,
+        )
     ancestor = np.where(parent >= 0, joint_of_body[parent], -1) if len(parent) else parent
     inner = np.flatnonzero((owner >= 0) & (ancestor >= 0))
     report.refuse(

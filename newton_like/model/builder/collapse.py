@@ -18,8 +18,9 @@ _log = logging.getLogger(__name__)
 def collapse_fixed_joints(builder, *, verbose: bool = False, joints_to_keep=None) -> dict:
     """Merges each body on a fixed joint into the body that carries it, or into the world.
 
-    The merged body's mass, shapes, sites and child joints move over with their places in space unchanged, and its label
-    is gone. Shapes that now share a body, or lie on bodies that a joint connects, do not touch, as always. Bodies
+    The merged body's mass, shapes, sites and child joints move over with their places in space unchanged. Its link frame
+    stays as a named frame, in ``builder.frames`` under its label.
+    Shapes that now share a body, or lie on bodies that a joint connects, do not touch, as always. Bodies
     merged into the world leave static shapes. Disabled joints, joints that close loops, and the weld of a body to the
     world that closes a loop stay. Joints that closed a loop inside of what is one body now are removed.
 
@@ -50,6 +51,7 @@ def collapse_fixed_joints(builder, *, verbose: bool = False, joints_to_keep=None
     host, pose = _hosts(builder, welds)
 
     _merge_masses(builder, welds, host, pose)
+    _keep_frames(builder, welds, host, pose)
     _move_entities(builder, host, pose)
     gone = set(welds.values())
     gone |= {j for j in range(builder.joint_count) if builder.joint_parent[j] == builder.joint_child[j]}
@@ -133,6 +135,18 @@ def _merge_masses(builder, welds, host, pose) -> None:
         builder._set_mass(body, *inertia.combine([part(body), *merged]))
 
 
+def _keep_frames(builder, welds, host, pose) -> None:
+    """Link frames of merged bodies become named frames of their hosts, and those that they had move over."""
+    articulation = {body: builder.joint_articulation[joint] for body, joint in welds.items()}
+    builder.frames.merge(host, pose, articulation)
+    builder.frames.extend(
+        [builder.body_label[body] for body in welds],
+        [host[body] for body in welds],
+        [pose[body] for body in welds],
+        [articulation[body] if host[body] < 0 else -1 for body in welds],
+    )
+
+
 def _move_entities(builder, host, pose) -> None:
     """Hangs shapes and joints of merged bodies on their hosts."""
     for bodies, xforms in (
@@ -159,6 +173,7 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
     owners = {builder.joint_articulation[j] for j in keep["joint"]}
     keep["articulation"] = [a for a in range(builder.articulation_count) if a in owners]
     remap = {kind: {old: new for new, old in enumerate(keep[kind])} for kind in KINDS}
+    builder._renumber_custom(remap)
     for column in COLUMNS:
         values = getattr(builder, column.name)
         values = [values[i] for i in keep[column.kind]]
@@ -169,6 +184,7 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
         setattr(builder, column.name, values)
     joint, shape = remap["joint"].__getitem__, remap["shape"].__getitem__
     builder.tendons = [tendon.renumbered(joint, shape) for tendon in builder.tendons]
+    builder.frames.renumber(remap["body"], remap["articulation"])
     builder._forget_neighbours()
     return remap
 

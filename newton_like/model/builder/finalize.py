@@ -10,10 +10,16 @@ from newton_like.geometry.shapes import bounding_radius
 from newton_like.model.builder.checks import Report, check_values, read_columns
 from newton_like.model.builder.checks_mass import check_masses
 from newton_like.model.builder.checks_tree import check_mimics, check_trees, check_worlds
-from newton_like.model.columns import COLUMNS, COUNTS
+from newton_like.model.builder.custom import lay_out_custom
+from newton_like.model.columns import COLUMNS, COUNTS, WITHOUT_GRADIENT
+from newton_like.model.joint_types import look_up
 from newton_like.model.model import Model, inverse_inertias, inverse_masses
 from newton_like.model.pairs import PairSet
+from newton_like.model.singular import singular_joints
 from newton_like.types import Axis, GeoType, ShapeFlags, warp_types
+
+_CONSTANT = (*WITHOUT_GRADIENT, "body_inv_mass", "body_inv_inertia", "shape_collision_radius", "hull_points")
+"""Real arrays that never require gradients."""
 
 _HULLS = (GeoType.MESH, GeoType.CONVEX_MESH)
 
@@ -30,8 +36,9 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     check_worlds(builder, columns, report)
     ancestor = check_trees(builder, columns, report)
     check_mimics(columns, report)
-    check_masses(columns, ancestor, report)
+    check_masses(columns, report)
 
+    _tell_distances(columns)
     model = Model(device, dtype=types.real, requires_grad=requires_grad)
     layout = _Layout(model, types, report)
     model.up_axis = Axis.from_any(builder.up_axis)
@@ -53,9 +60,22 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     for tendon in builder.tendons:
         tendon.check(builder.joint_count, builder.shape_count)
     model.tendons = list(builder.tendons)
+    builder.frames.check(builder.body_count)
+    model.frames = builder.frames.copy()
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
+    lay_out_custom(builder, model)
+    told = singular_joints({**columns, "joint_ancestor": ancestor})
+    model._singular = None if told is None else (told, model.version)
     model._complete = True  # a name that it does not have is a mistake from now on
     return model
+
+
+def _tell_distances(columns: dict) -> None:
+    """Puts the distances of DISTANCE joints where limits of the first dof are, as Newton has them. Limits of their own they have none."""
+    joints = np.flatnonzero(look_up(columns["joint_type"], "limits_distance"))
+    first = columns["joint_qd_start"][joints]
+    columns["joint_limit_lower"][first] = columns["joint_min_distance"][joints]
+    columns["joint_limit_upper"][first] = columns["joint_max_distance"][joints]
 
 
 class _Layout:
@@ -94,7 +114,10 @@ class _Layout:
             value = values[np.flatnonzero(wrong)[0]].tolist()
             raise ValueError(f"{name} {value} is beyond the range of {self._real}{self._cure}")
         return wp.array(
-            numbers, dtype=getattr(self._types, type_), device=device, requires_grad=self._model.requires_grad
+            numbers,
+            dtype=getattr(self._types, type_),
+            device=device,
+            requires_grad=self._model.requires_grad and name not in _CONSTANT,
         )
 
     @property

@@ -28,6 +28,7 @@ class JointMethods:
       ``X_wc = X_wp * parent_xform * X_j(q) * inverse(child_xform)``.
     * ``label``: name; without one ``joint_<index>``.
     * ``enabled``: a disabled joint exerts no force.
+    * ``custom_attributes``: entries of :class:`CustomAttribute` of joints, dofs, coordinates and constraints, by key.
     * ``collision_filter_parent``: shapes of parent and child never touch. By default true, except where a joint that
       can move hangs on the world.
 
@@ -39,6 +40,7 @@ class JointMethods:
         self, joint_type: JointType, parent: int, child: int, *, linear_axes: list[JointDofConfig] | None = None,
         angular_axes: list[JointDofConfig] | None = None, label: str | None = None, parent_xform=None,
         child_xform=None, collision_filter_parent: bool | None = None, enabled: bool = True,
+        custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a joint of any type. The initial coordinates of FREE and DISTANCE joints come from ``body_q`` of their child; others are 0.
 
@@ -73,6 +75,8 @@ class JointMethods:
         if collision_filter_parent is None:
             collision_filter_parent = parent >= 0 or row.fixed
         collision_filter_parent = as_flag(collision_filter_parent, f"{what}: collision_filter_parent")
+        counts = self._joint_constraints(row, len(linear) + len(angular))
+        self._keep_entries(self._custom_entries(custom_attributes, counts, what))
 
         self.joint_label.append(label)
         self.joint_world.append(self.current_world)
@@ -170,7 +174,7 @@ class JointMethods:
         limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
         effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
         actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
-        enabled: bool = True,
+        enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a hinge: one angle [rad] about ``axis``, given in the parent anchor frame.
 
@@ -188,7 +192,7 @@ class JointMethods:
         limit_ke: float | None = None, limit_kd: float | None = None, armature: float | None = None,
         effort_limit: float | None = None, velocity_limit: float | None = None, friction: float | None = None,
         actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
-        enabled: bool = True,
+        enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a slider: one distance [m] along ``axis``; arguments as :meth:`add_joint_revolute`."""
         return self._add(JointType.PRISMATIC, locals(), linear_axes=[self._axis_config(locals())])
@@ -199,6 +203,7 @@ class JointMethods:
         friction: float | None = None, damping: float | None = None, stiffness: float | None = None, rest_q=None,
         effort_limit: float | None = None, velocity_limit: float | None = None, actuator_mode=None,
         label: str | None = None, collision_filter_parent: bool | None = None, enabled: bool = True,
+        custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a ball joint: a quaternion (x, y, z, w), the attitude of the child anchor in the parent anchor frame.
 
@@ -231,14 +236,14 @@ class JointMethods:
 
     def add_joint_fixed(
         self, parent: int, child: int, *, parent_xform=None, child_xform=None, label: str | None = None,
-        collision_filter_parent: bool | None = None, enabled: bool = True,
+        collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Welds two bodies together, or a body to the world."""
         return self._add(JointType.FIXED, locals())
 
     def add_joint_free(
         self, child: int, *, parent_xform=None, child_xform=None, parent: int = -1, label: str | None = None,
-        collision_filter_parent: bool | None = None, enabled: bool = True,
+        collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a joint with free motion: position [m] and quaternion of the child anchor in the parent anchor frame.
 
@@ -250,7 +255,7 @@ class JointMethods:
     def add_joint_distance(
         self, parent: int, child: int, *, parent_xform=None, child_xform=None, min_distance: float = -1.0,
         max_distance: float = 1.0, collision_filter_parent: bool | None = None, enabled: bool = True,
-        label: str | None = None,
+        label: str | None = None, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a joint with free motion, except that the distance of the two anchors stays between two limits.
 
@@ -259,6 +264,9 @@ class JointMethods:
         Args:
             min_distance: smallest distance [m], negative for none.
             max_distance: largest distance [m], negative for none.
+
+        The limits of its first dof in the model, ``joint_limit_lower`` and ``joint_limit_upper``, are these distances too, to be read.
+        Edit ``joint_min_distance`` and ``joint_max_distance``.
         """
         what = self._new_joint(label)
         low = as_number(min_distance, f"{what}: min_distance")
@@ -272,6 +280,7 @@ class JointMethods:
         self, parent: int, child: int, *, linear_axes: list[JointDofConfig] | None = None,
         angular_axes: list[JointDofConfig] | None = None, label: str | None = None, parent_xform=None,
         child_xform=None, collision_filter_parent: bool | None = None, enabled: bool = True,
+        custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
         """Adds a joint with up to three linear and up to three angular axes, one coordinate and one dof each.
 
@@ -333,7 +342,9 @@ class JointMethods:
         self.joint_mimic_coeffs[joint] = coeffs
 
 
-_SHARED = ("parent", "child", "parent_xform", "child_xform", "label", "collision_filter_parent", "enabled")
+_SHARED = (
+    "parent", "child", "parent_xform", "child_xform", "label", "collision_filter_parent", "enabled", "custom_attributes",
+)  # fmt: skip
 _DOF_SETTINGS = frozenset(JointDofConfig.__dataclass_fields__) - {"axis"}
 _NO_COLUMNS = {"target_q", "target_qd", "rest_q", "actuator_mode"}
 _DOF_COLUMNS = tuple(name for name in JointDofConfig.__dataclass_fields__ if name not in _NO_COLUMNS)

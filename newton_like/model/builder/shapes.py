@@ -16,6 +16,7 @@ from newton_like.geometry.shapes import MASSLESS, SOURCES, bounding_radius, mass
 from newton_like.geometry.transforms import as_transform, quat_between, transform
 from newton_like.model.columns import COLUMNS
 from newton_like.model.configs import ShapeConfig
+from newton_like.model.custom import AttributeFrequency
 from newton_like.types import GeoType
 
 GROUND_COLOR = (0.32, 0.34, 0.37)
@@ -41,6 +42,7 @@ class _ShapeArguments(TypedDict, total=False):
     color: Any
     opacity: float | None
     label: str | None
+    custom_attributes: dict | None
 
 
 class _SolidArguments(_ShapeArguments, total=False):
@@ -82,6 +84,7 @@ class ShapeMethods:
     * ``color``, ``opacity``: for viewers, 0 to 1.
     * ``label``: name; without one ``shape_<index>``.
     * ``as_site``: add a site of that geometry: no mass, no collisions.
+    * ``custom_attributes``: entries of :class:`CustomAttribute` of shapes, by key.
 
     Each adds the mass of the shape to its body (``cfg.density``; not where the body's inertia is locked), returns the
     shape's index, and raises ``IndexError`` for a body that does not exist, ``TypeError`` and ``ValueError`` for values
@@ -102,6 +105,7 @@ class ShapeMethods:
         opacity: float | None = None,
         label: str | None = None,
         as_site: bool = False,
+        custom_attributes: dict | None = None,
     ) -> int:
         """Adds a shape of any type.
 
@@ -149,6 +153,7 @@ class ShapeMethods:
                 part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)
         except ValueError as error:
             raise ValueError(f"{what}: {error}") from None
+        self._keep_entries(self._custom_entries(custom_attributes, {AttributeFrequency.SHAPE: 1}, what))
 
         self.shape_label.append(label)
         self.shape_world.append(self.current_world)
@@ -298,6 +303,7 @@ class ShapeMethods:
         scale=(0.01, 0.01, 0.01),
         label: str | None = None,
         visible: bool = False,
+        custom_attributes: dict | None = None,
     ) -> int:
         """Adds a named frame on a body, without mass and collisions.
 
@@ -306,7 +312,8 @@ class ShapeMethods:
             visible: whether they do.
         """
         cfg = self.default_site_cfg.copy(is_visible=as_flag(visible, f"site {label!r}: visible"))
-        return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, label=label, as_site=True)
+        settings = {"label": label, "as_site": True, "custom_attributes": custom_attributes}
+        return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, **settings)
 
     def add_shape_collision_filter_pair(self, shape_a: int, shape_b: int) -> None:
         """Disables contacts between two shapes.

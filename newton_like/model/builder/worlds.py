@@ -14,6 +14,7 @@ from newton_like.geometry.transforms import (
     transform_multiply,
 )
 from newton_like.model.columns import COLUMNS, COUNTS
+from newton_like.model.custom import COUNTED
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import Axis
 
@@ -171,6 +172,7 @@ class WorldMethods:
             raise ValueError(
                 f"the builder to copy holds {builder.world_count} worlds; worlds do not nest, copy a scene without"
             )
+        self._check_custom(builder)
         if Axis.from_any(builder.up_axis) != Axis.from_any(self.up_axis):
             raise ValueError(
                 f"the builder to copy has up axis {Axis.from_any(builder.up_axis)}, this one "
@@ -189,6 +191,9 @@ class WorldMethods:
         copies = len(worlds)
         first, size = ({kind: getattr(builder, name) for kind, name in COUNTS.items()} for builder in (self, source))
         moved = _moved_columns(source, poses)
+        if source.custom_attributes or source.custom_frequencies:
+            counts = [{name: getattr(builder, name) for name in COUNTED.values()} for builder in (self, source)]
+            self._copy_custom(source, worlds, *counts, prefixes)
         for column in COLUMNS:
             values = getattr(source, column.name)
             if column.name in moved:
@@ -215,6 +220,9 @@ class WorldMethods:
                 )
                 for tendon in source.tendons
             ]
+        offsets = {kind: first[kind] + size[kind] * np.arange(copies) for kind in ("body", "articulation")}
+        labels = _prefixed(source.frames.label, prefixes)
+        self.frames.append_copies(source.frames, labels, offsets["body"], offsets["articulation"], poses)
         pairs = source.shape_collision_filter_pairs.to_array().astype(np.int64)
         if len(pairs):
             offsets = first["shape"] + size["shape"] * np.arange(copies)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded
+from newton_like.arrays import active_tape, check_recorded
 from newton_like.coercion import as_number
-from newton_like.collision.ground import shape_kinds, unsupported_pairs
+from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
+from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
+from newton_like.model.edits import checked_names
 from newton_like.model.model import EVALUATORS
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
@@ -58,7 +63,12 @@ class SolverFeatherstone(SolverBase):
             give the same bits on a CPU at widths above 1.
         restitution_speed: impacts slower than this do not bounce [m/s].
         max_depenetration_speed: shapes that overlap are pushed apart no faster than this [m/s].
+        angular_damping: rate [1/s] at which the angular velocities of FREE and DISTANCE joints decay beside all forces: each step
+            multiplies them by ``exp(-angular_damping dt)``.
         unsupported_contacts: ``"error"`` or ``"ignore"``.
+        varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are added to
+            ``Model.varying``. Specialised code looks their numbers up, so that :meth:`notify_model_changed` compiles nothing. Numbers of
+            other arrays are constants of the code as long as all worlds share them; the first edit of one compiles the code anew.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.programs.device.worker_count`.
 
@@ -75,7 +85,9 @@ class SolverFeatherstone(SolverBase):
         evaluator: str = "auto",
         restitution_speed: float = 0.2,
         max_depenetration_speed: float = 1.0,
+        angular_damping: float = 0.0,
         unsupported_contacts: str = "error",
+        varying: Iterable[str] = (),
         width: int | None = None,
         threads: int | None = None,
     ):
@@ -91,11 +103,16 @@ class SolverFeatherstone(SolverBase):
         ):
             if not (np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
+        angular_damping = as_number(angular_damping, "angular_damping")
+        if angular_damping < 0.0:
+            raise ValueError(f"angular_damping {angular_damping:g} 1/s is negative; give a rate of at least 0")
         super().__init__(model)
+        model.varying |= checked_names(varying, "varying")
         self.iterations = int(iterations)
         self.evaluator = evaluator
         self.restitution_speed = float(restitution_speed)
         self.max_depenetration_speed = float(max_depenetration_speed)
+        self.angular_damping = angular_damping
         self.unsupported_contacts = unsupported_contacts
         self.width = lane_width(model.device, model.dtype, width)
         self.threads = threads
@@ -107,26 +124,28 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
+        self._watch = ShapeWatch(model)
         self._last_was_handed = False
 
     def _refuse_contacts(self) -> None:
-        model, pairs = self.model, unsupported_pairs(self.model)
-        if len(pairs):
-            a, b = (int(s) for s in pairs[0])
-            raise ValueError(
-                f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
-                f" ({len(pairs)} such pairs), but SolverFeatherstone resolves contacts of moving shapes with planes only; filter"
-                " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
-            )
+        refuse_unsupported(self.model, unsupported_pairs(self.model), "SolverFeatherstone resolves")
 
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
         return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
 
     def _refresh(self) -> None:
-        self._recorded.clear()
-        self._given = None
-        for stepper in self._steppers:
-            stepper.refresh()
+        if self._watch.changed(self.model):
+            if self.unsupported_contacts == "error":
+                self._refuse_contacts()
+            self._recorded.clear()
+            self._steppers, self._given = self._make_steppers(), None
+            return
+        stale = True
+        try:
+            stale = any([stepper.refresh() for stepper in (*self._steppers, *(self._given or ()))])
+        finally:
+            if stale:
+                self._recorded.clear()
 
     def _forget(self, mask: wp.array) -> None:
         for stepper in (*self._steppers, *(self._given or ())):
@@ -147,6 +166,7 @@ class SolverFeatherstone(SolverBase):
         Raises:
             TypeError: an argument is of another kind.
             ValueError: ``dt`` is not positive, or an array belongs to another model.
+            RuntimeError: a tape records, and an array requires a gradient, which a step does not have.
         """
         model = self.model
         self._check_version()
@@ -155,6 +175,11 @@ class SolverFeatherstone(SolverBase):
         except AttributeError:
             check_arguments(state_in, control, state_out)
             raise
+        if active_tape() is not None and any(a is not None and a.requires_grad for a in arrays):
+            raise RuntimeError(
+                "SolverFeatherstone.step has no gradients, and a tape records arrays that require some; use "
+                "newton_like.dynamics.integrate, which has gradients, or step outside of the tape"
+            )
         if contacts is not None and self._given is None:
             check_recorded(model.device, "SolverFeatherstone.step")
             self._given = self._make_steppers(given=True)
@@ -226,6 +251,7 @@ class SolverFeatherstone(SolverBase):
         o.drive_passes = DRIVE_PASSES
         o.restitution_speed = self.restitution_speed
         o.push_speed = self.max_depenetration_speed
+        o.spin_share = math.exp(-self.angular_damping * dt)
         return o
 
     def _record(self, steppers, arrays, dt: float) -> Recording:

@@ -96,7 +96,11 @@ class Specialiser:
 
     level = 2
 
-    def __init__(self, workspace, options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed")):
+    def __init__(
+        self,
+        workspace,
+        options: tuple[str, ...] = ("dt", "inverse_dt", "restitution_speed", "push_speed", "spin_share"),
+    ):
         self.work = workspace
         self.m = workspace.m
         self.emitter = workspace.emitter(cut=BUDGET)

@@ -21,7 +21,7 @@ from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
 from newton_like.kernels.solvers.health import forget_kernel
 from newton_like.kernels.solvers.step import general_stages, step_kernel
 from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
-from newton_like.programs.parameters import gather_parameters
+from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.robot import namespace
 from newton_like.programs.workspace import Workspace, row_sizes
@@ -76,7 +76,7 @@ class Stepper:
     def _lay_out(self) -> None:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
-        parameters = gather_parameters(model, batch, tables.parameters)
+        parameters = Parameters(solver.m, model, batch, tables)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work, kept = step_memory(work, tables)
         work = self.work
@@ -96,8 +96,8 @@ class Stepper:
 
     def _choose_kernel(self) -> None:
         self.kernel = self._find_kernel()
-        # of the numbers that it holds; after an error the old one, so that the error comes back
-        self.signature = self.work.signature()
+        # the numbers that it holds; after an error the old ones, so that the error comes back
+        self._known = self.work.parameters.known
 
     def _find_kernel(self):
         solver = self.solver
@@ -115,24 +115,20 @@ class Stepper:
         level = special.level if solver.width == 1 else None
         return step_kernel(solver.m, special.stages(), FLAGS, level=level)
 
-    def refresh(self) -> None:
-        """Takes new numbers from the model."""
-        model, old = self.solver.model, self.tables
-        tables = self._find_tables()
-        parameters = gather_parameters(model, self.batch, tables.parameters)
-        same = all(np.array_equal(x, old.arrays[name]) for name, x in tables.arrays.items())
-        if (
-            tables.numbers != old.numbers
-            or not same
-            or (parameters.dof_limits != self.work.parameters.dof_limits).any()
-        ):
-            # the tables themselves changed: start anew
+    def refresh(self) -> bool:
+        """Takes over what was edited. Returns whether launches have to be recorded anew."""
+        parameters = self.work.parameters
+        try:
+            stale, _ = parameters.refresh(self.solver.model)
+            if self.hand_over is not None:
+                self.hand_over.read()
+        except TablesChanged:
             self._lay_out()
-            return
-        self.tables = tables
-        self.work.set_parameters(parameters)
-        if self.work.signature() != self.signature:
+            return True
+        if parameters.known is not self._known:
             self._choose_kernel()
+            stale = True
+        return stale
 
     def record(self, inputs, outputs, options) -> tuple[list[list], list]:
         """Recorded launches of a step, and what they read beside its arrays.

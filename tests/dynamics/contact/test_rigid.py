@@ -23,6 +23,7 @@ from newton_like.dynamics import (
     in_contact,
     integrate,
     link_contact_forces,
+    link_names,
     mass_matrix,
     rigid_contact_forces,
 )
@@ -195,6 +196,13 @@ def test_links_in_contact(rng, numpy_run):
         expected[a, points.link[a, i]] = True
     np.testing.assert_array_equal(touching, expected)
     assert touching.any()
+    order = [int(i) for i in rng.permutation(touching.shape[1])]
+    np.testing.assert_array_equal(in_contact(model, state, contact, order).numpy(), touching[:, order])
+    index = int(points.link[0, 0])
+    name = link_names(model)[index]
+    np.testing.assert_array_equal(in_contact(model, state, contact, name).numpy()[:1], touching[:1, [index]])
+    with pytest.raises(KeyError, match="no_such_link"):
+        in_contact(model, state, contact, ["no_such_link"])
     with pytest.raises(ValueError, match=r"contact_state.*RigidContact"):
         link_contact_forces(model, state, contact, tau)
 

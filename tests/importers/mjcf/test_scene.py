@@ -16,6 +16,7 @@ import mujoco
 from newton_like.collision.ground import may_collide
 from newton_like.geometry.transforms import transform_multiply
 from newton_like.importers.mjcf import MjcfWarning
+from newton_like.importers.xml_source import MissingFileError
 from newton_like.model.builder.builder import ModelBuilder
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import GeoType, JointType, ShapeFlags
@@ -408,3 +409,22 @@ def test_scenes_written_elsewhere_come_to_rest(name):
     assert np.abs(state.joint_qd.numpy()).max() < 0.5
     # No body's frame, which is inside of its shapes, is below the floor.
     assert state.body_q.numpy()[:, 2].min() > 0.0
+
+
+def test_geoms_of_missing_meshes_can_be_skipped(tmp_path):
+    """The error names the option; with it the other geoms stay, those fitted to the mesh go, and bodies lose their mass alone."""
+    source = tmp_path / "m.xml"
+    source.write_text(
+        '<mujoco><compiler meshdir="assets"/><asset><mesh name="hand" file="hand.stl"/></asset><worldbody>'
+        '<body name="a"><freejoint/><geom type="mesh" mesh="hand"/><geom name="kept" size="0.1" mass="2"/></body>'
+        '<body name="b"><freejoint/><inertial pos="0 0 0" mass="3" diaginertia="1 1 1"/><geom name="fitted" type="box" mesh="hand"/></body>'
+        '</worldbody><contact><pair geom1="fitted" geom2="kept"/></contact></mujoco>'
+    )
+    with pytest.raises(MissingFileError, match=r"hand\.stl.*skip_missing_meshes=True"):
+        ModelBuilder().add_mjcf(source)
+    builder = ModelBuilder()
+    with pytest.warns(MjcfWarning, match=r"missing.*hand"):
+        builder.add_mjcf(source, skip_missing_meshes=True)
+    assert builder.body_mass == [2.0, 3.0]
+    assert [label.split("/")[-1] for label in builder.shape_label] == ["kept"]
+    builder.finalize("cpu")

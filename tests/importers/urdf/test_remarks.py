@@ -1,8 +1,13 @@
 """What the URDF importer passes over is named: what has no use, what is not understood, what other readers pass over."""
 
+import numpy as np
 import pytest
 
 from newton_like.importers.urdf import UrdfWarning
+from newton_like.importers.xml_source import ImportFileError, MissingFileError
+from newton_like.model import ModelBuilder
+from newton_like.solvers import SolverFeatherstone
+from newton_like.types import GeoType
 from tests.importers.urdf.test_importer import INERTIAL, LIMIT, joint, link, load, robot, two_links
 from tests.support.remarks import remarked
 
@@ -63,3 +68,51 @@ def test_misspelt_attributes_stray_text_and_left_out_numbers_are_named():
         report = load(text)[1]
     assert report.not_understood == {"link/text": 1, "origin@ryp": 1}
     assert remarked(report, "<inertia>", "ixy", "ixz", "iyz") == ["a"]
+
+
+def test_inertia_without_mass_is_left_out_and_remarked():
+    """As on frames of bolt, panda and kuka_iiwa."""
+    massless = '<inertial><mass value="0"/><inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial>'
+    text = robot(link("a", INERTIAL), link("foot", massless), joint("weld", "fixed", "a", "foot"))
+    with pytest.warns(UrdfWarning, match=r"inertia without mass.*foot"):
+        builder, report = load(text, floating=True)
+    assert remarked(report, "inertia without mass") == ["foot"]
+    assert builder.body_mass[1] == 0.0 and not np.any(builder.body_inertia[1])
+    SolverFeatherstone(builder.finalize("cpu"))
+
+
+@pytest.mark.parametrize("armature", [0.0, 0.1])
+def test_massless_links_behind_joints_are_read_for_kinematics(armature):
+    """As romeo's fingers: one remark, a model that finalizes, a solver that names joint and cure."""
+    builder = ModelBuilder()
+    builder.default_joint_cfg.armature = armature
+    text = robot(link("a", INERTIAL), link("finger", ""), joint("knuckle", "continuous", "a", "finger"))
+    if armature:
+        assert not remarked(builder.add_urdf(text), "without any mass")
+        SolverFeatherstone(builder.finalize("cpu"))
+        return
+    with pytest.warns(UrdfWarning, match=r"without any mass.*knuckle") as caught:
+        builder.add_urdf(text)
+    assert len(caught) == 1
+    with pytest.raises(ValueError, match=r"knuckle.*armature"):
+        SolverFeatherstone(builder.finalize("cpu"))
+
+
+def test_meshes_that_fit_no_folder_can_be_skipped(tmp_path):
+    """The error of a missing collision mesh names the option; with it all else of the link stays."""
+    shapes = "".join(
+        f"<collision><geometry>{shape}</geometry></collision>"
+        for shape in ('<mesh filename="package://bot_support/hand.stl"/>', '<box size="1 2 3"/>')
+    )
+    source = tmp_path / "bot.urdf"
+    source.write_text(robot(link("a", INERTIAL + shapes)))
+    with pytest.raises(MissingFileError, match=r"bot_support.*package_dirs.*skip_missing_meshes=True"):
+        load(source)
+    with pytest.warns(UrdfWarning, match=r"missing.*package://bot_support/hand.stl"):
+        builder, report = load(source, skip_missing_meshes=True)
+    assert [builder.shape_type[i] for i in report.shapes["a"]] == [GeoType.BOX]
+    (tmp_path / "bot_support").mkdir()
+    (tmp_path / "bot_support" / "hand.stl").write_text("no mesh")
+    with pytest.raises(ImportFileError, match=r"hand\.stl") as caught:  # a broken file is not missing
+        load(source, skip_missing_meshes=True)
+    assert not isinstance(caught.value, MissingFileError)

@@ -85,6 +85,15 @@ def test_shapes_add_to_the_mass_that_is_given_unless_it_is_locked():
     np.testing.assert_array_equal(builder.body_inertia[locked], np.eye(3))
 
 
+def test_flags_of_a_configuration_may_be_set():
+    for value in itertools.chain(range(8), (int(ShapeFlags.SITE), ShapeFlags.SITE | ShapeFlags.VISIBLE)):
+        cfg = ShapeConfig()
+        cfg.flags = value
+        assert cfg.flags == value
+    cfg.flags = ShapeFlags.SITE | ShapeFlags.COLLIDE_SHAPES
+    assert (cfg.flags, cfg.density, cfg.collision_group) == (ShapeFlags.SITE, 0.0, 0)
+
+
 def test_massless_things_add_no_mass():
     builder = ModelBuilder()
     body = builder.add_link(mass=1, inertia=np.eye(3))

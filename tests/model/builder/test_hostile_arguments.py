@@ -130,7 +130,7 @@ def test_keywords_take_what_they_should_and_refuse_the_rest_in_words(method, hal
                 warnings.simplefilter("ignore")
                 try:
                     getattr(builder, method)(**{**needs, name: value})
-                except (ValueError, TypeError, KeyError, IndexError, RuntimeError) as error:
+                except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError) as error:
                     assert not foreign(error), f"{method}({name}={value!r}): {error!r}"
                     assert contents(builder) == before, f"{method}({name}={value!r}) left something behind"
                     refused += 1

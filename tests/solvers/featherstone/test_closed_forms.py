@@ -38,6 +38,21 @@ def on_plane(mu: float, *, tilt=0.0, thrown=(0, 0, 0, 0, 0, 0), lift=0.0, half=N
 # ---------------------------------------------------------------------------------------------------- passive motion
 
 
+def test_angular_damping_slows_the_spin_of_floating_bodies_alone(rng):
+    """A ball keeps its axis and its linear momentum; its spin is w0 exp(-c t). A hinge keeps its speed."""
+    rate, spin, push = rng.uniform(0.5, 3.0), rng.normal(size=3), rng.normal(size=3)
+    builder = ModelBuilder(gravity=0.0)
+    ball = builder.add_body(mass=2.0, inertia=0.3 * np.eye(3), com=rng.normal(size=3))
+    wheel = builder.add_link(mass=1.0, inertia=np.eye(3))
+    builder.add_articulation([builder.add_joint_revolute(-1, wheel)])
+    builder.joint_qd[:] = [*push.tolist(), *spin.tolist(), 2.0]
+    simulation = Simulation(worlds_of([builder]), 1e-2, dtype=wp.float64, angular_damping=rate)
+    simulation.run(1.0)
+    expected = [*push, *(spin * np.exp(-rate)), 2.0]
+    np.testing.assert_allclose(simulation.state.joint_qd.numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(simulation.state.body_qd.numpy()[ball], expected[:6], rtol=1e-12)
+
+
 def test_pendulums_swing_with_the_period_of_the_elliptic_integral(rng):
     amplitudes = np.array([0.01, 0.3, 1.0, 2.0, 3.0])
     builders, natural = [], []

@@ -30,6 +30,7 @@ def solver_of(builder, **options):
         ({"iterations": 2.7}, r"iterations 2\.7 .*\b1\b"),
         ({"iterations": -3}, r"iterations -3 .*\b1\b"),
         ({"restitution_speed": 0.0}, "restitution_speed 0.0 "),
+        ({"angular_damping": -0.5}, "angular_damping -0.5 "),
         ({"restitution_speed": float("nan")}, "restitution_speed nan "),
         ({"max_depenetration_speed": -1.0}, "max_depenetration_speed -1.0 "),
         ({"max_depenetration_speed": float("inf")}, "max_depenetration_speed inf "),

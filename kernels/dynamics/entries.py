@@ -1,0 +1,46 @@
+"""Chosen entries of flat arrays as rows of articulations, and back; gradients flow through both."""
+
+from functools import cache
+
+import warp as wp
+
+
+@cache
+def gather_entries(kind):
+    """The kernel that picks entries of a flat array, ``[articulations, entries]``; zero where the place is negative."""
+
+    @wp.kernel(module="unique", enable_backward=kind is not wp.bool)
+    def kernel(
+        values: wp.array[kind],
+        places: wp.array2d[int],
+        # out:
+        rows: wp.array2d[kind],
+    ):
+        a, i = wp.tid()
+        place = places[a, i]
+        x = kind(0)
+        if place >= 0:
+            x = values[place]
+        rows[a, i] = x
+
+    return kernel
+
+
+@cache
+def scatter_entries(kind):
+    """The kernel that writes entries of a flat array from rows, or from one row that all articulations share (``stride`` 0)."""
+
+    @wp.kernel(module="unique")
+    def kernel(
+        rows: wp.array2d[kind],
+        stride: int,
+        places: wp.array2d[int],
+        # out:
+        values: wp.array[kind],
+    ):
+        a, i = wp.tid()
+        place = places[a, i]
+        if place >= 0:
+            values[place] = rows[stride * a, i]
+
+    return kernel

@@ -1,0 +1,174 @@
+"""Account of edited arrays, world by world, and what follows from edited masses."""
+
+import types
+from functools import cache
+
+import warp as wp
+
+
+@cache
+def edit_kernels() -> types.SimpleNamespace:
+    """Kernels that keep account of edits: `mark` over worlds, `watch` over shapes."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def mark(mask: wp.array[wp.bool], groups: int, version: int, when: wp.array2d[int]):
+        w = wp.tid()
+        if mask[w]:
+            for g in range(when.shape[0]):
+                if ((groups >> g) & 1) != 0:
+                    when[g, w] = version
+                    if mask.shape[0] == 1:
+                        # a scene without worlds is one world
+                        when[g, 1] = version
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def watch(
+        world: wp.array[int],
+        edited: wp.array[int],
+        since: int,
+        flags: wp.array[int],
+        groups: wp.array[int],
+        old_flags: wp.array[int],
+        old_groups: wp.array[int],
+        # out:
+        changed: wp.array[wp.bool],
+    ):
+        s = wp.tid()
+        w = world[s]
+        if w < 0:
+            w = edited.shape[0] - 1
+        if edited[w] > since and (flags[s] != old_flags[s] or groups[s] != old_groups[s]):
+            changed[0] = True
+
+    return types.SimpleNamespace(mark=mark, watch=watch)
+
+
+SINGULAR = 1.0e-12
+"""An inertia is singular if its determinant is below so much of the cube of its mean moment."""
+
+REGULAR, NOTHING = 3.0e-8, 1.0e-20
+"""A body is lean if the determinant of its inertia is below so much of the cube of its mean moment, or that moment [kg m^2] itself is
+below so much: see :mod:`newton_like.model.singular`."""
+
+NEGLIGIBLE = 1.0e-9
+"""Of a singular one, products of principal moments below so much of the square of the mean one count as none."""
+
+
+@cache
+def mass_kernels(real) -> types.SimpleNamespace:
+    """Kernels over bodies: `invert` finds the inverse masses and inertias of those whose world was edited, 0 where there is none, and
+    tells in `found` that a mass or a moment of inertia is negative or not finite, that an inertia is singular, and that a body became
+    `lean`; `invert_singular` finds the pseudo-inverses of singular ones."""
+    f = wp.float64
+
+    @wp.func
+    def moment(inertia: wp.array[real], at: int, i: int, j: int):
+        """An entry of the symmetric part."""
+        return f(0.5) * (f(inertia[at + 3 * i + j]) + f(inertia[at + 3 * j + i]))
+
+    @wp.func
+    def world_of(world: wp.array[int], edited: wp.array[int], i: int):
+        w = world[i]
+        if w < 0:
+            w = edited.shape[0] - 1
+        return w
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def invert(
+        world: wp.array[int],
+        edited: wp.array[int],
+        version: int,
+        inverses: int,
+        mass: wp.array[real],
+        inertia: wp.array[real],
+        # out:
+        inverse_mass: wp.array[real],
+        inverse_inertia: wp.array[real],
+        lean: wp.array[wp.bool],
+        found: wp.array[int],
+    ):
+        i = wp.tid()
+        if edited[world_of(world, edited, i)] != version:
+            return
+        m = mass[i]
+        at = 9 * i
+        xx = moment(inertia, at, 0, 0)
+        xy = moment(inertia, at, 0, 1)
+        xz = moment(inertia, at, 0, 2)
+        yy = moment(inertia, at, 1, 1)
+        yz = moment(inertia, at, 1, 2)
+        zz = moment(inertia, at, 2, 2)
+        sound = m >= real(0.0) and xx >= f(0.0) and yy >= f(0.0) and zz >= f(0.0)
+        if not (sound and wp.isfinite(f(m) + xx + yy + zz + xy + xz + yz)):
+            found[0] = version
+        # by cofactors
+        a = yy * zz - yz * yz
+        b = xz * yz - xy * zz
+        c = xy * yz - xz * yy
+        det = xx * a + xy * b + xz * c
+        size = (xx + yy + zz) / f(3.0)
+        regular = m > real(0.0) and size > f(NOTHING) and det > f(REGULAR) * size * size * size
+        if not (regular or lean[i]):
+            found[2] = version
+        lean[i] = not regular
+        if inverses == 0:
+            return
+        inverse_mass[i] = real(0.0)
+        if m > real(0.0):
+            inverse_mass[i] = real(1.0) / m
+        scale = f(0.0)
+        if wp.abs(det) > f(SINGULAR) * wp.abs(size * size * size):
+            scale = f(1.0) / det
+        elif size > f(0.0):
+            found[1] = version
+        d = real(scale * (xy * xz - xx * yz))
+        inverse_inertia[at] = real(scale * a)
+        inverse_inertia[at + 1] = real(scale * b)
+        inverse_inertia[at + 2] = real(scale * c)
+        inverse_inertia[at + 3] = real(scale * b)
+        inverse_inertia[at + 4] = real(scale * (xx * zz - xz * xz))
+        inverse_inertia[at + 5] = d
+        inverse_inertia[at + 6] = real(scale * c)
+        inverse_inertia[at + 7] = d
+        inverse_inertia[at + 8] = real(scale * (xx * yy - xy * xy))
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def invert_singular(
+        world: wp.array[int],
+        edited: wp.array[int],
+        version: int,
+        inertia: wp.array[real],
+        # out:
+        inverse_inertia: wp.array[real],
+    ):
+        i = wp.tid()
+        if edited[world_of(world, edited, i)] != version:
+            return
+        at = 9 * i
+        x = wp.vec3d(moment(inertia, at, 0, 0), moment(inertia, at, 0, 1), moment(inertia, at, 0, 2))
+        y = wp.vec3d(moment(inertia, at, 0, 1), moment(inertia, at, 1, 1), moment(inertia, at, 1, 2))
+        z = wp.vec3d(moment(inertia, at, 0, 2), moment(inertia, at, 1, 2), moment(inertia, at, 2, 2))
+        trace = x[0] + y[1] + z[2]
+        size = trace / f(3.0)
+        regular = wp.abs(wp.dot(x, wp.cross(y, z))) > f(SINGULAR) * wp.abs(size * size * size)
+        if regular or not (trace > f(0.0) and wp.isfinite(trace)):
+            return
+        # the direction without inertia, if there is one only, is along all products of rows
+        null = wp.cross(x, y)
+        other = wp.cross(y, z)
+        if wp.length_sq(other) > wp.length_sq(null):
+            null = other
+        other = wp.cross(z, x)
+        if wp.length_sq(other) > wp.length_sq(null):
+            null = other
+        a = wp.matrix_from_rows(x, y, z)
+        if wp.length(null) > f(NEGLIGIBLE) * trace * trace:
+            n = wp.normalize(null)
+            a = wp.inverse(a + trace * wp.outer(n, n)) - wp.outer(n, n) / trace
+        else:
+            a = a / (trace * trace)
+        for j in range(3):
+            for k in range(3):
+                inverse_inertia[at + 3 * j + k] = real(a[j, k])
+
+    return types.SimpleNamespace(invert=invert, invert_singular=invert_singular)

@@ -1,0 +1,444 @@
+"""The parameters of a batch, gathered from the arrays of a model: the blocks of numbers that `newton_like.kernels.tree` lists.
+
+Arrays of a model are read as numbers in a row. What does not depend on the state is worked out here, in double precision: rotations of
+anchors and axes, drive gains by target mode, contact softness. A thread writes the block of one joint, degree of freedom, body, collider or
+plane of one articulation.
+"""
+
+import types
+from functools import cache
+
+import warp as wp
+
+from newton_like.kernels.tree import (  # isort: skip
+    ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
+    DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH, HALF_TURN_QUAT,
+    HOME_QUAT, INERTIA, JOINT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET,
+    MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2, OMEGA, PARENT_POS, PARENT_QUAT, PLANE, POSITION, RADIUS,
+    REST_Q, RESTITUTION, ROTATION, SIZE, STIFFNESS, SURFACE, TANGENT_1, TANGENT_2, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN,
+    VELOCITY, VELOCITY_LIMIT,
+)  # fmt: skip
+
+STOP_OMEGA, STOP_DAMPING_RATIO = 1000.0, 100.0
+"""Natural frequency [rad/s] and damping ratio of joint limits, which give way as contacts do by default, see
+:class:`newton_like.ShapeConfig`."""
+
+FAR = 1.0e10
+"""Half an edge of an infinite plane, and a distance at which nothing touches [m]."""
+
+NO_LIMIT = 1.0e10
+"""Limits from here on bind nothing: ``newton_like.types.MAXVAL``."""
+
+WEAK = 1.0e5
+"""Limits of effort (without a drive) and of velocity from here on bind nothing."""
+
+POSITION_MODE, VELOCITY_MODE, EFFORT_MODE = 1, 2, 4
+"""Bits of ``newton_like.types.JointTargetMode``."""
+
+
+@cache
+def parameter_kernels(real) -> types.SimpleNamespace:
+    """For the scalar type `real`: the struct `Target` and the kernels over the articulations of a batch and their joints, dofs, bodies,
+    colliders, planes, or nothing (`gravity`); `copies` over numbers that do not differ between articulations."""
+
+    @wp.struct
+    class Target:
+        # the first lane that is done, articulations, those of a block, and whether there are blocks to write to
+        first_lane: int
+        count: int
+        width: int
+        written: int
+        # the lanes as numbers in a row, and how far apart are those of neighbouring blocks and those of neighbouring places
+        numbers: wp.array[real]
+        block_step: int
+        step: int
+        # numbers of the first articulation, and which of them all articulations must share
+        first: wp.array[real]
+        held: wp.array[wp.bool]
+        # the world of each articulation, when worlds were edited, and since when they are of interest
+        world: wp.array[int]
+        edited: wp.array[int]
+        since: int
+        # blocks of an articulation, and how many threads share them
+        items: int
+        sharing: int
+        # out: which of the held numbers differ; and, of the whole batch: whether any does, whether a limit binds that none bound
+        # before, and whether contacts turn about their normal or a plane ends
+        differs: wp.array[wp.bool]
+        status: wp.array[wp.bool]
+
+    @wp.func
+    def put(G: Target, lane: int, place: int, x: wp.float64):
+        value = real(x)
+        if G.held[place]:
+            if value != G.first[place]:
+                G.differs[place] = True
+                G.status[0] = True
+        if G.written != 0:
+            G.numbers[lane + place * G.step] = value
+
+    @wp.func
+    def put3(G: Target, lane: int, place: int, x: wp.vec3d):
+        put(G, lane, place, x[0])
+        put(G, lane, place + 1, x[1])
+        put(G, lane, place + 2, x[2])
+
+    @wp.func
+    def put4(G: Target, lane: int, place: int, v: wp.vec3d, w: wp.float64):
+        put3(G, lane, place, v)
+        put(G, lane, place + 3, w)
+
+    @wp.func
+    def lane_of(G: Target, thread: int):
+        """Where the first number of a thread's articulation goes."""
+        block = thread // G.width
+        return block * G.block_step + thread - block * G.width
+
+    @wp.func
+    def edited(G: Target, i: int):
+        return G.edited[G.world[i]] > G.since
+
+    @wp.func
+    def get(a: wp.array[real], i: int):
+        return wp.float64(a[i])
+
+    @wp.func
+    def get3(a: wp.array[real], i: int):
+        return wp.vec3d(wp.float64(a[i]), wp.float64(a[i + 1]), wp.float64(a[i + 2]))
+
+    @wp.func
+    def turned(v: wp.vec3d, w: wp.float64, x: wp.vec3d):
+        """The vector x turned by the unit quaternion (v, w)."""
+        y = wp.float64(2.0) * wp.cross(v, x)
+        return x + w * y + wp.cross(v, y)
+
+    # one module: its kernels are needed together, and compile at once in half the time
+    module = wp.get_module(f"newton_like.parameters.{real.__name__}")
+    # sums and products are rounded one by one, on all devices
+    module.options.update(enable_backward=False, fuse_fp=False)
+
+    @wp.kernel(module=module, enable_backward=False)
+    def joints(
+        G: Target,
+        joint_at: int,
+        axis_at: int,
+        joint_start: int,
+        joint_stride: int,
+        qd_start: int,
+        qd_stride: int,
+        dof_at: wp.array[int],
+        # Model:
+        joint_parent: wp.array[int],
+        joint_ancestor: wp.array[int],
+        body_q: wp.array[real],
+        joint_X_p: wp.array[real],
+        joint_X_c: wp.array[real],
+        joint_min_distance: wp.array[real],
+        joint_max_distance: wp.array[real],
+        joint_axis: wp.array[real],
+    ):
+        at_lane, share = wp.tid()
+        thread = G.first_lane + at_lane
+        # the last block repeats the last articulation
+        i = wp.min(thread, G.count - 1)
+        lane = lane_of(G, thread)
+        if not edited(G, i):
+            return
+        for k in range(share, G.items, G.sharing):
+            j = joint_start + joint_stride * i + k
+            x_p = get3(joint_X_p, 7 * j)
+            x_c = get3(joint_X_c, 7 * j)
+            p = get3(joint_X_p, 7 * j + 3)
+            p_w = get(joint_X_p, 7 * j + 6)
+            c = -get3(joint_X_c, 7 * j + 3)
+            c_w = get(joint_X_c, 7 * j + 6)
+            parent = joint_parent[j]
+            if parent >= 0 and joint_ancestor[j] < 0:
+                # a body that rests carries the joint
+                v = get3(body_q, 7 * parent + 3)
+                w = get(body_q, 7 * parent + 6)
+                x_p = get3(body_q, 7 * parent) + turned(v, w, x_p)
+                rest = w * p + p_w * v + wp.cross(v, p)
+                p_w = w * p_w - wp.dot(v, p)
+                p = rest
+            at = joint_at + JOINT * k
+            put4(G, lane, at + PARENT_QUAT, p, p_w)
+            put3(G, lane, at + PARENT_POS, x_p)
+            put4(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
+            put3(G, lane, at + CHILD_POS, x_c)
+            put4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), p_w * c_w - wp.dot(p, c))
+            put(G, lane, at + DISTANCE_MIN, get(joint_min_distance, j))
+            put(G, lane, at + DISTANCE_MAX, get(joint_max_distance, j))
+            for d in range(dof_at[k], dof_at[k + 1]):
+                axis = get3(joint_axis, 3 * (qd_start + qd_stride * i + d))
+                to = axis_at + DOF * d
+                put3(G, lane, to + AXIS, axis)
+                put3(G, lane, to + AXIS_IN_PARENT, turned(p, p_w, axis))
+                # X_p (axis, 0) inverse X_c
+                half = p_w * axis + wp.cross(p, axis)
+                half_w = -wp.dot(p, axis)
+                turn = half_w * c + c_w * half + wp.cross(half, c)
+                put4(G, lane, to + HALF_TURN_QUAT, turn, half_w * c_w - wp.dot(half, c))
+
+    @wp.kernel(module=module, enable_backward=False)
+    def bodies(
+        G: Target,
+        body_at: int,
+        body_start: int,
+        body_stride: int,
+        slot: wp.array[int],
+        # Model:
+        body_mass: wp.array[real],
+        body_com: wp.array[real],
+        body_inertia: wp.array[real],
+    ):
+        at_lane, share = wp.tid()
+        thread = G.first_lane + at_lane
+        # the last block repeats the last articulation
+        i = wp.min(thread, G.count - 1)
+        lane = lane_of(G, thread)
+        if not edited(G, i):
+            return
+        for k in range(share, G.items, G.sharing):
+            j = body_start + body_stride * i + slot[k]
+            at = body_at + BODY * k
+            put(G, lane, at + MASS, get(body_mass, j))
+            put3(G, lane, at + CENTRE_OF_MASS, get3(body_com, 3 * j))
+            half = wp.float64(0.5)
+            for a in range(3):
+                put(G, lane, at + INERTIA + a, get(body_inertia, 9 * j + 4 * a))
+            put(G, lane, at + INERTIA + 3, half * (get(body_inertia, 9 * j + 1) + get(body_inertia, 9 * j + 3)))
+            put(G, lane, at + INERTIA + 4, half * (get(body_inertia, 9 * j + 2) + get(body_inertia, 9 * j + 6)))
+            put(G, lane, at + INERTIA + 5, half * (get(body_inertia, 9 * j + 5) + get(body_inertia, 9 * j + 7)))
+
+    @wp.kernel(module=module, enable_backward=False)
+    def gains(
+        G: Target,
+        gain_at: int,
+        joint_start: int,
+        joint_stride: int,
+        q_start: int,
+        q_stride: int,
+        qd_start: int,
+        qd_stride: int,
+        # of each dof: the coordinates that its rest position and w of a rest orientation are, the joint whose mimic coefficients go with it
+        # (-1: none), and whether there is a coordinate to limit
+        rest_of: wp.array[int],
+        rest_w_of: wp.array[int],
+        mimic_of: wp.array[int],
+        has_coordinate: wp.array[int],
+        # the limits that are looked at, as bits, and whether all dofs may get a drive
+        limits: wp.array[int],
+        driven: int,
+        # Model:
+        joint_target_mode: wp.array[int],
+        joint_target_ke: wp.array[real],
+        joint_target_kd: wp.array[real],
+        joint_armature: wp.array[real],
+        joint_damping: wp.array[real],
+        joint_stiffness: wp.array[real],
+        joint_effort_limit: wp.array[real],
+        joint_velocity_limit: wp.array[real],
+        joint_friction: wp.array[real],
+        joint_limit_lower: wp.array[real],
+        joint_limit_upper: wp.array[real],
+        joint_rest_q: wp.array[real],
+        joint_mimic_coeffs: wp.array[real],
+        # out: whether some articulation is bound by a limit, four a dof
+        binds: wp.array[wp.bool],
+    ):
+        at_lane, share = wp.tid()
+        thread = G.first_lane + at_lane
+        # the last block repeats the last articulation
+        i = wp.min(thread, G.count - 1)
+        lane = lane_of(G, thread)
+        if not edited(G, i):
+            return
+        for d in range(share, G.items, G.sharing):
+            j = qd_start + qd_stride * i + d
+            at = gain_at + GAIN * d
+            none = wp.float64(0.0)
+            mode = joint_target_mode[j]
+            ke = none
+            kd = none
+            kv = none
+            if (mode & POSITION_MODE) != 0:
+                ke = get(joint_target_ke, j)
+                kd = get(joint_target_kd, j)
+            if (mode & VELOCITY_MODE) != 0:
+                kd = get(joint_target_kd, j)
+                kv = kd
+            effort = get(joint_effort_limit, j)
+            speed = get(joint_velocity_limit, j)
+            friction = get(joint_friction, j)
+            lower = get(joint_limit_lower, j)
+            upper = get(joint_limit_upper, j)
+            put(G, lane, at + ARMATURE, get(joint_armature, j))
+            put(G, lane, at + DAMPING, get(joint_damping, j))
+            put(G, lane, at + STIFFNESS, get(joint_stiffness, j))
+            put(G, lane, at + TARGET_KE, ke)
+            put(G, lane, at + TARGET_KD, kd)
+            put(G, lane, at + TARGET_VELOCITY_GAIN, kv)
+            put(G, lane, at + EFFORT_LIMIT, effort)
+            put(G, lane, at + VELOCITY_LIMIT, speed)
+            put(G, lane, at + FRICTION_LOSS, friction)
+            put(G, lane, at + LIMIT_LOWER, lower)
+            put(G, lane, at + LIMIT_UPPER, upper)
+            put(G, lane, at + LIMIT_OMEGA, wp.float64(STOP_OMEGA))
+            put(G, lane, at + LIMIT_DAMPING_RATIO, wp.float64(STOP_DAMPING_RATIO))
+            clip = none
+            if mode == EFFORT_MODE:
+                clip = wp.float64(1.0)
+            put(G, lane, at + CLIP_FORCE, clip)
+            rest = none
+            if rest_of[d] >= 0:
+                rest = get(joint_rest_q, q_start + q_stride * i + rest_of[d])
+            put(G, lane, at + REST_Q, rest)
+            offset = none
+            ratio = none
+            if rest_w_of[d] >= 0:
+                offset = get(joint_rest_q, q_start + q_stride * i + rest_w_of[d])
+            if mimic_of[d] >= 0:
+                pair = 2 * (joint_start + joint_stride * i + mimic_of[d])
+                offset = get(joint_mimic_coeffs, pair)
+                ratio = get(joint_mimic_coeffs, pair + 1)
+            put(G, lane, at + MIMIC_OFFSET, offset)
+            put(G, lane, at + MIMIC_RATIO, ratio)
+            far = wp.float64(NO_LIMIT)
+            weak = wp.float64(WEAK)
+            bits = int(0)
+            if effort < far and (driven != 0 or ke != none or kd != none or effort < weak or clip != none):
+                bits = EFFORT
+                binds[4 * d] = True
+            if friction > none:
+                bits = bits | FRICTION
+                binds[4 * d + 1] = True
+            if speed < weak:
+                bits = bits | VELOCITY
+                binds[4 * d + 2] = True
+            if has_coordinate[d] != 0 and (lower > -far or upper < far):
+                bits = bits | POSITION
+                binds[4 * d + 3] = True
+            if (bits & ~limits[d]) != 0:
+                G.status[1] = True
+
+    @wp.kernel(module=module, enable_backward=False)
+    def colliders(
+        G: Target,
+        collider_at: int,
+        # of each articulation and collider: its shape, its plane, and whether the two may touch
+        shapes: wp.array2d[int],
+        planes: wp.array2d[int],
+        allowed: wp.array2d[wp.bool],
+        turning: int,
+        # Model:
+        shape_scale: wp.array[real],
+        shape_transform: wp.array[real],
+        shape_collision_radius: wp.array[real],
+        shape_margin: wp.array[real],
+        shape_gap: wp.array[real],
+        shape_material_mu: wp.array[real],
+        shape_material_restitution: wp.array[real],
+        shape_material_time_constant: wp.array[real],
+        shape_material_damping_ratio: wp.array[real],
+        shape_material_mu_torsional: wp.array[real],
+        shape_material_mu_rolling: wp.array[real],
+    ):
+        at_lane, share = wp.tid()
+        thread = G.first_lane + at_lane
+        # the last block repeats the last articulation
+        i = wp.min(thread, G.count - 1)
+        lane = lane_of(G, thread)
+        if not edited(G, i):
+            return
+        for k in range(share, G.items, G.sharing):
+            s = shapes[i, k]
+            g = planes[i, k]
+            at = collider_at + COLLIDER * k
+            half = wp.float64(0.5)
+            put3(G, lane, at + SIZE, get3(shape_scale, 3 * s))
+            put3(G, lane, at + CENTER, get3(shape_transform, 7 * s))
+            put4(G, lane, at + ROTATION, get3(shape_transform, 7 * s + 3), get(shape_transform, 7 * s + 6))
+            put(G, lane, at + RADIUS, get(shape_collision_radius, s))
+            surface = at + SURFACE
+            put(G, lane, surface + MU, half * (get(shape_material_mu, s) + get(shape_material_mu, g)))
+            bounce = get(shape_material_restitution, s) + get(shape_material_restitution, g)
+            put(G, lane, surface + RESTITUTION, half * bounce)
+            time = half * (get(shape_material_time_constant, s) + get(shape_material_time_constant, g))
+            put(G, lane, surface + OMEGA, wp.float64(1.0) / wp.max(time, wp.float64(1.0e-6)))
+            damping = get(shape_material_damping_ratio, s) + get(shape_material_damping_ratio, g)
+            put(G, lane, surface + DAMPING_RATIO, half * damping)
+            torsional = half * (get(shape_material_mu_torsional, s) + get(shape_material_mu_torsional, g))
+            rolling = half * (get(shape_material_mu_rolling, s) + get(shape_material_mu_rolling, g))
+            put(G, lane, surface + MU_TORSIONAL, torsional)
+            put(G, lane, surface + MU_ROLLING, rolling)
+            put(G, lane, surface + MARGIN, get(shape_margin, s) + get(shape_margin, g))
+            gap = get(shape_gap, s) + get(shape_gap, g)
+            if not allowed[i, k]:
+                gap = wp.float64(-FAR)
+            put(G, lane, surface + GAP, gap)
+            if turning == 0 and (torsional != wp.float64(0.0) or rolling != wp.float64(0.0)):
+                G.status[2] = True
+
+    @wp.kernel(module=module, enable_backward=False)
+    def planes(
+        G: Target,
+        plane_at: int,
+        planes: wp.array2d[int],
+        finite: wp.array[int],
+        # Model:
+        shape_transform: wp.array[real],
+        shape_scale: wp.array[real],
+    ):
+        at_lane, share = wp.tid()
+        thread = G.first_lane + at_lane
+        # the last block repeats the last articulation
+        i = wp.min(thread, G.count - 1)
+        lane = lane_of(G, thread)
+        if not edited(G, i):
+            return
+        for k in range(share, G.items, G.sharing):
+            g = planes[i, k]
+            at = plane_at + PLANE * k
+            x = get3(shape_transform, 7 * g)
+            v = get3(shape_transform, 7 * g + 3)
+            w = get(shape_transform, 7 * g + 6)
+            none = wp.float64(0.0)
+            one = wp.float64(1.0)
+            normal = turned(v, w, wp.vec3d(none, none, one))
+            tangent_1 = turned(v, w, wp.vec3d(one, none, none))
+            tangent_2 = turned(v, w, wp.vec3d(none, one, none))
+            put3(G, lane, at + NORMAL, normal)
+            put3(G, lane, at + TANGENT_1, tangent_1)
+            put3(G, lane, at + TANGENT_2, tangent_2)
+            put(G, lane, at + OFFSET, wp.dot(normal, x))
+            put(G, lane, at + OFFSET_1, wp.dot(tangent_1, x))
+            put(G, lane, at + OFFSET_2, wp.dot(tangent_2, x))
+            for a in range(2):
+                half = wp.float64(0.5) * get(shape_scale, 3 * g + a)
+                if half > none:
+                    if finite[k] == 0:
+                        G.status[2] = True
+                else:
+                    half = wp.float64(FAR)
+                put(G, lane, at + HALF_LENGTH + a, half)
+
+    @wp.kernel(module=module, enable_backward=False)
+    def gravity(G: Target, gravity_at: int, world: wp.array[int], gravity: wp.array[real]):
+        at_lane, _ = wp.tid()
+        thread = G.first_lane + at_lane
+        i = wp.min(thread, G.count - 1)
+        if edited(G, i):
+            put3(G, lane_of(G, thread), gravity_at, get3(gravity, 3 * world[i]))
+
+    @wp.kernel(module=module, enable_backward=False)
+    def copies(G: Target, start: int):
+        at_lane, share = wp.tid()
+        thread = G.first_lane + at_lane
+        lane = lane_of(G, thread)
+        for k in range(share, G.items, G.sharing):
+            put(G, lane, start + k, wp.float64(G.first[start + k]))
+
+    return types.SimpleNamespace(
+        Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, gravity=gravity, copies=copies
+    )  # fmt: skip

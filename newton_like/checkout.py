@@ -1,0 +1,23 @@
+"""In a checkout, ``kernels/`` and ``assets/`` stand beside the package, not inside as in a wheel."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import PathFinder
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_BESIDE = ("newton_like.kernels", "newton_like.assets")
+
+
+class FinderBeside:
+    """Finds what stands beside the package, and nothing else there."""
+
+    @staticmethod
+    def find_spec(name: str, path=None, target=None):
+        """The spec of one of these packages, None for all others."""
+        return PathFinder.find_spec(name, [_ROOT], target) if name in _BESIDE else None
+
+
+if not os.path.isdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels")):
+    sys.meta_path.append(FinderBeside)

@@ -1,0 +1,424 @@
+"""The methods of :class:`ModelBuilder` that keep quantities of a user's own: declared, given, copied, laid out."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from newton_like.coercion import as_list
+from newton_like.model.columns import BY_NAME
+from newton_like.model.custom import (
+    COUNTED,
+    REFERENCES,
+    AttributeAssignment,
+    AttributeFrequency,
+    CustomAttribute,
+    CustomFrequency,
+    attach,
+)
+from newton_like.model.model import Model
+from newton_like.model.state import Control, State
+
+_OWNERS = {
+    AttributeAssignment.MODEL: Model,
+    AttributeAssignment.STATE: State,
+    AttributeAssignment.CONTROL: Control,
+}
+
+
+class CustomMethods:
+    """Part of :class:`ModelBuilder`: custom attributes, and entities that only they know.
+
+    Attributes:
+        custom_attributes: the declared :class:`CustomAttribute` by their keys, with the entries that were given.
+        custom_frequencies: the registered :class:`CustomFrequency` by their keys.
+    """
+
+    custom_attributes: dict[str, CustomAttribute]
+    custom_frequencies: dict[str, CustomFrequency]
+
+    def add_custom_attribute(self, attribute: CustomAttribute) -> None:
+        """Declares a quantity of one's own, which the model, its states or its controls will have as an array.
+
+        Entries are given as ``custom_attributes={key: value}`` to the methods that add bodies, joints, shapes and articulations. For dofs,
+        coordinates and constraints of a joint a value is one entry for all of them, or a list of one each. Copies of a builder have copies
+        of its entries. Solvers do not read or write them.
+
+        Args:
+            attribute: the declaration. The builder keeps a copy of it, ``custom_attributes[key]``.
+
+        Raises:
+            TypeError: it is none.
+            ValueError: the same key is declared in another way, models (states, controls) have an attribute of that name, or its custom
+                frequency is not registered.
+        """
+        if not isinstance(attribute, CustomAttribute):
+            raise TypeError(f"add_custom_attribute() takes a CustomAttribute, not {attribute!r}")
+        what, known = f"custom attribute {attribute.key!r}", self.custom_attributes.get(attribute.key)
+        if known is not None:
+            if not known.is_like(attribute):
+                raise ValueError(
+                    f"{what} already exists with an incompatible specification (dtype, frequency, assignment or references); use"
+                    " another name or namespace"
+                )
+            known.values.update(attribute.values) if isinstance(known.values, dict) else known.values.extend(
+                attribute.values
+            )
+            return
+        owner, top = _OWNERS[attribute.assignment], attribute.namespace or attribute.name
+        if (owner is Model and top in BY_NAME) or top in vars(owner).get("__annotations__", ()) or hasattr(owner, top):
+            raise ValueError(f"{what}: {owner.__name__} has {top!r} already; use another name or a namespace")
+        if isinstance(attribute.frequency, str) and attribute.frequency not in self.custom_frequencies:
+            raise ValueError(
+                f"{what}: its frequency {attribute.frequency!r} is not registered; call add_custom_frequency() first"
+            )
+        self.custom_attributes[attribute.key] = attribute.copy(attribute.values.copy())
+
+    def add_custom_frequency(self, frequency: CustomFrequency) -> None:
+        """Registers entities of one's own. Registering a key again changes nothing.
+
+        Raises:
+            TypeError: it is no :class:`CustomFrequency`.
+        """
+        if not isinstance(frequency, CustomFrequency):
+            raise TypeError(f"add_custom_frequency() takes a CustomFrequency, not {frequency!r}")
+        self.custom_frequencies.setdefault(frequency.key, frequency)
+
+    def has_custom_attribute(self, key: str) -> bool:
+        """Whether an attribute of that key is declared.
+
+        Raises:
+            TypeError: the key is no text.
+        """
+        if not isinstance(key, str):
+            raise TypeError(f"key must be a text, not {key!r}")
+        return key in self.custom_attributes
+
+    def get_custom_attributes_by_frequency(self, frequencies) -> list[CustomAttribute]:
+        """The declared attributes that have entries of one of some frequencies, in the order of their declaration.
+
+        Args:
+            frequencies: a list of :class:`AttributeFrequency` and keys of custom frequencies.
+
+        Raises:
+            TypeError: it is no list of these.
+        """
+        listed = list(frequencies) if isinstance(frequencies, set | frozenset) else frequencies
+        wanted = as_list(listed, "frequencies", "AttributeFrequency or keys of custom frequencies")
+        for frequency in wanted:
+            if not isinstance(frequency, AttributeFrequency | str):
+                raise TypeError(
+                    f"frequencies holds {frequency!r}; give AttributeFrequency or keys of custom frequencies"
+                )
+        return [a for a in self.custom_attributes.values() if a.frequency in wanted]
+
+    def add_custom_values(self, **values) -> dict[str, int]:
+        """Adds an entity of a custom frequency.
+
+        Args:
+            values: entries by the keys of attributes, ``**{"space:name": value}``. Attributes of the frequency that are left out have
+                their default; those that refer to a world, the world that is open.
+
+        Returns:
+            Of each attribute, the index of its entry.
+
+        Raises:
+            AttributeError: an attribute is not declared.
+            TypeError: it has no custom frequency, or the value is no entry of it.
+        """
+        return self.add_custom_values_batch([values])[0]
+
+    def add_custom_values_batch(self, rows) -> list[dict[str, int]]:
+        """Adds entities, one for each dict of entries; see :meth:`add_custom_values`."""
+        read = []
+        for row in as_list(rows, "rows", "dicts from keys to entries"):
+            if not isinstance(row, dict):
+                raise TypeError(f"rows holds {row!r}; give dicts from keys to entries")
+            given = {}
+            for key, value in row.items():
+                attribute = self._custom_attribute(key)
+                if not isinstance(attribute.frequency, str):
+                    raise TypeError(
+                        f"custom attribute {key!r} has the frequency {attribute.frequency.name}; add_custom_values() takes attributes of a"
+                        " custom frequency, others are given to the add_ methods"
+                    )
+                entry = None if value is None else attribute.entry(value, f"custom attribute {key!r}")
+                given[key] = self.current_world if entry is None and attribute.references == "world" else entry
+            for attribute in self.get_custom_attributes_by_frequency(
+                {self.custom_attributes[key].frequency for key in given}
+            ):
+                if attribute.references == "world":
+                    given.setdefault(attribute.key, self.current_world)
+            read.append(given)
+        added = []
+        for row in read:
+            places = {f: self._rows_of(f) for f in {self.custom_attributes[key].frequency for key in row}}
+            added.append({key: places[self.custom_attributes[key].frequency] for key in row})
+            for key, entry in row.items():
+                values = self.custom_attributes[key].values
+                values.extend([None] * (added[-1][key] - len(values)))
+                values.append(entry)
+        return added
+
+    @property
+    def joint_constraint_count(self) -> int:
+        """Number of directions of velocity that the joints block."""
+        return sum(6 - linear - angular for linear, angular in self.joint_dof_dim)
+
+    def _custom_attribute(self, key: str) -> CustomAttribute:
+        if key not in self.custom_attributes:
+            known = ", ".join(self.custom_attributes) or "none"
+            raise AttributeError(
+                f"custom attribute {key!r} is not declared ({known} are); call add_custom_attribute() first"
+            )
+        return self.custom_attributes[key]
+
+    def _custom_entries(self, given, counts: dict[AttributeFrequency, int], what: str) -> list[tuple]:
+        """Checked entries of something that is about to be added: attributes with their entries in order.
+
+        Args:
+            given: the argument ``custom_attributes``.
+            counts: frequencies of what is added, and how many entries it gets of each.
+        """
+        if given is None:
+            return []
+        if not isinstance(given, dict):
+            raise TypeError(f"{what}: custom_attributes must be a dict from keys to values, not {given!r}")
+        result = []
+        for key, value in given.items():
+            attribute = self._custom_attribute(key)
+            if attribute.frequency not in counts:
+                name = getattr(attribute.frequency, "name", repr(attribute.frequency))
+                raise ValueError(f"{what}: custom attribute {key!r} has the frequency {name}, so it is not given here")
+            if value is not None:
+                about = f"{what}: custom attribute {key!r}"
+                result.append((attribute, _entries(attribute, value, counts[attribute.frequency], about)))
+        return result
+
+    def _joint_constraints(self, row, axes: int) -> dict[AttributeFrequency, int]:
+        """How many entries a joint of some axes has of each frequency."""
+        dofs = axes
+        return {
+            AttributeFrequency.JOINT: 1,
+            AttributeFrequency.JOINT_DOF: dofs,
+            AttributeFrequency.JOINT_COORD: dofs + row.has_quaternion,
+            AttributeFrequency.JOINT_CONSTRAINT: 6 - dofs,
+        }
+
+    def _keep_entries(self, entries: list[tuple]) -> None:
+        """Gives entries to what is about to be added."""
+        for attribute, own in entries:
+            first = getattr(self, COUNTED[attribute.frequency])
+            attribute.values.update({first + i: entry for i, entry in enumerate(own) if entry is not None})
+
+    def _rows_of(self, frequency: str) -> int:
+        """Number of entities of a custom frequency."""
+        return max((len(a.values) for a in self.get_custom_attributes_by_frequency([frequency])), default=0)
+
+    # ------------------------------------------------------------------------------------------------ copies
+
+    def _check_custom(self, source) -> None:
+        """Raises ValueError if attributes of a builder that is to be copied do not fit those of this one."""
+        for key, attribute in source.custom_attributes.items():
+            known = self.custom_attributes.get(key)
+            if known is not None and not known.is_like(attribute):
+                raise ValueError(
+                    f"the builder to copy declares the custom attribute {key!r} with an incompatible specification (dtype,"
+                    " frequency, assignment or references); use another name or namespace"
+                )
+            rows = len(attribute.values) or (
+                isinstance(attribute.frequency, str) and source._rows_of(attribute.frequency)
+            )
+            kind = attribute.references
+            if kind is not None and rows and kind not in ("world", *REFERENCES, *source.custom_frequencies):
+                raise ValueError(
+                    f"custom attribute {key!r}: Unknown references value {kind!r}; use world, {', '.join(REFERENCES)} or a"
+                    " registered custom frequency"
+                )
+
+    def _copy_custom(self, source, worlds: np.ndarray, first: dict, size: dict, prefixes: list) -> None:
+        """Appends the entries of copies of a builder.
+
+        Args:
+            source: the builder, which :meth:`_check_custom` has seen.
+            worlds: world of each copy.
+            first: numbers of entities before, by the names of ``COUNTED``.
+            size: those of the builder.
+            prefixes: of the labels of each copy.
+        """
+        for frequency in source.custom_frequencies.values():
+            self.add_custom_frequency(frequency)
+        before = {frequency: self._rows_of(frequency) for frequency in self.custom_frequencies}
+        rows = {frequency: source._rows_of(frequency) for frequency in source.custom_frequencies}
+        new = [key for key in source.custom_attributes if key not in self.custom_attributes]
+        for key in new:
+            self.add_custom_attribute(source.custom_attributes[key].copy())
+        for copy, (world, prefix) in enumerate(zip(worlds.tolist(), prefixes, strict=True)):
+            offsets = {kind: first[counted] + copy * size[counted] for kind, counted in REFERENCES.items()}
+            places = {frequency: before[frequency] + copy * rows.get(frequency, 0) for frequency in before}
+            context = {
+                "builder": source, "destination_builder": self, "entity_offsets": offsets,
+                "custom_frequency_offsets": places, "world": world, "label_prefix": prefix,
+            }  # fmt: skip
+            for key, attribute in source.custom_attributes.items():
+                target = self.custom_attributes[key]
+                given = _given(attribute, target, key in new and copy == 0, size, rows)
+                moved = _renumbered(attribute, given, context)
+                if isinstance(attribute.frequency, str):
+                    start = places[attribute.frequency]
+                    if moved:
+                        target.values.extend([None] * (start - len(target.values)))
+                        target.values.extend(moved.values())
+                elif attribute.frequency is AttributeFrequency.WORLD:
+                    if moved and world >= 0:
+                        target.values[world] = moved[0]
+                elif attribute.frequency is AttributeFrequency.ONCE:
+                    target.values.update(moved)
+                else:
+                    start = offsets[COUNTED[attribute.frequency].removesuffix("_count")]
+                    target.values.update({start + i: entry for i, entry in moved.items()})
+        for attribute in self.get_custom_attributes_by_frequency([f for f, n in rows.items() if n]):
+            attribute.values.extend([None] * (self._rows_of(attribute.frequency) - len(attribute.values)))
+
+    def _renumber_custom(self, remap: dict[str, dict[int, int]]) -> None:
+        """Follows a removal of entities, before they are removed.
+
+        Args:
+            remap: of kinds of columns the indices that are left, from old to new; all others stay.
+        """
+        remap = {{"dof": "joint_dof", "coord": "joint_coord"}.get(kind, kind): index for kind, index in remap.items()}
+        blocked = [6 - linear - angular for linear, angular in self.joint_dof_dim]
+        joints = np.repeat(np.arange(self.joint_count), blocked).tolist()
+        left = [i for i, joint in enumerate(joints) if joint in remap.get("joint", range(self.joint_count))]
+        remap.setdefault("joint_constraint", {old: new for new, old in enumerate(left)})
+        for attribute in self.custom_attributes.values():
+            counted = COUNTED.get(attribute.frequency)
+            if counted is not None and counted.removesuffix("_count") in remap:
+                own = remap[counted.removesuffix("_count")]
+                attribute.values = {own[i]: entry for i, entry in attribute.values.items() if i in own}
+            if attribute.references in remap:
+                index = remap[attribute.references]
+                pairs = attribute.values.items() if isinstance(attribute.values, dict) else enumerate(attribute.values)
+                moved = {i: _mapped(entry, lambda n, index=index: index.get(n, -1)) for i, entry in pairs}
+                attribute.values = moved if isinstance(attribute.values, dict) else list(moved.values())
+
+
+def lay_out_custom(builder, model) -> None:
+    """Gives a model the arrays of the custom attributes.
+
+    Raises:
+        ValueError: an entry is of an entity that does not exist, or the model has something of that name.
+        TypeError: an entry is of another type.
+    """
+    model.joint_constraint_count = builder.joint_constraint_count
+    model.custom_attributes = {key: a.copy() for key, a in builder.custom_attributes.items()}
+    model._custom_counts = {key: builder._rows_of(key) for key in builder.custom_frequencies}
+    arrays: dict[AttributeAssignment, dict] = {assignment: {} for assignment in AttributeAssignment}
+    for key, attribute in builder.custom_attributes.items():
+        what = f"custom attribute {key!r}"
+        count = _count(model, attribute)
+        if count == 0 and isinstance(attribute.frequency, str):
+            continue
+        values = attribute.values
+        if isinstance(values, list):
+            if len(values) < count:
+                warnings.warn(
+                    f"{what} has missing values: {len(values)} entries, where others of {attribute.frequency!r} have {count}; the rest"
+                    " is the default",
+                    stacklevel=4,
+                )
+            values = dict(enumerate(values))
+        rows = [attribute.default] * count
+        for i, value in values.items():
+            if not isinstance(i, int | np.integer) or not 0 <= i < count:
+                raise ValueError(f"{what} has an entry of index {i!r}; there are {count}")
+            if value is not None:
+                rows[i] = attribute.entry(value, f"{what}, index {i}")
+        top = attribute.namespace or attribute.name
+        if attribute.assignment is AttributeAssignment.MODEL and top in vars(model):
+            raise ValueError(f"{what}: a Model has {top!r} already; use another name or a namespace")
+        arrays[attribute.assignment][key] = attribute.array(rows, model.device, model.requires_grad)
+    attach(model, arrays[AttributeAssignment.MODEL])
+    model._custom_state, model._custom_control = (
+        arrays[assignment] for assignment in (AttributeAssignment.STATE, AttributeAssignment.CONTROL)
+    )
+
+
+def _count(model, attribute: CustomAttribute) -> int:
+    """Number of entries that an array has."""
+    if isinstance(attribute.frequency, str):
+        return model._custom_counts[attribute.frequency]
+    if attribute.frequency is AttributeFrequency.ONCE:
+        return 1
+    if attribute.frequency is AttributeFrequency.WORLD:
+        return model.world_count
+    return getattr(model, COUNTED[attribute.frequency])
+
+
+def _entries(attribute: CustomAttribute, value, count: int, what: str) -> list:
+    """A value for one thing with `count` entries: one for all, or one for each."""
+    if attribute.frequency not in (
+        AttributeFrequency.JOINT_DOF,
+        AttributeFrequency.JOINT_COORD,
+        AttributeFrequency.JOINT_CONSTRAINT,
+    ):
+        return [attribute.entry(value, what)]
+    if isinstance(value, dict):
+        wrong = [i for i in value if not isinstance(i, int | np.integer) or not 0 <= i < count]
+        if wrong:
+            raise ValueError(f"{what} has an entry {wrong[0]!r}; there are {count}")
+        return [attribute.entry(value[i], f"{what}[{i}]") if i in value else None for i in range(count)]
+    depth = 0 if attribute.dtype is str else len(attribute.shape)
+    if (0 if isinstance(value, str) else np.ndim(value)) == depth:
+        return [attribute.entry(value, what)] * count
+    values = list(value)
+    if len(values) != count:
+        raise ValueError(f"{what} has {len(values)} values; the joint has {count}: give one each, or one for all")
+    return [attribute.entry(v, f"{what}[{i}]") for i, v in enumerate(values)]
+
+
+def _given(
+    attribute: CustomAttribute, target: CustomAttribute, first: bool, size: dict, rows: dict
+) -> dict[int, object]:
+    """Entries of a builder that are copied; defaults are, too, where the copy does not have the same by default."""
+    differs = attribute.references is not None or attribute.default != target.default
+    if isinstance(attribute.frequency, str):
+        count = rows[attribute.frequency]
+        given = dict(enumerate([*attribute.values, *[None] * (count - len(attribute.values))]))
+        return {i: attribute.default if differs and v is None else v for i, v in given.items()}
+    given = dict(attribute.values)
+    if attribute.frequency is AttributeFrequency.ONCE:
+        return given if given or not (first and differs) else {0: attribute.default}
+    if not differs:
+        return given
+    counted = COUNTED.get(attribute.frequency)
+    return {i: given.get(i, attribute.default) for i in range(1 if counted is None else size[counted])}
+
+
+def _renumbered(attribute: CustomAttribute, given: dict, context: dict) -> dict:
+    """Entries as they are in a copy."""
+    if attribute.reference_value_transformer is not None and given:
+        values = attribute.reference_value_transformer(list(given.values()), {**context, "row_indices": list(given)})
+        if len(values) != len(given):
+            raise ValueError(
+                f"custom attribute {attribute.key!r}: reference_value_transformer returned {len(values)} values, expected {len(given)}"
+            )
+        return dict(zip(given, values, strict=True))
+    kind = attribute.references
+    if kind is None:
+        return given
+    if kind == "world":
+        world = attribute.entry(np.full(attribute.shape, context["world"]), "world")
+        return dict.fromkeys(given, world)
+    offset = context["entity_offsets" if kind in REFERENCES else "custom_frequency_offsets"].get(kind, 0)
+    return {i: _mapped(entry, lambda n: n + offset) for i, entry in given.items()}
+
+
+def _mapped(entry, change):
+    """An entry with its numbers of at least 0 changed."""
+    if entry is None:
+        return None
+    if isinstance(entry, int | np.integer):
+        return change(int(entry)) if entry >= 0 else int(entry)
+    return tuple(_mapped(number, change) for number in entry)

@@ -1,0 +1,147 @@
+"""Account of edited arrays: which groups of a model's arrays were edited, in which worlds, and when.
+
+Whoever keeps numbers that follow from a model's arrays looks here what became stale since it read them.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+import warp as wp
+
+from newton_like.arrays import flat
+from newton_like.kernels.edits import edit_kernels, mass_kernels
+from newton_like.types import ModelFlags
+
+JOINTS, GAINS, BODIES, SHAPES, GRAVITY = GROUPS = range(5)
+"""Groups of arrays that are read together."""
+
+OTHERS = 5
+"""The other arrays, of which nobody keeps account world by world."""
+
+_FLAGS = {
+    # joints may be carried by bodies that rest
+    JOINTS: ModelFlags.JOINT_PROPERTIES | ModelFlags.BODY_PROPERTIES,
+    GAINS: ModelFlags.JOINT_DOF_PROPERTIES
+    | ModelFlags.CONSTRAINT_PROPERTIES
+    | ModelFlags.JOINT_DOF_FORCE_PROPERTIES
+    | ModelFlags.JOINT_DOF_INERTIAL_PROPERTIES
+    | ModelFlags.JOINT_REFERENCE_POSE_PROPERTIES,
+    BODIES: ModelFlags.BODY_INERTIAL_PROPERTIES,
+    SHAPES: ModelFlags.SHAPE_PROPERTIES | ModelFlags.SHAPE_TYPE_AND_SOURCE,
+    GRAVITY: ModelFlags.MODEL_PROPERTIES,
+}
+
+_ACCOUNTED = int(_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY])
+
+_MATERIAL = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
+ARRAYS = {
+    JOINTS: ("joint_X_p", "joint_X_c", "joint_axis", "joint_min_distance", "joint_max_distance"),
+    GAINS: (
+        "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
+        "joint_effort_limit", "joint_velocity_limit", "joint_friction", "joint_limit_lower", "joint_limit_upper", "joint_rest_q",
+        "joint_mimic_coeffs",
+    ),
+    BODIES: ("body_mass", "body_com", "body_inertia"),
+    SHAPES: (
+        "shape_transform", "shape_scale", "shape_collision_radius", "shape_margin", "shape_gap",
+        *(f"shape_material_{name}" for name in _MATERIAL),
+    ),
+    GRAVITY: ("gravity",),
+}  # fmt: skip
+"""The arrays of each group that programs read. What one of them says may vary, see ``Model.varying``."""
+
+
+def checked_names(names, what: str) -> frozenset[str]:
+    """Names of arrays that may vary.
+
+    Raises:
+        TypeError: they are no names.
+        ValueError: there is no such array, or it does not vary.
+    """
+    names = (names,) if isinstance(names, str) else tuple(names)
+    known = [name for group in GROUPS for name in ARRAYS[group]]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            raise ValueError(
+                f"{what}: {name!r} is no array of parameters{f'; did you mean {near[0]!r}?' if near else ''} (there are {', '.join(known)})"
+            )
+    return frozenset(names)
+
+
+class Edits:
+    """The edits of a model.
+
+    Attributes:
+        version: how often arrays were edited.
+        last: version of the last edit of each group, and of others.
+        masses: version of the last edit that left a mass or a moment of inertia negative or not finite, of the last that left an inertia
+            singular, and of the last that left a body lean that was not, ``[3]``.
+        lean: bodies without mass, or without inertia about some axis, ``[body_count]`` bool.
+        when: version of the last edit of each group in each world and, last, in what all worlds share,
+            ``[groups, world_count + 1]``; `rows`: the same, group by group.
+    """
+
+    def __init__(self, world_count: int, body_count: int, device):
+        self.version = 0
+        self.last = [0] * (len(GROUPS) + 1)
+        self.lean = wp.zeros(body_count, dtype=wp.bool, device=device)
+        self.masses = wp.zeros(3, dtype=wp.int32, device=device)
+        self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
+        self.rows = [self.when[g] for g in GROUPS]
+
+    def note(self, flags: int, mask: wp.array | None) -> None:
+        """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
+        self.version += 1
+        flags = int(flags)
+        groups = [g for g in GROUPS if flags & _FLAGS[g]]
+        if flags & ~_ACCOUNTED:
+            self.last[OTHERS] = self.version
+        for g in groups:
+            self.last[g] = self.version
+            if mask is None:
+                self.rows[g].fill_(self.version)
+        if mask is not None and groups:
+            wp.launch(
+                edit_kernels().mark,
+                dim=mask.shape[0],
+                inputs=[mask, sum(1 << g for g in groups), self.version],
+                outputs=[self.when],
+                device=self.when.device,
+                record_tape=False,
+            )
+
+    def read_masses(self, model, inverses: bool = True) -> None:
+        """Looks at the masses of bodies that were edited last, and renews their inverses."""
+        if not model.body_count:
+            return
+        kernels = mass_kernels(model.dtype)
+        arrays = (model.body_mass, model.body_inertia, model.body_inv_mass, model.body_inv_inertia)
+        mass, inertia, inverse_mass, inverse_inertia = [flat(a, model.dtype) for a in arrays]
+        where = [model.body_world, self.rows[BODIES], self.version]
+        wp.launch(
+            kernels.invert,
+            dim=model.body_count,
+            inputs=[*where, int(inverses), mass, inertia],
+            outputs=[inverse_mass, inverse_inertia, self.lean, self.masses],
+            device=model.device,
+            record_tape=False,
+        )
+        if inverses and (model.device.is_cuda or self.masses.numpy()[1] == self.version):
+            wp.launch(
+                kernels.invert_singular,
+                dim=model.body_count,
+                inputs=[*where, inertia],
+                outputs=[inverse_inertia],
+                device=model.device,
+                record_tape=False,
+            )
+
+
+def edits_of(model) -> Edits:
+    """The edits of a model."""
+    if model._edits is None:
+        model._edits = edits = Edits(model.world_count, model.body_count, model.device)
+        edits.read_masses(model, False)
+    return model._edits

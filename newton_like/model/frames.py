@@ -1,0 +1,129 @@
+"""Named frames of bodies: the links that were merged into others keep their names and places here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.geometry.transforms import IDENTITY, UNIT_TOLERANCE, as_transform, transform_multiply
+
+
+class FrameTable:
+    """Named frames that bodies, or the world, carry; they have no mass, no shape and no cost in a step.
+
+    Merging of bodies (``collapse_fixed_joints``) adds the link frames of the merged bodies. Sites are shapes, and not in this table.
+    The columns have one entry for each frame and replicate with worlds at the speed of NumPy.
+
+    Attributes:
+        label: names.
+        body: the body that carries each frame, -1: the world, ``[n]`` int.
+        articulation: for frames that the world carries, the articulation that the merged link was in; else -1, ``[n]`` int.
+        transform: pose of each frame in the link frame of its body (or in the world): position [m], quaternion x y z w, ``[n, 7]``.
+    """
+
+    def __init__(self):
+        self.label: list[str] = []
+        self.body = np.zeros(0, dtype=np.int64)
+        self.articulation = np.zeros(0, dtype=np.int64)
+        self.transform = np.zeros((0, 7))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __repr__(self) -> str:
+        return f"FrameTable({self.label})" if len(self) <= 20 else f"FrameTable of {len(self)} frames"
+
+    def extend(self, labels, bodies, transforms, articulations=None) -> None:
+        """Adds frames.
+
+        Args:
+            labels, bodies, transforms, articulations: one entry for each, see above.
+        """
+        count = len(labels)
+        poses = np.array(
+            [as_transform(pose, f"frame {label!r}") for label, pose in zip(labels, transforms, strict=True)]
+        )
+        carriers = np.full(count, -1) if articulations is None else np.asarray(articulations, dtype=np.int64)
+        self._append(list(labels), np.asarray(bodies, dtype=np.int64), carriers, poses.reshape(count, 7))
+
+    def _append(self, label, body, articulation, transform) -> None:
+        self.label = [*self.label, *label]
+        self.body = np.concatenate([self.body, body])
+        self.articulation = np.concatenate([self.articulation, articulation])
+        self.transform = np.concatenate([self.transform, transform])
+
+    def copy(self) -> FrameTable:
+        """A table of its own with the same frames."""
+        result = FrameTable()
+        result._append(self.label, self.body, self.articulation, self.transform)
+        return result
+
+    def truncate(self, count: int) -> None:
+        """Drops the frames behind the first ``count``."""
+        self.label = self.label[:count]
+        self.body, self.articulation = self.body[:count].copy(), self.articulation[:count].copy()
+        self.transform = self.transform[:count].copy()
+
+    def append_copies(self, source: FrameTable, labels, bodies, articulations, poses: np.ndarray) -> None:
+        """Adds copies of the frames of another table, one copy after the other.
+
+        Args:
+            source: the table to copy.
+            labels: names of all new frames.
+            bodies, articulations: what to add to the indices of each copy, ``[copies]``.
+            poses: where each copy is in the world, ``[copies, 7]``.
+        """
+        if not len(source):
+            return
+
+        def moved(indices: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+            return np.where(indices >= 0, indices + np.asarray(offsets)[:, None], -1).ravel()
+
+        transform = np.broadcast_to(source.transform, (len(poses), *source.transform.shape))
+        fixed = source.body < 0
+        if fixed.any() and not np.array_equal(poses, np.broadcast_to(IDENTITY, poses.shape)):
+            transform = transform.copy()
+            transform[:, fixed] = transform_multiply(poses[:, None], source.transform[fixed])
+        self._append(
+            labels, moved(source.body, bodies), moved(source.articulation, articulations), transform.reshape(-1, 7)
+        )
+
+    def merge(self, host: dict[int, int], pose: dict[int, np.ndarray], articulation: dict[int, int]) -> None:
+        """Hangs the frames of merged bodies on the bodies that these are part of now.
+
+        Args:
+            host: for each body what it is part of.
+            pose: its pose in that.
+            articulation: of each body; kept where the world carries the frame from now on.
+        """
+        for i, body in enumerate(self.body.tolist()):
+            if host[body] != body:
+                self.transform[i] = transform_multiply(pose[body], self.transform[i])
+                self.articulation[i] = articulation.get(body, -1) if host[body] < 0 else -1
+                self.body[i] = host[body]
+
+    def renumber(self, body: dict[int, int], articulation: dict[int, int]) -> None:
+        """Gives bodies and articulations new indices. Articulations that are gone become -1."""
+        self.body = np.array([-1 if b < 0 else body[b] for b in self.body.tolist()], dtype=np.int64)
+        self.articulation = np.array([articulation.get(a, -1) for a in self.articulation.tolist()], dtype=np.int64)
+
+    def check(self, body_count: int) -> None:
+        """Refuses a table that does not fit its bodies.
+
+        Raises:
+            ValueError: columns of different lengths; a number that is not finite, or a quaternion that is not of unit length.
+            IndexError: a body does not exist.
+        """
+        count = len(self)
+        for name, shape in (("body", (count,)), ("articulation", (count,)), ("transform", (count, 7))):
+            if np.shape(getattr(self, name)) != shape:
+                raise ValueError(
+                    f"frames.{name} has shape {np.shape(getattr(self, name))} for {count} labels; give {shape}"
+                )
+        wrong = (self.body < -1) | (self.body >= body_count)
+        if wrong.any():
+            i = int(np.flatnonzero(wrong)[0])
+            raise IndexError(f"frame {self.label[i]!r}: body {self.body[i]} is out of range: {body_count} exist")
+        unit = np.abs(np.linalg.norm(self.transform[:, 3:], axis=1) - 1.0) <= UNIT_TOLERANCE
+        wrong = ~(unit & np.isfinite(self.transform).all(axis=1))
+        for i in np.flatnonzero(wrong)[:1].tolist():
+            as_transform(self.transform[i], f"frame {self.label[i]!r}")

@@ -1,0 +1,63 @@
+"""Labels that patterns pick."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+import numpy as np
+
+
+def match_labels(labels: list[str], pattern) -> list[int]:
+    """Places of the labels that a pattern picks.
+
+    Args:
+        labels: the labels.
+        pattern: of whole labels: shell-style (``"arm_*"``), a compiled regular expression, or a list of shell-style patterns, of which a
+            label has to match one. A list of integers is taken for the places themselves and returned as it is, unchecked.
+
+    Returns:
+        The places in ascending order, each once.
+
+    Raises:
+        TypeError: a pattern of another type, or a list of patterns and integers.
+    """
+    patterns = pattern if isinstance(pattern, list) else [pattern]
+    if isinstance(pattern, list) and all(isinstance(p, int) and not isinstance(p, bool) for p in pattern):
+        return pattern
+    kinds = str if isinstance(pattern, list) else str | re.Pattern
+    for one in patterns:
+        if not isinstance(one, kinds):
+            raise TypeError(
+                f"pattern must be a text, a compiled regular expression, a list of texts or a list of indices, not {pattern!r}"
+            )
+    return [i for i, label in enumerate(labels) if any(_fits(one, label) for one in patterns)]
+
+
+def _fits(pattern: str | re.Pattern, label: str) -> bool:
+    """Whether a pattern matches a whole label."""
+    return fnmatchcase(label, pattern) if isinstance(pattern, str) else pattern.fullmatch(label) is not None
+
+
+def matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
+    """Indices of the labels that a pattern, or a list of patterns or indices, picks."""
+    many = pattern if isinstance(pattern, list | tuple | range | np.ndarray) else [pattern]
+    found = np.zeros(len(labels), dtype=bool)
+    indices = [one for one in many if isinstance(one, int | np.integer) and not isinstance(one, bool)]
+    if any(a >= b for a, b in pairwise(indices)):
+        raise ValueError(f"{name} {indices} must be in ascending order, each once; a view keeps the order of the model")
+    for one in many:
+        if isinstance(one, int | np.integer) and not isinstance(one, bool):
+            if not 0 <= one < len(labels):
+                raise IndexError(f"{name}: {kind} {one} does not exist; there are {len(labels)}")
+            found[one] = True
+            continue
+        if not isinstance(one, str | re.Pattern):
+            raise TypeError(f"{name} must be a text, a compiled regular expression or a list of indices, not {one!r}")
+        hits = [_fits(one, label) for label in labels]
+        if not any(hits):
+            shown = ", ".join(repr(x) for x in list(dict.fromkeys(labels))[:8])
+            raise KeyError(f"{name} {one!r} matches no {kind}; there are {shown}")
+        found |= hits
+    return np.flatnonzero(found)

@@ -1,0 +1,120 @@
+"""Robots whose joint-space inertia comes near to singular in configurations that they can reach.
+
+Links of little or no mass between the joints of a shoulder or a wrist make one joint of several axes of them. Where its axes line up, one
+of them moves nothing: its speed under any force grows without bounds, and a time step of any length is too long. The measure is that of
+:mod:`newton_like.model.singular`.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from newton_like.model.singular import NOTHING, ModelArrays, Trees, trees_with
+
+NEAR = 1.0e-3
+"""A measure below which a degree of freedom is named."""
+CURED = 1.0e-2
+"""The measure that the armature gives which is named as the cure."""
+LIGHT = 1.0e-3
+"""Links of a smaller part of the mass that they carry are looked at. Others keep their joints from lining up with those behind."""
+DRAWS = 48
+"""Configurations with random positions that are tried, and as many at limits and in the middle."""
+PROMISING = 0.1
+"""The least measure of these below which the configuration is searched around."""
+ROUNDS, AROUND = (0.3, 0.1, 0.03, 0.01), 24
+"""Widths of the searches as parts of the range, and configurations of each."""
+SHOWN = 4
+"""Joints that a warning names."""
+
+
+def warn_near_singular(model, user: str, stacklevel: int) -> None:
+    """Warns of degrees of freedom whose inertia nearly vanishes in a configuration within their limits, and says the armature that
+    prevents it. Of articulations of one shape the first is looked at.
+
+    Args:
+        model: the model.
+        user: the solver.
+        stacklevel: as ``warnings.warn`` has it.
+    """
+    found = near_singular(model)
+    if not found:
+        return
+    arrays = ModelArrays(model)
+    shown = [
+        f"joint '{arrays['joint_label'][joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]
+    ]
+    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    warnings.warn(
+        f"{user}: inertia nearly vanishes where joint axes line up that links of little or no mass connect, and motion through such a"
+        f" configuration is not resolved; an armature [kg m^2, or kg] prevents it: {', '.join(shown)}{more}"
+        " (builder.joint_armature, or default_joint_cfg.armature before an import)",
+        stacklevel=stacklevel,
+    )
+
+
+def near_singular(model) -> dict[int, float]:
+    """Joints of the first articulation of each shape whose measure falls below NEAR, with the armature that lifts it to CURED."""
+    arrays, found = ModelArrays(model), {}
+    moving = (arrays["joint_articulation"] >= 0) & (arrays["joint_dof_dim"].sum(axis=1) > 0)
+    for tree in trees_with(arrays, moving, first_alone=True):
+        dofs = _light_dofs(tree)
+        if dofs.size:
+            measure, whole = _worst(tree, dofs, *_ranges(arrays, tree))
+            for i in dofs[measure < NEAR]:
+                joint = int(tree.first_joint[0]) + int(np.searchsorted(tree.dof_at, i, side="right")) - 1
+                found[joint] = max(found.get(joint, 0.0), CURED * float(whole[dofs == i][0]))
+    return found
+
+
+def _light_dofs(tree: Trees) -> np.ndarray:
+    """Degrees of freedom of the links, with all that is welded to them, that are light beside what they carry."""
+    root = np.arange(len(tree.parent))
+    for k, parent in enumerate(tree.parent):
+        if tree.sizes[k] == 0 and parent >= 0:
+            root[k] = root[parent]
+    mass, carried = tree.mass[0], tree.carried_mass(0)
+    own = np.bincount(root, mass, minlength=len(root))
+    # a body that turns freely about an axis through its own mass has inertia about any
+    stout = np.linalg.eigvalsh(tree.inertia[0])[:, 0] > NOTHING
+    solid = np.bincount(root, stout & (mass > 0.0), minlength=len(root)) > 0
+    light = ((own < LIGHT * carried) | ~solid) & (carried > 0.0) & tree.dynamic[0]
+    return np.flatnonzero(np.repeat(light, tree.sizes))
+
+
+def _ranges(arrays, tree: Trees) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest positions of every degree of freedom: its limits, within half a turn or a metre."""
+    first = int(arrays["joint_qd_start"][tree.first_joint[0]])
+    limits = [
+        np.asarray(arrays[f"joint_limit_{end}"][first : first + tree.dofs], np.float64) for end in ("lower", "upper")
+    ]
+    reach = np.full(tree.dofs, np.pi)
+    for k, count in enumerate(tree.linear):
+        reach[tree.dof_at[k] : tree.dof_at[k] + count] = 1.0
+    low, high = np.clip(limits[0], -reach, reach), np.clip(limits[1], -reach, reach)
+    return np.minimum(low, high), high
+
+
+def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least measure that a search finds for each of some degrees of freedom, and the inertia that it has of its rigid load there."""
+    rng = np.random.default_rng(1)
+    share = np.concatenate([rng.uniform(size=(DRAWS, tree.dofs)), rng.choice([0.0, 0.5, 1.0], (DRAWS, tree.dofs))])
+    q = np.concatenate([low + share * (high - low), np.clip(0.0, low, high)[None]])
+    measure, whole = (part[:, dofs] for part in tree.one(0, len(q)).measures(q))
+    best = measure.argmin(axis=0)
+    at, every = q[best], np.arange(len(dofs))
+    least, felt = measure[best, every], whole[best, every]
+    near = np.flatnonzero(least < PROMISING)
+    every = np.arange(len(near))
+    for width in ROUNDS if near.size else ():
+        steps = width * (high - low) * rng.uniform(-1.0, 1.0, (len(near), AROUND, tree.dofs))
+        tried = np.clip(at[near, None] + steps, low, high)
+        parts = tree.one(0, len(near) * AROUND).measures(tried.reshape(-1, tree.dofs))
+        measure, whole = (part.reshape(len(near), AROUND, -1)[every, :, dofs[near]] for part in parts)
+        best = measure.argmin(axis=1)
+        better = measure[every, best] < least[near]
+        moved = near[better]
+        at[moved] = tried[every, best][better]
+        least[moved], felt[moved] = measure[every, best][better], whole[every, best][better]
+    return least, felt

@@ -1,0 +1,285 @@
+"""Custom attributes: declared, given, copied into worlds, and carried by models, states and controls."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import Model, ModelBuilder
+from newton_like.dynamics import reduce
+from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency
+from tests.support.random_trees import random_tree
+
+F, A = Model.AttributeFrequency, Model.AttributeAssignment
+
+PER_ENTITY = list(COUNTED)
+
+
+def random_entry(rng, attribute: CustomAttribute):
+    if attribute.dtype is str:
+        return str(rng.integers(1000))
+    if attribute.dtype is wp.bool:
+        return bool(rng.random() < 0.5)
+    size = attribute.shape
+    return rng.integers(100, size=size).tolist() if attribute.scalar is wp.int32 else rng.normal(size=size).tolist()
+
+
+def declared(rng) -> list[CustomAttribute]:
+    """An attribute of every frequency and of all kinds of types, on the three objects."""
+    dtypes = [wp.float32, wp.float64, wp.int32, wp.bool, wp.vec3, wp.vec2i, wp.mat33, wp.quat]
+    attributes = []
+    for i, frequency in enumerate(PER_ENTITY):
+        dtype = dtypes[rng.integers(len(dtypes))]
+        space = [None, "own", "other"][rng.integers(3)]
+        attributes.append(CustomAttribute(f"mine_{i}", dtype, frequency, A(int(rng.integers(3))), space))
+    return attributes
+
+
+def given_robot(rng, attributes) -> ModelBuilder:
+    """A random robot with shapes, and entries for some of its entities."""
+    robot = random_tree(rng, joints=4, floating=True)
+    for body in range(robot.body_count):
+        robot.add_shape_sphere(body, radius=0.1)
+    for attribute in attributes:
+        robot.add_custom_attribute(attribute)
+        count = getattr(robot, COUNTED[attribute.frequency])
+        for i in rng.choice(count, rng.integers(count + 1), replace=False).tolist():
+            robot.custom_attributes[attribute.key].values[i] = random_entry(rng, attribute)
+    return robot
+
+
+def carried(target, attribute):
+    """The array of an attribute."""
+    space = getattr(target, attribute.namespace) if attribute.namespace else target
+    return getattr(space, attribute.name)
+
+
+def test_entries_are_replicated_with_their_entities(rng):
+    attributes = declared(rng)
+    robot, others = given_robot(rng, attributes), given_robot(rng, attributes)
+    scene = ModelBuilder()
+    scene.add_world(others)
+    scene.replicate(robot, 3)
+    model = scene.finalize("cpu")
+    targets = (model, model.state(), model.control())
+    for attribute in attributes:
+        expected = [
+            builder.custom_attributes[attribute.key].values.get(i, attribute.default)
+            for builder in (others, robot, robot, robot)
+            for i in range(getattr(builder, COUNTED[attribute.frequency]))
+        ]
+        array = carried(targets[attribute.assignment], attribute)
+        assert array.dtype == attribute.dtype
+        np.testing.assert_allclose(array.numpy().reshape(np.shape(expected)), expected, rtol=1e-6)
+        assert not any(
+            hasattr(target, attribute.namespace or attribute.name)
+            and hasattr(getattr(target, attribute.namespace, target) if attribute.namespace else target, attribute.name)
+            for target in targets
+            if target is not targets[attribute.assignment]
+        )
+
+
+def test_entries_are_given_with_what_they_are_of(rng):
+    """For dofs, coordinates and constraints one value for all, one each, or some by their places."""
+    builder = ModelBuilder()
+    for attribute in (
+        CustomAttribute("heat", float, F.BODY, A.STATE),
+        CustomAttribute("paint", wp.vec3, F.SHAPE),
+        CustomAttribute("maker", str, F.JOINT),
+        CustomAttribute("gain", float, F.JOINT_DOF, A.CONTROL),
+        CustomAttribute("scale", wp.vec2, F.JOINT_COORD, default=(1.0, 1.0)),
+        CustomAttribute("weight", float, F.JOINT_CONSTRAINT),
+        CustomAttribute("kind", int, F.ARTICULATION),
+    ):
+        builder.add_custom_attribute(attribute)
+    link = builder.add_link(mass=1.0, inertia=np.eye(3), custom_attributes={"heat": 7})
+    builder.add_shape_box(link, custom_attributes={"paint": wp.vec3(1.0, 2.0, 3.0)})
+    scales = rng.normal(size=(4, 2))
+    ball = builder.add_joint_ball(
+        -1, link, custom_attributes={"gain": [1.0, 2.0, 3.0], "scale": scales, "weight": {1: 5.0}, "maker": "us"}
+    )
+    tip = builder.add_link(mass=1.0, inertia=np.eye(3))
+    hinge = builder.add_joint_revolute(link, tip, custom_attributes={"gain": 4.0, "scale": (8.0, 9.0)})
+    builder.add_articulation([ball, hinge], custom_attributes={"kind": 3})
+    body = builder.add_body(mass=1.0, inertia=np.eye(3), custom_attributes={"heat": np.float32(2.5)})
+    model = builder.finalize("cpu")
+    np.testing.assert_array_equal(model.state().heat.numpy()[[link, tip, body]], [7.0, 0.0, 2.5])
+    np.testing.assert_array_equal(model.paint.numpy(), [[1.0, 2.0, 3.0]])
+    np.testing.assert_array_equal(model.control().gain.numpy(), [1, 2, 3, 4, *[0] * 6])
+    np.testing.assert_allclose(model.scale.numpy(), [*scales, (8.0, 9.0), *[(1.0, 1.0)] * 7], rtol=1e-6)
+    np.testing.assert_array_equal(model.weight.numpy(), [0, 5, 0, *[0] * 5])
+    assert model.joint_constraint_count == 8
+    assert model.maker == ["us", "", ""]
+    np.testing.assert_array_equal(model.kind.numpy(), [3, 0])
+
+
+def test_references_follow_what_they_refer_to(rng):
+    """Through copies, and where fixed joints are merged or joints are locked."""
+    robot = random_tree(rng, joints=6, floating=True, label="robot")
+    for kind in ("body", "joint", "joint_dof", "joint_coord", "articulation", "joint_constraint"):
+        count = getattr(robot, f"{kind}_count")
+        targets = rng.integers(-1, count, size=robot.body_count)
+        robot.add_custom_attribute(
+            CustomAttribute(f"to_{kind}", int, F.BODY, references=kind, values=dict(enumerate(targets.tolist())))
+        )
+    robot.add_custom_attribute(CustomAttribute("place", int, F.BODY, references="world", default=-1))
+    scene = ModelBuilder()
+    scene.replicate(robot, 3)
+    model = scene.finalize("cpu")
+    np.testing.assert_array_equal(model.place.numpy(), model.body_world.numpy())
+    for kind in ("body", "joint", "joint_dof", "joint_coord", "articulation", "joint_constraint"):
+        count, one = getattr(robot, f"{kind}_count"), robot.custom_attributes[f"to_{kind}"].values
+        own = np.array([one[i] for i in range(robot.body_count)])
+        expected = np.concatenate([np.where(own < 0, own, own + world * count) for world in range(3)])
+        np.testing.assert_array_equal(getattr(model, f"to_{kind}").numpy(), expected)
+
+
+def test_merged_bodies_and_locked_joints_take_their_entries_along(rng):
+    builder = ModelBuilder()
+    for attribute in (
+        CustomAttribute("body_number", int, F.BODY),
+        CustomAttribute("follows", int, F.BODY, references="body", default=-1),
+        CustomAttribute("dof_number", int, F.JOINT_DOF),
+        CustomAttribute("blocked", int, F.JOINT_CONSTRAINT),
+    ):
+        builder.add_custom_attribute(attribute)
+    parent, joints = -1, []
+    for i, kind in enumerate(("revolute", "fixed", "prismatic", "revolute")):
+        link = builder.add_link(
+            mass=1.0, inertia=np.eye(3), custom_attributes={"body_number": 10 + i, "follows": 3 - i}, label=f"link_{i}"
+        )
+        own = {"blocked": 100 * i + np.arange(6 if kind == "fixed" else 5)}
+        if kind != "fixed":
+            own["dof_number"] = 20 + i
+        add = getattr(builder, f"add_joint_{kind}")
+        joints.append(add(parent, link, label=f"joint_{i}", custom_attributes=own))
+        parent = link
+    builder.add_articulation(joints)
+    reduced = reduce(builder, locked_positions={"joint_0": 0.3})
+    builder.collapse_fixed_joints()
+    model = builder.finalize("cpu")
+    np.testing.assert_array_equal(model.body_number.numpy(), [10, 12, 13])
+    np.testing.assert_array_equal(model.follows.numpy(), [2, -1, 0])  # what pointed at a merged body points at nothing
+    np.testing.assert_array_equal(model.dof_number.numpy(), [20, 22, 23])
+    np.testing.assert_array_equal(model.blocked.numpy(), [100 * i + k for i in (0, 2, 3) for k in range(5)])
+
+    model = reduced.finalize("cpu")
+    np.testing.assert_array_equal(model.dof_number.numpy(), [22, 23])
+    kept = [
+        int(label.removeprefix("joint_")) for label in model.joint_label
+    ]  # a fixed joint that nobody locked is kept
+    expected = [100 * i + k for i in kept for k in range(6 if i == 1 else 5)]
+    np.testing.assert_array_equal(model.blocked.numpy(), expected)
+
+
+def test_states_copy_and_assign_them(rng):
+    builder = ModelBuilder()
+    builder.add_custom_attribute(CustomAttribute("heat", wp.vec3, F.BODY, A.STATE, "own"))
+    builder.add_custom_attribute(CustomAttribute("mode", int, F.JOINT, A.STATE))
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    model = builder.finalize("cpu")
+    state, heat = model.state(requires_grad=True), rng.normal(size=(1, 3)).astype(np.float32)
+    state.own.heat, state.mode = heat, [4]  # numbers of any library, as for other arrays
+    assert state.own.heat.requires_grad and not state.mode.requires_grad
+    copy, other = state.clone(), model.state()
+    other.assign(state)
+    state.own.heat.zero_()
+    state.mode.zero_()
+    for kept in (copy, other):
+        np.testing.assert_array_equal(kept.own.heat.numpy(), heat)
+        assert kept.mode.numpy() == [4]
+    with pytest.raises(AttributeError, match=r"heet.*heat"):
+        state.own.heet = heat
+    plain = ModelBuilder()
+    plain.add_body(mass=1.0, inertia=np.eye(3))
+    plain = plain.finalize("cpu")
+    for a, b in ((state, plain.state()), (plain.state(), state)):
+        with pytest.raises(ValueError, match=r"State\.(mode|own\.heat)"):
+            a.assign(b)
+
+
+def test_entities_of_ones_own_are_counted_and_copied(rng):
+    sensors = ModelBuilder()
+    sensors.add_custom_frequency(CustomFrequency("sensor", "lab"))
+    body = sensors.add_body(mass=1.0, inertia=np.eye(3))
+    for name, dtype, references in (
+        ("on", int, "body"),
+        ("at", wp.vec3, None),
+        ("like", int, "lab:sensor"),
+        ("world", int, "world"),
+    ):
+        sensors.add_custom_attribute(
+            CustomAttribute(
+                name, dtype, "lab:sensor", namespace="lab", references=references, default=-1 if references else None
+            )
+        )
+    at = rng.normal(size=(2, 3))
+    for row in at:
+        sensors.add_custom_values(**{"lab:on": body, "lab:at": row, "lab:like": 0})
+    scene = ModelBuilder()
+    scene.replicate(sensors, 3)
+    model = scene.finalize("cpu")
+    assert model.get_custom_frequency_count("lab:sensor") == 6
+    np.testing.assert_array_equal(model.lab.on.numpy(), [0, 0, 1, 1, 2, 2])
+    np.testing.assert_array_equal(model.lab.like.numpy(), [0, 0, 2, 2, 4, 4])
+    np.testing.assert_array_equal(model.lab.world.numpy(), [0, 0, 1, 1, 2, 2])
+    np.testing.assert_allclose(model.lab.at.numpy(), np.tile(at, (3, 1)), rtol=1e-6)
+    with pytest.raises(KeyError, match="lab:sensor"):
+        model.get_custom_frequency_count("sensor")
+
+
+def test_wrong_entries_are_refused_and_leave_the_builder_as_it_was():
+    builder = ModelBuilder()
+    builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY))
+    builder.add_custom_attribute(CustomAttribute("gain", wp.vec3, F.JOINT_DOF))
+    link = builder.add_link(mass=1.0, inertia=np.eye(3))
+    for given, error, named in (
+        ({"heet": 1.0}, AttributeError, "heet.*heat"),
+        ({"gain": 1.0}, ValueError, "gain.*JOINT_DOF"),
+        ({"heat": "hot"}, TypeError, "heat.*float32.*hot"),
+        ({"heat": [1.0, 2.0]}, TypeError, "heat"),
+        ([1.0], TypeError, "custom_attributes"),
+    ):
+        with pytest.raises(error, match=named):
+            builder.add_link(mass=1.0, custom_attributes=given)
+    for gains in ([[1.0, 2.0, 3.0]] * 2, {3: (1.0, 2.0, 3.0)}):
+        with pytest.raises(ValueError, match="gain"):
+            builder.add_joint_revolute(-1, link, custom_attributes={"gain": gains})
+    assert (builder.body_count, builder.joint_count) == (1, 0)
+    builder.add_articulation([builder.add_joint_revolute(-1, link)])
+    builder.custom_attributes["heat"].values[5] = 1.0
+    with pytest.raises(ValueError, match=r"heat.*\b5\b"):
+        builder.finalize("cpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("body_mass", float, F.BODY), "body_mass"),
+        (("joint_q", float, F.JOINT_COORD, A.STATE), "joint_q"),
+        (("heat", float, F.BODY, A.STATE, "clone"), "clone"),
+        (("world_count", int, F.ONCE), "world_count"),
+        (("heat", list, F.BODY), "dtype"),
+        (("heat", float, 99), "99"),
+        (("heat", float, "lab:sensor"), "lab:sensor"),
+        (("2heat", float, F.BODY), "2heat"),
+        (("heat", float, F.BODY, A.MODEL, None, "body"), "references"),
+    ],
+)
+def test_declarations_that_cannot_be_are_refused(arguments, named):
+    builder = ModelBuilder()
+    with pytest.raises(ValueError, match=named):
+        builder.add_custom_attribute(CustomAttribute(*arguments))
+        builder.finalize("cpu")
+
+
+def test_one_name_is_declared_in_one_way():
+    builder, other = ModelBuilder(), ModelBuilder()
+    builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY))
+    builder.add_custom_attribute(CustomAttribute("heat", wp.float32, F.BODY))
+    assert len(builder.custom_attributes) == 1
+    different = CustomAttribute("heat", float, F.SHAPE)
+    with pytest.raises(ValueError, match="heat"):
+        builder.add_custom_attribute(different)
+    other.add_custom_attribute(different)
+    with pytest.raises(ValueError, match="heat"):
+        builder.add_builder(other)

@@ -1,0 +1,202 @@
+"""Unit tests of Newton 1.8 that do not pass here, with the reason of each.
+
+Keys are modules of ``newton.tests`` without ``test_``, then shell-style patterns of ``Class.test``, whose tests all fail or are skipped.
+``tests/peers/test_newton_tests.py`` keeps the list true.
+"""
+
+SOLVERS = "another solver of Newton: only SolverFeatherstone is here"
+PARTICLES = "particles: there are no deformable bodies here"
+WORDING = "wording of an error, which is raised here too"
+PRIVATE = "a private function of Newton"
+PIPELINE = "CollisionPipeline: contacts are found by model.collide or the solver"
+CUDA = "skipped without a CUDA device"
+KINEMATIC = "not yet: SolverFeatherstone refuses kinematic bodies"
+SHARED = "moving bodies in a scene with worlds that belong to no world: refused by name, since worlds share nothing that moves"
+REFUSED = "refused by name in finalize, not where it is declared"
+OWNERS = "not yet: custom frequencies whose rows belong to articulations"
+ACTUATORS = "actuators as objects: drives are numbers of the joints here"
+SPARSE = "not yet: views of worlds that differ (homogeneous=False)"
+VIEW = "frequency_layouts, is_sparse and shapes_contiguous of views: how Newton's views find rows"
+MASKS = "masks of views are bools; integers could be meant as indices"
+PAIRS = "pairs of integers are vec2i in views, and have no axis of their own"
+TWICE = "two joints of an articulation with one child are refused by name"
+LOOPS = "not yet: loop joints in views"
+TENDONS = "tendons are kept as data, not as arrays of the model"
+STATE = "state attributes on request, such as forces of MuJoCo's actuators"
+GRAVITY = "gravity has one row for each world; Newton has one more, of what belongs to no world"
+TURNS = "eval_ik gives angles in (-pi, pi]; Newton counts further for some"
+INDICES = "an articulation that does not exist is an IndexError; Newton leaves it out"
+SITES = "is_site=True turns mass and collisions of a configuration off; Newton wants all of them turned off by hand"
+ORDER = (
+    "the step is of second order: the error of what a parent carries along falls with the third power of the time step"
+)
+INTERVAL = "update_mass_matrix_interval: the mass matrix is factored in every step"
+
+DIFFERENCES: dict[str, dict[str, str]] = {
+    "body_force": {
+        "*_kamino_cpu": SOLVERS,
+        "*_mujoco_cpu_cpu": SOLVERS,
+        "*_mujoco_warp_cpu": SOLVERS,
+        "*_xpbd_cpu": SOLVERS,
+        "*_semi_implicit_cpu": SOLVERS,
+        "*_steel_cpu": SOLVERS,
+        "TestBodyForce.test_descendant_free_joint_f_world_force_under_rotated_parent_featherstone_cpu": KINEMATIC,
+    },
+    "body_velocity": {
+        "*_kamino_cpu": SOLVERS,
+        "*_mujoco_cpu_cpu": SOLVERS,
+        "*_mujoco_warp_cpu": SOLVERS,
+        "*_xpbd_cpu": SOLVERS,
+        "*_semi_implicit_cpu": SOLVERS,
+        "TestBodyVelocity.test_featherstone_distance_descendant_angular_velocity_keeps_com_stationary_with_rotated_anchors_cpu": KINEMATIC,
+        "TestBodyVelocity.test_featherstone_free_descendant_angular_velocity_keeps_com_stationary_with_rotated_anchors_cpu": KINEMATIC,
+        "TestBodyVelocity.test_featherstone_distance_descendant_stays_inertial_under_parent_torque_cpu": ORDER,
+        "TestBodyVelocity.test_featherstone_free_descendant_stays_inertial_under_parent_torque_cpu": ORDER,
+        "TestBodyVelocity.test_root_free_joint_under_rotated_parent_xform_uses_parent_frame_qd_featherstone_cpu": PIPELINE,
+    },
+    "control_force": {
+        "*_kamino_cpu": SOLVERS,
+        "*_mujoco_cpu_cpu": SOLVERS,
+        "*_mujoco_warp_cpu": SOLVERS,
+        "*_xpbd_cpu": SOLVERS,
+        "*_vbd_cpu": SOLVERS,
+        "*_semi_implicit_cpu": SOLVERS,
+        "TestControlForce.test_featherstone_free_descendant_joint_f_does_not_require_prefk_cpu": KINEMATIC,
+        "TestControlForce.test_featherstone_free_descendant_joint_f_world_torque_preserves_public_frames_cpu": KINEMATIC,
+        "TestControlForce.test_featherstone_free_descendant_joint_f_world_wrench_preserves_public_frames_cpu": KINEMATIC,
+    },
+    "custom_attributes": {
+        "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_handles_sparse_rows": OWNERS,
+        "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_uses_declared_owners": OWNERS,
+        "TestCustomFrequencyAttributes.test_custom_frequency_metadata_names_follow_convention": OWNERS,
+        "TestCustomFrequencyAttributes.test_custom_frequency_owner_resolver_validates_row_count": OWNERS,
+        "TestCustomAttributes.test_mjcf_and_urdf_value_transformer_none_uses_default": PRIVATE,
+        "TestCustomAttributes.test_usd_value_transformer_none_uses_default": PRIVATE,
+        "TestCustomFrequencyAttributes.test_add_builder_rejects_conflicting_custom_attribute_model_finalizers": PRIVATE,
+        "TestCustomFrequencyAttributes.test_custom_attribute_model_finalizer_rejects_conflicting_registration": PRIVATE,
+        "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_rejects_unscoped_rows": PRIVATE,
+        "TestCustomFrequencyAttributes.test_unsupported_frequency_raises_on_finalize": REFUSED,
+        "TestCustomAttributes.test_custom_attributes_with_multi_builders": SHARED,
+        "TestCustomFrequencyAttributes.test_once_reference_defaults_preserve_destination": SHARED,
+        "TestCustomFrequencyAttributes.test_transform_value_list_and_sentinel_shape_refs": SHARED,
+        "TestCustomFrequencyAttributes.test_world_frequency_merge_add_world": SHARED,
+    },
+    "jacobian_mass_matrix": {},
+    "joint_limits": {},
+    "kinematic_links": {
+        "*_mujoco_cpu_cpu": SOLVERS,
+        "*_xpbd_cpu": SOLVERS,
+        "*_vbd_cpu": SOLVERS,
+        "*_semi_implicit_cpu": SOLVERS,
+        "*_lox_cpu": SOLVERS,
+        "*_steel_propagation_cpu": SOLVERS,
+        "*_steel_serial_cpu": SOLVERS,
+        "TestKinematicLinks.test_featherstone_rebuilds_mass_matrix_after_kinematic_toggle": INTERVAL,
+        "TestKinematicLinks.test_featherstone_refreshes_joint_inertia_separately_from_forces": INTERVAL,
+        "TestKinematicLinksCanonical.test_kinematic_fixed_root_static_force_immune_featherstone_cpu": KINEMATIC,
+        "TestKinematicLinksCanonical.test_kinematic_free_base_prescribed_motion_featherstone_cpu": KINEMATIC,
+        "TestKinematicLinksCanonical.test_kinematic_revolute_root_pendulum_prescribed_motion_featherstone_cpu": KINEMATIC,
+        "TestKinematicLinksCanonical.test_kinematic_runtime_toggle_featherstone_cpu": KINEMATIC,
+        "TestKinematicLinks.test_immovable_contact_pair_filtering": PIPELINE,
+        "TestKinematicLinks.test_immovable_filter_does_not_remove_dynamic_pairs": PIPELINE,
+        "TestKinematicLinks.test_imported_kinematic_root_attached_to_parent_raises": PRIVATE,
+        "TestKinematicLinks.test_kinematic_middle_link_raises": REFUSED,
+        "TestKinematicLinks.test_kinematic_non_root_link_raises": REFUSED,
+    },
+    "kinematics": {
+        "TestSimKinematics.test_bounds_checking_cpu": INDICES,
+        "TestSimKinematics.test_fk_ik_revolute_small_angles_cpu": TURNS,
+        "TestSimKinematics.test_fk_error_mask_and_indices_cpu": WORDING,
+        "TestSimKinematics.test_ik_error_mask_and_indices_cpu": WORDING,
+    },
+    "match_labels": {},
+    "runtime_gravity": {
+        "*_kamino_cpu": SOLVERS,
+        "*_mujoco_cpu_cpu": SOLVERS,
+        "*_mujoco_warp_cpu": SOLVERS,
+        "*_xpbd_cpu": SOLVERS,
+        "*_vbd_cpu": SOLVERS,
+        "*_semi_implicit_cpu": SOLVERS,
+        "TestRuntimeGravity.test_begin_world_gravity_parameter_cpu": GRAVITY,
+        "TestRuntimeGravity.test_builder_default_gravity_follows_up_axis": GRAVITY,
+        "TestRuntimeGravity.test_builder_vector_gravity": GRAVITY,
+        "TestRuntimeGravity.test_world_gravity_entries_not_aliased": GRAVITY,
+        "TestRuntimeGravity.test_add_world_copies_gravity_cpu": PARTICLES,
+        "TestRuntimeGravity.test_gravity_fallback_cpu": PARTICLES,
+        "TestRuntimeGravity.test_replicate_gravity_cpu": PARTICLES,
+        "TestRuntimeGravity.test_replicate_gravity_nonzero_cpu": PARTICLES,
+        "TestRuntimeGravity.test_set_gravity_array_cpu": PARTICLES,
+        "TestRuntimeGravity.test_set_gravity_global_world_cpu": PARTICLES,
+        "TestRuntimeGravity.test_set_gravity_implicit_world_compatibility_cpu": PARTICLES,
+        "TestRuntimeGravity.test_set_gravity_invalid_array_size_cpu": PARTICLES,
+        "TestRuntimeGravity.test_set_gravity_invalid_world_cpu": PARTICLES,
+        "TestRuntimeGravity.test_set_gravity_per_world_cpu": PARTICLES,
+        "TestRuntimeGravity.test_replicate_gravity_simulation_cpu": SOLVERS,
+        "TestRuntimeGravity.test_builder_rejects_invalid_gravity_vector": WORDING,
+    },
+    "selection": {
+        "TestSelectionActuatorMapping.test_actuator_mapping_built_once_and_cached_cpu": ACTUATORS,
+        "TestSelectionActuatorMapping.test_borrowed_view_with_device_alias_cpu": ACTUATORS,
+        "TestSelectionActuatorMapping.test_borrowed_view_without_dof_layout_cpu": ACTUATORS,
+        "TestSelectionActuatorMapping.test_dense_view_reversed_actuator_order_cpu": ACTUATORS,
+        "TestSelectionActuatorMapping.test_sparse_world_actuator_parameters_use_selected_rows_cpu": ACTUATORS,
+        "TestSelectionActuatorMapping.test_sparse_world_partial_actuator_parameters_cpu": ACTUATORS,
+        "TestSelectionMuJoCoActuators.test_actuator_frequency_uses_declared_articulation_owner": ACTUATORS,
+        "TestSelectionMuJoCoActuators.test_actuator_owners_survive_merge_followed_by_import": ACTUATORS,
+        "TestSelectionMuJoCoActuators.test_partial_layout_preserves_builtin_access_with_unequal_actuator_counts": ACTUATORS,
+        "TestSelectionActuatorMapping.test_actuator_access_after_capture_before_replay": CUDA,
+        "TestSelectionActuatorMapping.test_actuator_capture_without_mempool_raises": CUDA,
+        "TestSelectionActuatorMapping.test_actuator_parameters_capture_cold": CUDA,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_capture_cold": CUDA,
+        "TestSelectionSparseWorlds.test_attribute_access_after_capture_before_replay": CUDA,
+        "TestSelectionSparseWorlds.test_sparse_world_getters_capture_cold": CUDA,
+        "TestSelection.test_loop_closing_joint_selection_is_opt_in": LOOPS,
+        "TestSelection.test_selection_mask": MASKS,
+        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": MASKS,
+        "TestSelectionSparseWorlds.test_irregular_custom_frequency_requires_non_homogeneous_cpu": OWNERS,
+        "TestSelection.test_selection_shapes_fixed_base": PAIRS,
+        "TestSelection.test_selection_shapes_floating_base": PAIRS,
+        "TestSelectionSparseWorlds.test_allow_partial_layouts_deprecated_cpu": SPARSE,
+        "TestSelectionSparseWorlds.test_sparse_world_gather_scatter_values_cpu": SPARSE,
+        "TestSelectionSparseWorlds.test_sparse_world_gradients_cpu": SPARSE,
+        "TestSelectionSparseWorlds.test_sparse_world_root_transforms_and_velocities_cpu": SPARSE,
+        "TestSelection.test_get_attribute_extended_state": STATE,
+        "TestSelectionFixedTendons.test_multiple_articulations_per_world": TENDONS,
+        "TestSelectionFixedTendons.test_no_tendons_but_model_has_tendons": TENDONS,
+        "TestSelectionFixedTendons.test_no_tendons_in_articulation": TENDONS,
+        "TestSelectionFixedTendons.test_tendon_count": TENDONS,
+        "TestSelectionFixedTendons.test_tendon_generic_api": TENDONS,
+        "TestSelectionFixedTendons.test_tendon_multi_world": TENDONS,
+        "TestSelectionFixedTendons.test_tendon_names": TENDONS,
+        "TestSelectionFixedTendons.test_tendon_selection_shapes": TENDONS,
+        "TestSelectionFixedTendons.test_tendon_set_values": TENDONS,
+        "TestSelectionSparseWorlds.test_sparse_world_custom_frequency_cpu": TENDONS,
+        "TestSelection.test_duplicate_joint_child_is_one_link": TWICE,
+        "TestSelection.test_selection_shape_values_noncontiguous": VIEW,
+        "TestSelectionShapeRows.test_appended_shape_rows_cpu": VIEW,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_differ_between_worlds_cpu": VIEW,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_of_grouped_objects_cpu": VIEW,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_require_matching_owners_cpu": VIEW,
+        "TestSelectionSparseWorlds.test_homogeneous_rejects_differing_worlds_cpu": VIEW,
+        "TestSelectionSparseWorlds.test_sparse_world_view_layouts_cpu": VIEW,
+        "TestSelection.test_articulation_selector_lists": WORDING,
+        "TestSelection.test_compiled_regex_selectors": WORDING,
+        "TestSelectionSparseWorlds.test_sparse_world_view_rejections_cpu": WORDING,
+    },
+    "sites": {
+        "TestSiteNonCollision.test_site_no_collision_with_shapes": PIPELINE,
+        "TestSiteInvariantEnforcement.test_add_shape_validates_collision_flags": SITES,
+        "TestSiteInvariantEnforcement.test_add_shape_validates_collision_group": SITES,
+        "TestSiteInvariantEnforcement.test_add_shape_validates_density": SITES,
+    },
+    "state_assign": {
+        "TestStateAssignNamespacedAttributes.test_copies_custom_namespaced_attribute": STATE,
+        "TestStateAssignNamespacedAttributes.test_copies_multiple_custom_namespaced_attributes": STATE,
+        "TestStateAssignNamespacedAttributes.test_copies_namespaced_attribute": STATE,
+        "TestStateAssignNamespacedAttributes.test_raises_when_dst_missing_custom_namespaced_attribute": STATE,
+        "TestStateAssignNamespacedAttributes.test_raises_when_dst_missing_namespaced_attribute": STATE,
+        "TestStateAssignNamespacedAttributes.test_raises_when_one_of_multiple_custom_attributes_missing": STATE,
+        "TestStateAssignNamespacedAttributes.test_raises_when_src_missing_custom_namespaced_attribute": STATE,
+        "TestStateAssignNamespacedAttributes.test_raises_when_src_missing_namespaced_attribute": STATE,
+    },
+}

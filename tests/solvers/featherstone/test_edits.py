@@ -1,0 +1,192 @@
+"""Edited models in the solver: what `notify_model_changed` takes over, where, and what it costs in code."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import ModelBuilder, ModelFlags, ShapeConfig
+from newton_like.collision.ground import unsupported_pairs
+from newton_like.solvers import SolverFeatherstone
+from newton_like.types import ShapeFlags
+from tests.support.mechanisms import mechanism, quadruped, random_start, same_robot, vary, worlds_of
+
+WORLDS, DT = 6, 1.0 / 240.0
+RANDOMISED = ("body_mass", "body_com", "joint_armature", "joint_damping", "shape_material_mu", "joint_target_ke")
+
+
+def scene(dtype=wp.float64):
+    return worlds_of(same_robot(mechanism), WORLDS).finalize("cpu", dtype=dtype)
+
+
+def run(solver, state, steps: int = 8) -> bytes:
+    for _ in range(steps):
+        solver.step(state, state, None, None, DT)
+    return state.joint_q.numpy().tobytes()
+
+
+def started(model):
+    state = model.state()
+    q, qd = random_start(model, range(WORLDS), height=(0.05, 0.2))
+    state.joint_q.assign(q.ravel())
+    state.joint_qd.assign(qd.ravel())
+    return state
+
+
+@pytest.mark.parametrize("varying", [(), RANDOMISED])
+def test_an_edited_solver_steps_as_a_new_one(rng, varying):
+    """In the worlds that were named; the others go on with the old numbers."""
+    model, twin = scene(), scene()
+    keys = rng.integers(1000, size=WORLDS)
+    solver = SolverFeatherstone(model, evaluator="general", varying=varying)
+    run(solver, started(model))
+    vary(model, RANDOMISED, keys)
+    mask = np.arange(WORLDS) % 2 == 0
+    for name in RANDOMISED:
+        model_array, own = getattr(model, name), getattr(twin, name)
+        world = {"b": model.body_world, "s": model.shape_world}.get(name[0])
+        world = np.arange(len(own)) // (len(own) // WORLDS) if world is None else world.numpy()
+        chosen = (world >= 0) & mask[world]
+        numbers = own.numpy()
+        numbers[chosen] = model_array.numpy()[chosen]
+        own.assign(numbers)
+    # `vary` notified the model of all worlds: a mask after that adds none
+    fresh = scene()
+    masked = SolverFeatherstone(fresh, evaluator="general", varying=varying)
+    for name in RANDOMISED:
+        getattr(fresh, name).assign(getattr(model, name).numpy())
+    masked.notify_model_changed(ModelFlags.ALL, mask)
+    assert run(masked, started(fresh)) == run(SolverFeatherstone(twin, evaluator="general"), started(twin))
+    assert run(solver, started(model)) != run(masked, started(fresh))
+
+
+def test_code_is_made_once_for_what_varies(rng):
+    """Specialised code that was told what varies stays as it is; code that was not is made anew by the first edit alone."""
+    kernels = {}
+    for varying in ((), RANDOMISED):
+        model = worlds_of(quadruped(), WORLDS).finalize("cpu")
+        solver = SolverFeatherstone(model, evaluator="specialised", varying=varying)
+        (stepper,) = solver._steppers
+        kernels[varying] = [stepper.kernel]
+        for _ in range(3):
+            vary(model, RANDOMISED, rng.integers(1000, size=WORLDS))
+            solver.notify_model_changed()
+            kernels[varying].append(stepper.kernel)
+    first, *later = kernels[RANDOMISED]
+    assert all(k is first for k in later)
+    first, second, *later = kernels[()]
+    assert second is not first
+    assert all(k is second for k in later)
+
+
+@pytest.mark.slow
+def test_code_for_what_varies_gives_the_bits_of_the_general_kernel(rng):
+    """Before and after edits."""
+    paths = {}
+    keys = rng.integers(1000, size=(2, WORLDS))
+    for evaluator in ("general", "specialised"):
+        model = worlds_of(quadruped(), WORLDS).finalize("cpu")
+        solver = SolverFeatherstone(model, evaluator=evaluator, width=8, varying=RANDOMISED)
+        state, path = model.state(), []
+        path.append(run(solver, state))
+        for each in keys:
+            vary(model, RANDOMISED, each)
+            path.append(run(solver, state))
+        paths[evaluator] = path
+    assert paths["general"] == paths["specialised"]
+    assert len(set(paths["general"])) == 3
+
+
+@pytest.mark.parametrize("handed", [False, True])
+def test_shapes_that_stop_colliding_fall_through(handed):
+    """Flags of shapes, world by world; then all collide again, and stay on the ground that they are on."""
+    one = ModelBuilder()
+    body = one.add_body(xform=(0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0), mass=1.0, inertia=0.01 * np.eye(3))
+    one.add_shape_sphere(body, radius=0.1)
+    scene = ModelBuilder()
+    scene.replicate(one, 3)
+    scene.add_ground_plane()
+    model = scene.finalize("cpu", dtype=wp.float64)
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+
+    def heights(steps):
+        for _ in range(steps):
+            solver.step(state, state, None, model.collide(state) if handed else None, DT)
+        return state.body_q.numpy()[:, 2]
+
+    np.testing.assert_allclose(heights(20), 0.1, atol=1e-3)
+    flags = model.shape_flags.numpy()
+    ghost = int(np.flatnonzero(model.shape_body.numpy() == 1)[0])
+    flags[ghost] &= ~int(ShapeFlags.COLLIDE_SHAPES)
+    model.shape_flags.assign(flags)
+    solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    after = heights(60)
+    np.testing.assert_allclose(after[[0, 2]], 0.1, atol=1e-3)
+    assert after[1] < -0.1
+    # a shape that is filtered falls, too
+    model.shape_collision_filter_pairs.add((ghost - 1, int(np.flatnonzero(model.shape_body.numpy() < 0)[0])))
+    solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    after = heights(60)
+    assert after[0] < 0.0
+    np.testing.assert_allclose(after[2], 0.1, atol=1e-3)
+
+
+def test_pairs_that_edits_let_touch_are_refused():
+    builder = ModelBuilder()
+    for _ in range(2):
+        builder.add_shape_sphere(
+            builder.add_body(mass=1.0, inertia=np.eye(3)), radius=0.1, cfg=ShapeConfig(collision_group=1)
+        )
+    builder.shape_collision_group[-1] = 2
+    model = builder.finalize("cpu")
+    solver = SolverFeatherstone(model, evaluator="general")
+    state = model.state()
+    assert not len(unsupported_pairs(model))
+    model.collide(state)
+    model.shape_collision_group.fill_(1)
+    with pytest.raises(ValueError, match=r"shape_0.*shape_1"):
+        solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    with pytest.raises(ValueError, match=r"shape_0.*shape_1"):
+        model.collide(state)
+    assert model.collide(state, unsupported_contacts="ignore").rigid_contact_count.numpy()[0] == 0
+    with pytest.raises(ValueError, match="perhaps"):
+        model.collide(state, unsupported_contacts="perhaps")
+
+
+def test_a_mass_that_is_taken_away_is_refused_until_it_comes_back():
+    builder = ModelBuilder()
+    parent, joints = -1, []
+    for _ in range(3):
+        link = builder.add_link(mass=1.0, inertia=0.1 * np.eye(3))
+        joints.append(builder.add_joint_revolute(parent, link, axis=(0, 1, 0), parent_xform=(0, 0, -1, 0, 0, 0, 1)))
+        parent = link
+    builder.add_articulation(joints)
+    model = builder.finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    mass, inertia = model.body_mass.numpy().copy(), model.body_inertia.numpy().copy()
+    model.body_mass[2:].zero_()
+    model.body_inertia[2:].zero_()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=model.joint_label[2]):
+            solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    # armature cures it, and is missed when it goes
+    model.joint_armature.fill_(0.1)
+    solver.notify_model_changed(ModelFlags.ALL)
+    solver.step(state, state)
+    model.joint_armature.zero_()
+    with pytest.raises(ValueError, match=model.joint_label[2]):
+        solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
+    model.body_mass.assign(mass)
+    model.body_inertia.assign(inertia)
+    solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    solver.step(state, state)
+
+
+def test_initial_controls_are_renewed_for_edits_of_drives_and_not_of_masses(rng):
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    solver.step(state, state)
+    model.joint_target_q.assign(rng.normal(size=model.joint_coord_count))
+    solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    assert (solver._default_control().joint_target_q.numpy() != model.joint_target_q.numpy()).any()
+    solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
+    np.testing.assert_array_equal(solver._default_control().joint_target_q.numpy(), model.joint_target_q.numpy())

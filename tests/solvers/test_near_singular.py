@@ -1,0 +1,123 @@
+"""Inertia that nearly vanishes: it is named with the armature that prevents it, and velocities stay within their limits."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import dynamics
+from newton_like.model import ModelBuilder
+from newton_like.model.singular import ModelArrays, trees_with
+from newton_like.solvers import SolverFeatherstone
+from newton_like.solvers.near_singular import CURED, NEAR, near_singular
+from newton_like.types import JointType
+from tests.support import reference
+from tests.support.mechanisms import quadruped, worlds_of
+from tests.support.random_trees import random_state, random_tree
+
+SPEED = 12.0
+TYPES = [JointType.REVOLUTE, JointType.PRISMATIC, JointType.BALL, JointType.FIXED, JointType.D6]
+
+
+def limbs(count: int, between: float = 0.0) -> ModelBuilder:
+    """A chain of limbs on three hinges each, about z, x and y, as in a shoulder; links between the hinges have the mass `between`."""
+    builder, parent, joints = ModelBuilder(), -1, []
+    for limb in range(count):
+        for number, axis in enumerate("zxy"):
+            inertia = between * 1e-4 * np.eye(3)
+            body = builder.add_link(mass=between, inertia=inertia)
+            if axis == "y":
+                builder.body_mass[body], builder.body_com[body] = 1.0 + limb, (0, 0, -0.2)
+                builder.body_inertia[body] = np.diag([0.02, 0.02, 0.002])
+            place = (0, 0, -0.4 if limb and not number else 0, 0, 0, 0, 1)
+            limits = {"limit_lower": -np.pi / 2, "limit_upper": np.pi / 2, "velocity_limit": SPEED}
+            joints.append(
+                builder.add_joint_revolute(parent, body, axis=axis, parent_xform=place, label=f"{axis}{limb}", **limits)
+            )
+            parent = body
+    builder.add_articulation(joints)
+    return builder
+
+
+def simulated(builder, rng, worlds: int = 12, steps: int = 500):
+    """Largest speed, and the largest rise of energy over its lowest value so far, of worlds that start anywhere."""
+    many = worlds_of(builder, worlds)
+    model = many.finalize("cpu", dtype=wp.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solver = SolverFeatherstone(model, evaluator="general")
+    state = model.state()
+    state.joint_q = rng.uniform(-1.5, 1.5, model.joint_coord_count)
+    state.joint_qd = rng.uniform(-6.0, 6.0, model.joint_dof_count)
+    speed, lowest, rise = 0.0, np.full(worlds, np.inf), 0.0
+    for _ in range(steps):
+        solver.step(state, state)
+        speed = max(speed, np.abs(state.joint_qd.numpy()).max())
+        energy = dynamics.mechanical_energy(model, state).numpy()
+        rise = max(rise, (energy - lowest).max())
+        lowest = np.minimum(lowest, energy)
+    return speed, rise
+
+
+def test_velocity_limits_hold_where_inertia_nearly_vanishes(rng):
+    """Sweeps do not settle there; speeds of ten times the limit, and more, were left."""
+    speed, _ = simulated(limbs(3), rng)
+    assert speed <= 1.101 * SPEED
+
+
+@pytest.mark.parametrize("between", [0.0, 1e-6])
+def test_the_named_armature_prevents_it(rng, between):
+    builder = limbs(2, between)
+    with pytest.warns(UserWarning, match=r"joint 'z0' [\d.e-]+, joint 'z1' [\d.e-]+ .*armature") as caught:
+        SolverFeatherstone(builder.finalize("cpu"))
+    assert caught[0].filename == __file__
+    for name, armature in re.findall(r"joint '(z\d)' ([\d.e-]+)", str(caught[0].message)):
+        joint = builder.joint_label.index(name)
+        builder.joint_armature[builder.joint_qd_start[joint]] = float(armature)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SolverFeatherstone(builder.finalize("cpu"))
+    assert near_singular(builder.finalize("cpu")) == {}
+
+
+def test_robots_with_mass_in_their_links_are_not_named(rng):
+    for builder in (quadruped(), limbs(2, between=0.2), worlds_of(quadruped(), 3)):
+        assert near_singular(builder.finalize("cpu")) == {}
+    hinge = ModelBuilder()
+    hinge.add_articulation([hinge.add_joint_revolute(-1, hinge.add_link(mass=1.0, com=(0, 0, -1)), axis="y")])
+    assert near_singular(hinge.finalize("cpu")) == {}
+
+
+def test_the_measure_is_a_pivot_of_the_mass_matrix_over_its_diagonal(rng):
+    """``M = L^T D L``: the pivot of dof i is 1 / ((M_ii..)^-1)_ii of the block of the dofs from i on."""
+    for _ in range(10):
+        model = random_tree(rng, joints=7, types=TYPES, floating=False).finalize("cpu", dtype=wp.float64)
+        q, _ = random_state(model, rng)
+        at, dofs, positions = model.joint_q_start.numpy(), model.joint_qd_start.numpy(), np.zeros(model.joint_dof_count)
+        for j, kind in enumerate(model.joint_type.numpy()):
+            if kind == JointType.BALL:  # turns about axes that do not turn with it
+                q[at[j] : at[j + 1]] = (0.0, 0.0, 0.0, 1.0)
+            else:
+                positions[dofs[j] : dofs[j + 1]] = q[at[j] : at[j + 1]]
+        M = reference.mass_matrix(reference.Tree.from_model(model), q)
+        (tree,) = trees_with(ModelArrays(model), np.ones(model.joint_count, bool))
+        measure, felt = tree.measures(positions[None])
+        np.testing.assert_allclose(felt[0], np.diag(M), rtol=1e-8)
+        pivots = [1.0 / np.linalg.inv(M[i:, i:])[0, 0] for i in range(tree.dofs)]
+        np.testing.assert_allclose(measure[0], pivots / np.diag(M), rtol=1e-6)
+
+
+def test_the_search_finds_the_worst_configuration():
+    """Two axes at an angle a, a hinge between them that cannot turn: the measure of a sphere is sin(a)^2."""
+    for angle in (0.02, 0.03, 0.05):
+        builder = limbs(1)
+        builder.body_inertia[2], builder.body_com[2] = 0.1 * np.eye(3), (0, 0, 0)
+        low = np.pi / 2 - angle
+        builder.joint_limit_lower[1], builder.joint_limit_upper[1], builder.joint_q[1] = low, low, low
+        found = near_singular(builder.finalize("cpu", dtype=wp.float64))
+        if np.sin(angle) ** 2 < NEAR:
+            assert found == {0: pytest.approx(CURED * 0.1, rel=1e-6)}
+        else:
+            assert found == {}

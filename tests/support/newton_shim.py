@@ -1,0 +1,207 @@
+"""Runs unit tests of Newton's wheel on newton_like: ``python -m tests.support.newton_shim test_kinematics ...`` prints their outcomes.
+
+The tests import ``newton``. Here that name is a module whose attributes are those of newton_like. Test modules, their helpers and their
+assets are read where the wheel has them; no code of Newton's engine is imported. Names of Newton that newton_like does not have are
+attributes whose use raises :class:`Missing`, so that a module with one test of another solver is still run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import types
+import unittest
+import warnings
+
+import warp as wp
+
+import newton_like
+from newton_like import selection, solvers, usd, viewer
+
+
+class Missing(Exception):
+    """Something of Newton was used that newton_like does not have."""
+
+
+class _MissingType(type):
+    """A class of Newton that is not here: it can be named and subclassed from nothing, but not used."""
+
+    def __call__(cls, *args, **kwargs):
+        raise Missing(cls.__name__)
+
+    def __getattr__(cls, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _MissingType(f"{cls.__name__}.{name}", (), {})
+
+
+class _Shim(types.ModuleType):
+    """A module of Newton, with the names of some objects of newton_like."""
+
+    def __init__(self, name: str, *sources, **names):
+        super().__init__(name)
+        self.__path__ = []
+        self._sources = sources
+        vars(self).update(names)
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        for source in self._sources:
+            if hasattr(source, name):
+                return getattr(source, name)
+        return _MissingType(f"{self.__name__}.{name}", (), {})
+
+
+class _ViewType(type):
+    """Names of a view that are not here can be named where Newton's tests borrow them, but not used."""
+
+    def __getattr__(cls, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _MissingType(f"ArticulationView.{name}", (), {})
+
+
+class _View(selection.ArticulationView, metaclass=_ViewType):
+    """Views of newton_like."""
+
+
+class _Builder(newton_like.ModelBuilder):
+    """Builders of newton_like. The tests colour all scenes for the one solver of Newton that needs it."""
+
+    def color(self) -> None:
+        """Nothing here needs colours."""
+
+
+@wp.kernel
+def centres_of_mass(
+    body_q: wp.array[wp.transform],
+    body_com: wp.array[wp.vec3],
+    body_world: wp.array[int],
+    offsets: wp.array[wp.vec3],
+    frame: wp.transform,
+    visible: wp.array[int],
+    # out:
+    centres: wp.array[wp.vec3],
+):
+    """Stands for a kernel of Newton's viewer that its tests measure with; they give neither offsets nor worlds that are hidden."""
+    i = wp.tid()
+    centres[i] = wp.transform_point(frame * body_q[i], body_com[i])
+
+
+def newton_folder() -> str:
+    """Where Newton is installed."""
+    return importlib.util.find_spec("newton").submodule_search_locations[0]
+
+
+def install(folder: str) -> None:
+    """Puts the modules that Newton's tests import into ``sys.modules``."""
+
+    def asset(name: str) -> str:
+        return os.path.join(folder, "examples", "assets", name)
+
+    examples = _Shim("newton.examples", get_asset=asset)
+    tests = _Shim("newton.tests")
+    tests.__path__ = [os.path.join(folder, "tests")]
+    modules = [
+        _Shim(
+            "newton",
+            newton_like,
+            ModelBuilder=_Builder,
+            solvers=_Shim("newton.solvers", solvers),
+            examples=examples,
+            tests=tests,
+        ),
+        _Shim("newton.solvers", solvers),
+        _Shim("newton.selection", selection, ArticulationView=_View),
+        _Shim("newton.usd", usd),
+        _Shim("newton.viewer", viewer),
+        _Shim("newton.actuators"),
+        examples,
+        tests,
+        _Shim("newton._src"),
+        _Shim("newton._src.core"),
+        _Shim("newton._src.core.types", newton_like),
+        _Shim("newton._src.geometry"),
+        _Shim("newton._src.geometry.flags", newton_like),
+        _Shim("newton._src.usd"),
+        _Shim("newton._src.usd.utils"),
+        _Shim("newton._src.utils"),
+        _Shim("newton._src.utils.import_urdf", parse_urdf=newton_like.ModelBuilder.add_urdf),
+        _Shim("newton._src.utils.import_utils"),
+        _Shim("newton._src.utils.selection", selection, ArticulationView=_View),
+        _Shim("newton._src.viewer"),
+        _Shim("newton._src.viewer.kernels", compute_com_positions=centres_of_mass),
+    ]
+    for module in modules:
+        sys.modules[module.__name__] = module
+        parent, _, name = module.__name__.rpartition(".")
+        if parent:
+            vars(sys.modules[parent])[name] = module
+
+
+class _Outcomes(unittest.TestResult):
+    """The first line of what each test raised, or nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.outcomes: dict[str, str] = {}
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.outcomes[_name(test)] = ""
+
+    def _failed(self, test, error) -> None:
+        kind, value, _ = error
+        self.outcomes[_name(test)] = f"{kind.__name__}: {value}"[:600]
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._failed(test, err)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._failed(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self._failed(test, err)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.outcomes[_name(test)] = "skipped"
+
+
+def _name(test) -> str:
+    return ".".join(test.id().split(".")[-2:])
+
+
+def run(folder: str, module: str) -> dict[str, str]:
+    """Outcomes of the tests of one module of Newton: an empty text for each that passed, else the error or ``skipped``."""
+    path = os.path.join(folder, "tests", f"{module}.py")
+    spec = importlib.util.spec_from_file_location(f"newton.tests.{module}", path)
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded
+    spec.loader.exec_module(loaded)
+    result = _Outcomes()
+    unittest.defaultTestLoader.loadTestsFromModule(loaded).run(result)
+    return result.outcomes
+
+
+def main(modules: list[str]) -> None:
+    folder = newton_folder()
+    install(folder)
+    warnings.simplefilter("ignore")
+    out, sys.stdout = sys.stdout, sys.stderr
+    try:
+        outcomes = {module: run(folder, module) for module in modules}
+    finally:
+        sys.stdout = out
+    print(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -231,7 +231,7 @@ class Variables:
         self._set("q", self._q, self._coords, self.configuration_range, q, "configuration", joint, world)
 
     def set_velocity(self, v, joint=None, *, world: int | None = None, repr=None) -> None:
-        """Gives the mechanisms other velocities [m/s or rad/s], laid out as ``State.joint_qd``; see :meth:`set_configuration`.
+        """Sets the velocities [m/s or rad/s], laid out as ``State.joint_qd``; see :meth:`set_configuration`.
 
         Args:
             v, joint, world: see there.

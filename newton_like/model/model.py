@@ -228,7 +228,7 @@ class Model(Fields):
         return contacts
 
     def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
-        """Tells that model arrays were edited, so that nobody goes on with numbers derived from the old ones.
+        """Declares that model arrays were edited, so that derived data are computed again.
 
         Kernels read the arrays that `flags` name, of the worlds that `world_mask` selects, and nothing else. After
         ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.

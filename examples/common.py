@@ -1,4 +1,4 @@
-"""What the examples share: command line options, progress bar, summary table, output folder."""
+"""Shared code of the examples: command line options, progress bar, summary table, output folder, videos."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parser(
     world_count: int | None,
     num_frames: int,
     worlds: str = "worlds simulated at once",
-    frames: str = "frames to simulate, of 1/60 s or the next longer time that whole steps make up",
+    frames: str = "frames to simulate, of 1/60 s, or the next longer multiple of the time step",
     dt: str = "time step",
 ) -> argparse.ArgumentParser:
     """The options that every example has.
@@ -67,10 +67,12 @@ def parser(
         options.set_defaults(world_count=1)
     else:
         options.add_argument("--world-count", type=positive_int, default=world_count, help=worlds)
-        options.add_argument("--seed", type=natural_int, default=0, help="of the random differences between worlds")
+        options.add_argument(
+            "--seed", type=natural_int, default=0, help="seed of the random differences between worlds"
+        )
     options.add_argument("--num-frames", type=positive_int, default=num_frames, help=frames)
     options.add_argument(
-        "--dt", type=time_step, default="1/240", help=f"{dt} in seconds; a fraction such as 1/240 will do"
+        "--dt", type=time_step, default="1/240", help=f"{dt} in seconds; may be a fraction such as 1/240"
     )
     options.add_argument("--device", default="cpu", help="Warp device, such as cpu or cuda:0")
     options.add_argument(
@@ -79,8 +81,8 @@ def parser(
         default="null",
         help="plot writes a PNG; gif and mp4 write a video",
     )
-    options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for what is written")
-    options.add_argument("--quiet", action="store_true", help="no progress bar, only the summary")
+    options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for output files")
+    options.add_argument("--quiet", action="store_true", help="print the summary only, without a progress bar")
     return options
 
 
@@ -109,22 +111,22 @@ def step_text(dt: float) -> str:
 
 
 def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_bytes: int, writes: bool = False) -> None:
-    """Starts Warp, and finds at once what would spoil a run later: device, memory, matplotlib, output folder.
+    """Starts Warp, and checks device, memory, packages and output folder before the run.
 
     Args:
-        options: the parser, which reports what is wrong.
-        args: what it parsed.
-        world_bytes: memory that one world needs at most, while it is built and for what is recorded of it.
-        writes: the example writes into the output folder also where it does not plot.
+        options: the parser, which reports errors.
+        args: the parsed options.
+        world_bytes: upper bound of the memory of a world, recorded data included.
+        writes: whether the example writes files without a plot, too.
 
     Raises:
-        SystemExit: something of it is missing; the message says what to do.
+        SystemExit: one of these is missing; the message names a solution.
     """
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if args.world_count * world_bytes > there:
         lack = f"{1e-9 * args.world_count * world_bytes:,.0f} GB of memory; there are {1e-9 * there:.0f} GB"
         if "--world-count" not in options.format_usage():
-            options.error(f"--num-frames {args.num_frames}: so many frames need {lack}; ask for fewer")
+            options.error(f"--num-frames {args.num_frames}: so many frames need {lack}; use fewer")
         options.error(
             f"--world-count {args.world_count}: so many worlds need {lack}, enough for {there // world_bytes:,} worlds"
         )
@@ -150,7 +152,7 @@ def prepare(options: argparse.ArgumentParser, args: argparse.Namespace, world_by
 
 
 def start_warp(options: argparse.ArgumentParser, device: str) -> None:
-    """Starts Warp, which then reports warnings alone, not its devices and the kernels it loads.
+    """Starts Warp, which then prints warnings only.
 
     Raises:
         SystemExit: there is no such device.
@@ -164,7 +166,7 @@ def start_warp(options: argparse.ArgumentParser, device: str) -> None:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Calls an example's `main`; Ctrl-C ends it with a word and the exit status that shells know, and `| head` is no error."""
+    """Calls the `main` of an example. Ctrl-C ends it with the exit status 130, and a closed pipe (`| head`) is no error."""
     try:
         main()
         sys.stdout.flush()
@@ -176,7 +178,7 @@ def run(main: Callable[[], None]) -> None:
 
 
 def say(text: str, quiet: bool) -> None:
-    """Tells on the terminal what is going on, where it is not asked to be quiet."""
+    """Prints a message to stderr, unless `quiet`."""
     if not quiet:
         print(text, file=sys.stderr)
 
@@ -190,7 +192,7 @@ def summary(title: str, rows: list[tuple[str, str]]) -> None:
 
 
 def verdict(check: Callable[[], None]) -> None:
-    """What ``--test`` says at the end.
+    """Prints the result of ``--test``.
 
     Raises:
         SystemExit: the check raised an AssertionError; its text is the message.
@@ -219,7 +221,7 @@ def new_figure(mosaic, **options):
 
 
 def band(axes, x: np.ndarray, values: np.ndarray, color: str) -> None:
-    """Mean of all worlds, where nine tenths of them are, and where all of them are, for values ``[frames, worlds]``."""
+    """Plots the mean over worlds, the range of 90 % of the worlds, and the range of all, for values ``[frames, worlds]``."""
     axes.fill_between(x, values.min(axis=1), values.max(axis=1), color=color, alpha=0.15, lw=0, label="all worlds")
     low, high = np.percentile(values, (5.0, 95.0), axis=1)
     axes.fill_between(x, low, high, color=color, alpha=0.3, lw=0, label="90 % of them")
@@ -230,7 +232,7 @@ def video(args: argparse.Namespace, model, name: str, **options) -> VideoRecorde
     """The recorder that ``--viewer gif`` or ``mp4`` asks for, or None.
 
     Args:
-        args: what the parser of :func:`parser` gave.
+        args: the options of :func:`parser`.
         model: whose motion is drawn.
         name: of the file in the output folder, without its suffix.
         options: of :class:`VideoRecorder`.

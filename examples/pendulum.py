@@ -1,6 +1,6 @@
-"""Many double pendulums swing, each let go at different angles: ``python -m examples.pendulum``.
+"""Double pendulums swing, each from other initial angles: ``python -m examples.pendulum``.
 
-Nothing brakes them, so their energy should stay what it was; the summary says how well it does.
+There is no friction, so the energy should be constant. The summary gives its error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROW = 6
 LOOK = {"spacing": (0.0, 0.4, 0.0), "azimuth": -60.0, "elevation": 12.0, "size": (480, 400)}
 """Distance between them [m], direction of the camera [degrees] and size of the video [pixels]."""
 WORLD_BYTES, FRAME_BYTES = 8_000, 64
-"""Memory that a world needs while it is built, and for every frame that is recorded and evaluated."""
+"""Memory of a world while it is built, and of each recorded frame."""
 
 
 def build(worlds: int, seed: int, device: str) -> nl.Model:
@@ -60,13 +60,13 @@ def energy(model: nl.Model, state: nl.State) -> np.ndarray:
 
 
 def tips(model: nl.Model, state: nl.State) -> np.ndarray:
-    """Where the lower ends are, ``[worlds, 2]``: x and z [m]."""
+    """Positions of the lower ends, ``[worlds, 2]``: x and z [m]."""
     x, _, z, _, qy, _, qw = state.body_q.numpy().reshape(model.world_count, -1, 7)[:, 1].T
     return np.stack([x - ROD * qy * qw, z - 0.5 * ROD * (1.0 - 2.0 * qy * qy)], axis=1)
 
 
 def plot(seconds: np.ndarray, error: np.ndarray, path: np.ndarray, folder: Path) -> Path:
-    """Draws the paths of some lower ends, and the errors of the energy of all worlds; returns the path of the PNG."""
+    """Plots the paths of some lower ends, and the errors of the energy of all worlds; returns the path of the PNG."""
     figure, axes = common.new_figure([["paths", "energy"]], figsize=(11, 4.8), width_ratios=(1.0, 1.4))
     for world in range(min(path.shape[1], 4)):
         axes["paths"].plot(*path[:, world].T, lw=0.7, color=f"C{world}", label=f"world {world}")
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: command line; None: that of the process.
     """
-    options = common.parser("Double pendulums swing.", world_count=256, num_frames=600)
+    options = common.parser("Simulates double pendulums.", world_count=256, num_frames=600)
     args = options.parse_args(arguments)
     common.prepare(options, args, WORLD_BYTES + FRAME_BYTES * args.num_frames)
     common.say(
@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
     model = build(args.world_count, args.seed, args.device)
     solver, state = SolverFeatherstone(model), model.state()
     solver.reset(state)
-    # What it takes to lift both rods from hanging to upright.
+    # the energy that lifts both rods from hanging to upright
     mass = model.body_mass.numpy()[0]
     scale = 9.81 * mass * (ROD + 3.0 * ROD)
     substeps = common.steps_in(FRAME, args.dt)
@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> None:
             ("healthy", f"{healthy.sum()} of {args.world_count} worlds"),
             (
                 "energy drift",
-                f"{100.0 * error[-1].mean():+.3f} % of the swing from hanging to upright, mean at the end",
+                f"{100.0 * error[-1].mean():+.3f} % of the energy from hanging to upright, mean at the end",
             ),
             (
                 "largest error",

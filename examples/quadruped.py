@@ -1,7 +1,7 @@
-"""Many quadrupeds trot over level ground, each with a slightly different start: ``python -m examples.quadruped``.
+"""Quadrupeds trot over level ground, each with a slightly different initial state: ``python -m examples.quadruped``.
 
-The gait is open loop (``examples.gait``): the joints' drives follow foot paths that depend on time alone. Nothing holds
-the trunk level but the feet on the ground.
+The gait is open loop (``examples.gait``): the drives of the joints follow foot paths that depend on time only. There is no feedback
+control of the trunk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from newton_like.solvers import SolverFeatherstone
 from newton_like.viewer import VideoRecorder
 
 CONTROL = 1.0 / 120.0
-"""The drives get new targets at these intervals [s], or at the next longer ones that whole steps make up."""
+"""Interval between new targets of the drives [s]; rounded up to a multiple of the time step."""
 FRAME = 2
 """Control intervals in a frame."""
 FOOT_RADIUS = 0.02
@@ -36,7 +36,7 @@ ROW = 4
 LOOK = {"spacing": (0.0, 0.55, 0.0), "azimuth": -40.0, "elevation": 22.0, "size": (560, 320)}
 """Distance between them [m], direction of the camera [degrees] and size of the video [pixels]."""
 WORLD_BYTES, FRAME_BYTES = 80_000, 64
-"""Memory that a world needs while it is built, and for every frame that is recorded and evaluated."""
+"""Memory of a world while it is built, and of each recorded frame."""
 
 Targets = wp.types.vector(12, float)
 
@@ -59,13 +59,13 @@ def set_targets(
 
 
 class Walk:
-    """The scene, the solver, and what is remembered of the walk.
+    """The scene, the solver, and recorded data of the walk.
 
     Attributes:
         ready: wall time that building and compiling took [s].
         position: of the trunks, ``[frames, worlds, 3]`` [m].
         tilt: angle between the trunks' and the world's up, ``[frames, worlds]`` [rad].
-        load: what the ground carries through each foot, ``[frames, worlds, 4]`` [N].
+        load: vertical contact force of each foot, ``[frames, worlds, 4]`` [N].
         leg_q, leg_target: joint angles (hip, thigh, calf) of the front left leg of world 0, and their targets half a
             control interval earlier, ``[frames, 3]`` [rad].
     """
@@ -131,7 +131,7 @@ class Walk:
             self.time += self.substeps * self.dt
 
     def observe(self) -> None:
-        """Remembers where the trunks and feet are."""
+        """Records trunks, feet and joints."""
         body_q = self.state.body_q.numpy().reshape(self.worlds, -1, 7)
         trunk = body_q[:, self.robot.links["trunk"]]
         self.position.append(trunk[:, :3].copy())
@@ -152,7 +152,7 @@ class Walk:
         return np.array(self.load) > TOUCHING
 
     def travelled(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ways forward (where the trunk looked at the start) and to the left, ``[frames, worlds]`` [m]."""
+        """Distances forward (in the initial heading of the trunk) and to the left, ``[frames, worlds]`` [m]."""
         x, y, z, w = self.model.joint_q.numpy().reshape(self.worlds, -1)[:, 3:7].T
         yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
         way = np.array(self.position)[..., :2] - self.position[0][:, :2]
@@ -269,7 +269,7 @@ def check(walk: Walk) -> None:
 
 
 def plot(walk: Walk, folder: Path) -> Path:
-    """Draws the walk; returns the path of the PNG."""
+    """Plots the walk; returns the path of the PNG."""
     figure, axes = common.new_figure(
         [["way", "height"], ["tracks", "feet"], ["thigh", "calf"]],
         figsize=(11, 9),

@@ -1,7 +1,7 @@
-"""A USD stage is simulated in place: ``python -m examples.usd_pipeline [STAGE]``; by default the project's warehouse.
+"""Simulates a USD stage in place: ``python -m examples.usd_pipeline [STAGE]``; by default the project's warehouse.
 
-The motion goes into a stage of its own, as time samples over the prims of the source, which stays as it is. Then that file is
-opened again, and every body must be where the simulation had it, at every frame.
+A separate stage stores the motion as time samples over the prims of the source, which does not change. The example then reads this file
+and compares the pose of each body with the simulation, for each frame.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from newton_like.viewer import bounds, picture
 
 FRAME = 1.0 / 60.0
 AZIMUTH = {"X": -50.0, "Y": 40.0, "Z": -50.0}
-"""Where the camera stands, by the stage's up axis [degrees]."""
+"""Direction of the camera, by the stage's up axis [degrees]."""
 PICTURES = 4
 MOVES = 0.01
 """Bodies that move less than this have no curve in the plot [m]."""
 TOLERANCE = 1.0e-5
-"""Distance [m] and angle [rad] by which a body that is read back may be off. Poses of float32, some metres from the origin,
-are good to a few 1e-7."""
+"""Largest error of a pose in the file [m, rad]. The error of float32 poses, some metres from the origin, is a few 1e-7."""
 WORLD_BYTES, FRAME_BYTES = 50_000_000, 100_000
 """Memory that the stage and its model need, and every frame of it, in scenes of up to some hundred bodies."""
 
@@ -79,8 +78,8 @@ def start(source: Path, dt: float, device: str) -> Run:
         fps=1.0 / (substeps * dt),
         substeps=substeps,
         device=device,
-        # The general kernel serves all stages. The solver knows contacts with planes only: what else might touch in a stage
-        # goes through each other.
+        # The general kernel needs no compilation for a new stage. The solver finds contacts with planes only: other shapes pass
+        # through each other.
         solver={"evaluator": "general", "unsupported_contacts": "ignore"},
     )
     # Kernels are compiled before the clock runs.
@@ -133,23 +132,25 @@ def imported(run: Run, file: Path) -> float:
 
 
 def check(run: Run, file: Path) -> None:
-    """Says what is wrong, if anything is.
+    """Compares the file with the simulation.
 
     Raises:
-        AssertionError: the file holds another motion, the source has changed, or the simulation went wrong.
+        AssertionError: the motion in the file is another one, the source has changed, or the simulation diverged.
     """
     assert run.simulation.solver.check(run.simulation.state).all(), "the simulation is not healthy at its end"
     distance, angle = read_back(run, file)
-    assert distance < TOLERANCE and angle < TOLERANCE, f"a body in {file} is {distance:.2g} m and {angle:.2g} rad off"
+    assert distance < TOLERANCE and angle < TOLERANCE, (
+        f"the pose of a body in {file} has an error of {distance:.2g} m and {angle:.2g} rad"
+    )
     off = imported(run, file)
-    assert off < TOLERANCE, f"a body of the model made from {file} is {off:.2g} m off"
+    assert off < TOLERANCE, f"the position of a body of the model made from {file} has an error of {off:.2g} m"
     assert run.source.read_bytes() == run.before, f"{run.source} has changed"
     moved = displacements(run).max(initial=0.0)
-    assert moved > MOVES, f"nothing has moved more than {moved:.2g} m"
+    assert moved > MOVES, f"nothing has moved: the largest displacement is {moved:.2g} m"
 
 
 def displacements(run: Run) -> np.ndarray:
-    """How far the centre of mass of each body is from its start, ``[frames, bodies]`` [m]."""
+    """Distance of the centre of mass of each body from its start, ``[frames, bodies]`` [m]."""
     coms = run.simulation.model.body_com.numpy().astype(float)
     places = np.array([[transform_point(pose, com) for pose, com in zip(f, coms, strict=True)] for f in run.poses])
     return np.linalg.norm(places - places[0], axis=2)
@@ -161,7 +162,7 @@ def azimuth_of(run: Run) -> float:
 
 
 def plot(run: Run, folder: Path) -> Path:
-    """Draws the stage at some times, and how far things move; returns the path of the PNG."""
+    """Draws the stage at some times, and plots the displacements of bodies; returns the path of the PNG."""
     model, state = run.simulation.model, run.simulation.model.state()
     figure, axes = common.new_figure(
         [["at 0", "at 1", "paths"], ["at 2", "at 3", "paths"]], figsize=(13, 6.5), width_ratios=(1.0, 1.0, 0.65)
@@ -186,7 +187,7 @@ def plot(run: Run, folder: Path) -> Path:
     for body in np.flatnonzero(away.max(axis=0) > MOVES):
         axes["paths"].plot(run.seconds, away[:, body], lw=1.2, label=names[body])
     axes["paths"].set(
-        title="Distance of the centres of mass from their start", xlabel="time [s]", ylabel="distance [m]"
+        title="Displacement of the bodies", xlabel="time [s]", ylabel="displacement of the centre of mass [m]"
     )
     if axes["paths"].lines:
         axes["paths"].legend(fontsize=7)
@@ -204,14 +205,17 @@ def report(run: Run, file: Path) -> None:
         f"{run.source.name}, {run.seconds[-1]:.2f} s, time step "
         f"{common.step_text(run.simulation.frame_dt / substeps)}, {model.device}",
         [
-            ("stage", f"{found.meters_per_unit:g} m a unit, {found.up_axis.name} up"),
+            ("stage", f"{found.meters_per_unit:g} m per unit, {found.up_axis.name} up"),
             (
                 "model",
                 f"{model.body_count} bodies, {model.joint_dof_count} degrees of freedom, {model.shape_count} shapes",
             ),
-            ("farthest", f"{moved[far]:.3f} m, {model.body_label[far]}" if len(moved) else "there are no bodies"),
-            ("read back", f"{len(run.poses)} frames, off by {distance:.1e} m and {angle:.1e} rad at most"),
-            ("speed", f"{run.seconds[-1] / run.busy:.1f} times real time, with the samples written"),
+            (
+                "largest displacement",
+                f"{moved[far]:.3f} m, {model.body_label[far]}" if len(moved) else "there are no bodies",
+            ),
+            ("read back", f"{len(run.poses)} frames, largest error {distance:.1e} m and {angle:.1e} rad"),
+            ("speed", f"{run.seconds[-1] / run.busy:.1f} times real time, including the time samples"),
             ("motion", str(file)),
         ],
     )
@@ -223,13 +227,11 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: command line; None: that of the process.
     """
-    options = common.parser("A USD stage is simulated in place.", world_count=None, num_frames=180)
+    options = common.parser("Simulates a USD stage in place.", world_count=None, num_frames=180)
     options.add_argument(
         "stage", nargs="?", type=Path, default=assets.path("warehouse.usda"), help="the USD file to simulate"
     )
-    options.add_argument(
-        "--test", action="store_true", help="fail unless things move, and the file that was written holds their motion"
-    )
+    options.add_argument("--test", action="store_true", help="fail unless bodies move and the file has their motion")
     args = options.parse_args(arguments)
     if not args.stage.is_file():
         options.error(f"there is no file {args.stage}; name a USD stage")

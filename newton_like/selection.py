@@ -45,7 +45,7 @@ _STARTS = ("joint_q_start", "joint_qd_start", "articulation_start")
 
 
 class ArticulationView:
-    """Articulations of every world that are built alike, chosen by label; their values have the world in front.
+    """Equal articulations of all worlds, selected by label. Their arrays have the world as first dimension.
 
     A scene of many worlds has flat arrays. A view gives the part that belongs to some robots as arrays of shape ``[world,
     articulation of the world, value]``: joint coordinates, links, shapes, and every parameter of the model. Where the chosen

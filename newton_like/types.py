@@ -83,7 +83,7 @@ AxisType = Axis | int | str
 
 
 class JointType(IntEnum):
-    """How a joint lets its child move against its parent."""
+    """Type of a joint: the possible motion of its child relative to its parent."""
 
     PRISMATIC = 0
     """Slide along one axis: 1 coordinate, 1 dof."""
@@ -115,7 +115,7 @@ _FIXED_COUNTS = {JointType.BALL: (3, 4), JointType.FIXED: (0, 0), JointType.FREE
 
 
 class JointTargetMode(IntEnum):
-    """What the drive of a dof follows."""
+    """The targets that the drive of a dof follows."""
 
     NONE = 0
     """No drive. Gains and targets are not used."""
@@ -186,7 +186,7 @@ class BodyFlags(IntFlag):
 
 
 class ShapeFlags(IntFlag):
-    """What a shape takes part in."""
+    """Roles of a shape: visible, colliding, site."""
 
     VISIBLE = 1
     COLLIDE_SHAPES = 2
@@ -197,7 +197,7 @@ class ShapeFlags(IntFlag):
 
 
 class VelRepr(IntEnum):
-    """How velocities of a frame (accelerations, wrenches) are written, linear part first (Traversaro and Saccon 2019).
+    """Representation of velocities (accelerations, wrenches) of a frame, linear part first (Traversaro and Saccon 2019).
 
     Of a body with link frame B in the world W, centre of mass c, rotation R, position p:
     """
@@ -213,7 +213,7 @@ class VelRepr(IntEnum):
 
 
 class ModelFlags(IntFlag):
-    """Groups of model arrays, to tell :meth:`Model.notify_changed` what was edited."""
+    """Groups of model arrays, for :meth:`Model.notify_changed`."""
 
     JOINT_PROPERTIES = 1
     """``joint_X_p, joint_X_c, joint_axis, joint_enabled``, distances of DISTANCE joints, initial coordinates."""

@@ -1,4 +1,4 @@
-"""The command ``newton-like``: look into robot and scene files, convert them, simulate them."""
+"""The command ``newton-like``: inspect, convert and simulate robot and scene files."""
 
 from newton_like.cli.command import main
 

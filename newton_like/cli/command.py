@@ -201,12 +201,13 @@ def _reading(parser: argparse.ArgumentParser) -> None:
 def _read(args, **more):
     from newton_like.cli.scene import read
 
+    keyframe = getattr(args, "keyframe", None)
     options = {
         "floating": args.floating,
         "enable_self_collisions": args.self_collisions,
         "up_axis": args.up_axis,
         "package_dirs": args.package_dir,
-        "keyframe": getattr(args, "keyframe", None),
+        "keyframe": int(keyframe) if keyframe is not None and keyframe.isdigit() else keyframe,
     }
     return read(args.file, options, **more)
 

@@ -24,7 +24,7 @@ def prepare(builder, report, args) -> list[str]:
         KeyError: no joint has that name; similar ones are named.
         ValueError: a joint has another number of coordinates, or none that could be set.
     """
-    remarks = _keyframe(builder, report, args.keyframe) if args.keyframe is not None else []
+    remarks = _keyframe(report, args.keyframe) if args.keyframe is not None else []
     held = set()
     for name, values in _all(args.joint_positions):
         held |= _position(builder, name, values)
@@ -48,13 +48,9 @@ def _all(options: list | None) -> list:
     return [pair for option in options or [] for pair in option]
 
 
-def _keyframe(builder, report, wanted: str) -> list[str]:
-    """Sets drive targets from the controls of a keyframe; the importer has set the positions."""
+def _keyframe(report, wanted: str) -> list[str]:
+    """A remark on the part of a keyframe that is not used. The importer has set positions and controls."""
     key = next(k for i, k in enumerate(report.keyframes) if wanted in (k.name, str(i)))
-    if key.ctrl is not None:
-        for actuator, control in zip(report.actuators, key.ctrl, strict=True):
-            if actuator.index >= 0:
-                getattr(builder, actuator.drive)[actuator.index] = actuator.factor * control + actuator.offset
     if key.qvel is not None and np.any(key.qvel):
         return [f"the velocities of keyframe '{key.name}' are not used; the simulation starts at rest"]
     return []

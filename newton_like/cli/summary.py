@@ -126,7 +126,7 @@ def as_text(data: dict, name: str) -> str:
     show(None, 0)
     loops = [j for j in data["joints"] if j["closes_loop"]]
     if loops:
-        lines += ["", "joints that close loops:", *(f"  {j['name']}  {_joint_text(j)}" for j in loops)]
+        lines += ["", "loop joints:", *(f"  {j['name']}  {_joint_text(j)}" for j in loops)]
     if data["remarks"]:
         lines += ["", "remarks:", *(f"  {text}" for text in data["remarks"])]
     return "\n".join(lines)

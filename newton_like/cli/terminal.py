@@ -1,4 +1,4 @@
-"""What programs for the terminal share: numbers as options, a progress bar, a start of Warp without its greeting."""
+"""Shared code of programs for the terminal: types of options, a progress bar, a quiet start of Warp."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def count_text(count: int, noun: str, plural: str = "") -> str:
 
 
 def suffix_text(suffix: str) -> str:
-    """What files of a suffix are called in errors."""
+    """Name of files with a suffix, for errors."""
     return f"of the type '{suffix}'" if suffix else "without a suffix"
 
 
 def progress(frames: int, quiet: bool, label: str):
-    """``range(frames)`` with a progress bar, where somebody looks at the terminal, tqdm is installed and it is not asked to be quiet."""
+    """``range(frames)``, with a progress bar if stderr is a terminal, tqdm is installed and `quiet` is false."""
     if quiet:
         return range(frames)
     try:
@@ -74,19 +74,19 @@ def progress(frames: int, quiet: bool, label: str):
 
 
 def start_warp() -> None:
-    """Starts Warp, which then reports errors alone: not its devices, not that there is no CUDA driver, not the kernels it loads."""
+    """Starts Warp, which then prints errors only."""
     wp.config.log_level = wp.LOG_ERROR
     with _no_stderr():
         wp.init()
 
 
 def reader_gone() -> None:
-    """Ends the output where whoever reads it has seen enough: Python must not write to the closed pipe again when it ends."""
+    """Redirects stdout after its reader has closed the pipe, because Python writes to stdout again when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def device_there(name: str) -> None:
-    """Asks for a Warp device. Raises ValueError: there is none of that name; the message lists those there are."""
+    """Checks the name of a Warp device. Raises ValueError: there is no such device; the message lists the available ones."""
     try:
         wp.get_device(name)
     except (ValueError, RuntimeError):
@@ -97,7 +97,7 @@ def device_there(name: str) -> None:
 
 @contextlib.contextmanager
 def _no_stderr():
-    """Drops what native code prints, which knows no log level."""
+    """Discards messages of native code, which has no log level."""
     try:
         kept = os.dup(2)
     except OSError:  # there is no stderr at all

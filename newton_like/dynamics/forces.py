@@ -233,7 +233,7 @@ def frame_forces(
     replace: bool = False,
     out: wp.array | None = None,
 ) -> wp.array:
-    """Wrenches of links with those that act in frames of links.
+    """Wrenches of links from wrenches in frames of links.
 
     Args:
         model: the :class:`Model`.
@@ -279,7 +279,7 @@ def point_forces(
     replace: bool = False,
     out: wp.array | None = None,
 ) -> wp.array:
-    """Wrenches of links with those of forces that act at points of links.
+    """Wrenches of links from forces at points of links.
 
     Args:
         model: the :class:`Model`.

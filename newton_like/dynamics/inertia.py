@@ -136,7 +136,7 @@ def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = N
 
 
 def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
-    """The inverse of :func:`inertial_parameters`: gives all bodies new masses, centres of mass and inertias, and notifies the model.
+    """The inverse of :func:`inertial_parameters`: sets masses, centres of mass and inertias of all bodies, and notifies the model.
 
     On Warp's tape, gradients flow through ``body_mass``, ``body_com`` and ``body_inertia`` to `values` (the model needs
     ``requires_grad=True``). Whether a body can have such an inertia is not checked, so that a search may pass through others.
@@ -159,7 +159,7 @@ def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
 
 
 def set_link_mass(model, link, mass, *, world=None) -> None:
-    """Gives a link another mass, in one world, some or all, and notifies the model.
+    """Sets the mass of a link, in one world, some or all, and notifies the model.
 
     Its centre of mass and its inertia about it stay.
 
@@ -183,7 +183,7 @@ def set_link_mass(model, link, mass, *, world=None) -> None:
 
 
 def set_link_inertia(model, link, inertia, *, world=None) -> None:
-    """Gives a link another inertia, in one world, some or all, and notifies the model. Its mass and centre of mass stay.
+    """Sets the inertia of a link, in one world, some or all, and notifies the model. Mass and centre of mass stay.
 
     Args:
         model, link, world: as for :func:`set_link_mass`.

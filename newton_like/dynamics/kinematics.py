@@ -227,7 +227,7 @@ def frame_velocities(model, state, frames, *, out_repr=MIXED, repr=MIXED, out: w
 def relative_twist(
     model, state, source, target, *, out_repr=MIXED, repr=MIXED, axes: str = "target", out: wp.array | None = None
 ) -> wp.array:
-    """Velocity of one frame as an observer sees it who moves with another, as if that one were the world.
+    """Velocity of one frame relative to another frame, as seen by an observer that moves with the other frame.
 
     With the frame B = `source` and the observer A = `target` (Traversaro and Saccon 2019):
 

@@ -174,7 +174,7 @@ def locked_centroidal_inertia(
 def average_velocity(
     model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, out: wp.array | None = None
 ) -> wp.array:
-    """Velocity at which the mechanism, as one rigid body, has the momentum that it has: ``I^-1 h``.
+    """Velocity of one rigid body with the inertia and momentum of the mechanism: ``I^-1 h``.
 
     Where all mass lies on a line, the angular velocity about that line is zero; where it lies in a point, all of it; where there is no
     mass, the velocity too.

@@ -244,7 +244,7 @@ def frame_indices(model, names, articulation: int = 0) -> list[int]:
 
 
 def link_bodies(model, articulation: int = 0) -> np.ndarray:
-    """Bodies of the model that are the links of an articulation: where they stand in ``body_mass`` and its like, ``[links]``."""
+    """Indices of the bodies that are the links of an articulation, for arrays such as ``body_mass``, ``[links]``."""
     names, a = names_of(model), as_index(articulation, "articulation", model.articulation_count)
     return names.child[names.start[a] : names.start[a] + names.count[a]].copy()
 

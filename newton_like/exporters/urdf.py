@@ -23,7 +23,7 @@ ALIGNED = 1.0e-6
 
 
 class UrdfExportWarning(UserWarning):
-    """A robot has what URDF has no words for."""
+    """A robot has properties that URDF does not have."""
 
 
 @dataclass(frozen=True)

@@ -271,7 +271,7 @@ class Mesh:
 
 
 class Heightfield:
-    """Terrain as a grid of heights; always static.
+    """Terrain as a grid of heights. It cannot move.
 
     Heights are ``min_z + data * (max_z - min_z)`` with ``data`` from 0 to 1. Row ``r`` lies at
     ``y = -hy + 2 hy r / (nrow - 1)``, column ``c`` at ``x = -hx + 2 hx c / (ncol - 1)``.

@@ -28,7 +28,7 @@ class _Kept:
 
 
 class MechanismState(Variables):
-    """Coordinates q, velocities v and additional states s of all mechanisms (articulations) of a model, and what follows from them.
+    """Coordinates q, velocities v and additional states s of all mechanisms (articulations) of a model, with a cache of results.
 
     After RigidBodyDynamics.jl: derived quantities are computed on first use and kept until something they depend on changes. A setter
     makes stale just what depends on what it sets (``set_velocity`` leaves poses, inertias and the mass matrix as they are), a change of
@@ -310,7 +310,7 @@ class MechanismState(Variables):
 
     @property
     def num_constraints(self) -> int:
-        """Rows of the constraint of the articulation that has most.
+        """Largest number of constraint rows of an articulation.
 
         Raises:
             ValueError: a loop joint connects two articulations, or limits a distance.

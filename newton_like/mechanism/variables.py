@@ -40,12 +40,12 @@ class Variables:
 
     @property
     def num_positions(self) -> int:
-        """Coordinates of the articulation that has most."""
+        """Largest number of coordinates of an articulation."""
         return self._coords.columns
 
     @property
     def num_velocities(self) -> int:
-        """Degrees of freedom of the articulation that has most."""
+        """Largest number of degrees of freedom of an articulation."""
         return self._dofs.columns
 
     @property
@@ -54,7 +54,7 @@ class Variables:
         return self._s.shape[1]
 
     def configuration_range(self, joint, articulation: int = 0) -> slice:
-        """Where the coordinates of a joint are among those of its articulation.
+        """Slice of the coordinates of a joint among those of its articulation.
 
         Args:
             joint: name, or index among the joints of the articulation.
@@ -215,7 +215,7 @@ class Variables:
     # --------------------------------------------------------------------------------------------------- setters
 
     def set_configuration(self, q, joint=None, *, world: int | None = None) -> None:
-        """Gives the mechanisms other coordinates. Quaternions are taken as they are, see :meth:`normalize_configuration`.
+        """Sets the coordinates. Quaternions are not normalised, see :meth:`normalize_configuration`.
 
         Args:
             q: [m, rad or quaternion x y z w], numbers or a Warp array. Without `joint`: ``[articulations, num_positions]``, or as
@@ -231,7 +231,7 @@ class Variables:
         self._set("q", self._q, self._coords, self.configuration_range, q, "configuration", joint, world)
 
     def set_velocity(self, v, joint=None, *, world: int | None = None, repr=None) -> None:
-        """Gives the mechanisms other velocities [m/s or rad/s], laid out as ``State.joint_qd``; see :meth:`set_configuration`.
+        """Sets the velocities [m/s or rad/s], laid out as ``State.joint_qd``; see :meth:`set_configuration`.
 
         Args:
             v, joint, world: see there.
@@ -248,7 +248,7 @@ class Variables:
         self._set("v", self._v, self._dofs, self.velocity_range, v, "velocity", joint, world)
 
     def set_additional_state(self, s, *, world: int | None = None) -> None:
-        """Gives the mechanisms other additional states, ``[articulations, num_additional_states]``; see :meth:`set_configuration`."""
+        """Sets the additional states, ``[articulations, num_additional_states]``; see :meth:`set_configuration`."""
         self._set("s", self._s, None, None, s, "additional state", None, world)
 
     def _set(self, name: str, values, rows, span, given, what: str, joint, world) -> None:
@@ -302,7 +302,7 @@ class Variables:
         return wp.array(whole, dtype=self.model.dtype, device=self.model.device)
 
     def set_dirty(self) -> None:
-        """Forgets all that was computed, after views were written."""
+        """Discards all cached results. Necessary after writing to views."""
         for name in self._stamps:
             self._changed(name)
 
@@ -322,7 +322,7 @@ class Variables:
         self._stamps[name] += 1
 
     def reset_contact_state(self) -> None:
-        """Sets the additional states to zero: nothing touches, nothing is bent."""
+        """Sets the additional states to zero, as without contact."""
         self._s.zero_()
         self._changed("s")
 
@@ -349,7 +349,7 @@ class Variables:
         return out
 
     def copy_from(self, source) -> None:
-        """Takes over a whole state: another :class:`MechanismState` of the same model, or rows as :meth:`copy_to` gives them.
+        """Copies a whole state from another :class:`MechanismState` of the same model, or from rows of :meth:`copy_to`.
 
         Raises:
             ValueError: a state of another model, or with another number of additional states; wrong shape or device; host numbers

@@ -26,7 +26,7 @@ class Contacts:
     """
 
     def __init__(self, rigid_contact_max: int, *, device=None, dtype=wp.float32, requires_grad: bool = False):
-        """Room for contacts.
+        """Memory for contacts.
 
         Args:
             rigid_contact_max: how many.

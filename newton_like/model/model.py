@@ -117,7 +117,7 @@ class Model(Fields):
 
     @property
     def evaluator(self) -> str:
-        """How functions over this model run, see above."""
+        """The kind of kernels for functions of this model, see above."""
         return self._evaluator
 
     @evaluator.setter
@@ -128,7 +128,7 @@ class Model(Fields):
 
     @property
     def check_finite(self) -> bool | str:
-        """Whether arrays are searched for numbers that are not finite, see above."""
+        """Whether inputs are checked for numbers that are not finite, see above."""
         return self._check_finite
 
     @check_finite.setter
@@ -197,7 +197,7 @@ class Model(Fields):
         return self._custom_counts[frequency]
 
     def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
-        """Room for contacts.
+        """Memory for contacts.
 
         Args:
             rigid_contact_max: how many; by default eight for every colliding shape on a body.
@@ -228,7 +228,7 @@ class Model(Fields):
         return contacts
 
     def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
-        """Tells that model arrays were edited, so that nobody goes on with numbers derived from the old ones.
+        """Declares that model arrays were edited, so that derived data are computed again.
 
         Kernels read the arrays that `flags` name, of the worlds that `world_mask` selects, and nothing else. After
         ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.

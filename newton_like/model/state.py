@@ -24,7 +24,7 @@ class _Arrays(Fields):
         return name in self._names or name in ("made_by", "_custom")
 
     def assign(self, other) -> None:
-        """Copies the values of all arrays of ``other``, which keep their places in memory here.
+        """Copies the values of all arrays of ``other`` into the arrays of this object.
 
         Raises:
             TypeError: ``other`` is of another class.
@@ -83,7 +83,7 @@ def _is_real(array: wp.array) -> bool:
 
 
 class State(_Arrays):
-    """Positions and velocities of everything at one time. Made by :meth:`Model.state`.
+    """Positions and velocities of all joints and bodies at one time. Made by :meth:`Model.state`.
 
     Attributes:
         joint_q: coordinates of all joints [m, rad or quaternion x y z w], ``[joint_coord_count]``.
@@ -145,7 +145,7 @@ class State(_Arrays):
 
 
 class Control(_Arrays):
-    """What drives the joints. Made by :meth:`Model.control`.
+    """Forces and targets of the joints. Made by :meth:`Model.control`.
 
     Attributes:
         joint_f: forces [N or N m], ``[joint_dof_count]``. Of FREE and DISTANCE joints: force, then torque about the

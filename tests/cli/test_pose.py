@@ -132,6 +132,19 @@ def test_keyframes_set_positions_and_targets(two):
         read(Path(ARM), {"keyframe": "bent"})
 
 
+def test_the_command_takes_keyframes_by_name_and_number(capsys, two):
+    energies = {}
+    for wanted in ("rest", "bent", "1"):
+        code, out, _ = run(capsys, "simulate", two, "--keyframe", wanted, "--frames", 30, "--json")
+        assert code == 0
+        energies[wanted] = json.loads(out)["energy_end"]
+    # without gravity a robot at rest stays so, and the drives of the other keyframe move it
+    assert energies["rest"] == pytest.approx(0.0, abs=1e-6)
+    assert energies["bent"] == energies["1"] > 1e-3
+    code, _, err = run(capsys, "simulate", two, "--keyframe", "gone", "--frames", 1)
+    assert code == 1 and "gone" in err and "'rest'" in err
+
+
 def test_positions_beyond_limits_are_remarked():
     model = scene_of(ARM).model
     dof = dynamics.joint_dofs(model, "elbow").start

@@ -29,7 +29,7 @@ def test_the_warehouse_passes_its_test(capsys, tmp_path):
     usd_pipeline.main(arguments)
     said = capsys.readouterr().out
     # In half a second the barrel has not rolled as far as the carton has fallen.
-    for words in ("0.01 m a unit, Y up", "25 bodies", "/Warehouse/Loose/FallingCarton", "31 frames", "test passed"):
+    for words in ("0.01 m per unit, Y up", "25 bodies", "/Warehouse/Loose/FallingCarton", "31 frames", "test passed"):
         assert words in said
     assert {f.name for f in (tmp_path / "made").iterdir()} == {"warehouse_motion.usda", "usd_pipeline.png"}
     from matplotlib import image

@@ -137,7 +137,7 @@ def soft_contact_forces(
     repr=VelRepr.COM,
     out=None,
 ) -> SoftContactForces:
-    """Forces of the ground on contact points, and what their tangential states do.
+    """Forces of the ground on contact points, and the rates of their tangential states.
 
     With the depth d of a point below the ground of normal n, its velocity v and its state m (m_t: tangential part):
     ``f_n = max(0, K d^(1+p) + D d^q d')`` with ``d' = -n.v`` (Hunt and Crossley 1975), ``f_t = -(K d^p m_t + D d^q v_t)``,
@@ -201,7 +201,7 @@ def estimate_soft_contact_parameters(
     p: float = 0.5,
     q: float = 0.5,
 ) -> SoftContactParameters:
-    """Constants with which every articulation, at rest on a few of its points, is a given depth below the ground.
+    """Constants for a given penetration depth of each articulation that rests on a few of its points.
 
     ``K = (m g / active_points) / max_penetration^(1+p)`` and ``D = 2 damping_ratio sqrt(K m)``, m the mass of the articulation.
 

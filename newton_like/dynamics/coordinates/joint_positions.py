@@ -73,7 +73,7 @@ def generator(seed) -> np.random.Generator:
 
 
 def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: wp.array | None = None) -> wp.array:
-    """Random coordinates for ``State.joint_q``, drawn anew for every articulation.
+    """Random coordinates for ``State.joint_q``, different for each articulation.
 
     Uniformly between limits; a range of 2 pi or more on 2 pi of it, [-pi, pi] where that lies within; rotations of BALL, FREE and
     DISTANCE joints uniformly; slides without limits on 2 m, within 1 m of zero where they can; positions of FREE joints within

@@ -182,7 +182,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
 
     @property
     def current_world(self) -> int:
-        """World that entities are added to; -1, which all worlds share, where none is open."""
+        """World that entities are added to; -1 (all worlds) if no world is open."""
         return self._current_world
 
     body_count = _length("body_label", "Number of bodies.")
@@ -325,7 +325,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         return index
 
     def extend_articulation(self, articulation: int | str, joints) -> None:
-        """Adds joints to an articulation, as where a gripper is mounted on an arm.
+        """Adds joints to an articulation, for example a gripper to an arm.
 
         Args:
             articulation: index or label.
@@ -369,7 +369,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         return joints
 
     def add_tendon(self, tendon: Tendon) -> int:
-        """Keeps a tendon as data; solvers refuse models with tendons. Its world becomes the one that is open.
+        """Adds a tendon as data to the current world. Solvers refuse models with tendons.
 
         Returns:
             Its index in ``tendons``.

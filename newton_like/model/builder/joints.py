@@ -42,7 +42,7 @@ class JointMethods:
         child_xform=None, collision_filter_parent: bool | None = None, enabled: bool = True,
         custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Adds a joint of any type. FREE and DISTANCE joints start where ``body_q`` of their child says, others at 0.
+        """Adds a joint of any type. The initial coordinates of FREE and DISTANCE joints come from ``body_q`` of their child; others are 0.
 
         Args:
             joint_type: its type.
@@ -176,7 +176,7 @@ class JointMethods:
         actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Adds a hinge: one angle [rad] about ``axis``, which stands in the parent anchor frame.
+        """Adds a hinge: one angle [rad] about ``axis``, given in the parent anchor frame.
 
         Args:
             axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
@@ -245,7 +245,7 @@ class JointMethods:
         self, child: int, *, parent_xform=None, child_xform=None, parent: int = -1, label: str | None = None,
         collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Lets a body move in any way: position [m] and quaternion of the child anchor in the parent anchor frame.
+        """Adds a joint with free motion: position [m] and quaternion of the child anchor in the parent anchor frame.
 
         The initial coordinates put the child where its ``body_q`` says. The dofs are the velocity of the child's centre
         of mass and its angular velocity, in the axes of the parent anchor frame.
@@ -257,7 +257,7 @@ class JointMethods:
         max_distance: float = 1.0, collision_filter_parent: bool | None = None, enabled: bool = True,
         label: str | None = None, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Lets a body move freely while the distance of the two anchors stays between two limits.
+        """Adds a joint with free motion, except that the distance of the two anchors stays between two limits.
 
         Coordinates, dofs and initial coordinates are those of :meth:`add_joint_free`.
 

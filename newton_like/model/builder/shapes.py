@@ -215,7 +215,7 @@ class ShapeMethods:
         opacity: float | None = None,
         label: str | None = "ground_plane",
     ) -> int:
-        """Adds an endless plane across the up axis.
+        """Adds an infinite plane perpendicular to the up axis.
 
         Args:
             height: where it is along the up axis [m].
@@ -225,7 +225,7 @@ class ShapeMethods:
 
     @_passes_on(add_shape, _SolidArguments)
     def add_shape_sphere(self, body: int, *, radius: float = 1.0, **shape: Unpack[_SolidArguments]) -> int:
-        """Adds a ball of the given radius [m]."""
+        """Adds a sphere of the given radius [m]."""
         return self._add_sized(GeoType.SPHERE, body, {"radius": radius}, shape)
 
     @_passes_on(add_shape, _SolidArguments)
@@ -305,7 +305,7 @@ class ShapeMethods:
         visible: bool = False,
         custom_attributes: dict | None = None,
     ) -> int:
-        """Adds a named frame on a body: it has no mass and never collides.
+        """Adds a named frame on a body, without mass and collisions.
 
         Args:
             type, scale: how viewers draw it.
@@ -316,7 +316,7 @@ class ShapeMethods:
         return self.add_shape(body=body, type=type, xform=xform, cfg=cfg, scale=scale, **settings)
 
     def add_shape_collision_filter_pair(self, shape_a: int, shape_b: int) -> None:
-        """Forbids two shapes to touch.
+        """Disables contacts between two shapes.
 
         Raises:
             IndexError: a shape does not exist.

@@ -80,7 +80,7 @@ class WorldMethods:
         return world
 
     def add_builder(self, builder, xform=None, label_prefix: str | None = None) -> None:
-        """Adds a copy of another builder to the world that is open, or to the shared scene where none is.
+        """Adds a copy of another builder to the current world, or to the scene that all worlds share if no world is open.
 
         Gravity that was set on the other builder replaces that of this world, or of this builder outside a world.
 
@@ -109,7 +109,7 @@ class WorldMethods:
         label_prefixes=None,
         world_count: int | None = None,
     ) -> None:
-        """Adds many copies of another builder, each as a world of its own.
+        """Adds many copies of another builder, each as a separate world.
 
         Args:
             builder: the scene to copy. It must have no worlds itself; gravity set on it becomes that of the worlds.

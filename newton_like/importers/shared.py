@@ -32,7 +32,7 @@ from newton_like.geometry.transforms import (
 )
 from newton_like.model.columns import COLUMNS
 from newton_like.model.pairs import PairSet
-from newton_like.types import MAXVAL, Axis
+from newton_like.types import MAXVAL, Axis, BodyFlags
 
 SHOWN_NAMES = 5
 """Names that a warning lists before it counts the rest; the report lists all."""
@@ -270,6 +270,32 @@ def join_articulation(builder, parent_body: int, joints: list[int], label: str) 
     articulation = articulation_of(builder, parent_body)
     builder.extend_articulation(articulation, joints)
     return articulation
+
+
+def remark_massless(builder, joints, remark, names=None) -> None:
+    """Remarks joints that move no mass and have no armature: kinematics serves them, and solvers refuse them, see
+    :mod:`newton_like.model.singular`.
+
+    Args:
+        builder: with all bodies, shapes and joints.
+        joints: indices, parents before children.
+        remark: called with a statement and the name of a joint.
+        names: of joints by index, where they are not their labels.
+    """
+    carried: Counter[int] = Counter()
+    for joint in reversed(joints):
+        child = builder.joint_child[joint]
+        carried[child] += builder.body_mass[child]
+        carried[builder.joint_parent[joint]] += carried[child]
+        first = builder.joint_qd_start[joint]
+        armature = builder.joint_armature[first : first + sum(builder.joint_dof_dim[joint])]
+        owned, dynamic = builder.joint_articulation[joint] >= 0, builder.body_flags[child] == BodyFlags.DYNAMIC
+        if carried[child] == 0.0 and 0.0 in armature and owned and dynamic:
+            remark(
+                "joints move links without any mass, which kinematics serves and solvers refuse; give the links mass or the joints an"
+                " armature, or lock them",
+                (names or {}).get(joint, builder.joint_label[joint]),
+            )
 
 
 def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, remark) -> np.ndarray:

@@ -7,6 +7,7 @@ import pytest
 
 from newton_like import ModelBuilder
 from newton_like.importers.shared import unchanged_by_errors
+from newton_like.solvers import SolverFeatherstone
 from tests.support.mechanisms import quadruped
 
 
@@ -27,3 +28,25 @@ def test_an_error_leaves_every_attribute_of_a_builder_as_it_was():
             assert str(getattr(builder, name)) == str(value), name
     builder.add_world(quadruped())
     assert builder.finalize("cpu").world_count == 2
+
+
+@pytest.mark.parametrize("kind", ["mjcf", "urdf"])
+def test_joints_that_move_nothing_are_remarked(kind):
+    """Of two massless hands one has an armature; the model is there for kinematics. (USD remarks the bodies.)"""
+    builder = ModelBuilder()
+    if kind == "mjcf":
+        inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+        hands = '<body><joint name="empty"/></body><body><joint name="motor" armature="0.1"/></body>'
+        source = f"<mujoco><worldbody><body><freejoint/>{inertial}{hands}</body></worldbody></mujoco>"
+        add = builder.add_mjcf
+    else:
+        inertia = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+        source = (
+            f'<robot name="r"><link name="a">{inertia}</link><link name="b"/><joint name="empty" type="continuous">'
+        )
+        source += '<parent link="a"/><child link="b"/></joint></robot>'
+        add = builder.add_urdf
+    with pytest.warns(UserWarning, match=r"without any mass.*\(1\): \S*empty"):
+        add(source)
+    with pytest.raises(ValueError, match=r"empty.*armature"):
+        SolverFeatherstone(builder.finalize("cpu"))

@@ -22,7 +22,7 @@ from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.mjcf.shapes import ShapeBuilder
 from newton_like.importers.mjcf.ties import Ties
 from newton_like.importers.mjcf.trees import find_hosts, order_of, share_joints
-from newton_like.importers.shared import Options, add_root_joint, join_articulation
+from newton_like.importers.shared import Options, add_root_joint, join_articulation, remark_massless
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.model.tendons import Tendon
 from newton_like.types import MAXVAL, JointTargetMode, JointType
@@ -179,7 +179,7 @@ class SceneBuilder:
 
     def build(self) -> None:
         """Calls the builder: bodies, joints, shapes, articulations, loops, tendons, forbidden collisions."""
-        scale = self.options.scale
+        scale, before = self.options.scale, self.builder.joint_count
         self._world_pose = self.options.world_pose(self.builder)
         self._link_of: dict[int, int] = {0: self.options.parent_body}
         for tree in self._trees:
@@ -206,6 +206,7 @@ class SceneBuilder:
             self._shapes.add_site(site, self._link_of[host], self._in_link(host, pose))
         self.shapes, self.sites = self._shapes.shapes, self._shapes.sites
         self._shapes.filter_pairs(self.pairs, self.excludes)
+        remark_massless(self.builder, range(before, self.builder.joint_count), self.model.findings.remark)
         self._ties.add_mimics(self.builder, self.joints)
         self._ties.add_loops(self.builder, self._hosts, self._link_of, self._in_link)
         self._add_tendons()

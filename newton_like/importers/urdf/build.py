@@ -18,6 +18,7 @@ from newton_like.importers.shared import (
     join_articulation,
     ordered,
     possible_inertia,
+    remark_massless,
 )
 from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
 from newton_like.importers.xml_source import ImportFileError, MissingFileError, allowed_folders, find_file
@@ -75,10 +76,10 @@ class RobotBuilder:
                     raise joint.element.error(str(error)) from error
         for name in self._bodies:
             self._add_shapes(name)
-        joints = [self.base_joint, *self.joints.values()]
-        self.articulation = join_articulation(self.builder, self.options.parent_body, joints, self.robot.name)
+        builder, joints = self.builder, [self.base_joint, *self.joints.values()]
+        self.articulation = join_articulation(builder, self.options.parent_body, joints, self.robot.name)
         self._filter_collisions()
-        self._remark_massless()
+        remark_massless(builder, joints, self.robot.remark, {index: name for name, index in self.joints.items()})
 
     def _poses(self, start: dict[str, float]) -> dict[str, np.ndarray]:
         """Initial poses of all bodies in the world, in the order in which they are added."""
@@ -263,21 +264,6 @@ class RobotBuilder:
 
     def _collides(self, shape: int) -> bool:
         return bool(self.builder.shape_flags[shape] & ShapeFlags.COLLIDE_SHAPES)
-
-    def _remark_massless(self) -> None:
-        """Kinematics serves joints that move nothing; solvers refuse them, see :mod:`newton_like.model.singular`."""
-        builder = self.builder
-        carried = {name: builder.body_mass[self.links[name]] for name in self._bodies}
-        for joint in reversed(self._kept):
-            carried[self._carrier(joint.parent)] += carried[joint.child]
-            if carried[joint.child] == 0.0 and joint.type != "fixed":
-                first = builder.joint_qd_start[self.joints[joint.name]]
-                if 0.0 in builder.joint_armature[first : first + sum(builder.joint_dof_dim[self.joints[joint.name]])]:
-                    self.robot.remark(
-                        "joints move links without any mass, which kinematics serves and solvers refuse; give the links mass or the"
-                        " joints an armature, or lock them",
-                        joint.name,
-                    )
 
 
 def _out_of_order(joint: Joint) -> Exception:

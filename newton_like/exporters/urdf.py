@@ -58,7 +58,8 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
 
     URDF has no place for drives, springs, contact settings, collision filters, gravity, coordinates at the start, sites,
     kinematic bodies, joints that are switched off, and shapes but boxes, balls, cylinders, capsules and meshes. What a robot has
-    of these is in the report and in one warning, but for gravity, filters, contact settings and coordinates.
+    of these is in the report and in one warning, but for gravity, filters, contact settings and coordinates. Named frames of
+    links that were merged into others (``model.frames``) are not written.
 
     Args:
         model: the model.

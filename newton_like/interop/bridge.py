@@ -124,7 +124,7 @@ class Bridge:
         own."""
         model, names = self.model, names_of(self.model)
         count = model.articulation_count
-        if name == PARAMETERS:
+        if name == PARAMETERS or (name == "link_forces" and len(shape) == 2):
             return np.repeat(np.where(names.articulation < 0, count, names.articulation), math.prod(shape[1:]))
         if name is not None and name not in _BY_ARTICULATION:
             return None

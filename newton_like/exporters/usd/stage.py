@@ -65,7 +65,8 @@ def write(
     ``ModelBuilder.add_usd`` makes the same model of it. What UsdPhysics and the ``newton:`` attributes of newton 1.8 have no
     words for is in ``newtonLike:`` attributes, which other tools pass over. Bodies stand where the coordinates of the joints
     put them. Each articulation is one prim with its bodies side by side and its joints in a scope below; a base that is free
-    has no joint prim. Numbers of the schemas are float32. Tendons, which nothing acts on yet, are left out with a warning.
+    has no joint prim. Numbers of the schemas are float32. Tendons, which nothing acts on yet, are left out with a warning. Named
+    frames of links that were merged into others (``model.frames``) are not written.
 
     Meshes are written once and referred to. So is a world that equals an earlier one but for its place.
 

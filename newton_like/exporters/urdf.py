@@ -58,7 +58,8 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
 
     URDF does not have drives, springs, contact settings, collision filters, gravity, initial coordinates, sites, kinematic
     bodies, disabled joints, and shapes other than boxes, spheres, cylinders, capsules and meshes. The report and one warning list those
-    of the robot, except gravity, filters, contact settings and coordinates.
+    of the robot, except gravity, filters, contact settings and coordinates. Named frames of merged links (``model.frames``)
+    are not written.
 
     Args:
         model: the model.

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
+import numpy as np
 import warp as wp
 
 from newton_like.dynamics.inertia import inertial_parameters, set_inertial_parameters
+from newton_like.dynamics.names import names_of
 from newton_like.model.columns import WITH_GRADIENT
 
 COORDINATES = ("joint_q", "joint_qd")
 PARAMETERS = "inertial_parameters"
+_BY_ARTICULATION = (
+    *COORDINATES, PARAMETERS, "joint_forces", "joint_acceleration", "link_forces", "velocity", "q0", "phi", "rate",
+)  # fmt: skip
+"""Inputs whose numbers belong to one articulation each, as dofs, coordinates, bodies or rows of articulations."""
 
 
 class Bridge:
@@ -47,6 +54,8 @@ class Bridge:
         if PARAMETERS in names and not model.requires_grad:
             raise ValueError(f"{PARAMETERS} need a model with gradients: finalize(requires_grad=True)")
         self.model, self.function, self.names, self.options = model, function, names, options
+        # functions of a user's own may mix articulations
+        self._apart = getattr(function, "__module__", "").startswith("newton_like.dynamics.")
 
     def call(self, arrays: Sequence[wp.array]) -> list[wp.array]:
         """The results of the function."""
@@ -79,6 +88,55 @@ class Bridge:
                 result.grad.assign(seed)
         tape.backward()
 
+    def forward(self, arrays, ways) -> list[np.ndarray]:
+        """Directional derivatives of the results, exact. Of functions of the dynamics library, where all inputs belong to articulations,
+        by one pass backward for each number that an articulation has of a result, for all articulations at once; else by one for each
+        number.
+
+        Args:
+            arrays: with gradients.
+            ways: how they change, of the same shapes.
+
+        Returns:
+            The changes of the results, of their shapes.
+        """
+        tape, results = self.record(arrays)
+        groups = [self._articulation_of(a.shape, name) for a, name in zip(arrays, self.names, strict=True)]
+        groups += [self._articulation_of(r.shape, None) for r in results]
+        if not self._apart or any(group is None for group in groups):
+            groups = [np.zeros(a.size, dtype=int) for a in (*arrays, *results)]
+        sources, changes = groups[: len(arrays)], []
+        for k, (result, of) in enumerate(zip(results, groups[len(arrays) :], strict=True)):
+            change, rank = np.zeros(result.size), _ranks(of)
+            for i in range(rank.max(initial=-1) + 1 if result.requires_grad else 0):
+                chosen = rank == i
+                seed = wp.array(chosen.reshape(result.shape), dtype=result.dtype, device=result.device)
+                self.backward(tape, arrays, results, [seed if j == k else None for j in range(len(results))])
+                total = np.zeros(self.model.articulation_count + 1)
+                for array, way, source in zip(arrays, ways, sources, strict=True):
+                    np.add.at(total, source, (array.grad.numpy() * way.numpy()).ravel())
+                change[chosen] = total[of[chosen]]
+            changes.append(change.reshape(result.shape))
+        return changes
+
+    def _articulation_of(self, shape: tuple[int, ...], name: str | None) -> np.ndarray | None:
+        """Which articulation each number of an array belongs to, flat; None: it may be several. Numbers of none have an index of their
+        own."""
+        model, names = self.model, names_of(self.model)
+        count = model.articulation_count
+        if name == PARAMETERS or (name == "link_forces" and len(shape) == 2):
+            return np.repeat(np.where(names.articulation < 0, count, names.articulation), math.prod(shape[1:]))
+        if name is not None and name not in _BY_ARTICULATION:
+            return None
+        if name not in COORDINATES and len(shape) > 1 and shape[0] == count:
+            return np.repeat(np.arange(count), math.prod(shape[1:]))
+        for flat in COORDINATES:
+            starts = getattr(model, f"{flat}_start").numpy()
+            if shape == (starts[-1],):
+                joints = model.joint_articulation.numpy()
+                return np.repeat(np.where(joints < 0, count, joints), np.diff(starts))
+        return np.arange(count) if shape == (count,) else None
+
     def check(self, count: int) -> None:
         """Whether there is an array for every input. Raises TypeError: there is not."""
         if count != len(self.names):
@@ -110,3 +168,13 @@ class Bridge:
             else:
                 arrays.append(wp.zeros(shape, dtype=model.dtype, device=model.device))
         return self.call(arrays)
+
+
+def _ranks(groups: np.ndarray) -> np.ndarray:
+    """For every entry how many of its group come before it."""
+    order = np.argsort(groups, kind="stable")
+    sorted_groups = groups[order]
+    first = np.searchsorted(sorted_groups, sorted_groups)
+    ranks = np.empty(len(groups), dtype=int)
+    ranks[order] = np.arange(len(groups)) - first
+    return ranks

@@ -8,16 +8,24 @@ from collections.abc import Callable, Sequence
 import warp as wp
 
 from newton_like.interop.bridge import COORDINATES, Bridge
+from newton_like.model.arguments import check_choice
 
 
-def jax_function(model, function: Callable, inputs: Sequence[str] = COORDINATES, **options) -> Callable:
-    """A function of the dynamics library as one of JAX arrays, for ``jax.jit`` and ``jax.grad``.
+def jax_function(
+    model, function: Callable, inputs: Sequence[str] = COORDINATES, *, mode: str = "reverse", **options
+) -> Callable:
+    """A function of the dynamics library as one of JAX arrays, for ``jax.jit`` and ``jax.grad``, or ``jax.jvp``.
 
     XLA calls back with its own buffers, which Warp reads and writes in place (``warp.jax_callable``); results are copied there once. Going
-    backward evaluates the function once more, as JAX keeps numbers and no tape. Second derivatives and forward mode are not supported;
+    backward evaluates the function once more, as JAX keeps numbers and no tape. Second derivatives are not supported;
     under ``jax.vmap`` calls are made one after the other.
 
-    Arguments and errors as for :func:`torch_function`; ``ImportError`` if JAX is not installed.
+    JAX differentiates a function of callbacks in one direction only. With ``mode="reverse"`` it has gradients (``jax.grad``, ``jax.vjp``,
+    ``jax.jacrev``); with ``mode="forward"`` directional derivatives (``jax.jvp``, ``jax.jacfwd``), which are exact and cost an adjoint for
+    each number that an articulation has in the results.
+
+    Arguments and errors as for :func:`torch_function`, and ``mode``; ``ImportError`` if JAX is not installed, ``ValueError`` for an unknown
+    mode.
 
     Returns:
         A function of arrays of the model's scalar type (float64 needs ``jax.config.update("jax_enable_x64", True)``). ``joint_q`` and
@@ -25,17 +33,17 @@ def jax_function(model, function: Callable, inputs: Sequence[str] = COORDINATES,
         gives an array, or a tuple of them.
     """
     jax = _jax()
+    check_choice(mode, "mode", ("reverse", "forward"))
     bridge, calls = Bridge(model, function, inputs, options), {}
 
-    def calls_for(arrays) -> tuple[Callable, Callable]:
-        """Functions of arrays of these shapes, forward and backward."""
+    def calls_for(arrays) -> tuple[Callable, Callable, Callable]:
+        """Functions of arrays of these shapes, see :func:`_calls`."""
         shapes = tuple(bridge.shape(n, a.shape) for n, a in zip(bridge.names, arrays, strict=True))
         if shapes not in calls:
             calls[shapes] = _calls(bridge, shapes)
         return calls[shapes]
 
-    @jax.custom_vjp
-    def evaluate(*arrays):
+    def results_of(*arrays):
         return calls_for(arrays)[0](*arrays)
 
     def forward(*arrays):
@@ -44,7 +52,15 @@ def jax_function(model, function: Callable, inputs: Sequence[str] = COORDINATES,
     def backward(arrays, seeds):
         return tuple(g.reshape(a.shape) for a, g in zip(arrays, calls_for(arrays)[1](*arrays, *seeds), strict=True))
 
-    evaluate.defvjp(forward, backward)
+    def along(arrays, ways):
+        return evaluate(*arrays), calls_for(arrays)[2](*arrays, *ways)
+
+    if mode == "reverse":
+        evaluate = jax.custom_vjp(results_of)
+        evaluate.defvjp(forward, backward)
+    else:
+        evaluate = jax.custom_jvp(results_of)
+        evaluate.defjvp(along)
 
     def call(*arrays):
         bridge.check(len(arrays))
@@ -71,8 +87,9 @@ def _checked(bridge: Bridge, name: str, array):
     return array
 
 
-def _calls(bridge: Bridge, shapes) -> tuple[Callable, Callable]:
-    """Functions of JAX arrays for a set of shapes: results, and gradients of the inputs from inputs and gradients of results."""
+def _calls(bridge: Bridge, shapes) -> tuple[Callable, Callable, Callable]:
+    """Functions of JAX arrays for a set of shapes: results; gradients of the inputs from inputs and gradients of results; changes of
+    the results from inputs and changes of these."""
     model, count = bridge.model, len(bridge.names)
     kinds = [(r.dtype, r.shape) for r in bridge.results_like(shapes)]
     inputs = [(model.dtype, shape) for shape in shapes]
@@ -90,11 +107,20 @@ def _calls(bridge: Bridge, shapes) -> tuple[Callable, Callable]:
         for out, array in zip(outs, given, strict=True):
             wp.copy(out, array.grad)
 
+    def along(*arrays):
+        given, ways, outs = arrays[:count], arrays[count : 2 * count], arrays[2 * count :]
+        for array in given:
+            array.requires_grad = True
+        for out, change in zip(outs, bridge.forward(given, ways), strict=True):
+            out.assign(change)
+
     forward, backward = _callable(forward, inputs, kinds), _callable(backward, [*inputs, *kinds], inputs)
+    along = _callable(along, [*inputs, *inputs], kinds)
     flat = lambda arrays: [a.reshape(s) for a, s in zip(arrays, shapes, strict=True)]  # noqa: E731
     return (
         lambda *arrays: tuple(forward(*flat(arrays))),
         lambda *arrays: tuple(backward(*flat(arrays[:count]), *arrays[count:])),
+        lambda *arrays: tuple(along(*flat(arrays[:count]), *flat(arrays[count:]))),
     )
 
 

@@ -82,6 +82,19 @@ def as_numbers(value, name: str, wanted: str = "an array of numbers") -> np.ndar
     return host_array(value, name, wanted).astype(np.float64, copy=False)
 
 
+def constant_numbers(value, name: str, wanted: str = "an array of numbers") -> np.ndarray:
+    """:func:`as_numbers` of what is kept as constants, with respect to which nothing has gradients.
+
+    Raises:
+        ValueError: a Warp array that requires a gradient.
+    """
+    if isinstance(value, wp.array) and value.requires_grad:
+        raise ValueError(
+            f"{name}: the array requires a gradient, and nothing has one with respect to it; give array.numpy()"
+        )
+    return as_numbers(value, name, wanted)
+
+
 def check_choice(value, name: str, choices) -> None:
     """Raises ValueError if a value is not one of some names."""
     if not isinstance(value, str) or value not in choices:

@@ -183,7 +183,9 @@ WITHOUT_GRADIENT = tuple(
 )
 """Real constants of a model with respect to which nothing has gradients: they require none."""
 
-READ_WITHOUT_GRADIENT = tuple(name for name in WITHOUT_GRADIENT if name.startswith("joint_"))
+READ_WITHOUT_GRADIENT = tuple(
+    name for name in WITHOUT_GRADIENT if name.startswith("joint_") or name == "shape_transform"
+)
 """Those of them that functions of the dynamics library read. They are refused where they require one."""
 
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

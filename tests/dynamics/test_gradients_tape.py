@@ -257,8 +257,14 @@ def test_results_that_cannot_pass_gradients_on_are_refused(rng):
     with wp.Tape():
         dynamics.bias_forces(model, still, out=out)
     heights = wp.zeros((3, 3), requires_grad=True)
-    with wp.Tape(), pytest.raises(ValueError, match=r"heights.*gradient"):
+    with pytest.raises(ValueError, match=r"heights.*gradient"):
         dynamics.HeightfieldTerrain(heights)
+    with pytest.raises(ValueError, match=r"points.*gradient"):
+        dynamics.ContactPoints(model, {0: heights})
+    with pytest.raises(ValueError, match=r"mu.*gradient"):
+        dynamics.RigidContactParameters(mu=wp.ones(1, requires_grad=True))
+    with wp.Tape(), pytest.raises(ValueError, match=r"velocity.*gradient"):
+        dynamics.convert_velocity(wp.zeros(6, requires_grad=True), (0, 0, 0, 0, 0, 0, 1), VelRepr.MIXED, VelRepr.BODY)
     solver = SolverFeatherstone(model)
     with wp.Tape(), pytest.raises(RuntimeError, match="gradient"):
         solver.step(state, model.state(), dt=0.01)

@@ -130,6 +130,33 @@ def test_jax_goes_through_several_results(model, numbers, jax):
     check_grads(loss, [forces], order=1, modes=["rev"], eps=1e-6, atol=1e-5, rtol=1e-5)
 
 
+def test_jax_goes_forward(model, numbers, jax):
+    """Directional derivatives are those of differences, and add up to what reverse mode gives; whole Jacobians too."""
+    from jax.test_util import check_grads
+
+    function = jax_function(model, dynamics.forward_dynamics, INPUTS, mode="forward")
+    arrays = [jax.numpy.asarray(x) for x in numbers]
+    np.testing.assert_array_equal(np.asarray(function(*arrays)), accelerations(model, numbers))
+    check_grads(jax.jit(function), arrays, order=1, modes=["fwd"], eps=1e-6, atol=1e-5, rtol=1e-5)
+    energy, back = (jax_function(model, dynamics.kinetic_energy, INPUTS[:2], mode=m) for m in ("forward", "reverse"))
+    expected = jax.jacrev(back)(*arrays[:2])
+    np.testing.assert_allclose(jax.jacfwd(energy)(*arrays[:2]), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_jax_goes_forward_where_articulations_share_numbers(model, numbers, jax, rng):
+    """Points that all robots have, and results of a user's own with the numbers of all joints in a row."""
+    from jax.test_util import check_grads
+
+    q, qd, forces = (jax.numpy.asarray(x) for x in numbers[:3])
+    steps = jax_function(model, two_steps, INPUTS[:3], mode="forward", dt=0.01)
+    check_grads(steps, [q, qd, forces], order=1, modes=["fwd"], eps=1e-6, atol=1e-5, rtol=1e-5)
+    points = jax_function(model, dynamics.point_positions, ("joint_q", "points"), mode="forward", links=[0, 1])
+    given = jax.numpy.asarray(rng.normal(size=(2, 3)))
+    check_grads(lambda p: points(q, p), [given], order=1, modes=["fwd"], eps=1e-6, atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError, match="mode"):
+        jax_function(model, dynamics.kinetic_energy, mode="sideways")
+
+
 def test_jax_maps_over_batches(model, numbers, jax, rng):
     function = jax_function(model, dynamics.forward_dynamics, INPUTS[:3])
     q, qd, _ = (jax.numpy.asarray(x) for x in numbers[:3])

@@ -10,7 +10,7 @@ import warp as wp
 from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
 from newton_like.dynamics.contact.terrain import FlatTerrain, PlaneTerrain, Terrain
 from newton_like.dynamics.internal.buffers import buffers_of
-from newton_like.model.arguments import as_numbers
+from newton_like.model.arguments import constant_numbers
 from newton_like.programs.program import Field
 from newton_like.types import Axis
 
@@ -99,7 +99,7 @@ class ContactLaw:
 
     def _values(self, name: str) -> np.ndarray:
         """One finite number, or one for each articulation."""
-        values = as_numbers(getattr(self, name), name + self._of, "a number or one for each articulation")
+        values = constant_numbers(getattr(self, name), name + self._of, "a number or one for each articulation")
         if values.ndim > 1 or not np.isfinite(values).all():
             raise ValueError(f"{name}{self._of} must be finite, one number or [articulation_count]")
         return values

@@ -14,7 +14,7 @@ from newton_like.dynamics.kinematics import output_representation, rate_rows
 from newton_like.dynamics.names import names_of
 from newton_like.geometry.transforms import quat_rotate
 from newton_like.kernels.tree import MIXED
-from newton_like.model.arguments import as_numbers
+from newton_like.model.arguments import constant_numbers
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import batches
 from newton_like.types import GeoType, ShapeFlags, VelRepr
@@ -156,7 +156,7 @@ def _given_points(model, articulation, points) -> tuple[np.ndarray, np.ndarray]:
         raise TypeError(f"points must map bodies to places in their link frames, not be a {type(points).__name__}")
     bodies, places = [np.zeros(0, dtype=np.int64)], [np.zeros((0, 3))]
     for key, given in points.items():
-        place = as_numbers(given, f"points of body {key!r}")
+        place = constant_numbers(given, f"points of body {key!r}")
         if place.ndim != 2 or place.shape[1] != 3 or not np.isfinite(place).all():
             raise ValueError(f"points of body {key!r} must be finite numbers [n, 3], not of shape {place.shape}")
         if isinstance(key, str):

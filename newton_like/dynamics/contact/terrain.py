@@ -8,7 +8,7 @@ import warp as wp
 from newton_like.coercion import as_number, as_vector
 from newton_like.geometry.mesh import Heightfield
 from newton_like.kernels.dynamics.contact.terrain import heightfield_kernel
-from newton_like.model.arguments import as_numbers
+from newton_like.model.arguments import as_numbers, constant_numbers
 
 
 class PlaneTerrain:
@@ -72,7 +72,7 @@ class HeightfieldTerrain:
     """
 
     def __init__(self, heights, corner=(0.0, 0.0), spacing=(1.0, 1.0)):
-        self.heights = as_numbers(heights, "heights of a terrain").copy()
+        self.heights = constant_numbers(heights, "heights of a terrain").copy()
         if self.heights.ndim != 2 or min(self.heights.shape) < 2:
             raise ValueError(
                 f"heights of a terrain have shape {self.heights.shape}; it must be [rows, columns], at least [2, 2]"

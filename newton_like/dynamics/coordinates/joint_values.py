@@ -118,6 +118,9 @@ def _read(model, holder, name: str, joints, out) -> wp.array:
 
 def _write(model, holder, name: str, values, joints) -> None:
     array = _array(model, holder, name)
+    if hasattr(holder, "joints_changed"):
+        # takes over both arrays, which have to be up to date before one is written
+        holder.joint_q, holder.joint_qd  # noqa: B018
     places = places_of(model, name, joints)
     what = "values"
     if not isinstance(values, wp.array):

@@ -65,7 +65,8 @@ def write(
     ``ModelBuilder.add_usd`` reads the stage as the same model. Attributes ``newtonLike:``, which other tools ignore, have the properties
     for which UsdPhysics and the ``newton:`` attributes of newton 1.8 have no name. Poses of bodies follow from the joint coordinates. Each
     articulation is one prim with its bodies as children and its joints in a scope; a free base has no joint prim. Numbers of the
-    schemas are float32. Tendons are left out with a warning.
+    schemas are float32. Tendons are left out with a warning. Named frames of merged links (``model.frames``) are not
+    written.
 
     Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
 

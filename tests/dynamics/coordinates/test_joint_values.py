@@ -71,12 +71,16 @@ def test_values_are_the_entries_of_the_flat_array(rng, name, read, write, span):
 def test_a_mechanism_state_takes_over_what_is_set(rng):
     model, state = mixed(rng)
     mechanism = MechanismState(model, state)
+    velocities = rng.normal(size=mechanism.velocity().shape)
+    velocities[1::2, 3:] = 0.0
+    mechanism.set_velocity(velocities)
     before = mechanism.link_transforms().numpy().copy()
     dynamics.set_joint_positions(model, mechanism, [0.5], ["r3_joint_1"])
     np.testing.assert_array_equal(dynamics.joint_positions(model, mechanism, "r3_joint_1").numpy()[1::2], 0.5)
     after = mechanism.link_transforms().numpy()
     assert (after[1] != before[1]).any()
     np.testing.assert_array_equal(after[0], before[0])
+    np.testing.assert_array_equal(mechanism.velocity().numpy(), velocities)
 
 
 def test_gradients_flow_both_ways(rng):

@@ -18,7 +18,8 @@ class _Arrays(Fields):
     def _arrays(self) -> dict:
         """All arrays by their keys."""
         arrays = {name: getattr(self, name) for name in self._names}
-        return arrays | {key: getattr(*holder(self, key)) for key in self._custom}
+        owners = {key: holder(self, key) for key in self._custom}
+        return arrays | {key: getattr(*owner) for key, owner in owners.items() if hasattr(*owner)}
 
     def _accepts(self, name: str) -> bool:
         return name in self._names or name in ("made_by", "_custom")

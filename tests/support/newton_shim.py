@@ -74,9 +74,6 @@ class _Builder(newton_like.ModelBuilder):
     def color(self) -> None:
         """Nothing here needs colours."""
 
-    def request_state_attributes(self, *names: str) -> None:
-        """States do not have these; a test that reads them fails."""
-
 
 @wp.kernel
 def centres_of_mass(

@@ -58,7 +58,8 @@ def eval_mass_matrix(
         TypeError: an array of the wrong scalar type.
     """
     dofs = model.max_dofs_per_articulation
-    program = _MASS_MATRIX if as_flag(include_armature, "include_armature") else _RIGID_MASS_MATRIX
+    whole = include_armature is True or as_flag(include_armature, "include_armature")
+    program = _MASS_MATRIX if whole else _RIGID_MASS_MATRIX
     return eval_matrix(model, program, state, H, "H", (dofs, dofs), mask)
 
 

@@ -129,6 +129,8 @@ class _Writer:
             self._joint(joint)
         for joint in self.range:
             self._remark_rest(joint)
+        for key in self.model.custom_attributes:
+            self._remark("custom attributes are not written", key)
         ElementTree.indent(self.root)
         self.path.write_text(ElementTree.tostring(self.root, encoding="unicode") + "\n", encoding="utf-8")
         return UrdfExport(

@@ -133,6 +133,8 @@ class CustomAttribute:
             raise ValueError(f"{what}: references are integers, not {self.dtype_name}")
         if self.references is not None and not isinstance(self.references, str):
             frequency = as_member(AttributeFrequency, self.references, f"{what}: references")
+            if frequency is AttributeFrequency.ONCE:
+                raise ValueError(f"{what}: references ONCE name nothing that is numbered; use another frequency")
             self.references = (
                 "world" if frequency is AttributeFrequency.WORLD else COUNTED[frequency].removesuffix("_count")
             )
@@ -283,7 +285,7 @@ def attach(target, arrays: dict[str, Any]) -> None:
 def holder(target, key: str):
     """The object that has the array of a key as an attribute, and the name it has there."""
     space, _, name = key.rpartition(":")
-    return (getattr(target, space) if space else target), name
+    return (getattr(target, space, None) if space else target), name
 
 
 _TRUTHS = dict.fromkeys(("1", "true", "yes", "t", "y"), True) | dict.fromkeys(("0", "false", "no", "f", "n"), False)

@@ -15,10 +15,10 @@ class _Arrays(Fields):
     # keys of the custom attributes; apart from the arrays, so that vars() gives these alone
     __slots__ = ("_custom",)
 
-    def _arrays(self) -> dict:
-        """All arrays by their keys."""
-        arrays = {name: getattr(self, name) for name in self._names}
-        return arrays | {key: getattr(*holder(self, key)) for key in self._custom}
+    def _custom_arrays(self) -> dict:
+        """Arrays of custom attributes by their keys."""
+        owners = {key: holder(self, key) for key in self._custom}
+        return {key: getattr(*owner) for key, owner in owners.items() if hasattr(*owner)}
 
     def _accepts(self, name: str) -> bool:
         return name in self._names or name in ("made_by", "_custom")
@@ -33,25 +33,31 @@ class _Arrays(Fields):
         """
         if not isinstance(other, type(self)):
             raise TypeError(f"cannot assign a {type(other).__name__} to a {type(self).__name__}")
-        mine, theirs = self._arrays(), other._arrays()
-        missing = [*(theirs.keys() - mine.keys()), *(mine.keys() - theirs.keys())]
+        pairs = [(name, getattr(self, name), getattr(other, name)) for name in self._names]
+        if self._custom or other._custom:
+            pairs += self._custom_pairs(other)
+        for name, mine, theirs in pairs:
+            if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+                raise ValueError(
+                    f"{type(self).__name__}.{name}: cannot assign {theirs.dtype.__name__}{theirs.shape} to "
+                    f"{mine.dtype.__name__}{mine.shape}; both must come from the same model"
+                )
+        for _, mine, theirs in pairs:
+            wp.copy(mine, theirs)
+
+    def _custom_pairs(self, other) -> list[tuple]:
+        """Names and arrays of custom attributes of both; lists of texts are copied at once."""
+        mine, theirs = self._custom_arrays(), other._custom_arrays()
+        missing = sorted({*self._custom, *other._custom} - (mine.keys() & theirs.keys()))
         if missing:
             raise ValueError(
                 f"{type(self).__name__}.{missing[0].replace(':', '.')} is an attribute of one of the two only; both must come from"
                 " models with the same custom attributes"
             )
-        for name, array in mine.items():
-            given = theirs[name]
-            if isinstance(array, wp.array) and (array.shape != given.shape or array.dtype != given.dtype):
-                raise ValueError(
-                    f"{type(self).__name__}.{name}: cannot assign {given.dtype.__name__}{given.shape} to "
-                    f"{array.dtype.__name__}{array.shape}; both must come from the same model"
-                )
-        for name, array in mine.items():
-            if isinstance(array, wp.array):
-                wp.copy(array, theirs[name])
-            else:
-                array[:] = theirs[name]
+        for key, texts in mine.items():
+            if isinstance(texts, list):
+                texts[:] = theirs[key]
+        return [(key, array, theirs[key]) for key, array in mine.items() if isinstance(array, wp.array)]
 
     def clone(self, requires_grad: bool | None = None):
         """An independent copy.
@@ -60,14 +66,18 @@ class _Arrays(Fields):
             requires_grad: whether its arrays have gradients; by default as they are here.
         """
         result = type(self).__new__(type(self))
-        attach(result, {name: copied(array, requires_grad) for name, array in self._arrays().items()})
+        for name in self._names:
+            vars(result)[name] = copied(getattr(self, name), requires_grad)
+        if self._custom:
+            attach(result, {key: copied(array, requires_grad) for key, array in self._custom_arrays().items()})
         result._custom = self._custom
         return result
 
     @property
     def requires_grad(self) -> bool:
         """Whether the arrays have gradients."""
-        return any(getattr(array, "requires_grad", False) for array in self._arrays().values())
+        arrays = [getattr(self, name) for name in self._names] + list(self._custom_arrays().values())
+        return any(getattr(array, "requires_grad", False) for array in arrays)
 
 
 def copied(array, requires_grad: bool | None):

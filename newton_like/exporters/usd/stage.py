@@ -29,6 +29,7 @@ from newton_like.types import Axis, BodyFlags
 
 CREATOR = "newton_like"
 NO_TENDONS = "tendons are not written"
+NO_CUSTOM = "custom attributes are not written"
 
 THIN = 1.0e-7
 """Part of the largest moment of inertia that is written for one of 0; float32 has no more digits."""
@@ -108,11 +109,14 @@ def write(
         made = StageWriter(layer, Host(model, state), root, as_flag(share_worlds, "share_worlds"))
         made.write(as_flag(instance_worlds, "instance_worlds"))
     save(layer, path)
-    if model.tendons:
-        labels = [tendon.label for tendon in model.tendons]
-        made.remark(NO_TENDONS, *labels)
-        more = f", and {len(labels) - 5} more" if len(labels) > 5 else ""
-        warnings.warn(UsdWarning(f"{path.name}: {NO_TENDONS}: {', '.join(labels[:5])}{more}"), stacklevel=2)
+    for statement, labels in (
+        (NO_TENDONS, [tendon.label for tendon in model.tendons]),
+        (NO_CUSTOM, list(model.custom_attributes)),
+    ):
+        if labels:
+            made.remark(statement, *labels)
+            more = f", and {len(labels) - 5} more" if len(labels) > 5 else ""
+            warnings.warn(UsdWarning(f"{path.name}: {statement}: {', '.join(labels[:5])}{more}"), stacklevel=2)
     return made.report
 
 

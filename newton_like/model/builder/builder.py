@@ -40,11 +40,13 @@ _SETTINGS = {
     "frames": lambda value: _config(value, FrameTable, "frames"),
     "rigid_gap": lambda value: as_number(value, "rigid_gap"),
     "shape_collision_filter_pairs": lambda value: value if isinstance(value, PairSet) else PairSet(value),
+    "custom_attributes": lambda value: _table(value, CustomAttribute, "custom_attributes"),
+    "custom_frequencies": lambda value: _table(value, CustomFrequency, "custom_frequencies"),
     "world_count": lambda value: as_index(value, "world_count", MAX_WORLDS),
 }
 """How attributes that are no lists are read."""
 
-_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity", "custom_attributes", "custom_frequencies")
+_OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
 
 
 def _urdf():
@@ -467,4 +469,10 @@ class _Neighbours:
 def _config(value, kind: type, name: str):
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {value!r}")
+    return value
+
+
+def _table(value, kind: type, name: str) -> dict:
+    if not isinstance(value, dict) or not all(isinstance(entry, kind) for entry in value.values()):
+        raise TypeError(f"{name} must be a dict of {kind.__name__}, not {value!r}")
     return value

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import Model, ModelBuilder
+from newton_like import Model, ModelBuilder, urdf, usd
 from newton_like.dynamics import reduce
 from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency
 from tests.support.random_trees import random_tree
@@ -189,12 +189,28 @@ def test_states_copy_and_assign_them(rng):
         assert kept.mode.numpy() == [4]
     with pytest.raises(AttributeError, match=r"heet.*heat"):
         state.own.heet = heat
+    whole, part = model.state(), model.state()
+    del part.own
+    for a, b in ((whole, part), (part, whole)):
+        with pytest.raises(ValueError, match=r"State\.own\.heat"):
+            a.assign(b)
     plain = ModelBuilder()
     plain.add_body(mass=1.0, inertia=np.eye(3))
     plain = plain.finalize("cpu")
     for a, b in ((state, plain.state()), (plain.state(), state)):
         with pytest.raises(ValueError, match=r"State\.(mode|own\.heat)"):
             a.assign(b)
+
+
+def test_files_that_are_written_say_that_they_lack_them(tmp_path):
+    builder = ModelBuilder()
+    builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY, namespace="own"))
+    builder.add_body(mass=1.0, inertia=np.eye(3), label="ball")
+    model = builder.finalize("cpu")
+    for module, name in ((usd, "a.usda"), (urdf, "a.urdf")):
+        with pytest.warns(UserWarning, match="own:heat"):
+            report = module.write(model, tmp_path / name)
+        assert ["own:heat"] in report.remarks.values()
 
 
 def test_entities_of_ones_own_are_counted_and_copied(rng):
@@ -263,6 +279,7 @@ def test_wrong_entries_are_refused_and_leave_the_builder_as_it_was():
         (("heat", float, "lab:sensor"), "lab:sensor"),
         (("2heat", float, F.BODY), "2heat"),
         (("heat", float, F.BODY, A.MODEL, None, "body"), "references"),
+        (("heat", int, F.BODY, A.MODEL, None, F.ONCE), "references"),
     ],
 )
 def test_declarations_that_cannot_be_are_refused(arguments, named):

@@ -173,7 +173,7 @@ def test_attributes_are_read_when_they_are_set(half):
         return True
 
     others = ("gravity", "up_axis", "world_count", "world_label", "world_gravity", "rigid_gap", "default_joint_cfg")
-    others += ("default_shape_cfg", "shape_collision_filter_pairs")
+    others += ("default_shape_cfg", "shape_collision_filter_pairs", "custom_attributes", "custom_frequencies")
     for name in others:
         assert not all([checked(name, value) for value in HOSTILE[half::2]]), name
     for column in COLUMNS[half::2]:

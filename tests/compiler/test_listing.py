@@ -122,6 +122,7 @@ def test_recorded_tapes_keep_their_numbers(rng):
     with wp.Tape() as tape:
         tau = dynamics.bias_forces(model, state)
     model.joint_X_p.assign(model.joint_X_p.numpy() + np.array([0.25, 0, 0, 0, 0, 0, 0]))
+    model.body_mass.assign(2.0 * model.body_mass.numpy())
     model.notify_changed()
     other = gradients(model, q, qd, seed)
     tape.backward(grads={tau: wp.array(seed.reshape(tau.shape), dtype=model.dtype, device="cpu")})

@@ -169,9 +169,9 @@ def test_forces_are_optimal(rng, numpy_run, law, friction):
             other = minimize(
                 cost, np.tile(n, len(on)) * scale, method="SLSQP", constraints=cone, options={"maxiter": 500}
             )
-            # it keeps to the cone, in these units, within 1e-6 or so
-            lowest = cost(f.ravel() * scale)
-            assert lowest <= cost(other.x) + 1e-4 * abs(lowest) + 1e-5 * size
+            # it leaves the cone by rounding, which can pay where contacts are stiff
+            lowest, inside = cost(f.ravel() * scale), _into_cone((other.x / scale).reshape(-1, 3), n, mu)
+            assert lowest <= cost(inside.ravel() * scale) + 1e-4 * abs(lowest) + 1e-5 * size
     assert seen["touch"] > 8, seen
     assert seen["slip"] > 0, seen
 
@@ -179,6 +179,15 @@ def test_forces_are_optimal(rng, numpy_run, law, friction):
 def _room(f, n, mu):
     f_t = f - (f @ n) * n
     return (mu * (f @ n)) ** 2 - f_t @ f_t
+
+
+def _into_cone(f, n, mu):
+    """Forces ``[n, 3]`` with tangential parts shortened, and pulls left out."""
+    f_n = np.maximum(f @ n, 0.0)
+    f_t = f - np.outer(f @ n, n)
+    length = np.linalg.norm(f_t, axis=1)
+    share = np.minimum(1.0, mu * f_n / np.where(length > 0.0, length, 1.0))
+    return np.outer(f_n, n) + share[:, None] * f_t
 
 
 def test_links_in_contact(rng, numpy_run):

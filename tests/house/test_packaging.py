@@ -130,7 +130,8 @@ def test_import_leaves_programs_until_they_are_needed():
     """A model can be built without the dynamics library, and every public name is there when it is asked for."""
     code = (
         "import sys, newton_like as nl; late = ('newton_like.dynamics', 'newton_like.programs'); "
-        "early = [m for m in sys.modules if m.startswith(late)]; assert not early, early; assert all(getattr(nl, name) is not None for name in nl.__all__); "
+        "early = [m for m in sys.modules if m.startswith(late)]; assert not early, early; "
+        "assert all(getattr(nl, name) is not None for name in nl.__all__); "
         "assert set(nl.__all__) <= set(dir(nl)); print('newton_like.dynamics' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -3,7 +3,7 @@
 Links and joints of an articulation are numbered as its joints, from the root to the leaves: link i is what joint i moves. These are the
 rows of everything that `newton_like.dynamics` gives, and the same for all articulations of one shape. Frames are the sites of an
 articulation's links (:meth:`ModelBuilder.add_site`), and behind them the links that were merged into others where fixed joints were
-collapsed (``model.frames``).
+collapsed (``model.frames``). Where a site and a merged link have the same name, it means the site.
 
 A name is a label, or what follows a slash in it: ``"base"`` finds ``"robot_3/base"``, where no other label of the articulation ends so.
 """
@@ -97,6 +97,9 @@ class Names:
             ValueError: several have the name.
         """
         found = self.matches(kind, name, a)
+        if len(found) > 1 and kind == "frame":
+            sites = tuple(i for i in found if self.frame_at[self.frame_start[a] + i] < len(self.shape_label))
+            found = sites or found
         if len(found) > 1:
             raise ValueError(f"{kind} {name!r} is ambiguous in articulation {a}: indices {list(found)}; give an index")
         return found[0] if found else None

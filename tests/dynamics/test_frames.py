@@ -197,6 +197,22 @@ def test_links_behind_locked_joints_stay_named(rng, by_numpy):
         np.testing.assert_allclose(signed(poses[1]), signed(poses[0]), **CLOSE)
 
 
+def test_a_name_that_a_site_has_too_means_the_site(rng, by_numpy):
+    tree = floating_tree(rng)
+    merged = next(
+        tree.body_label[tree.joint_child[j]] for j, kind in enumerate(tree.joint_type) if kind == JointType.FIXED
+    )
+    place = random_transform(rng)
+    tree.add_site(tree.joint_child[0], xform=place, label=merged)
+    tree.collapse_fixed_joints()
+    model = tree.finalize("cpu", dtype=wp.float64)
+    assert dynamics.frame_names(model).count(merged) == 2
+    assert dynamics.frame_index(model, merged) == 0
+    np.testing.assert_allclose(dynamics.frame_offset(model, merged), place, **CLOSE)
+    actual, expected = (dynamics.frame_transform(model, model.state(), x).numpy() for x in (merged, (0, place)))
+    np.testing.assert_allclose(actual, expected, **CLOSE)
+
+
 def test_functions_of_links_say_that_a_merged_link_is_a_frame(rng, by_numpy):
     tree = floating_tree(rng)
     tree.collapse_fixed_joints()

@@ -158,6 +158,18 @@ def compiled_files(cache: Path) -> list[str]:
     return sorted(str(p.relative_to(cache)) for p in cache.rglob("*") if p.is_file())
 
 
+def test_import_leaves_programs_until_they_are_needed():
+    """A model can be built without the dynamics library, and every public name is there when it is asked for."""
+    code = (
+        "import sys, newton_like as nl; late = ('newton_like.dynamics', 'newton_like.programs'); "
+        "early = [m for m in sys.modules if m.startswith(late)]; assert not early, early; "
+        "assert all(getattr(nl, name) is not None for name in nl.__all__); "
+        "assert set(nl.__all__) <= set(dir(nl)); print('newton_like.dynamics' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.stdout.split()[-1:] == ["True"], found.stderr
+
+
 def test_import_compiles_nothing(tmp_path):
     """Cheap and sure where a stopwatch is not: Warp's kernel cache stays empty, and heavy modules stay out."""
     imported = run(sys.executable, "-c", IMPORT, cwd=tmp_path, WARP_CACHE_PATH=str(tmp_path / "import"))

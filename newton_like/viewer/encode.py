@@ -28,8 +28,7 @@ def find_ffmpeg() -> str:
             found = get_ffmpeg_exe()
         except (ImportError, RuntimeError) as error:
             raise ImportError(
-                "videos of the type '.mp4' need ffmpeg: install it, or its package by pip install imageio-ffmpeg; a '.gif' does not "
-                "need it"
+                "videos of the type '.mp4' need ffmpeg: install it, or pip install \"newton-like[video]\"; a '.gif' does not need it"
             ) from error
     return found
 

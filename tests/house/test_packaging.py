@@ -221,7 +221,7 @@ def declared(extra: str | None = None) -> set[str]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("newton_like", ("examples", "torch", "jax", "video")),
+        ("newton_like", ("examples", "video", "torch", "jax")),
         ("kernels", ()),
         ("examples", ("examples",)),
         ("tests", ("test", "peers", "jax")),

@@ -39,7 +39,7 @@ POSITION_MODE, VELOCITY_MODE, EFFORT_MODE = 1, 2, 4
 @cache
 def parameter_kernels(real) -> types.SimpleNamespace:
     """For the scalar type `real`: the struct `Target` and the kernels over the articulations of a batch and their joints, dofs, bodies,
-    colliders, planes, or nothing (`gravity`); `copies` over numbers that do not differ between articulations."""
+    colliders, planes, or nothing (`gravities`); `copies` over numbers that do not differ between articulations."""
 
     @wp.struct
     class Target:
@@ -68,7 +68,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         status: wp.array[wp.bool]
 
     @wp.func
-    def put(G: Target, lane: int, place: int, x: wp.float64):
+    def give(G: Target, lane: int, place: int, x: wp.float64):
         value = real(x)
         if G.held[place]:
             if value != G.first[place]:
@@ -78,15 +78,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             G.numbers[lane + place * G.step] = value
 
     @wp.func
-    def put3(G: Target, lane: int, place: int, x: wp.vec3d):
-        put(G, lane, place, x[0])
-        put(G, lane, place + 1, x[1])
-        put(G, lane, place + 2, x[2])
+    def give3(G: Target, lane: int, place: int, x: wp.vec3d):
+        give(G, lane, place, x[0])
+        give(G, lane, place + 1, x[1])
+        give(G, lane, place + 2, x[2])
 
     @wp.func
-    def put4(G: Target, lane: int, place: int, v: wp.vec3d, w: wp.float64):
-        put3(G, lane, place, v)
-        put(G, lane, place + 3, w)
+    def give4(G: Target, lane: int, place: int, v: wp.vec3d, w: wp.float64):
+        give3(G, lane, place, v)
+        give(G, lane, place + 3, w)
 
     @wp.func
     def lane_of(G: Target, thread: int):
@@ -99,11 +99,11 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         return G.edited[G.world[i]] > G.since
 
     @wp.func
-    def get(a: wp.array[real], i: int):
+    def fetch(a: wp.array[real], i: int):
         return wp.float64(a[i])
 
     @wp.func
-    def get3(a: wp.array[real], i: int):
+    def fetch3(a: wp.array[real], i: int):
         return wp.vec3d(wp.float64(a[i]), wp.float64(a[i + 1]), wp.float64(a[i + 2]))
 
     @wp.func
@@ -146,39 +146,39 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             return
         for k in range(share, G.items, G.sharing):
             j = joint_start + joint_stride * i + k
-            x_p = get3(joint_X_p, 7 * j)
-            x_c = get3(joint_X_c, 7 * j)
-            p = get3(joint_X_p, 7 * j + 3)
-            p_w = get(joint_X_p, 7 * j + 6)
-            c = -get3(joint_X_c, 7 * j + 3)
-            c_w = get(joint_X_c, 7 * j + 6)
+            x_p = fetch3(joint_X_p, 7 * j)
+            x_c = fetch3(joint_X_c, 7 * j)
+            p = fetch3(joint_X_p, 7 * j + 3)
+            p_w = fetch(joint_X_p, 7 * j + 6)
+            c = -fetch3(joint_X_c, 7 * j + 3)
+            c_w = fetch(joint_X_c, 7 * j + 6)
             parent = joint_parent[j]
             if parent >= 0 and joint_ancestor[j] < 0:
                 # a body that rests carries the joint
-                v = get3(body_q, 7 * parent + 3)
-                w = get(body_q, 7 * parent + 6)
-                x_p = get3(body_q, 7 * parent) + turned(v, w, x_p)
+                v = fetch3(body_q, 7 * parent + 3)
+                w = fetch(body_q, 7 * parent + 6)
+                x_p = fetch3(body_q, 7 * parent) + turned(v, w, x_p)
                 rest = w * p + p_w * v + wp.cross(v, p)
                 p_w = w * p_w - wp.dot(v, p)
                 p = rest
             at = joint_at + JOINT * k
-            put4(G, lane, at + PARENT_QUAT, p, p_w)
-            put3(G, lane, at + PARENT_POS, x_p)
-            put4(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
-            put3(G, lane, at + CHILD_POS, x_c)
-            put4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), p_w * c_w - wp.dot(p, c))
-            put(G, lane, at + DISTANCE_MIN, get(joint_min_distance, j))
-            put(G, lane, at + DISTANCE_MAX, get(joint_max_distance, j))
+            give4(G, lane, at + PARENT_QUAT, p, p_w)
+            give3(G, lane, at + PARENT_POS, x_p)
+            give4(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
+            give3(G, lane, at + CHILD_POS, x_c)
+            give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), p_w * c_w - wp.dot(p, c))
+            give(G, lane, at + DISTANCE_MIN, fetch(joint_min_distance, j))
+            give(G, lane, at + DISTANCE_MAX, fetch(joint_max_distance, j))
             for d in range(dof_at[k], dof_at[k + 1]):
-                axis = get3(joint_axis, 3 * (qd_start + qd_stride * i + d))
+                axis = fetch3(joint_axis, 3 * (qd_start + qd_stride * i + d))
                 to = axis_at + DOF * d
-                put3(G, lane, to + AXIS, axis)
-                put3(G, lane, to + AXIS_IN_PARENT, turned(p, p_w, axis))
+                give3(G, lane, to + AXIS, axis)
+                give3(G, lane, to + AXIS_IN_PARENT, turned(p, p_w, axis))
                 # X_p (axis, 0) inverse X_c
                 half = p_w * axis + wp.cross(p, axis)
                 half_w = -wp.dot(p, axis)
                 turn = half_w * c + c_w * half + wp.cross(half, c)
-                put4(G, lane, to + HALF_TURN_QUAT, turn, half_w * c_w - wp.dot(half, c))
+                give4(G, lane, to + HALF_TURN_QUAT, turn, half_w * c_w - wp.dot(half, c))
 
     @wp.kernel(module=module, enable_backward=False)
     def bodies(
@@ -202,14 +202,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         for k in range(share, G.items, G.sharing):
             j = body_start + body_stride * i + slot[k]
             at = body_at + BODY * k
-            put(G, lane, at + MASS, get(body_mass, j))
-            put3(G, lane, at + CENTRE_OF_MASS, get3(body_com, 3 * j))
+            give(G, lane, at + MASS, fetch(body_mass, j))
+            give3(G, lane, at + CENTRE_OF_MASS, fetch3(body_com, 3 * j))
             half = wp.float64(0.5)
             for a in range(3):
-                put(G, lane, at + INERTIA + a, get(body_inertia, 9 * j + 4 * a))
-            put(G, lane, at + INERTIA + 3, half * (get(body_inertia, 9 * j + 1) + get(body_inertia, 9 * j + 3)))
-            put(G, lane, at + INERTIA + 4, half * (get(body_inertia, 9 * j + 2) + get(body_inertia, 9 * j + 6)))
-            put(G, lane, at + INERTIA + 5, half * (get(body_inertia, 9 * j + 5) + get(body_inertia, 9 * j + 7)))
+                give(G, lane, at + INERTIA + a, fetch(body_inertia, 9 * j + 4 * a))
+            give(G, lane, at + INERTIA + 3, half * (fetch(body_inertia, 9 * j + 1) + fetch(body_inertia, 9 * j + 3)))
+            give(G, lane, at + INERTIA + 4, half * (fetch(body_inertia, 9 * j + 2) + fetch(body_inertia, 9 * j + 6)))
+            give(G, lane, at + INERTIA + 5, half * (fetch(body_inertia, 9 * j + 5) + fetch(body_inertia, 9 * j + 7)))
 
     @wp.kernel(module=module, enable_backward=False)
     def gains(
@@ -263,47 +263,47 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             kd = none
             kv = none
             if (mode & POSITION_MODE) != 0:
-                ke = get(joint_target_ke, j)
-                kd = get(joint_target_kd, j)
+                ke = fetch(joint_target_ke, j)
+                kd = fetch(joint_target_kd, j)
             if (mode & VELOCITY_MODE) != 0:
-                kd = get(joint_target_kd, j)
+                kd = fetch(joint_target_kd, j)
                 kv = kd
-            effort = get(joint_effort_limit, j)
-            speed = get(joint_velocity_limit, j)
-            friction = get(joint_friction, j)
-            lower = get(joint_limit_lower, j)
-            upper = get(joint_limit_upper, j)
-            put(G, lane, at + ARMATURE, get(joint_armature, j))
-            put(G, lane, at + DAMPING, get(joint_damping, j))
-            put(G, lane, at + STIFFNESS, get(joint_stiffness, j))
-            put(G, lane, at + TARGET_KE, ke)
-            put(G, lane, at + TARGET_KD, kd)
-            put(G, lane, at + TARGET_VELOCITY_GAIN, kv)
-            put(G, lane, at + EFFORT_LIMIT, effort)
-            put(G, lane, at + VELOCITY_LIMIT, speed)
-            put(G, lane, at + FRICTION_LOSS, friction)
-            put(G, lane, at + LIMIT_LOWER, lower)
-            put(G, lane, at + LIMIT_UPPER, upper)
-            put(G, lane, at + LIMIT_OMEGA, wp.float64(STOP_OMEGA))
-            put(G, lane, at + LIMIT_DAMPING_RATIO, wp.float64(STOP_DAMPING_RATIO))
+            effort = fetch(joint_effort_limit, j)
+            speed = fetch(joint_velocity_limit, j)
+            friction = fetch(joint_friction, j)
+            lower = fetch(joint_limit_lower, j)
+            upper = fetch(joint_limit_upper, j)
+            give(G, lane, at + ARMATURE, fetch(joint_armature, j))
+            give(G, lane, at + DAMPING, fetch(joint_damping, j))
+            give(G, lane, at + STIFFNESS, fetch(joint_stiffness, j))
+            give(G, lane, at + TARGET_KE, ke)
+            give(G, lane, at + TARGET_KD, kd)
+            give(G, lane, at + TARGET_VELOCITY_GAIN, kv)
+            give(G, lane, at + EFFORT_LIMIT, effort)
+            give(G, lane, at + VELOCITY_LIMIT, speed)
+            give(G, lane, at + FRICTION_LOSS, friction)
+            give(G, lane, at + LIMIT_LOWER, lower)
+            give(G, lane, at + LIMIT_UPPER, upper)
+            give(G, lane, at + LIMIT_OMEGA, wp.float64(STOP_OMEGA))
+            give(G, lane, at + LIMIT_DAMPING_RATIO, wp.float64(STOP_DAMPING_RATIO))
             clip = none
             if mode == EFFORT_MODE:
                 clip = wp.float64(1.0)
-            put(G, lane, at + CLIP_FORCE, clip)
+            give(G, lane, at + CLIP_FORCE, clip)
             rest = none
             if rest_of[d] >= 0:
-                rest = get(joint_rest_q, q_start + q_stride * i + rest_of[d])
-            put(G, lane, at + REST_Q, rest)
+                rest = fetch(joint_rest_q, q_start + q_stride * i + rest_of[d])
+            give(G, lane, at + REST_Q, rest)
             offset = none
             ratio = none
             if rest_w_of[d] >= 0:
-                offset = get(joint_rest_q, q_start + q_stride * i + rest_w_of[d])
+                offset = fetch(joint_rest_q, q_start + q_stride * i + rest_w_of[d])
             if mimic_of[d] >= 0:
                 pair = 2 * (joint_start + joint_stride * i + mimic_of[d])
-                offset = get(joint_mimic_coeffs, pair)
-                ratio = get(joint_mimic_coeffs, pair + 1)
-            put(G, lane, at + MIMIC_OFFSET, offset)
-            put(G, lane, at + MIMIC_RATIO, ratio)
+                offset = fetch(joint_mimic_coeffs, pair)
+                ratio = fetch(joint_mimic_coeffs, pair + 1)
+            give(G, lane, at + MIMIC_OFFSET, offset)
+            give(G, lane, at + MIMIC_RATIO, ratio)
             far = wp.float64(NO_LIMIT)
             weak = wp.float64(WEAK)
             bits = int(0)
@@ -356,27 +356,27 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             g = planes[i, k]
             at = collider_at + COLLIDER * k
             half = wp.float64(0.5)
-            put3(G, lane, at + SIZE, get3(shape_scale, 3 * s))
-            put3(G, lane, at + CENTER, get3(shape_transform, 7 * s))
-            put4(G, lane, at + ROTATION, get3(shape_transform, 7 * s + 3), get(shape_transform, 7 * s + 6))
-            put(G, lane, at + RADIUS, get(shape_collision_radius, s))
+            give3(G, lane, at + SIZE, fetch3(shape_scale, 3 * s))
+            give3(G, lane, at + CENTER, fetch3(shape_transform, 7 * s))
+            give4(G, lane, at + ROTATION, fetch3(shape_transform, 7 * s + 3), fetch(shape_transform, 7 * s + 6))
+            give(G, lane, at + RADIUS, fetch(shape_collision_radius, s))
             surface = at + SURFACE
-            put(G, lane, surface + MU, half * (get(shape_material_mu, s) + get(shape_material_mu, g)))
-            bounce = get(shape_material_restitution, s) + get(shape_material_restitution, g)
-            put(G, lane, surface + RESTITUTION, half * bounce)
-            time = half * (get(shape_material_time_constant, s) + get(shape_material_time_constant, g))
-            put(G, lane, surface + OMEGA, wp.float64(1.0) / wp.max(time, wp.float64(1.0e-6)))
-            damping = get(shape_material_damping_ratio, s) + get(shape_material_damping_ratio, g)
-            put(G, lane, surface + DAMPING_RATIO, half * damping)
-            torsional = half * (get(shape_material_mu_torsional, s) + get(shape_material_mu_torsional, g))
-            rolling = half * (get(shape_material_mu_rolling, s) + get(shape_material_mu_rolling, g))
-            put(G, lane, surface + MU_TORSIONAL, torsional)
-            put(G, lane, surface + MU_ROLLING, rolling)
-            put(G, lane, surface + MARGIN, get(shape_margin, s) + get(shape_margin, g))
-            gap = get(shape_gap, s) + get(shape_gap, g)
+            give(G, lane, surface + MU, half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g)))
+            bounce = fetch(shape_material_restitution, s) + fetch(shape_material_restitution, g)
+            give(G, lane, surface + RESTITUTION, half * bounce)
+            time = half * (fetch(shape_material_time_constant, s) + fetch(shape_material_time_constant, g))
+            give(G, lane, surface + OMEGA, wp.float64(1.0) / wp.max(time, wp.float64(1.0e-6)))
+            damping = fetch(shape_material_damping_ratio, s) + fetch(shape_material_damping_ratio, g)
+            give(G, lane, surface + DAMPING_RATIO, half * damping)
+            torsional = half * (fetch(shape_material_mu_torsional, s) + fetch(shape_material_mu_torsional, g))
+            rolling = half * (fetch(shape_material_mu_rolling, s) + fetch(shape_material_mu_rolling, g))
+            give(G, lane, surface + MU_TORSIONAL, torsional)
+            give(G, lane, surface + MU_ROLLING, rolling)
+            give(G, lane, surface + MARGIN, fetch(shape_margin, s) + fetch(shape_margin, g))
+            gap = fetch(shape_gap, s) + fetch(shape_gap, g)
             if not allowed[i, k]:
                 gap = wp.float64(-FAR)
-            put(G, lane, surface + GAP, gap)
+            give(G, lane, surface + GAP, gap)
             if turning == 0 and (torsional != wp.float64(0.0) or rolling != wp.float64(0.0)):
                 G.status[2] = True
 
@@ -400,36 +400,36 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         for k in range(share, G.items, G.sharing):
             g = planes[i, k]
             at = plane_at + PLANE * k
-            x = get3(shape_transform, 7 * g)
-            v = get3(shape_transform, 7 * g + 3)
-            w = get(shape_transform, 7 * g + 6)
+            x = fetch3(shape_transform, 7 * g)
+            v = fetch3(shape_transform, 7 * g + 3)
+            w = fetch(shape_transform, 7 * g + 6)
             none = wp.float64(0.0)
             one = wp.float64(1.0)
             normal = turned(v, w, wp.vec3d(none, none, one))
             tangent_1 = turned(v, w, wp.vec3d(one, none, none))
             tangent_2 = turned(v, w, wp.vec3d(none, one, none))
-            put3(G, lane, at + NORMAL, normal)
-            put3(G, lane, at + TANGENT_1, tangent_1)
-            put3(G, lane, at + TANGENT_2, tangent_2)
-            put(G, lane, at + OFFSET, wp.dot(normal, x))
-            put(G, lane, at + OFFSET_1, wp.dot(tangent_1, x))
-            put(G, lane, at + OFFSET_2, wp.dot(tangent_2, x))
+            give3(G, lane, at + NORMAL, normal)
+            give3(G, lane, at + TANGENT_1, tangent_1)
+            give3(G, lane, at + TANGENT_2, tangent_2)
+            give(G, lane, at + OFFSET, wp.dot(normal, x))
+            give(G, lane, at + OFFSET_1, wp.dot(tangent_1, x))
+            give(G, lane, at + OFFSET_2, wp.dot(tangent_2, x))
             for a in range(2):
-                half = wp.float64(0.5) * get(shape_scale, 3 * g + a)
+                half = wp.float64(0.5) * fetch(shape_scale, 3 * g + a)
                 if half > none:
                     if finite[k] == 0:
                         G.status[2] = True
                 else:
                     half = wp.float64(FAR)
-                put(G, lane, at + HALF_LENGTH + a, half)
+                give(G, lane, at + HALF_LENGTH + a, half)
 
     @wp.kernel(module=module, enable_backward=False)
-    def gravity(G: Target, gravity_at: int, world: wp.array[int], gravity: wp.array[real]):
+    def gravities(G: Target, gravity_at: int, world: wp.array[int], gravity: wp.array[real]):
         at_lane, _ = wp.tid()
         thread = G.first_lane + at_lane
         i = wp.min(thread, G.count - 1)
         if edited(G, i):
-            put3(G, lane_of(G, thread), gravity_at, get3(gravity, 3 * world[i]))
+            give3(G, lane_of(G, thread), gravity_at, fetch3(gravity, 3 * world[i]))
 
     @wp.kernel(module=module, enable_backward=False)
     def copies(G: Target, start: int):
@@ -437,8 +437,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         thread = G.first_lane + at_lane
         lane = lane_of(G, thread)
         for k in range(share, G.items, G.sharing):
-            put(G, lane, start + k, wp.float64(G.first[start + k]))
+            give(G, lane, start + k, wp.float64(G.first[start + k]))
 
     return types.SimpleNamespace(
-        Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, gravity=gravity, copies=copies
+        Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, gravities=gravities, copies=copies
     )  # fmt: skip

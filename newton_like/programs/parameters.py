@@ -341,7 +341,7 @@ class Parameters:
             inputs = [at["collider"], t["shapes"], t["planes"], t["allowed"], turning, *arrays]
             self._launch("colliders", target, counts["collider"], inputs)
         elif group == GRAVITY:
-            self._launch("gravity", target, 1, [at["gravity"], t["gravity_world"], *numbers("gravity")])
+            self._launch("gravities", target, 1, [at["gravity"], t["gravity_world"], *numbers("gravity")])
         if group == SHAPES and "plane" in counts:
             inputs = [at["plane"], t["plane_of"], t["finite"], *numbers("shape_transform", "shape_scale")]
             self._launch("planes", target, counts["plane"], inputs)

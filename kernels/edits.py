@@ -56,9 +56,12 @@ NEGLIGIBLE = 1.0e-9
 
 @cache
 def mass_kernels(real) -> types.SimpleNamespace:
-    """Kernels over bodies: `invert` finds the inverse masses and inertias of those whose world was edited, 0 where there is none, and
-    tells in `found` that a mass or a moment of inertia is negative or not finite, that an inertia is singular, and that a body became
-    `lean`; `invert_singular` finds the pseudo-inverses of singular ones."""
+    """Kernels that look at the masses of bodies of edited worlds.
+
+    `invert`, over worlds from the `first` on and what they share, finds inverse masses and inertias, 0 where there is none. It tells in
+    `found` that a mass or a moment of inertia is negative or not finite, that an inertia is singular, and that a body became `lean`.
+    `invert_singular`, over bodies, finds the pseudo-inverses of singular inertias.
+    """
     f = wp.float64
 
     @wp.func
@@ -66,16 +69,10 @@ def mass_kernels(real) -> types.SimpleNamespace:
         """An entry of the symmetric part."""
         return f(0.5) * (f(inertia[at + 3 * i + j]) + f(inertia[at + 3 * j + i]))
 
-    @wp.func
-    def world_of(world: wp.array[int], edited: wp.array[int], i: int):
-        w = world[i]
-        if w < 0:
-            w = edited.shape[0] - 1
-        return w
-
     @wp.kernel(module="unique", enable_backward=False)
     def invert(
-        world: wp.array[int],
+        first: int,
+        body_start: wp.array[int],
         edited: wp.array[int],
         version: int,
         inverses: int,
@@ -87,50 +84,59 @@ def mass_kernels(real) -> types.SimpleNamespace:
         lean: wp.array[wp.bool],
         found: wp.array[int],
     ):
-        i = wp.tid()
-        if edited[world_of(world, edited, i)] != version:
+        w = first + wp.tid()
+        if edited[w] != version:
             return
-        m = mass[i]
-        at = 9 * i
-        xx = moment(inertia, at, 0, 0)
-        xy = moment(inertia, at, 0, 1)
-        xz = moment(inertia, at, 0, 2)
-        yy = moment(inertia, at, 1, 1)
-        yz = moment(inertia, at, 1, 2)
-        zz = moment(inertia, at, 2, 2)
-        sound = m >= real(0.0) and xx >= f(0.0) and yy >= f(0.0) and zz >= f(0.0)
-        if not (sound and wp.isfinite(f(m) + xx + yy + zz + xy + xz + yz)):
-            found[0] = version
-        # by cofactors
-        a = yy * zz - yz * yz
-        b = xz * yz - xy * zz
-        c = xy * yz - xz * yy
-        det = xx * a + xy * b + xz * c
-        size = (xx + yy + zz) / f(3.0)
-        regular = m > real(0.0) and size > f(NOTHING) and det > f(REGULAR) * size * size * size
-        if not (regular or lean[i]):
-            found[2] = version
-        lean[i] = not regular
-        if inverses == 0:
-            return
-        inverse_mass[i] = real(0.0)
-        if m > real(0.0):
-            inverse_mass[i] = real(1.0) / m
-        scale = f(0.0)
-        if wp.abs(det) > f(SINGULAR) * wp.abs(size * size * size):
-            scale = f(1.0) / det
-        elif size > f(0.0):
-            found[1] = version
-        d = real(scale * (xy * xz - xx * yz))
-        inverse_inertia[at] = real(scale * a)
-        inverse_inertia[at + 1] = real(scale * b)
-        inverse_inertia[at + 2] = real(scale * c)
-        inverse_inertia[at + 3] = real(scale * b)
-        inverse_inertia[at + 4] = real(scale * (xx * zz - xz * xz))
-        inverse_inertia[at + 5] = d
-        inverse_inertia[at + 6] = real(scale * c)
-        inverse_inertia[at + 7] = d
-        inverse_inertia[at + 8] = real(scale * (xx * yy - xy * xy))
+        # what all worlds share lies before the first and after the last of them
+        count = body_start[w + 1] - body_start[w]
+        before = int(0)
+        if w == edited.shape[0] - 1:
+            before = body_start[0]
+        for k in range(count + before):
+            i = body_start[w] + k - before
+            if k < before:
+                i = k
+            m = mass[i]
+            at = 9 * i
+            xx = moment(inertia, at, 0, 0)
+            xy = moment(inertia, at, 0, 1)
+            xz = moment(inertia, at, 0, 2)
+            yy = moment(inertia, at, 1, 1)
+            yz = moment(inertia, at, 1, 2)
+            zz = moment(inertia, at, 2, 2)
+            sound = m >= real(0.0) and xx >= f(0.0) and yy >= f(0.0) and zz >= f(0.0)
+            if not (sound and wp.isfinite(f(m) + xx + yy + zz + xy + xz + yz)):
+                found[0] = version
+            # by cofactors
+            a = yy * zz - yz * yz
+            b = xz * yz - xy * zz
+            c = xy * yz - xz * yy
+            det = xx * a + xy * b + xz * c
+            size = (xx + yy + zz) / f(3.0)
+            regular = m > real(0.0) and size > f(NOTHING) and det > f(REGULAR) * size * size * size
+            if not (regular or lean[i]):
+                found[2] = version
+            lean[i] = not regular
+            if inverses == 0:
+                continue
+            inverse_mass[i] = real(0.0)
+            if m > real(0.0):
+                inverse_mass[i] = real(1.0) / m
+            scale = f(0.0)
+            if wp.abs(det) > f(SINGULAR) * wp.abs(size * size * size):
+                scale = f(1.0) / det
+            elif size > f(0.0):
+                found[1] = version
+            d = real(scale * (xy * xz - xx * yz))
+            inverse_inertia[at] = real(scale * a)
+            inverse_inertia[at + 1] = real(scale * b)
+            inverse_inertia[at + 2] = real(scale * c)
+            inverse_inertia[at + 3] = real(scale * b)
+            inverse_inertia[at + 4] = real(scale * (xx * zz - xz * xz))
+            inverse_inertia[at + 5] = d
+            inverse_inertia[at + 6] = real(scale * c)
+            inverse_inertia[at + 7] = d
+            inverse_inertia[at + 8] = real(scale * (xx * yy - xy * xy))
 
     @wp.kernel(module="unique", enable_backward=False)
     def invert_singular(
@@ -142,7 +148,10 @@ def mass_kernels(real) -> types.SimpleNamespace:
         inverse_inertia: wp.array[real],
     ):
         i = wp.tid()
-        if edited[world_of(world, edited, i)] != version:
+        w = world[i]
+        if w < 0:
+            w = edited.shape[0] - 1
+        if edited[w] != version:
             return
         at = 9 * i
         x = wp.vec3d(moment(inertia, at, 0, 0), moment(inertia, at, 0, 1), moment(inertia, at, 0, 2))

@@ -52,13 +52,12 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         numbers: wp.array[real]
         block_step: int
         step: int
-        # numbers of the first articulation, and which of them all articulations must share
-        first: wp.array[real]
-        held: wp.array[wp.bool]
-        # the world of each articulation, when worlds were edited, and since when they are of interest
+        # numbers that all articulations share, not a number where they need not
+        held: wp.array[real]
+        # the world of each articulation, when worlds were edited, and since when they are of interest, [1]
         world: wp.array[int]
         edited: wp.array[int]
-        since: int
+        since: wp.array[int]
         # blocks of an articulation, and how many threads share them
         items: int
         sharing: int
@@ -70,12 +69,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     @wp.func
     def give(G: Target, lane: int, place: int, x: wp.float64):
         value = real(x)
-        if G.held[place]:
-            if value != G.first[place]:
+        held = G.held[place]
+        if value != held:
+            if held == held:
                 G.differs[place] = True
                 G.status[0] = True
-        if G.written != 0:
-            G.numbers[lane + place * G.step] = value
+            elif G.written != 0:
+                # of numbers that are held the lanes have copies
+                G.numbers[lane + place * G.step] = value
 
     @wp.func
     def give3(G: Target, lane: int, place: int, x: wp.vec3d):
@@ -96,7 +97,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
 
     @wp.func
     def edited(G: Target, i: int):
-        return G.edited[G.world[i]] > G.since
+        return G.edited[G.world[i]] > G.since[0]
 
     @wp.func
     def fetch(a: wp.array[real], i: int):
@@ -432,12 +433,12 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give3(G, lane_of(G, thread), gravity_at, fetch3(gravity, 3 * world[i]))
 
     @wp.kernel(module=module, enable_backward=False)
-    def copies(G: Target, start: int):
+    def copies(G: Target, start: int, first: wp.array[real]):
         at_lane, share = wp.tid()
         thread = G.first_lane + at_lane
         lane = lane_of(G, thread)
         for k in range(share, G.items, G.sharing):
-            give(G, lane, start + k, wp.float64(G.first[start + k]))
+            give(G, lane, start + k, wp.float64(first[start + k]))
 
     return types.SimpleNamespace(
         Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, gravities=gravities, copies=copies

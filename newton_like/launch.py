@@ -1,5 +1,6 @@
 """The old place of what chooses lane widths and threads, see :mod:`newton_like.programs.device`."""
 
-from newton_like.programs.device import lane_width, worker_count
+from newton_like.programs.device import lane_width
+from newton_like.threads import worker_count
 
 __all__ = ["lane_width", "worker_count"]

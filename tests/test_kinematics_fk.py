@@ -9,7 +9,7 @@ import warp as wp
 
 from newton_like import JointType, ModelBuilder, ModelFlags, eval_fk, eval_ik, eval_jacobian, eval_mass_matrix
 from newton_like.programs.robot import general_kernel
-from newton_like.programs.threads import run_shared
+from newton_like.threads import run_shared
 from tests.support import reference
 from tests.support.kinematic_cases import (
     EVERY_PRECISION,

@@ -244,6 +244,8 @@ class Model(Fields):
         mask = None
         if world_mask is not None:
             mask, _ = chosen_worlds(self, world_mask, "notify_changed")
+            if self.device.is_cpu and not mask.numpy().any():
+                return
         edits = edits_of(self)
         edits.note(flags, mask)
         self.version = edits.version

@@ -1,4 +1,4 @@
-"""What a device is like for kernels: lane widths, threads, and how neighbouring threads read memory."""
+"""What a device is like for kernels: lane widths, and how neighbouring threads read memory."""
 
 from __future__ import annotations
 
@@ -47,20 +47,6 @@ def lane_width(device=None, dtype=wp.float32, width: int | None = None) -> int:
         if width not in (None, 1):
             raise ValueError(f"lane width {width} on {device}: CUDA kernels advance one world a thread; use 1")
         return 1
-    return int(chosen)
-
-
-def worker_count(threads: int | None = None) -> int:
-    """How many CPU threads share a launch: `threads`, else the environment variable ``NEWTON_LIKE_THREADS``, else all cores.
-
-    Raises:
-        ValueError: fewer than one.
-    """
-    chosen = threads if threads is not None else os.environ.get("NEWTON_LIKE_THREADS")
-    if chosen is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not str(chosen).isdigit() or int(chosen) < 1:
-        raise ValueError(f"number of threads {chosen!r} must be at least 1; see NEWTON_LIKE_THREADS")
     return int(chosen)
 
 

@@ -16,10 +16,10 @@ import warp as wp
 from newton_like.arrays import as_numbers, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
-from newton_like.model.edits import BODIES, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
+from newton_like.model.edits import ARRAYS, BODIES, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
-from newton_like.programs.device import interleaved, worker_count
-from newton_like.programs.threads import Command, cut, run_shared
+from newton_like.programs.device import interleaved
+from newton_like.threads import Command, cut, run_shared, worker_count
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
@@ -140,6 +140,8 @@ class Parameters:
         self._spans = dict(zip(counts, pairwise(ends), strict=True))
         self._kernels = parameter_kernels(m.real)
         self._worlds, self._loose = model.world_count, set()
+        self._recorded: dict = {}
+        self._seen = wp.zeros(1, dtype=wp.int32, device=self.device)
         self._copied = False
         self._gather_all(model)
 
@@ -165,9 +167,8 @@ class Parameters:
             # a tape reads the old numbers
             self.P.uniform, self.P.varying = wp.clone(self.P.uniform), wp.clone(self.P.varying)
             self._copied = False
-        target = self._target(self._held, self.P.uniform, self.P.varying, edits, self._since)
-        for group in groups:
-            self._gather(model, target, group)
+            self._recorded.clear()
+        self._read(model, edits, groups)
         differs, binds, tables = self._status()
         if binds or tables:
             raise TablesChanged
@@ -175,18 +176,30 @@ class Parameters:
         if not (differs or declared):
             return copied, False
         self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
-        target = self._target(self._held, self.P.uniform, self.P.varying, edits, since)
-        for group in groups:
-            self._gather(model, target, group)
+        after, self._since = self._since, since
+        self._read(model, edits, groups)
+        self._since = after
         self._told.zero_()
         return True, True
+
+    def _read(self, model, edits, groups: list[int]) -> None:
+        """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once."""
+        self._seen.fill_(self._since)
+        for group in groups:
+            key = (edits.when.ptr, *[getattr(model, name).ptr for name in (*ARRAYS[group], "body_q")])
+            known = self._recorded.get(group)
+            if known is None or known[0] != key:
+                target = self._target(self._held, self.P.varying, edits, self._seen)
+                known = self._recorded[group] = (key, *self._launches(model, target, group))
+            self._run(known[1])
 
     def _loosen(self, names) -> None:
         """Takes the numbers of some arrays out of the held ones."""
         self._loose |= names
         held = self.known.same & ~self._slots(names)
         self.known = Constants(self.at, self.known.values, held)
-        self._held.assign(held)
+        self._held.assign(np.where(held, self.known.values, np.nan))
+        self._recorded.clear()
         lanes, first = self.P.varying, self.P.uniform
         self._struct(first, held)
         if lanes.size:
@@ -218,24 +231,24 @@ class Parameters:
         self._differs = wp.zeros(size, dtype=wp.bool, device=self.device)
         self._told = wp.zeros(3, dtype=wp.bool, device=self.device)
         self._binds = wp.zeros(4 * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
-        every = wp.full(size, True, dtype=wp.bool, device=self.device)
-        none = wp.zeros(size, dtype=wp.bool, device=self.device)
+        none = wp.full(size, float("nan"), dtype=real, device=self.device)
         # whoever solves no contacts solves no limits either; others look at those that are found below
         self._limits = wp.full(max(self.batch.template.dofs, 1), 15, dtype=wp.int32, device=self.device)
-        alone = self._target(none, first, None, edits, -1)
+        always = wp.full(1, -1, dtype=wp.int32, device=self.device)
+        alone = self._target(none, None, edits, always)
         alone.count = alone.width = alone.written = alone.step = 1
         alone.numbers = first
-        others = self._target(every, first, None, edits, -1)
+        others = self._target(first, None, edits, always)
         for group in GROUPS:
             self._gather(model, alone, group)
         for group in GROUPS:
             self._gather(model, others, group)
         held = ~self._differs.numpy() & ~self._slots(self._loose)
         self.known = Constants(self.at, first.numpy().copy(), held)
-        self._held = wp.array(held, dtype=wp.bool, device=self.device)
+        self._held = wp.array(np.where(held, self.known.values, np.nan), dtype=real, device=self.device)
         self._struct(first, held)
         if self.P.varying.size:
-            target = self._target(none, first, self.P.varying, edits, -1)
+            target = self._target(none, self.P.varying, edits, always)
             for group in GROUPS:
                 self._gather(model, target, group)
             if end > start:
@@ -249,10 +262,10 @@ class Parameters:
 
     def _copy(self, first: wp.array, start: int, end: int) -> None:
         """Gives all articulations some numbers of the first one."""
-        none = wp.zeros(self.size, dtype=wp.bool, device=self.device)
-        target = self._target(none, first, self.P.varying, self._edits, -1)
+        none = wp.full(self.size, float("nan"), dtype=self.m.real, device=self.device)
+        target = self._target(none, self.P.varying, self._edits, self._seen)
         target.edited = self._edits.rows[0]
-        self._launch("copies", target, end - start, [start])
+        self._run([self._launch("copies", target, end - start, [start, first])])
 
     def _struct(self, first: wp.array, held: np.ndarray) -> None:
         P = self.P = self.m.Params()
@@ -285,7 +298,7 @@ class Parameters:
 
     # ------------------------------------------------------------------------------------------------ kernels
 
-    def _target(self, held: wp.array, first: wp.array, lanes: wp.array | None, edits, since: int):
+    def _target(self, held: wp.array, lanes: wp.array | None, edits, since: wp.array):
         target = self._kernels.Target()
         target.count, target.width, target.since = self.batch.count, self.m.width, since
         if lanes is not None and lanes.size:
@@ -295,14 +308,24 @@ class Parameters:
             shape = (lanes.size * self.m.width,)
             target.numbers = wp.array(ptr=lanes.ptr, dtype=self.m.real, shape=shape, device=self.device, copy=False)
             target.written = 1
-        target.first, target.held, target.world = first, held, self._tables["world"]
+        target.held, target.world = held, self._tables["world"]
         target.differs, target.status = self._differs, self._told
         self._edits = edits
         return target
 
     def _gather(self, model, target, group: int) -> None:
         """Reads the numbers of one group of arrays for the articulations of `target`."""
+        self._run(self._launches(model, target, group)[0])
+
+    def _launches(self, model, target, group: int) -> tuple[list, list]:
+        """Recorded launches that do so, and what they read."""
         target.edited = self._edits.rows[group]
+        launches, reads = [], [target]
+
+        def launch(name: str, items: int, inputs: list, outputs: tuple = ()) -> None:
+            launches.append(self._launch(name, target, items, inputs, outputs))
+            reads.append((inputs, outputs))
+
         t, at, batch = self._tables, self.at, self.batch
         counts = {name: n for name, n in self._counts.items() if n}
 
@@ -317,10 +340,10 @@ class Parameters:
             arrays = numbers("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_axis")
             carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q")]
             inputs = [at["joint"], at["dof"], *joint, *qd, t["dof_at"], *carried, *arrays]
-            self._launch("joints", target, counts["joint"], inputs)
+            launch("joints", counts["joint"], inputs)
         elif group == BODIES and "body" in counts:
             arrays = numbers("body_mass", "body_com", "body_inertia")
-            self._launch("bodies", target, counts["body"], [at["body"], *body, t["slot"], *arrays])
+            launch("bodies", counts["body"], [at["body"], *body, t["slot"], *arrays])
         elif group == GAINS and "gain" in counts:
             own = [t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate")]
             arrays = numbers(
@@ -330,7 +353,7 @@ class Parameters:
             )  # fmt: skip
             driven = int(not _DRIVES.isdisjoint(model.varying))
             inputs = [at["gain"], *joint, *q, *qd, *own, self._limits, driven, *arrays]
-            self._launch("gains", target, counts["gain"], inputs, [self._binds])
+            launch("gains", counts["gain"], inputs, (self._binds,))
         elif group == SHAPES and "collider" in counts:
             arrays = numbers(
                 "shape_scale", "shape_transform", "shape_collision_radius", "shape_margin", "shape_gap",
@@ -339,33 +362,38 @@ class Parameters:
             )  # fmt: skip
             turning = int(self.contacts.numbers["contact_rows"] > 3)
             inputs = [at["collider"], t["shapes"], t["planes"], t["allowed"], turning, *arrays]
-            self._launch("colliders", target, counts["collider"], inputs)
+            launch("colliders", counts["collider"], inputs)
         elif group == GRAVITY:
-            self._launch("gravities", target, 1, [at["gravity"], t["gravity_world"], *numbers("gravity")])
+            launch("gravities", 1, [at["gravity"], t["gravity_world"], *numbers("gravity")])
         if group == SHAPES and "plane" in counts:
             inputs = [at["plane"], t["plane_of"], t["finite"], *numbers("shape_transform", "shape_scale")]
-            self._launch("planes", target, counts["plane"], inputs)
+            launch("planes", counts["plane"], inputs)
+        return launches, reads
 
-    def _launch(self, name: str, target, items: int, inputs: list, outputs: tuple = ()) -> None:
+    def _launch(self, name: str, target, items: int, inputs: list, outputs: tuple = ()) -> list[list[Command]]:
+        """A recorded launch, for `run_shared`."""
         target.items, target.sharing = items, items if self.device.is_cuda else 1
         lanes = -(-target.count // target.width) * target.width
-        kernel, kind = getattr(self._kernels, name), self._kernels.Target
         threads = 1 if self.device.is_cuda or lanes * items < _WORK_A_THREAD else worker_count()
-        told = dict(outputs=outputs, device=self.device, record_tape=False)
-        if threads == 1:
-            wp.launch(kernel, dim=(lanes, target.sharing), inputs=[target, *inputs], **told)
-            return
-        shares = [
-            wp.launch(
-                kernel,
-                dim=(n, 1),
-                inputs=[changed(kind, target, first_lane=first), *inputs],
-                record_cmd=True,
-                **told,
+        commands = [
+            Command(
+                wp.launch(
+                    getattr(self._kernels, name),
+                    dim=(n, target.sharing),
+                    inputs=[changed(self._kernels.Target, target, first_lane=first), *inputs],
+                    outputs=outputs,
+                    device=self.device,
+                    record_cmd=True,
+                )
             )
             for first, n in cut(lanes, threads, 1)
         ]
-        run_shared([list(map(Command, shares))] * threads)
+        return [commands] * threads
+
+    @staticmethod
+    def _run(launches: list) -> None:
+        for workers in launches:
+            run_shared(workers)
 
     @cached_property
     def _tables(self) -> dict[str, wp.array]:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 import numpy as np
 
 from newton_like.programs.device import interleaved
-from newton_like.programs.threads import run_shared
+from newton_like.threads import run_shared
 
 
 def addresses(arrays) -> list[int]:

@@ -11,13 +11,14 @@ from newton_like.arrays import active_tape, check_recorded, flat
 from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
 from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
-from newton_like.programs.device import interleaved, lane_width, worker_count
+from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
 from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import GRAVITY, INERTIA, Robot, adjoint_field
 from newton_like.programs.template import find_batches
 from newton_like.programs.workspace import Workspace, changed
+from newton_like.threads import worker_count
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000

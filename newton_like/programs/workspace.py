@@ -15,9 +15,9 @@ import warp as wp
 
 from newton_like.compiler.cpp import Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
-from newton_like.programs.device import BLOCK_DIM, interleaved, worker_count
+from newton_like.programs.device import BLOCK_DIM, interleaved
 from newton_like.programs.parameters import changed
-from newton_like.programs.threads import Command, cut
+from newton_like.threads import Command, cut, worker_count
 
 BLOCKS_PER_THREAD = 8
 """A batch with fewer blocks for each thread is launched on fewer threads, unless their number is asked for."""
@@ -41,7 +41,7 @@ class Workspace:
         batch: a :class:`newton_like.programs.template.Batch`.
         parameters: its :class:`newton_like.programs.parameters.Parameters`.
         device: where it runs.
-        threads: see :func:`newton_like.programs.device.worker_count`.
+        threads: see :func:`newton_like.threads.worker_count`.
         fields: of the tree beside those that the template has: integers and arrays of integers.
     """
 

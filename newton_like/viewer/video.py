@@ -11,7 +11,7 @@ import numpy as np
 
 from newton_like.coercion import as_number, as_vector
 from newton_like.model.arguments import finite_poses
-from newton_like.programs.device import worker_count
+from newton_like.threads import worker_count
 from newton_like.viewer.encode import GIF_TICK, find_ffmpeg, write_gif, write_mp4
 from newton_like.viewer.render import camera_of, render
 from newton_like.viewer.scene import Scene, box_corners

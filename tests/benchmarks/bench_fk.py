@@ -16,7 +16,8 @@ import numpy as np
 import warp as wp
 
 import newton_like
-from newton_like.programs.device import lane_width, worker_count
+from newton_like.programs.device import lane_width
+from newton_like.threads import worker_count
 
 ROBOT = Path(__file__).resolve().parents[2] / "assets" / "quadruped.urdf"
 

@@ -6,8 +6,8 @@ import warp as wp
 
 from newton_like import eval_fk
 from newton_like.arrays import flat
-from newton_like.programs.device import WIDTHS, lane_width, worker_count
-from newton_like.programs.threads import Command, cut, run_shared
+from newton_like.programs.device import WIDTHS, lane_width
+from newton_like.threads import Command, cut, run_shared, worker_count
 from tests.support.kinematic_cases import forest, real_array
 from tests.support.random_trees import random_state
 

@@ -70,7 +70,7 @@ class SolverFeatherstone(SolverBase):
             ``Model.varying``. Specialised code looks their numbers up, so that :meth:`notify_model_changed` compiles nothing. Numbers of
             other arrays are constants of the code as long as all worlds share them; the first edit of one compiles the code anew.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
-        threads: CPU threads, see :func:`newton_like.programs.device.worker_count`.
+        threads: CPU threads, see :func:`newton_like.threads.worker_count`.
 
     Raises:
         ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled

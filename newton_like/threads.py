@@ -1,10 +1,11 @@
-"""Sharing the blocks of a launch out to a few threads, as Warp releases Python's lock inside a launch. Results do not depend on
-their number."""
+"""CPU threads that share the blocks of a launch, as Warp releases Python's lock inside a launch. Results do not depend on their
+number."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import pairwise
@@ -14,6 +15,20 @@ import warp as wp
 
 SHARES_PER_THREAD = 4
 """More shares than threads, so that a thread which is held up does not hold up the others."""
+
+
+def worker_count(threads: int | None = None) -> int:
+    """How many CPU threads share a launch: `threads`, else the environment variable ``NEWTON_LIKE_THREADS``, else all cores.
+
+    Raises:
+        ValueError: fewer than one.
+    """
+    chosen = threads if threads is not None else os.environ.get("NEWTON_LIKE_THREADS")
+    if chosen is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not str(chosen).isdigit() or int(chosen) < 1:
+        raise ValueError(f"number of threads {chosen!r} must be at least 1; see NEWTON_LIKE_THREADS")
+    return int(chosen)
 
 
 class Command:

@@ -13,7 +13,7 @@ _NO_NUMBERS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "
 def active_tape() -> wp.Tape | None:
     """The tape that records now. Warp has no public name for it."""
     runtime = context.runtime
-    return runtime.tape if runtime is not None else None
+    return None if runtime is None else runtime.tape
 
 
 def flat(array: wp.array, dtype) -> wp.array:

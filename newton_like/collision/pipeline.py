@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers, check_recorded, flat
+from newton_like.arrays import active_tape, as_numbers, check_recorded, flat
 from newton_like.collision.ground import (
     ContactTables,
     couplings_of,
@@ -155,11 +155,17 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
 
     Raises:
         ValueError: ``state`` belongs to another model; shapes may touch whose contacts are not found; an unknown choice.
+        RuntimeError: a tape records, and the state requires gradients.
     """
     check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
     if state.body_q.shape[0] != model.body_count:
         raise ValueError(
             f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()"
+        )
+    if active_tape() is not None and (state.body_q.requires_grad or state.body_qd.requires_grad):
+        raise RuntimeError(
+            "model.collide has no gradients, and a tape records a state that requires some; use newton_like.dynamics.SoftContact or "
+            "RigidContact, which have gradients, or call collide outside of the tape"
         )
     finder, total = _finder(model), model.articulation_count
     if unsupported_contacts == "error":

@@ -95,6 +95,14 @@ def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, monkeypatc
             assert at[2] == pytest.approx(depth, abs=tolerance)
 
 
+def test_states_with_gradients_do_not_collide_on_a_tape():
+    model = on_ground(["s"]).finalize("cpu")
+    state = model.state(requires_grad=True)
+    assert model.collide(state).rigid_contact_count.numpy()[0] == 1
+    with wp.Tape(), pytest.raises(RuntimeError, match="gradient"):
+        model.collide(state)
+
+
 def test_candidates_take_as_much_memory_as_there_are():
     """Whatever the largest number of candidates of an articulation."""
     model = on_ground(["s"] * 50 + ["b" * 20]).finalize("cpu")

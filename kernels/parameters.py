@@ -388,8 +388,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         planes: wp.array2d[int],
         finite: wp.array[int],
         # Model:
-        shape_transform: wp.array[real],
         shape_scale: wp.array[real],
+        shape_transform: wp.array[real],
     ):
         at_lane, share = wp.tid()
         thread = G.first_lane + at_lane

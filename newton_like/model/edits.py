@@ -40,7 +40,7 @@ _ACCOUNTED = int(_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY])
 
 _MATERIAL = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
 ARRAYS = {
-    JOINTS: ("joint_X_p", "joint_X_c", "joint_axis", "joint_min_distance", "joint_max_distance"),
+    JOINTS: ("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_axis"),
     GAINS: (
         "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
         "joint_effort_limit", "joint_velocity_limit", "joint_friction", "joint_limit_lower", "joint_limit_upper", "joint_rest_q",
@@ -48,12 +48,12 @@ ARRAYS = {
     ),
     BODIES: ("body_mass", "body_com", "body_inertia"),
     SHAPES: (
-        "shape_transform", "shape_scale", "shape_collision_radius", "shape_margin", "shape_gap",
+        "shape_scale", "shape_transform", "shape_collision_radius", "shape_margin", "shape_gap",
         *(f"shape_material_{name}" for name in _MATERIAL),
     ),
     GRAVITY: ("gravity",),
 }  # fmt: skip
-"""The arrays of each group that programs read. What one of them says may vary, see ``Model.varying``."""
+"""The arrays of each group that programs read, in the order of the arguments of `newton_like.kernels.parameters`."""
 
 
 def checked_names(names, what: str) -> frozenset[str]:

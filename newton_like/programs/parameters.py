@@ -41,10 +41,10 @@ _RECORDS = {
 }
 """How many numbers a record of each group has."""
 
-_TOGETHER = {
-    JOINTS: ("joint", "dof"), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "hull", "plane"), GRAVITY: ("gravity",),
+_READ = {
+    JOINTS: ("joint",), GAINS: ("gain",), BODIES: ("body",), SHAPES: ("collider", "plane"), GRAVITY: ("gravity",),
 }  # fmt: skip
-"""The groups of parameters that come from a group of edited arrays."""
+"""The groups of parameters that come from a group of arrays."""
 
 _FLAGS = {
     "joints_vary": ("joint", "dof"), "bodies_vary": ("body",), "gains_vary": ("gain",), "colliders_vary": ("collider", "hull"),
@@ -328,6 +328,8 @@ class Parameters:
 
         t, at, batch = self._tables, self.at, self.batch
         counts = {name: n for name, n in self._counts.items() if n}
+        if counts.keys().isdisjoint(_READ[group]):
+            return launches, reads
 
         def numbers(*names: str) -> list[wp.array]:
             arrays = [getattr(model, name) for name in names]
@@ -336,38 +338,25 @@ class Parameters:
         joint, q, qd, body = (
             [int(s[0]), batch.stride(s)] for s in (batch.joint_start, batch.q_start, batch.qd_start, batch.body_start)
         )
-        if group == JOINTS and "joint" in counts:
-            arrays = numbers("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_axis")
+        arrays = numbers(*ARRAYS[group])
+        if group == JOINTS:
             carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q")]
-            inputs = [at["joint"], at["dof"], *joint, *qd, t["dof_at"], *carried, *arrays]
-            launch("joints", counts["joint"], inputs)
-        elif group == BODIES and "body" in counts:
-            arrays = numbers("body_mass", "body_com", "body_inertia")
+            launch("joints", counts["joint"], [at["joint"], at["dof"], *joint, *qd, t["dof_at"], *carried, *arrays])
+        elif group == BODIES:
             launch("bodies", counts["body"], [at["body"], *body, t["slot"], *arrays])
-        elif group == GAINS and "gain" in counts:
+        elif group == GAINS:
             own = [t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate")]
-            arrays = numbers(
-                "joint_target_mode", "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness",
-                "joint_effort_limit", "joint_velocity_limit", "joint_friction", "joint_limit_lower", "joint_limit_upper", "joint_rest_q",
-                "joint_mimic_coeffs",
-            )  # fmt: skip
             driven = int(not _DRIVES.isdisjoint(model.varying))
             inputs = [at["gain"], *joint, *q, *qd, *own, self._limits, driven, *arrays]
             launch("gains", counts["gain"], inputs, (self._binds,))
         elif group == SHAPES and "collider" in counts:
-            arrays = numbers(
-                "shape_scale", "shape_transform", "shape_collision_radius", "shape_margin", "shape_gap",
-                *[f"shape_material_{name}" for name in (
-                    "mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")],
-            )  # fmt: skip
             turning = int(self.contacts.numbers["contact_rows"] > 3)
             inputs = [at["collider"], t["shapes"], t["planes"], t["allowed"], turning, *arrays]
             launch("colliders", counts["collider"], inputs)
         elif group == GRAVITY:
-            launch("gravities", 1, [at["gravity"], t["gravity_world"], *numbers("gravity")])
+            launch("gravities", 1, [at["gravity"], t["gravity_world"], *arrays])
         if group == SHAPES and "plane" in counts:
-            inputs = [at["plane"], t["plane_of"], t["finite"], *numbers("shape_transform", "shape_scale")]
-            launch("planes", counts["plane"], inputs)
+            launch("planes", counts["plane"], [at["plane"], t["plane_of"], t["finite"], *arrays[:2]])
         return launches, reads
 
     def _launch(self, name: str, target, items: int, inputs: list, outputs: tuple = ()) -> list[list[Command]]:

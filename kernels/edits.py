@@ -43,12 +43,14 @@ def edit_kernels() -> types.SimpleNamespace:
     return types.SimpleNamespace(mark=mark, watch=watch)
 
 
-SINGULAR = 1.0e-12
+DEGENERATE = 1.0e-12
 """An inertia is singular if its determinant is below so much of the cube of its mean moment."""
 
-REGULAR, NOTHING = 3.0e-8, 1.0e-20
-"""A body is lean if the determinant of its inertia is below so much of the cube of its mean moment, or that moment [kg m^2] itself is
-below so much: see :mod:`newton_like.model.singular`."""
+REGULAR = 3.0e-8
+"""Determinant of a body's inertia, over the cube of its mean moment, above which no moment is below 1e-9 of the largest."""
+
+NOTHING = 1.0e-20
+"""Inertia [kg or kg m^2] that counts as none: below that of a grain of dust, above rounding around exact zeros."""
 
 NEGLIGIBLE = 1.0e-9
 """Of a singular one, products of principal moments below so much of the square of the mean one count as none."""
@@ -123,7 +125,7 @@ def mass_kernels(real) -> types.SimpleNamespace:
             if m > real(0.0):
                 inverse_mass[i] = real(1.0) / m
             scale = f(0.0)
-            if wp.abs(det) > f(SINGULAR) * wp.abs(size * size * size):
+            if wp.abs(det) > f(DEGENERATE) * wp.abs(size * size * size):
                 scale = f(1.0) / det
             elif size > f(0.0):
                 found[1] = version
@@ -159,7 +161,7 @@ def mass_kernels(real) -> types.SimpleNamespace:
         z = wp.vec3d(moment(inertia, at, 0, 2), moment(inertia, at, 1, 2), moment(inertia, at, 2, 2))
         trace = x[0] + y[1] + z[2]
         size = trace / f(3.0)
-        regular = wp.abs(wp.dot(x, wp.cross(y, z))) > f(SINGULAR) * wp.abs(size * size * size)
+        regular = wp.abs(wp.dot(x, wp.cross(y, z))) > f(DEGENERATE) * wp.abs(size * size * size)
         if regular or not (trace > f(0.0) and wp.isfinite(trace)):
             return
         # the direction without inertia, if there is one only, is along all products of rows

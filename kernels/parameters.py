@@ -52,7 +52,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         numbers: wp.array[real]
         block_step: int
         step: int
-        # numbers that all articulations share, not a number where they need not
+        # the numbers that all articulations share; NaN where articulations may differ
         held: wp.array[real]
         # the world of each articulation, when worlds were edited, and since when they are of interest, [1]
         world: wp.array[int]

@@ -78,7 +78,7 @@ def run_shared(workers: list[list]) -> None:
     A thread that the operating system is late to start is not waited for: others do its share.
 
     Args:
-        workers: for every worker the same shares, recorded on its own memory.
+        workers: for every worker the same shares, on its own memory where shares need some.
     """
     if len(workers) == 1:
         for command in workers[0]:
@@ -91,9 +91,10 @@ def run_shared(workers: list[list]) -> None:
             commands[i].launch()
 
     futures = [_pool(len(workers) - 1).submit(work, commands) for commands in workers[1:]]
-    work(workers[0])
-    for future in futures:
-        if not future.cancel():
+    try:
+        work(workers[0])
+    finally:
+        for future in [future for future in futures if not future.cancel()]:
             future.result()
 
 
@@ -103,3 +104,20 @@ def cut(blocks: int, threads: int, each: int = SHARES_PER_THREAD) -> list[tuple[
         return [(0, blocks)] if blocks else []
     ends = np.linspace(0, blocks, min(each * threads, blocks) + 1).astype(int)
     return [(int(a), int(b - a)) for a, b in pairwise(ends)]
+
+
+WORTHWHILE = 10_000
+"""Small pieces of work (a body, a joint) from which on waking a thread saves time: some 200 microseconds."""
+
+
+def shared_out(record, size: int, pieces: int, device) -> list[list[Command]]:
+    """Recorded launches for `run_shared`: one, or one for each thread where there is enough to do.
+
+    Args:
+        record: ``record(first, count)`` records a launch of the threads from ``first`` on.
+        size: threads in all.
+        pieces: of work that they do.
+        device: where they run.
+    """
+    threads = 1 if device.is_cuda or pieces < WORTHWHILE else worker_count()
+    return [[Command(record(first, count)) for first, count in cut(size, threads, 1)]] * threads

@@ -136,8 +136,13 @@ class _Finder:
 
 def _finder(model) -> _Finder:
     finder = getattr(model, "_contact_finder", None)
-    if finder is None or (finder.version != model.version and not finder.refresh(model)):
-        finder = model._contact_finder = _Finder(model, finder)
+    if finder is None or finder.version != model.version:
+        check_recorded(model.device, "Model.collide of an edited model")
+        # after an error everything is made anew
+        model._contact_finder = None
+        if finder is None or not finder.refresh(model):
+            finder = _Finder(model, finder)
+        model._contact_finder = finder
     return finder
 
 
@@ -258,8 +263,7 @@ class HandOver:
         Raises:
             TablesChanged: contacts need rows about their normal and tangents that they do not have.
         """
-        looks = not (self._turning or self.model.device.is_capturing)
-        if looks and any(getattr(self.model, name).numpy().any() for name in MATERIALS[4:]):
+        if not self._turning and any(getattr(self.model, name).numpy().any() for name in MATERIALS[4:]):
             raise TablesChanged
         for row, name in enumerate(MATERIALS):
             wp.copy(self.material[row], getattr(self.model, name))

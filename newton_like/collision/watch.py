@@ -1,33 +1,48 @@
-"""Looking out for edits of shapes that ask for other pairs, and not for other numbers."""
+"""Edits of shapes that ask for other pairs of shapes, and not only for other numbers."""
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
 from newton_like.kernels.edits import edit_kernels
-from newton_like.model.edits import SHAPES, edits_of
+from newton_like.model.edits import SHAPES, TYPES, edits_of
+
+_FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
 
 class ShapeWatch:
-    """What pairs of shapes were found from: flags, collision groups and filters.
+    """The arrays from which pairs of shapes and their tables were made: flags, collision groups, filters, types and hulls.
 
     Args:
         model: the model.
     """
 
     def __init__(self, model):
-        self._note(model)
-        self._since = edits_of(model).version
+        self.accept(model)
 
-    def _note(self, model) -> None:
+    def accept(self, model) -> None:
+        """Takes the arrays as they are now for those from which the pairs were made."""
         self._flags, self._groups = wp.clone(model.shape_flags), wp.clone(model.shape_collision_group)
         self._filtered = model.shape_collision_filter_pairs.codes
+        self._forms = [getattr(model, name).numpy().copy() for name in _FORMS]
+        self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
-        """Whether that was edited since the last call."""
+        """Whether these arrays were edited. The answer stays True until the edits are accepted."""
         edits = edits_of(model)
-        if edits.last[SHAPES] <= self._since or not model.shape_count:
-            return False
+        if edits.last[SHAPES] > self._since and model.shape_count and self._differs(model, edits):
+            return True
+        if edits.last[TYPES] > self._since and not all(
+            np.array_equal(old, getattr(model, name).numpy()) for old, name in zip(self._forms, _FORMS, strict=True)
+        ):
+            return True
+        self._since = edits.version
+        return False
+
+    def _differs(self, model, edits) -> bool:
+        if model.shape_collision_filter_pairs.codes is not self._filtered:
+            return True
         differs = wp.zeros(1, dtype=wp.bool, device=model.device)
         now = [model.shape_flags, model.shape_collision_group]
         wp.launch(
@@ -38,9 +53,4 @@ class ShapeWatch:
             device=model.device,
             record_tape=False,
         )
-        self._since = edits.version
-        filtered = model.shape_collision_filter_pairs.codes is not self._filtered
-        if model.device.is_capturing or not (filtered or differs.numpy()[0]):
-            return False
-        self._note(model)
-        return True
+        return bool(differs.numpy()[0])

@@ -11,17 +11,14 @@ import warp as wp
 
 from newton_like.arrays import flat
 from newton_like.kernels.edits import edit_kernels, mass_kernels
-from newton_like.threads import Command, cut, run_shared, worker_count
+from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
 
 JOINTS, GAINS, BODIES, SHAPES, GRAVITY = GROUPS = range(5)
 """Groups of arrays that are read together."""
 
-_WORK_A_THREAD = 10_000
-"""Bodies from which on waking a thread saves time: some 200 microseconds."""
-
-OTHERS = 5
-"""The other arrays, of which nobody keeps account world by world."""
+TYPES, OTHERS = 5, 6
+"""Types and hulls of shapes, and all other arrays: only the version of their last edit is noted."""
 
 _FLAGS = {
     # joints may be carried by bodies that rest
@@ -79,7 +76,7 @@ class Edits:
 
     Attributes:
         version: how often arrays were edited.
-        last: version of the last edit of each group, and of others.
+        last: version of the last edit of each group, of types and hulls of shapes, and of others.
         masses: version of the last edit that left a mass or a moment of inertia negative or not finite, of the last that left an inertia
             singular, and of the last that left a body lean that was not, ``[3]``.
         lean: bodies without mass, or without inertia about some axis, ``[body_count]`` bool.
@@ -89,7 +86,7 @@ class Edits:
 
     def __init__(self, world_count: int, body_count: int, device):
         self.version = 0
-        self.last = [0] * (len(GROUPS) + 1)
+        self.last = [0] * (len(GROUPS) + 2)
         self.lean = wp.zeros(body_count, dtype=wp.bool, device=device)
         self.masses = wp.zeros(3, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
@@ -100,6 +97,8 @@ class Edits:
         self.version += 1
         flags = int(flags)
         groups = [g for g in GROUPS if flags & _FLAGS[g]]
+        if flags & ModelFlags.SHAPE_TYPE_AND_SOURCE:
+            self.last[TYPES] = self.version
         if flags & ~_ACCOUNTED:
             self.last[OTHERS] = self.version
         for g in groups:
@@ -126,16 +125,18 @@ class Edits:
         where = [self.rows[BODIES], self.version]
         told = [model.body_world_start, *where, int(inverses), mass, inertia]
         results = [inverse_mass, inverse_inertia, self.lean, self.masses]
-        threads = 1 if model.device.is_cuda or model.body_count < _WORK_A_THREAD else worker_count()
-        shares = [
-            Command(
-                wp.launch(
-                    kernels.invert, n, inputs=[first, *told], outputs=results, device=model.device, record_cmd=True
-                )
+
+        def record(first: int, count: int) -> wp.Launch:
+            return wp.launch(
+                kernels.invert,
+                dim=count,
+                inputs=[first, *told],
+                outputs=results,
+                device=model.device,
+                record_cmd=True,
             )
-            for first, n in cut(model.world_count + 1, threads, 1)
-        ]
-        run_shared([shares] * threads)
+
+        run_shared(shared_out(record, model.world_count + 1, model.body_count, model.device))
         if inverses and (model.device.is_cuda or self.masses.numpy()[1] == self.version):
             wp.launch(
                 kernels.invert_singular,
@@ -151,5 +152,6 @@ def edits_of(model) -> Edits:
     """The edits of a model."""
     if model._edits is None:
         model._edits = edits = Edits(model.world_count, model.body_count, model.device)
+        edits.version = model.version  # a copy of a model counts on
         edits.read_masses(model, False)
     return model._edits

@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.coercion import as_index, as_number
 from newton_like.model.contacts import Contacts
 from newton_like.model.custom import AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
@@ -111,6 +112,12 @@ class Model(Fields):
     AttributeAssignment = AttributeAssignment
     AttributeFrequency = AttributeFrequency
     AttributeNamespace = AttributeNamespace
+
+    def __copy__(self) -> Model:
+        """A model on the same arrays, which keeps account of its own edits."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None)
+        return twin
 
     _complete = False  # until it is laid out
     _edits = None
@@ -241,6 +248,7 @@ class Model(Fields):
         Raises:
             ValueError, IndexError, TypeError: see :meth:`newton_like.solvers.SolverFeatherstone.reset`.
         """
+        check_recorded(self.device, "Model.notify_changed")
         mask = None
         if world_mask is not None:
             mask, _ = chosen_worlds(self, world_mask, "notify_changed")
@@ -276,7 +284,7 @@ class Model(Fields):
             )
         current[rows] = values
         self.gravity.assign(current)
-        self.notify_changed(ModelFlags.MODEL_PROPERTIES)
+        self.notify_changed(ModelFlags.MODEL_PROPERTIES, None if world is None else [rows])
 
 
 def _add_custom(target, arrays: dict, requires_grad: bool) -> None:

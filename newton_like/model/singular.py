@@ -18,16 +18,13 @@ import warp as wp
 
 from newton_like.arrays import check_recorded
 from newton_like.geometry.transforms import quat_to_matrix
+from newton_like.kernels.edits import NOTHING, REGULAR
 from newton_like.model.joint_types import look_up
 from newton_like.types import BodyFlags, JointType
 
 SINGULAR = 1.0e-9
 """Smallest over largest moment of a body, or a measure as above, that counts as none. A hair is far above: 0.1 mm thick and one metre
 long it has 1e-8."""
-NOTHING = 1.0e-20
-"""Inertia [kg or kg m^2] that counts as none: below that of a grain of dust, above rounding around exact zeros."""
-REGULAR = 3.0e-8
-"""Determinant of a body's inertia, over the cube of its mean moment, above which no moment is below SINGULAR of the largest."""
 POSES = 3
 """Configurations at which a degree of freedom must be singular to count as singular: zeros, and two with no regularity."""
 CHUNK = 256

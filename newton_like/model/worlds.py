@@ -1,4 +1,4 @@
-"""Choosing worlds: masks and indices, of any library."""
+"""Masks and indices of worlds, as arrays of Warp, NumPy or torch, or as lists."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from newton_like.kernels.parameters import parameter_kernels
 from newton_like.model.edits import ARRAYS, BODIES, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.device import interleaved
-from newton_like.threads import Command, cut, run_shared, worker_count
+from newton_like.programs.structs import copied
+from newton_like.threads import Command, run_shared, shared_out
 
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
@@ -50,10 +51,6 @@ _FLAGS = {
     "joints_vary": ("joint", "dof"), "bodies_vary": ("body",), "gains_vary": ("gain",), "colliders_vary": ("collider", "hull"),
     "planes_vary": ("plane",), "gravity_vary": ("gravity",),
 }  # fmt: skip
-
-
-_WORK_A_THREAD = 20_000
-"""Joints, dofs or bodies from which on waking a thread saves time: some 500 microseconds."""
 
 
 def _span(first: int, count: int = 1) -> list[int]:
@@ -169,7 +166,7 @@ class Parameters:
             self._copied = False
             self._recorded.clear()
         self._read(model, edits, groups)
-        differs, binds, tables = self._status()
+        differs, binds, tables = self._news()
         if binds or tables:
             raise TablesChanged
         since, self._since = self._since, edits.version
@@ -179,7 +176,7 @@ class Parameters:
         after, self._since = self._since, since
         self._read(model, edits, groups)
         self._since = after
-        self._told.zero_()
+        self._status.zero_()
         return True, True
 
     def _read(self, model, edits, groups: list[int]) -> None:
@@ -229,10 +226,10 @@ class Parameters:
         if end > start:
             first[start:end].assign(self.contacts.hull)
         self._differs = wp.zeros(size, dtype=wp.bool, device=self.device)
-        self._told = wp.zeros(3, dtype=wp.bool, device=self.device)
+        self._status = wp.zeros(3, dtype=wp.bool, device=self.device)
         self._binds = wp.zeros(4 * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
         none = wp.full(size, float("nan"), dtype=real, device=self.device)
-        # whoever solves no contacts solves no limits either; others look at those that are found below
+        # programs without contacts have no rows for limits, so that all limits are known there
         self._limits = wp.full(max(self.batch.template.dofs, 1), 15, dtype=wp.int32, device=self.device)
         always = wp.full(1, -1, dtype=wp.int32, device=self.device)
         alone = self._target(none, None, edits, always)
@@ -243,8 +240,10 @@ class Parameters:
             self._gather(model, alone, group)
         for group in GROUPS:
             self._gather(model, others, group)
-        held = ~self._differs.numpy() & ~self._slots(self._loose)
-        self.known = Constants(self.at, first.numpy().copy(), held)
+        values = first.numpy().copy()
+        # a number that is not a number differs from itself
+        held = (values == values) & ~self._differs.numpy() & ~self._slots(self._loose)
+        self.known = Constants(self.at, values, held)
         self._held = wp.array(np.where(held, self.known.values, np.nan), dtype=real, device=self.device)
         self._struct(first, held)
         if self.P.varying.size:
@@ -256,7 +255,7 @@ class Parameters:
         self.dof_limits = self._dof_limits(model.varying)
         if self.contacts is not None and len(self.dof_limits):
             self._limits.assign(self.dof_limits)
-        self._told.zero_()
+        self._status.zero_()
         self._differs.zero_()
         self._since = edits.version
 
@@ -287,13 +286,10 @@ class Parameters:
             return wp.zeros((n, blocks), dtype=self.m.lane, device=self.device).transpose((1, 0))
         return wp.zeros((blocks, n), dtype=self.m.lane, device=self.device)
 
-    def _status(self) -> list[bool]:
-        if self.device.is_cuda and self.device.is_capturing:
-            # nobody can look: numbers that may vary were told beforehand
-            return [False] * 3
-        told = self._told.numpy().tolist()
+    def _news(self) -> list[bool]:
+        told = self._status.numpy().tolist()
         if any(told):
-            self._told.zero_()
+            self._status.zero_()
         return told
 
     # ------------------------------------------------------------------------------------------------ kernels
@@ -309,7 +305,7 @@ class Parameters:
             target.numbers = wp.array(ptr=lanes.ptr, dtype=self.m.real, shape=shape, device=self.device, copy=False)
             target.written = 1
         target.held, target.world = held, self._tables["world"]
-        target.differs, target.status = self._differs, self._told
+        target.differs, target.status = self._differs, self._status
         self._edits = edits
         return target
 
@@ -363,21 +359,18 @@ class Parameters:
         """A recorded launch, for `run_shared`."""
         target.items, target.sharing = items, items if self.device.is_cuda else 1
         lanes = -(-target.count // target.width) * target.width
-        threads = 1 if self.device.is_cuda or lanes * items < _WORK_A_THREAD else worker_count()
-        commands = [
-            Command(
-                wp.launch(
-                    getattr(self._kernels, name),
-                    dim=(n, target.sharing),
-                    inputs=[changed(self._kernels.Target, target, first_lane=first), *inputs],
-                    outputs=outputs,
-                    device=self.device,
-                    record_cmd=True,
-                )
+
+        def record(first: int, count: int) -> wp.Launch:
+            return wp.launch(
+                getattr(self._kernels, name),
+                dim=(count, target.sharing),
+                inputs=[copied(self._kernels.Target, target, first_lane=first), *inputs],
+                outputs=outputs,
+                device=self.device,
+                record_cmd=True,
             )
-            for first, n in cut(lanes, threads, 1)
-        ]
-        return [commands] * threads
+
+        return shared_out(record, lanes, lanes * items, self.device)
 
     @staticmethod
     def _run(launches: list) -> None:
@@ -445,14 +438,6 @@ class Parameters:
             bits |= _BINDING[name]
         bits = np.where(template.dof_q >= 0, bits, bits & ~POSITION)
         return bits.astype(np.int32)
-
-
-def changed(kind, struct, **fields):
-    """A copy of a struct of Warp's type `kind` with other `fields`."""
-    copied = kind()
-    for name in kind.vars:
-        setattr(copied, name, fields[name] if name in fields else getattr(struct, name))
-    return copied
 
 
 class TablesChanged(Exception):

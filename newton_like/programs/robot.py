@@ -21,8 +21,9 @@ from newton_like.kernels.tree import BODY, CENTRE_OF_MASS, MASS
 from newton_like.kernels.tree import INERTIA as INERTIA_AT
 from newton_like.programs.parameters import Parameters
 from newton_like.programs.program import Field, Program
+from newton_like.programs.structs import copied
 from newton_like.programs.tracing import trace_program
-from newton_like.programs.workspace import Workspace, changed, row_sizes
+from newton_like.programs.workspace import Workspace, row_sizes
 
 BUDGET = 25_000
 """Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 9 seconds."""
@@ -252,7 +253,7 @@ def _load(work: Workspace, code: Code) -> None:
         return
     # of just this length, which may be none where nothing follows from anything: the interpreter reads to the array's end
     operations = wp.array(code.operations, dtype=wp.int32, device=work.device)
-    work.T, work.code = changed(work.m.Tree, work.T, code=operations), code
+    work.T, work.code = copied(work.m.Tree, work.T, code=operations), code
     first = work.layout["size"]
     rows = np.zeros(
         (first + code.rows, work.columns, work.m.width), np.float32 if work.m.real is wp.float32 else np.float64

@@ -16,8 +16,9 @@ from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
 from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import GRAVITY, INERTIA, Robot, adjoint_field
+from newton_like.programs.structs import copied
 from newton_like.programs.template import find_batches
-from newton_like.programs.workspace import Workspace, changed
+from newton_like.programs.workspace import Workspace
 from newton_like.threads import worker_count
 
 _RECORDED = 64
@@ -72,7 +73,11 @@ def _numbers_of(model) -> _Numbers:
     if numbers is None:
         numbers = _numbers[model] = _Numbers(model)
     elif numbers.version != model.version:
+        check_recorded(model.device, "functions of an edited model")
+        # after an error everything is made anew
+        del _numbers[model]
         numbers.read(model)
+        _numbers[model] = numbers
     return numbers
 
 
@@ -218,7 +223,7 @@ def record_launches(model, batches, fields, arrays, mask: wp.array | None = None
     for work, kernel in batches:
         both = [pieces(model, work, *each) for each in zip(fields, arrays, (None, kernel.places), strict=True)]
         # launches keep what they are given, and the parameters of the batch change with the model
-        parameters = changed(work.m.Params, work.P)
+        parameters = copied(work.m.Params, work.P)
         before = [batch_struct(work, mask is not None), work.T, parameters, work.L, chosen]
         after = [number for each in both for number in (len(each.structs), each.array)]
         commands = work.record(

@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.compiler.cpp import Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
 from newton_like.programs.device import BLOCK_DIM, interleaved
-from newton_like.programs.parameters import changed
+from newton_like.programs.structs import copied
 from newton_like.threads import Command, cut, worker_count
 
 BLOCKS_PER_THREAD = 8
@@ -80,7 +80,7 @@ class Workspace:
             # rows of bodies have no gaps, whatever lies between in the arrays
             fields = {"body_slot": np.arange(self.batch.template.bodies), **(fields or {})}
         if fields:
-            work.T, work.numbers, work.arrays = changed(self.m.Tree, self.T), dict(self.numbers), dict(self.arrays)
+            work.T, work.numbers, work.arrays = copied(self.m.Tree, self.T), dict(self.numbers), dict(self.arrays)
             work._set_tree(fields)
         shape = (layout["size"], self.columns)
         work.memory = [wp.zeros(shape, dtype=self.m.lane, device=self.device) for _ in range(self.workers)]

@@ -108,7 +108,12 @@ class SolverBase:
             told = None if feature in self.supports else asked(model, type(self).__name__)
             if told is not None:
                 raise ValueError(told)
-        check_invertible(model, type(self).__name__)
+        if model.version:
+            # masses may have been edited since `finalize` looked at them
+            _check_masses(model)
+            refuse_singular(model, type(self).__name__)
+        else:
+            check_invertible(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
         self._chosen = self._control = self._armature_matters = None
@@ -148,9 +153,9 @@ class SolverBase:
         """Takes over what was edited since the last step."""
         model = self.model
         if self._version != model.version:
+            check_recorded(model.device, f"{type(self).__name__} of an edited model")
             edits, seen = edits_of(model), self._version
-            if not model.device.is_capturing:
-                self._check_inertia(edits, seen)
+            self._check_inertia(edits, seen)
             if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
                 for name in self._control._names:
                     wp.copy(getattr(self._control, name), getattr(model, name))
@@ -159,20 +164,18 @@ class SolverBase:
             self._version = model.version
 
     def _check_inertia(self, edits, seen: int) -> None:
-        """Raises ValueError for edited masses that are none, and for joints that move nothing since."""
-        model, name = self.model, type(self).__name__
+        """Raises ValueError for negative masses and masses that are not finite, and for joints that have nothing to move."""
         if edits.last[BODIES] > seen:
             unsound, _, lean = edits.masses.numpy().tolist()
             if unsound > seen:
-                _check_masses(model)
+                _check_masses(self.model)
             if lean > seen:
                 self._armature_matters = None
-                refuse_singular(model, name)
-        if edits.last[GAINS] > seen:
+        if max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
             if self._armature_matters is None:
-                self._armature_matters = armature_matters(model)
+                self._armature_matters = armature_matters(self.model)
             if self._armature_matters:
-                refuse_singular(model, name)
+                refuse_singular(self.model, type(self).__name__)
 
     def _refresh(self) -> None:
         """Gathers the numbers of the model anew."""

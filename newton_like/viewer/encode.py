@@ -77,7 +77,7 @@ def write_mp4(path: Path, images: Iterable[np.ndarray], fps: float) -> None:
     command = [
         find_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pixel_format", "rgb24",
         "-video_size", f"{first.shape[1]}x{first.shape[0]}", "-framerate", f"{fps:g}", "-i", "-",
-        "-pix_fmt", "yuv420p", "-movflags", "+faststart", str(path),
+        "-pix_fmt", "yuv420p", "-movflags", "+faststart", str(path.resolve()),
     ]  # fmt: skip
     with tempfile.TemporaryFile() as said:
         encoder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
@@ -90,6 +90,8 @@ def write_mp4(path: Path, images: Iterable[np.ndarray], fps: float) -> None:
             pass  # it ended early, and its exit code says that something is wrong
         except BaseException:
             encoder.kill()
+            encoder.wait()
+            path.unlink(missing_ok=True)
             raise
         finally:
             code = encoder.wait()

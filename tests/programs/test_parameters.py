@@ -1,5 +1,7 @@
 """Parameters of batches: what kernels gather from the arrays of a model, when it is made and when it was edited."""
 
+import copy
+
 import numpy as np
 import pytest
 import warp as wp
@@ -136,6 +138,35 @@ def test_code_is_stale_once_for_each_array(rng):
     # numbers that stay as they are are no edit
     model.notify_changed()
     assert parameters.refresh(model) == (False, False)
+
+
+@pytest.mark.parametrize("worlds", [[0], [1], list(range(WORLDS))])
+def test_a_number_that_is_none_stays_in_its_world(rng, worlds):
+    """When numbers are gathered, and after it was mended."""
+    model = scene()
+    expected = parameters_of(model).rows()
+    mass = model.body_mass.numpy().reshape(WORLDS, -1)
+    whole = mass.copy()
+    mass[worlds, 1] = np.nan
+    model.body_mass.assign(mass.ravel())
+    parameters = parameters_of(model)
+    assert np.isnan(parameters.rows()).any(axis=1).nonzero()[0].tolist() == worlds
+    model.body_mass.assign(whole.ravel())
+    model.notify_changed()
+    parameters.refresh(model)
+    np.testing.assert_array_equal(parameters.rows(), expected)
+
+
+def test_copies_of_a_model_keep_account_of_their_own_edits(rng):
+    model = scene()
+    parameters = parameters_of(model)
+    twin = copy.copy(model)
+    edit(model, "body_mass", new_values(model, "body_mass", rng))
+    twin.notify_changed()
+    model.notify_changed()
+    parameters.refresh(model)
+    np.testing.assert_array_equal(parameters.rows(), parameters_of(model).rows())
+    assert twin._edits is not model._edits
 
 
 def test_groups_that_are_not_named_are_not_read(rng):

@@ -124,7 +124,7 @@ class SolverFeatherstone(SolverBase):
         self._recorded, self._cuda = Recordings(_RECORDED, model.device), model.device.is_cuda
         self._handed = None
         self._steppers, self._given = self._make_steppers(), None
-        self._watch = ShapeWatch(model)
+        self._watch, self._broken = ShapeWatch(model), False
         self._last_was_handed = False
 
     def _refuse_contacts(self) -> None:
@@ -134,18 +134,17 @@ class SolverFeatherstone(SolverBase):
         return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
 
     def _refresh(self) -> None:
-        if self._watch.changed(self.model):
+        if self._broken or self._watch.changed(self.model):
             if self.unsupported_contacts == "error":
                 self._refuse_contacts()
             self._recorded.clear()
             self._steppers, self._given = self._make_steppers(), None
-            return
-        stale = True
-        try:
-            stale = any([stepper.refresh() for stepper in (*self._steppers, *(self._given or ()))])
-        finally:
-            if stale:
-                self._recorded.clear()
+            self._watch.accept(self.model)
+        # after an error everything is made anew
+        self._broken = True
+        if any([stepper.refresh() for stepper in (*self._steppers, *(self._given or ()))]):
+            self._recorded.clear()
+        self._broken = False
 
     def _forget(self, mask: wp.array) -> None:
         for stepper in (*self._steppers, *(self._given or ())):

@@ -7,7 +7,7 @@ import warp as wp
 from newton_like import ModelBuilder, ModelFlags, ShapeConfig
 from newton_like.collision.ground import unsupported_pairs
 from newton_like.solvers import SolverFeatherstone
-from newton_like.types import ShapeFlags
+from newton_like.types import GeoType, ShapeFlags
 from tests.support.mechanisms import mechanism, quadruped, random_start, same_robot, vary, worlds_of
 
 WORLDS, DT = 6, 1.0 / 240.0
@@ -145,11 +145,52 @@ def test_pairs_that_edits_let_touch_are_refused():
     model.shape_collision_group.fill_(1)
     with pytest.raises(ValueError, match=r"shape_0.*shape_1"):
         solver.notify_model_changed(ModelFlags.SHAPE_PROPERTIES)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"shape_0.*shape_1"):
+            solver.step(state, state)
     with pytest.raises(ValueError, match=r"shape_0.*shape_1"):
         model.collide(state)
     assert model.collide(state, unsupported_contacts="ignore").rigid_contact_count.numpy()[0] == 0
     with pytest.raises(ValueError, match="perhaps"):
         model.collide(state, unsupported_contacts="perhaps")
+
+
+def test_shapes_may_become_others():
+    """A box that becomes a ball rests on its radius."""
+    one = ModelBuilder()
+    body = one.add_body(xform=(0.0, 0.0, 0.1, 0.0, 0.0, 0.0, 1.0), mass=1.0, inertia=0.01 * np.eye(3))
+    one.add_shape_box(body, hx=0.1, hy=0.1, hz=0.1)
+    one.add_ground_plane()
+    model = one.finalize("cpu", dtype=wp.float64)
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    solver.step(state, state)
+    assert model.collide(state).rigid_contact_count.numpy()[0] == 4
+    kinds = model.shape_type.numpy()
+    kinds[kinds == GeoType.BOX] = GeoType.SPHERE
+    model.shape_type.assign(kinds)
+    solver.notify_model_changed(ModelFlags.SHAPE_TYPE_AND_SOURCE)
+    for _ in range(60):
+        solver.step(state, state)
+    np.testing.assert_allclose(state.body_q.numpy()[0, 2], 0.1, atol=1e-3)
+    assert model.collide(state).rigid_contact_count.numpy()[0] == 1
+
+
+def test_a_solver_that_was_interrupted_takes_everything_over(monkeypatch):
+    model, twin = scene(), scene()
+    solver, state = SolverFeatherstone(model, evaluator="general"), started(model)
+    for one in (model, twin):
+        vary(one, RANDOMISED, range(WORLDS))
+        # friction in all joints: rows that were not there
+        one.joint_friction.fill_(0.3)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("newton_like.solvers.featherstone.stepper.Stepper._choose_kernel", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            solver.notify_model_changed()
+    assert run(solver, state) == run(SolverFeatherstone(twin, evaluator="general"), started(twin))
 
 
 def test_a_mass_that_is_taken_away_is_refused_until_it_comes_back():
@@ -175,6 +216,17 @@ def test_a_mass_that_is_taken_away_is_refused_until_it_comes_back():
     model.joint_armature.zero_()
     with pytest.raises(ValueError, match=model.joint_label[2]):
         solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
+    with pytest.raises(ValueError, match=model.joint_label[2]):
+        SolverFeatherstone(model)
+    # a point mass beside the axis will do, and one on it will not
+    model.body_mass[2:].fill_(1.0)
+    for offset in (0.1, 0.0):
+        model.body_com[2:].assign([[0.0, 0.0, offset]])
+        if offset:
+            solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+        else:
+            with pytest.raises(ValueError, match=model.joint_label[2]):
+                solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
     model.body_mass.assign(mass)
     model.body_inertia.assign(inertia)
     solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)

@@ -1,0 +1,11 @@
+"""Warp structs as kernels take them."""
+
+from __future__ import annotations
+
+
+def copied(kind, struct, **fields):
+    """A copy of a struct of Warp's type `kind`, with other `fields`."""
+    copy = kind()
+    for name in kind.vars:
+        setattr(copy, name, fields[name] if name in fields else getattr(struct, name))
+    return copy

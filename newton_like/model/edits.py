@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 
+import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat
@@ -60,7 +61,7 @@ def checked_names(names, what: str) -> frozenset[str]:
         TypeError: they are no names.
         ValueError: there is no such array, or it does not vary.
     """
-    names = (names,) if isinstance(names, str) else tuple(names)
+    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
     known = [name for group in GROUPS for name in ARRAYS[group]]
     for name in names:
         if name not in known:
@@ -69,6 +70,20 @@ def checked_names(names, what: str) -> frozenset[str]:
                 f"{what}: {name!r} is no array of parameters{f'; did you mean {near[0]!r}?' if near else ''} (there are {', '.join(known)})"
             )
     return frozenset(names)
+
+
+def checked_flags(flags) -> int:
+    """Flags of groups of arrays as a number.
+
+    Raises:
+        TypeError: they are no flags.
+        ValueError: there are no such flags.
+    """
+    if isinstance(flags, bool) or not isinstance(flags, int | np.integer):
+        raise TypeError(f"flags must be ModelFlags or their number, not {type(flags).__name__}")
+    if not 0 <= flags <= ModelFlags.ALL:
+        raise ValueError(f"flags {int(flags)} are unknown; ModelFlags has those from 0 to {int(ModelFlags.ALL)}")
+    return int(flags)
 
 
 class Edits:

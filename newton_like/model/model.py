@@ -7,11 +7,11 @@ import weakref
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded
+from newton_like.arrays import check_recorded, host_array
 from newton_like.coercion import as_index, as_number
 from newton_like.model.contacts import Contacts
 from newton_like.model.custom import AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
-from newton_like.model.edits import checked_names, edits_of
+from newton_like.model.edits import checked_flags, checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
 from newton_like.model.state import Control, State, copied
@@ -246,10 +246,10 @@ class Model(Fields):
                 and what they share.
 
         Raises:
-            ValueError, IndexError, TypeError: see :meth:`newton_like.solvers.SolverFeatherstone.reset`.
+            ValueError, IndexError, TypeError: flags or worlds that do not exist.
         """
         check_recorded(self.device, "Model.notify_changed")
-        mask = None
+        flags, mask = checked_flags(flags), None
         if world_mask is not None:
             mask, _ = chosen_worlds(self, world_mask, "notify_changed")
             if self.device.is_cpu and not mask.numpy().any():
@@ -257,7 +257,7 @@ class Model(Fields):
         edits = edits_of(self)
         edits.note(flags, mask)
         self.version = edits.version
-        if int(flags) & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
+        if flags & ModelFlags.BODY_INERTIAL_PROPERTIES and self.body_count:
             edits.read_masses(self)
 
     def set_gravity(self, gravity, world: int | None = None) -> None:
@@ -272,7 +272,7 @@ class Model(Fields):
             IndexError: the world does not exist.
             ValueError: wrong shape, or a number that is not finite.
         """
-        values = np.asarray(gravity, dtype=np.float64)
+        values = host_array(gravity, "gravity").astype(np.float64)
         if values.ndim == 0:
             values = as_number(gravity, "gravity") * np.array(self.up_vector)
         rows = slice(None) if world is None else as_index(world, "world", self.world_count)

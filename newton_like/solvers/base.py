@@ -104,10 +104,7 @@ class SolverBase:
 
     def __init__(self, model):
         self.model = check_model(model)
-        for feature, asked in FEATURES.items():
-            told = None if feature in self.supports else asked(model, type(self).__name__)
-            if told is not None:
-                raise ValueError(told)
+        self._check_features(*FEATURES)
         if model.version:
             # masses may have been edited since `finalize` looked at them
             _check_masses(model)
@@ -149,6 +146,13 @@ class SolverBase:
         self.model.notify_changed(flags, world_mask)
         self._check_version()
 
+    def _check_features(self, *features: str) -> None:
+        """Raises ValueError if the model asks for one of :data:`FEATURES` that the solver does not support."""
+        for feature in features:
+            told = None if feature in self.supports else FEATURES[feature](self.model, type(self).__name__)
+            if told is not None:
+                raise ValueError(told)
+
     def _check_version(self) -> None:
         """Takes over what was edited since the last step."""
         model = self.model
@@ -156,6 +160,8 @@ class SolverBase:
             check_recorded(model.device, f"{type(self).__name__} of an edited model")
             edits, seen = edits_of(model), self._version
             self._check_inertia(edits, seen)
+            if edits.last[JOINTS] > seen:
+                self._check_features("disabled joints", "kinematic bodies")
             if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
                 for name in self._control._names:
                     wp.copy(getattr(self._control, name), getattr(model, name))
@@ -231,7 +237,7 @@ class SolverBase:
             world_mask: which worlds: ``[world_count]`` bools (or bytes), or other integers, which are indices of worlds; None: all.
             joint_q: coordinates of the worlds afterwards [m, rad or quaternion x y z w]; None: those of the model. Of all worlds,
                 ``[joint_coord_count]`` or ``[world_count, n]``, of which the chosen ones are taken; or, where `world_mask` holds indices,
-                ``[len(world_mask), n]`` in that order.
+                ``[len(world_mask), n]``, a row for each index.
             joint_qd: velocities afterwards [m/s or rad/s], likewise.
 
         Raises:
@@ -240,6 +246,8 @@ class SolverBase:
             TypeError: what should be an array is none.
         """
         model = self.model
+        if not hasattr(state, "joint_q"):
+            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
         mask, indices = chosen_worlds(model, world_mask, "solver.reset")
         initial_q = self._initial("joint_q", "joint_coord", joint_q, indices)
         initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, indices)

@@ -321,7 +321,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         filename = element.need_text("filename")
         size, scale = (1.0, 1.0, 1.0), element.get("scale", "").split()
         if len(scale) > 3:
-            robot.remark("meshes have a scale of more than three numbers, ; the first three are used", link)
+            robot.remark("meshes have a scale of more than three numbers, of which the first three are used", link)
             element = replace(element, attributes={**element.attributes, "scale": " ".join(scale[:3])})
         if scale:
             size = element.numbers("scale", 3)

@@ -74,6 +74,12 @@ def check_arrays(model, arrays) -> tuple[list, list]:
     for port, name, array in zip(_PORTS, _NAMES, arrays, strict=True):
         if array is None and port.needed:
             raise ValueError(f"{name} is None; states come from model.state()")
+        scalar = None if array is None else getattr(array.dtype, "_wp_scalar_type_", array.dtype)
+        if scalar not in (None, model.dtype):
+            raise ValueError(
+                f"{name} holds {scalar.__name__}, the model {model.dtype.__name__}; states and controls come from model.state() and "
+                "model.control()"
+            )
         row = None if array is None else flat(array, model.dtype)
         if row is not None and (row.size != port.field.length(model) or row.device != model.device):
             raise ValueError(

@@ -7,7 +7,7 @@ import warp as wp
 from newton_like import ModelBuilder, ModelFlags, ShapeConfig
 from newton_like.collision.ground import unsupported_pairs
 from newton_like.solvers import SolverFeatherstone
-from newton_like.types import GeoType, ShapeFlags
+from newton_like.types import BodyFlags, GeoType, ShapeFlags
 from tests.support.mechanisms import mechanism, quadruped, random_start, same_robot, vary, worlds_of
 
 WORLDS, DT = 6, 1.0 / 240.0
@@ -231,6 +231,44 @@ def test_a_mass_that_is_taken_away_is_refused_until_it_comes_back():
     model.body_inertia.assign(inertia)
     solver.notify_model_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
     solver.step(state, state)
+
+
+def test_edits_that_the_solver_does_not_support_are_refused():
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    solver = SolverFeatherstone(model, evaluator="general")
+    enabled = model.joint_enabled.numpy().copy()
+    disabled = enabled.copy()
+    disabled[3] = False
+    model.joint_enabled.assign(disabled)
+    with pytest.raises(ValueError, match=model.joint_label[3]):
+        solver.notify_model_changed(ModelFlags.JOINT_PROPERTIES)
+    model.joint_enabled.assign(enabled)
+    flags = model.body_flags.numpy().copy()
+    model.body_flags.fill_(int(BodyFlags.KINEMATIC))
+    with pytest.raises(ValueError, match="kinematic"):
+        solver.notify_model_changed(ModelFlags.BODY_PROPERTIES)
+    model.body_flags.assign(flags)
+    solver.notify_model_changed()
+
+
+def test_masses_that_were_edited_before_a_solver_was_made_are_checked():
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    mass = model.body_mass.numpy()
+    mass[3] = -1.0
+    model.body_mass.assign(mass)
+    model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+    with pytest.raises(ValueError, match=model.body_label[3]):
+        SolverFeatherstone(model)
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [("BODY", TypeError), ([True], TypeError), (1.5, TypeError), (8192, ValueError), (-1, ValueError)],
+)
+def test_flags_that_do_not_exist_are_refused(flags, error):
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    with pytest.raises(error, match="flags"):
+        model.notify_changed(flags)
 
 
 def test_initial_controls_are_renewed_for_edits_of_drives_and_not_of_masses(rng):

@@ -20,7 +20,8 @@ def model_of(rng, copies=64):
 def test_bounds_hold_and_are_reached(rng):
     """Positions, roll, pitch and yaw, velocities of bases and of joints: inside, and spread over the whole range."""
     model = model_of(rng)
-    position, turn = (rng.normal(size=3), rng.normal(size=3) + 3.0), (-0.4, np.array([0.1, 0.2, 0.3]))
+    lowest = rng.normal(size=3)
+    position, turn = (lowest, lowest + rng.uniform(1.0, 3.0, 3)), (-0.4, np.array([0.1, 0.2, 0.3]))
     linear, angular, joints = (2.0, 3.0), (-0.5, -0.25), (0.75, 1.0)
     state = dynamics.random_state(
         model, rng, base_pos_bounds=position, base_rpy_bounds=turn, base_vel_lin_bounds=linear, base_vel_ang_bounds=angular,

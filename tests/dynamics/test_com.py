@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import MechanismState, JointType, ModelBuilder, dynamics
+from newton_like import JointType, MechanismState, ModelBuilder, dynamics
 from newton_like.types import VelRepr
 from tests.support import reference
 from tests.support.dynamics_cases import cases

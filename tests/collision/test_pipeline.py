@@ -71,6 +71,9 @@ def test_lists_hold_the_contacts_of_the_state_they_are_asked_for(rng, monkeypatc
             pose[3:] = Rotation.from_rotvec(rng.uniform(0.0, 3.0) * random_unit(rng)).as_quat()
         if i == 2:
             poses[:, 2] = 5.0
+        else:
+            # the first one is a ball, and touches
+            poses[0, 2] = 0.5 * BALL
         states[i].body_q.assign(poses)
         contacts = model.collide(states[i], unsupported_contacts="ignore")
         count = int(contacts.rigid_contact_count.numpy()[0])

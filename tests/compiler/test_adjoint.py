@@ -69,8 +69,8 @@ def test_gradients_are_added_to_what_is_there(rng, evaluator):
     before = [rng.normal(size=a.numpy().shape).astype(np.float32) for a in arrays]
     for added, gradient, x in zip(gradients(before), none, before, strict=True):
         assert np.abs(gradient).max() > 0.0
-        # one rounding of a sum, two where an array comes in twice
-        scale = np.abs(gradient) + np.abs(x) + 1e-3 * np.abs(gradient).max()
+        # one rounding of a sum, two where an array comes in twice: of parts that may cancel
+        scale = np.abs(gradient) + np.abs(x) + 0.2 * np.abs(gradient).max()
         np.testing.assert_array_less(np.abs(added - (gradient + x)), 1e-6 * scale)
 
 

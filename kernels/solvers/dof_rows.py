@@ -26,9 +26,9 @@ HARD, RESPONSE, INVERSE_RESPONSE, SIDE = range(TARGET + 1, DOF_ROW)
 
 # Velocities above this multiple of their limit are cut off at it. Sweeps leave them there where rows are nearly parallel: near a
 # configuration in which a chain of massless links is singular, hundreds of sweeps do not settle, and speeds of hundreds of times the limit
-# gain energy. In other robots eight sweeps leave some per cent, and up to 60 % for a step where an impact hits many limits at once. These
-# are not cut off: to change the velocity of one joint alone can add energy.
-CUT_OFF = 2.0
+# gain energy. In other robots eight sweeps leave some per cent, and up to a few times the limit for a step where an impact hits many
+# limits. These are not cut off: to change the velocity of one joint alone can add energy.
+CUT_OFF = 10.0
 
 # the impulses of a dof
 DOF_IMPULSES = 3

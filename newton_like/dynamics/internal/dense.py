@@ -40,7 +40,7 @@ class Rows:
         return len(self.start), self.columns
 
     def rows(self, flat: wp.array, out: wp.array | None = None) -> wp.array:
-        """A flat array as rows: the same memory where that is possible and no other is given, else a copy."""
+        """A flat array as a dense array: a view if possible and `out` is not given, else a copy."""
         if self.shared:
             same = flat.reshape(self.shape)
             if out is None:

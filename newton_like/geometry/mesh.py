@@ -424,7 +424,7 @@ def _hull_triangles(points: np.ndarray) -> np.ndarray | None:
 
 
 def _reduce_hull(points: np.ndarray, count: int) -> tuple[np.ndarray, float]:
-    """At most ``count`` of the hull vertices, in the given order, and the largest distance of the others from their hull."""
+    """At most ``count`` of the hull vertices, in the given order, and how far the other points are outside of the hull of these."""
     from scipy.spatial import ConvexHull
 
     if len(points) <= count:

@@ -42,7 +42,8 @@ class Camera:
     shift: tuple[float, float] = (0.0, 0.0)
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Column, row and nearness (proportional to the inverse depth, 1 at the middle) of points ``[..., 3]`` in the world."""
+        """Column, row and nearness of points ``[..., 3]`` in the world. The nearness in a perspective view is the inverse depth over that
+        of the middle; in an orthographic view it is linear in the depth."""
         seen = times(points - self.middle, self.axes)
         if np.isinf(self.distance):
             near = 2.0 + seen[..., 2] / self.radius

@@ -36,7 +36,7 @@ def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
 def _scalar_math(real) -> types.SimpleNamespace:
     lane, memory = real, wp.array2d[real]
     func, struct, width, varied = wp.func, wp.struct, 1, False
-    shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
+    shared = wp.func(inline=False)  # for large functions with several callers: compiled once
 
     @wp.func
     def fill(a: real) -> lane:
@@ -165,7 +165,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     lane = wp.types.vector(width, real)
     memory = wp.array2d[lane]
     func, struct, varied = wp.func, wp.struct, False
-    shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
+    shared = wp.func(inline=False)  # for large functions with several callers: compiled once
 
     vector = f"wp::vec_t<{width}, {C_NAME[real]}>"
 

@@ -29,8 +29,8 @@ def random_state(
 ):
     """A random state of all articulations, uniform within bounds, drawn anew for each.
 
-    A bound is a pair (lowest, highest) of numbers, or of what NumPy can broadcast to the quantity. Positions without bounds are those
-    of :func:`random_joint_positions`. Followers (mimic) follow; joints that close loops keep the coordinates of the model.
+    A bound is a pair (lowest, highest) of numbers or of arrays that NumPy can broadcast to the quantity. Positions without bounds are
+    those of :func:`random_joint_positions`. Mimic joints follow their leaders; loop joints keep the coordinates of the model.
 
     Args:
         model: the :class:`Model`.

@@ -149,8 +149,8 @@ def forward_dynamics(
 
     A degree of freedom without armature that moves no mass in a configuration (for example three aligned axes of massless links), or whose
     mass was removed after ``finalize``, counts as locked: it does not accelerate under any force. ``"crb"`` detects every such degree of
-    freedom. ``"aba"`` detects those for which the articulated inertia of the joint's body is zero, but not the opposite rotation of two
-    aligned joints with a massless body between them.
+    freedom. ``"aba"`` detects those for which the articulated inertia of the joint's body is zero along the axis, but not the opposite
+    rotation of two aligned joints with a massless body between them.
 
     Args:
         model: the :class:`Model`.

@@ -92,14 +92,14 @@ class RelaxedRigidContactParameters(ContactLaw):
 
     Attributes:
         mu: coefficient of friction, at least 0.
-        time_constant: T [s] of the spring and damper that the ground aims at, above 0.
-        damping_ratio: zeta of these, above 0.
-        d_min, d_max: impedance xi at no depth and from the width on: the share of that aim that is met, above 0 and at most 1, d_min
-            not above d_max.
+        time_constant: T [s] of the reference spring and damper, above 0.
+        damping_ratio: damping ratio zeta of the reference spring and damper, above 0.
+        d_min, d_max: impedance xi at depth 0, and from the width on: the fraction of the reference acceleration that is reached, above 0
+            and at most 1, with d_min not above d_max.
         width: depth [m] over which the impedance changes, above 0.
-        midpoint: share of the width at which the impedance's two powers meet, between 0 and 1.
-        power: exponent of these, at least 1.
-        restitution: of :func:`impact`, between 0 and 1.
+        midpoint: fraction of the width at which the two power functions of the impedance meet, between 0 and 1.
+        power: exponent of the power functions, at least 1.
+        restitution: restitution of :func:`impact`, between 0 and 1.
         relaxed: whether the forces are regularised.
 
     The parameters have the meaning and, except for the friction, the defaults of MuJoCo's ``solref`` and ``solimp``.
@@ -271,15 +271,15 @@ def rigid_contact_forces(
 
     where nu_dot_free are the accelerations without contact, and for a point of depth d and velocity v, with the normal n of the ground,
 
-    * rigid: ``a = d / T^2 n - 2 v / T`` and ``R = 0``: penetration and velocity of touching points, including slip, decay with the time
-      constant T (Baumgarte 1972), and normal forces are never negative;
+    * rigid: ``a = d / T^2 n - 2 v / T`` and ``R = 0``: penetration and velocity of touching points, including slip, decay within a few T
+      (Baumgarte 1972), and normal forces are never negative;
     * relaxed: ``a = K xi d n - D v`` with ``K = 1 / (d_max T zeta)^2``, ``D = 2 / (d_max T)``, and ``R = 2 mu^2 (1 + mu^2) (1 - xi) /
       (xi m)``, m the mass of the link (Todorov 2014; MuJoCo's ``solref`` and ``solimp``). The impedance ``xi(d)`` grows from d_min to
       d_max over the width. With xi = 1, or without friction, R is zero.
 
-    ``friction="convex"`` solves this convex problem. A point that slips, with w_t missing to the acceleration a_t, then also accelerates
-    away from the ground by mu |w_t|: a box that starts to slip down a slope accelerates by ``g (sin - mu cos) / (1 + mu^2)``, and a
-    sliding box rises from the ground. ``friction="coulomb"`` adds mu |w_t| to the problem's linear term along the normal, which gives
+    ``friction="convex"`` solves this convex problem. A slipping point, whose tangential acceleration differs from a_t by w_t, then also
+    accelerates away from the ground by mu |w_t|: a box that starts to slip down a slope accelerates by ``g (sin - mu cos) / (1 + mu^2)``,
+    and a sliding box rises from the ground. ``friction="coulomb"`` adds mu |w_t| to the linear term along the normal, which gives
     Coulomb's law (De Saxce and Feng 1998): the box stays on the ground and accelerates by ``g (sin - mu cos)``. If all points stick, both
     are equal.
 

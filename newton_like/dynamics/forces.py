@@ -1,4 +1,4 @@
-"""Forces of the equation of motion ``M(q) nu_dot + h(q, nu) = tau + sum J^T f``, and its solution for tau and for nu_dot."""
+"""Forces of the equation of motion ``M(q) nu_dot + h(q, nu) = tau + sum J^T f``, and its solution for tau or nu_dot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FORWARD = {
 
 
 def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]]:
-    """Input, array and settings of wrenches of links; nothing without any."""
+    """Inputs, arrays and settings of a program for wrenches on links; empty if there are none."""
     kind = output_representation(repr, "link_forces_repr")
     if link_forces is None:
         return (), [], {}
@@ -147,10 +147,10 @@ def forward_dynamics(
     the armature. A floating base is solved in its joint's velocities and represented at the end, so that no digits are
     lost far from the world's origin.
 
-    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
-    after ``finalize``, and that has no armature, counts as locked: it does not accelerate, whatever the force on it. ``"crb"`` sees
-    this of any such degree of freedom; ``"aba"`` where the body of the joint and what is left of its children is at fault, not where
-    two joints in line with a massless body between them turn against each other.
+    A degree of freedom without armature that moves no mass in a configuration (for example three aligned axes of massless links), or whose
+    mass was removed after ``finalize``, counts as locked: it does not accelerate under any force. ``"crb"`` detects every such degree of
+    freedom. ``"aba"`` detects those for which the articulated inertia of the joint's body is zero along the axis, but not the opposite
+    rotation of two aligned joints with a massless body between them.
 
     Args:
         model: the :class:`Model`.
@@ -167,7 +167,7 @@ def forward_dynamics(
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation or
-            method; a joint moves nothing, whatever the configuration (:mod:`newton_like.model.singular`).
+            method; a joint that moves no mass in any configuration (:mod:`newton_like.model.singular`).
         TypeError: an array of the wrong scalar type.
     """
     check_choice(method, "method", _FORWARD)
@@ -176,7 +176,7 @@ def forward_dynamics(
 
 
 def solve(model, arrays, joint_forces: tuple, link_forces, method: str, link_forces_repr, repr, out) -> wp.array:
-    """:func:`forward_dynamics` of coordinates and velocities, and of the field and the array of joint forces, that are checked."""
+    """:func:`forward_dynamics` for checked arrays: coordinates, velocities, and the field and the array of joint forces."""
     check_choice(method, "method", _FORWARD)
     field, forces = joint_forces
     fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
@@ -194,7 +194,7 @@ def _forward_program(method: str, force: Field, wrenches: tuple) -> Program:
 def _applied(
     model, state, asked: Asked, forces, size: int, single: bool, repr, link_forces, link_forces_repr, replace, out
 ):
-    """Wrenches of links, with those of some frames."""
+    """Wrenches of links plus those of some frames."""
     if any((frames.links[:-1] == WORLD).any() for frames, _ in asked.parts):
         raise ValueError("a force on the world has no effect; name a link, a site, or a pair (link, offset)")
     forces = to_device(model, forces, "forces")

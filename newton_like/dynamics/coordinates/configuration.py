@@ -1,4 +1,4 @@
-"""Coordinates of mechanisms as points of a manifold: normal and principal values, random ones, and local coordinates."""
+"""Coordinates on the configuration manifold: normalised, principal and random coordinates, and local coordinates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from newton_like.programs.program import Field, Program
 
 
 def positions(model) -> int:
-    """Coordinates of the articulation that has most: columns of dense configurations."""
+    """Largest number of coordinates of an articulation: columns of dense configurations."""
     return coord_rows(model).columns
 
 
@@ -174,7 +174,7 @@ def global_coordinates(model, q0, phi, *, out: wp.array | None = None) -> wp.arr
 def velocity_of_position_rate(model, state, rate, *, out: wp.array | None = None) -> wp.array:
     """The velocities with which coordinates change at given rates: the inverse of :func:`position_rate`.
 
-    What would change the length of a quaternion is no velocity and is left out.
+    The component of a rate that changes the length of a quaternion is ignored.
 
     Args:
         model: the :class:`Model`.

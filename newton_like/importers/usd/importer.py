@@ -1,4 +1,4 @@
-"""USD stages into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
+"""Imports USD stages into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from newton_like.types import Axis
 
 
 class UsdWarning(UserWarning):
-    """A USD stage leaves something open, or holds something that is left out."""
+    """Warning about a USD stage that is incomplete, or has parts that are left out."""
 
 
 @dataclass(frozen=True)
 class UsdImport:
-    """What :func:`add_usd` made of a stage.
+    """Report of :func:`add_usd`.
 
     Attributes:
         source: name of the file.
-        bodies: body index by prim path. Where fixed joints are collapsed, several prims share one body.
+        bodies: body index by prim path. Prims that collapsed fixed joints connect share one body.
         frames: ``(body index, pose of the prim's frame in the body's link frame)`` by prim path.
         joints: joint index by prim path, without collapsed ones.
         dofs: dof indices by prim path of the joint; several one-axis joints between two bodies share one joint.
-        base_joints: index of the joint that holds or frees a root body, by the path of that body.
+        base_joints: index of the joint of a root body, by the path of that body.
         articulations: index by path of the prim with the ArticulationRootAPI, else ``<root body>_articulation``.
         shapes: shape indices by prim path: colliders, visuals and sites.
-        tendons: as the file has them.
-        stage_pose: pose in the world of what has none in the stage: the turn of the up axis, and ``xform``.
-        meters_per_unit, kilograms_per_unit, up_axis: of the stage.
-        remarks: statements about the stage with the paths they hold for.
+        tendons: tendons of the file.
+        stage_pose: pose of the stage in the world: the rotation of the up axis, and ``xform``.
+        meters_per_unit, kilograms_per_unit, up_axis: values of the stage.
+        remarks: statements about the stage, each with the paths concerned.
         not_understood: number of attributes (by name) and prims (by type) that were left out.
     """
 
@@ -123,38 +123,38 @@ def add_usd(
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file. Layers that a file names are read from its
-            folder and below, and from ``package_dirs``; others, and URLs, are refused before they are opened. A stage
-            that you opened yourself is taken as it is.
-        xform: pose of the stage in the world, or in ``parent_body``, after the up axis was turned.
-        floating: true frees root bodies, also those that a fixed joint holds in the world; false fixes those that
-            nothing holds; ``None`` keeps what the stage says.
+            folder and below, and from ``package_dirs``; other layers, and URLs, raise an error before they are opened. The
+            layers of an open stage are not checked.
+        xform: pose of the stage in the world, or in ``parent_body``, after the rotation of the up axis.
+        floating: true frees root bodies, including those with a fixed joint to the world; false fixes free root bodies;
+            ``None`` keeps the joints of the stage.
         base_joint, parent_body, joint_ordering, collapse_fixed_joints, ignore_inertial_definitions: as for
             :func:`newton_like.importers.urdf.add_urdf`; ``base_joint`` is for root bodies.
-        package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up there
-            as well.
-        root_path: path of the prim below which everything is added.
-        ignore_paths: regular expressions; prims with such a path are left out with all below them.
+        package_dirs: other folders from which layers may be read. Names that do not start with a dot are also searched
+            there.
+        root_path: path of the prim whose descendants are added.
+        ignore_paths: regular expressions; prims with a matching path are left out with their descendants.
         time: time code at which attributes are read; ``None`` for their default values.
-        scene_gravity: take over the gravity of the stage.
-        hide_visuals: leave geometry without CollisionAPI out; ``load_visual_shapes=False`` does the same.
-        load_sites: false leaves sites out.
-        parse_visuals_as_colliders: use such geometry as colliders, and the colliders not at all.
-        force_show_colliders: draw colliders that the stage hides too.
-        enable_self_collisions: let bodies of an articulation touch each other, except those that a joint connects.
-            ``None``: as the ArticulationRootAPI's prim says (``newton:selfCollisionEnabled``,
-            ``physxArticulation:enabledSelfCollisions``), and where it does not say, they touch, as in UsdPhysics.
-        mesh_maxhullvert: largest number of vertices of a hull where the file has none; 64 by default.
-        joint_drive_gains_scaling: factor of the gains of drives that the stage gives.
+        scene_gravity: use the gravity of the stage.
+        hide_visuals: leave out geometry without CollisionAPI; ``load_visual_shapes=False`` does the same.
+        load_sites: false leaves out sites.
+        parse_visuals_as_colliders: use geometry without CollisionAPI as colliders, and leave out the colliders.
+        force_show_colliders: also draw colliders that the stage hides.
+        enable_self_collisions: enable collisions between bodies of an articulation, except those that a joint connects.
+            ``None``: the attribute of the ArticulationRootAPI's prim (``newton:selfCollisionEnabled``,
+            ``physxArticulation:enabledSelfCollisions``); without it they are enabled, as in UsdPhysics.
+        mesh_maxhullvert: largest number of vertices of a hull if the file has none; 64 by default.
+        joint_drive_gains_scaling: factor on the drive gains of the stage.
         verbose: print how many bodies, joints and shapes were added.
 
     Returns:
         Indices by prim path, and remarks about the stage.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImportFileError: the stage is wrong, or names files outside of the allowed folders; a ``ValueError`` whose message
+        FileNotFoundError: the file does not exist.
+        ImportFileError: the stage is invalid, or names files outside of the allowed folders; a ``ValueError`` whose message
             names file, prim and cure.
-        ValueError, TypeError, IndexError: an argument is wrong.
+        ValueError, TypeError, IndexError: a wrong argument.
     """
     hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(load_visual_shapes, "load_visual_shapes")
     joint_drive_gains_scaling = as_number(joint_drive_gains_scaling, "joint_drive_gains_scaling")
@@ -205,7 +205,7 @@ def add_usd(
 
 
 def _joined(tables) -> dict[str, list[str]]:
-    """One table of remarks out of several."""
+    """Joins several tables of remarks."""
     joined: dict[str, list[str]] = {}
     for table in tables:
         for statement, paths in table.items():

@@ -250,16 +250,72 @@ class CustomAttribute:
 class CustomFrequency:
     """Entities of a user's own that custom attributes may have entries of, registered by :meth:`ModelBuilder.add_custom_frequency`.
 
-    :meth:`ModelBuilder.add_custom_values` adds an entity.
+    :meth:`ModelBuilder.add_custom_values` adds an entity. Views of articulations have arrays of a frequency whose entities tell which
+    articulation they belong to: ``CustomFrequency("item", "lab", articulation_owner_attribute="lab:item_articulation")``, and an
+    attribute ``item_articulation`` with ``references="articulation"``.
+
+    Raises:
+        ValueError: a name is no identifier, or an attribute has not the name that is asked for.
+        TypeError: the resolver cannot be called.
     """
 
     name: str
+    """Name of the entities."""
     namespace: str | None = None
+    """Name of a group of frequencies and attributes."""
+    articulation_owner_attribute: str | None = None
+    """Key of the attribute that has the articulation of each entity, -1 for none: ``<key>_articulation``. It is an integer attribute of
+    the model with ``references="articulation"``."""
+    articulation_owner_resolver: Callable | None = None
+    """``f(builder)`` returns an articulation for each entity of the builder, -1 for none. It is asked where the builder is copied into
+    another one, and in ``finalize``; entities keep an articulation that they have already."""
+    label_attribute: str | None = None
+    """Key of the attribute that has labels of the entities: ``<key>_label``. It is an attribute of the model of type ``str``. Copies of
+    a builder have their prefix before these labels, too."""
+
+    def __post_init__(self):
+        what = f"custom frequency {self.key!r}"
+        for text in (self.name, *(() if self.namespace is None else (self.namespace,))):
+            if not isinstance(text, str) or not text or ":" in text:
+                raise ValueError(f"{what}: name and namespace must be texts without ':', not {text!r}")
+        for field, ending in (("articulation_owner_attribute", "articulation"), ("label_attribute", "label")):
+            given = getattr(self, field)
+            if given not in (None, f"{self.key}_{ending}"):
+                raise ValueError(f"{what}: {field} {given!r} must be called '{self.key}_{ending}'")
+        if self.articulation_owner_resolver is None:
+            return
+        if not callable(self.articulation_owner_resolver):
+            raise TypeError(
+                f"{what}: articulation_owner_resolver must be a function, not {self.articulation_owner_resolver!r}"
+            )
+        if self.articulation_owner_attribute is None:
+            raise ValueError(f"{what}: articulation_owner_resolver needs articulation_owner_attribute")
 
     @property
     def key(self) -> str:
         """``name``, or ``namespace:name``."""
         return f"{self.namespace}:{self.name}" if self.namespace else self.name
+
+    def check(self, attributes: dict[str, CustomAttribute]) -> None:
+        """Raises ValueError if the attributes of owners and labels are not declared, or not as described."""
+        wanted = (
+            (self.articulation_owner_attribute, "integers with references='articulation'", _is_owner),
+            (self.label_attribute, "str", lambda attribute: attribute.dtype is str),
+        )
+        for key, what, fits in wanted:
+            if key is None:
+                continue
+            attribute = attributes.get(key)
+            own = attribute is not None and attribute.frequency == self.key and fits(attribute)
+            if not own or attribute.assignment is not AttributeAssignment.MODEL:
+                raise ValueError(
+                    f"custom frequency {self.key!r} needs the custom attribute {key!r}, of this frequency and of the model, with {what}"
+                    f"{'; declare it with add_custom_attribute()' if attribute is None else ''}"
+                )
+
+
+def _is_owner(attribute: CustomAttribute) -> bool:
+    return attribute.references == "articulation" and not attribute.shape
 
 
 class AttributeNamespace(Fields):

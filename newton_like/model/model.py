@@ -89,6 +89,9 @@ class Model(Fields):
         joint_constraint_count: number of directions of velocity that the joints block.
         custom_attributes: the declared :class:`CustomAttribute` by their keys, ``"name"`` or ``"namespace:name"``. Their arrays are
             ``model.name`` or ``model.namespace.name``, or attributes of states or controls.
+        custom_frequency_counts: numbers of entities of the registered :class:`CustomFrequency`, by their keys.
+        custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that tell it.
+        custom_frequency_label_attributes: keys of the attributes with labels of entities, by those of the frequencies that have some.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
             moved.
     """
@@ -198,10 +201,10 @@ class Model(Fields):
         Raises:
             KeyError: none of that key was registered with the builder.
         """
-        if frequency not in self._custom_counts:
-            known = ", ".join(map(repr, self._custom_counts)) or "none"
+        if frequency not in self.custom_frequency_counts:
+            known = ", ".join(map(repr, self.custom_frequency_counts)) or "none"
             raise KeyError(f"custom frequency {frequency!r} is unknown; there are {known}")
-        return self._custom_counts[frequency]
+        return self.custom_frequency_counts[frequency]
 
     def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
         """Memory for contacts.

@@ -300,3 +300,63 @@ def test_one_name_is_declared_in_one_way():
     other.add_custom_attribute(different)
     with pytest.raises(ValueError, match="heat"):
         builder.add_builder(other)
+
+
+def test_bad_owners_of_entities_are_named():
+    def with_items(resolver=None, **options):
+        b = ModelBuilder()
+        link = b.add_link(mass=1.0, inertia=np.eye(3))
+        b.add_articulation([b.add_joint_revolute(-1, link)])
+        key = "item_articulation"
+        b.add_custom_frequency(
+            b.CustomFrequency("item", articulation_owner_attribute=key, articulation_owner_resolver=resolver)
+        )
+        wanted = {"name": key, "dtype": int, "frequency": "item", "references": "articulation"}
+        b.add_custom_attribute(b.CustomAttribute(**(wanted | options)))
+        return b
+
+    for wrong, error in (
+        ({"name": ""}, ValueError),
+        ({"name": "a:b"}, ValueError),
+        ({"name": "item", "namespace": "x:y"}, ValueError),
+        ({"name": "item", "articulation_owner_attribute": "owner"}, ValueError),
+        ({"name": "item", "namespace": "lab", "label_attribute": "item_label"}, ValueError),
+        ({"name": "item", "articulation_owner_resolver": list}, ValueError),
+        (
+            {"name": "item", "articulation_owner_attribute": "item_articulation", "articulation_owner_resolver": 1},
+            TypeError,
+        ),
+    ):
+        with pytest.raises(error, match="custom frequency"):
+            CustomFrequency(**wrong)
+    for wrong in (
+        {"references": None},
+        {"references": "joint"},
+        {"assignment": A.STATE},
+        {"name": "other"},
+    ):
+        with pytest.raises(ValueError, match=r"'item' needs .*'item_articulation'"):
+            with_items(**wrong).finalize("cpu")
+    for owner in (1, -2):
+        b = with_items()
+        b.add_custom_values(item_articulation=owner)
+        with pytest.raises(ValueError, match=f"index 0.* {owner} "):
+            b.finalize("cpu")
+    for resolver, error in (
+        (lambda b: [], ValueError),
+        (lambda b: [1], IndexError),
+        (lambda b: ["a"], TypeError),
+        (lambda b: 0, TypeError),
+    ):
+        b = with_items(resolver)
+        b.add_custom_values(item_articulation=None)
+        with pytest.raises(error, match="articulation_owner_resolver of the custom frequency 'item'"):
+            b.finalize("cpu")
+        with pytest.raises(error, match="articulation_owner_resolver"):
+            ModelBuilder().add_world(b)
+    b, other = with_items(), with_items(lambda b: [])
+    with pytest.raises(ValueError, match="'item'"):
+        b.add_custom_frequency(other.custom_frequencies["item"])
+    with pytest.raises(ValueError, match="'item'"):
+        b.add_builder(other)
+    b.add_custom_frequency(with_items().custom_frequencies["item"])

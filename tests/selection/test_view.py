@@ -337,9 +337,20 @@ def test_newtons_arguments_of_views(rng, capsys):
     view = ArticulationView(model, "robot", homogeneous=True, include_loop_closing_joints=False, verbose=True)
     assert all(part in capsys.readouterr().out for part in ("robot",))
     assert view.body_labels == view.link_labels and view.body_names == view.link_names and view.device == model.device
-    for name in ("include_loop_closing_joints", "homogeneous"):
-        with pytest.raises(NotImplementedError, match=name):
-            ArticulationView(model, "robot", **{name: name != "homogeneous"})
+    assert view.body_shapes == view.link_shapes
+    ArticulationView(model, "robot", verbose=None)
+    assert not capsys.readouterr().out
+    both = ArticulationView(
+        model,
+        "robot",
+        include_joints="wrist",
+        include_joint_types=[nl.JointType.BALL, nl.JointType.FREE],
+        exclude_joints="root",
+    )
+    assert both.joint_names == ["shoulder", "wrist"]
+    for name in ("include_loop_closing_joints", "homogeneous", "verbose"):
+        with pytest.raises(TypeError, match=name):
+            ArticulationView(model, "robot", **{name: "no"})
     for indices in ([2, 0], [0, 0]):
         with pytest.raises(ValueError, match="include_joints"):
             ArticulationView(model, "robot", include_joints=indices)

@@ -53,6 +53,16 @@ COUNTED = {
 }
 """What builders and models call the numbers of entries; there are ``world_count`` worlds, at least one."""
 
+FREQUENCY_OF = {
+    "joint": AttributeFrequency.JOINT,
+    "dof": AttributeFrequency.JOINT_DOF,
+    "coord": AttributeFrequency.JOINT_COORD,
+    "body": AttributeFrequency.BODY,
+    "shape": AttributeFrequency.SHAPE,
+    "articulation": AttributeFrequency.ARTICULATION,
+}
+"""Frequencies of arrays by the kinds of columns."""
+
 REFERENCES = {counted.removesuffix("_count"): counted for counted in COUNTED.values()}
 """Kinds of entities that the integers of an attribute may be indices of."""
 

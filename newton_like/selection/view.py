@@ -11,8 +11,8 @@ from newton_like import kinematics
 from newton_like.coercion import as_flag
 from newton_like.dynamics.matrices import eval_mass_matrix
 from newton_like.kernels.selection import mark
-from newton_like.model.columns import COLUMNS, COUNTS
-from newton_like.model.custom import AttributeFrequency, holder
+from newton_like.model.columns import COUNTS, KIND_OF
+from newton_like.model.custom import FREQUENCY_OF, holder
 from newton_like.model.joint_types import look_up
 from newton_like.model.labels import matches
 from newton_like.selection.layout import FrequencyLayout, Rows
@@ -20,26 +20,8 @@ from newton_like.selection.members import by_world, custom_members, last_part, m
 from newton_like.selection.part import Part, as_mask, as_values
 from newton_like.types import JointType, warp_types
 
-_KIND = {column.name: column.kind for column in COLUMNS if column.type != "object" and not column.builder_only} | {
-    "body_f": "body",
-    "body_inv_mass": "body",
-    "body_inv_inertia": "body",
-    "joint_ancestor": "joint",
-    "shape_collision_radius": "shape",
-    "shape_hull_first": "shape",
-    "shape_hull_count": "shape",
-}
-"""What the arrays of models, states and controls have one entry of."""
-
-_KIND_OF = {
-    AttributeFrequency.JOINT: "joint",
-    AttributeFrequency.JOINT_DOF: "dof",
-    AttributeFrequency.JOINT_COORD: "coord",
-    AttributeFrequency.BODY: "body",
-    AttributeFrequency.SHAPE: "shape",
-    AttributeFrequency.ARTICULATION: "articulation",
-}
-"""The same of custom attributes."""
+_KINDS = {frequency: kind for kind, frequency in FREQUENCY_OF.items()}
+"""Kinds of columns by their frequencies."""
 
 _STARTS = ("joint_q_start", "joint_qd_start", "articulation_start")
 """Arrays with one more entry, the total."""
@@ -57,7 +39,8 @@ class ArticulationView:
 
     Worlds may differ with ``homogeneous=False``. The worlds of the view are those that have chosen articulations. Data in which the
     articulations differ, such as joint coordinates of robots with different joints, are not available: attributes that describe them
-    are None, and functions that read or write them raise AttributeError.
+    are None, and functions that read or write them raise AttributeError. Articulations agree in joints (links) if they have as many,
+    and in dofs and coordinates (shapes) if each joint (link) has as many. Types and names are not compared.
 
     The interface is that of Newton 1.8.
 
@@ -155,7 +138,7 @@ class ArticulationView:
                 self._reasons[kind] = entries.reason
             else:
                 self._rows[kind] = FrequencyLayout(entries.rows, model.device)
-        self._kinds = _KIND | _custom_kinds(model)
+        self._kinds = KIND_OF | _custom_kinds(model)
         self._set_root(model)
         self._describe(model, found, custom)
 
@@ -170,8 +153,8 @@ class ArticulationView:
                 "dofs": self.joint_dof_count,
                 "shapes": self.shape_count,
             }
-            parts = [f"{'different numbers of' if n is None else n} {what}" for what, n in counts.items()]
-            print(f"{self!r}: {', '.join(parts)} each")
+            parts = [f"different numbers of {what}" if n is None else f"{n} {what} each" for what, n in counts.items()]
+            print(f"{self!r}: {', '.join(parts)}")
 
     def _set_root(self, model) -> None:
         """Finds what carries the roots, and where its coordinates are."""
@@ -215,8 +198,7 @@ class ArticulationView:
     @property
     def frequency_layouts(self) -> dict:
         """A :class:`FrequencyLayout` for each available frequency, by :class:`AttributeFrequency` and keys of custom frequencies."""
-        names = {kind: frequency for frequency, kind in _KIND_OF.items()}
-        return {names.get(kind, kind): layout for kind, layout in self._rows.items()}
+        return {FREQUENCY_OF.get(kind, kind): layout for kind, layout in self._rows.items()}
 
     @property
     def uses_explicit_model_indices(self) -> bool:
@@ -470,9 +452,9 @@ def _homogeneous(homogeneous, allow_partial_layouts) -> bool:
 def _custom_kinds(model) -> dict[str, str]:
     """What custom attributes have one entry of: a kind, or the key of a custom frequency."""
     return {
-        key.replace(":", "."): _KIND_OF.get(attribute.frequency, attribute.frequency)
+        key.replace(":", "."): _KINDS.get(attribute.frequency, attribute.frequency)
         for key, attribute in model.custom_attributes.items()
-        if attribute.frequency in _KIND_OF or isinstance(attribute.frequency, str)
+        if attribute.frequency in _KINDS or isinstance(attribute.frequency, str)
     }
 
 

@@ -6,6 +6,7 @@ import warp as wp
 
 from newton_like import Model, ModelBuilder, urdf, usd
 from newton_like.dynamics import reduce
+from newton_like.model.columns import KIND_OF
 from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency
 from tests.support.random_trees import random_tree
 
@@ -360,3 +361,26 @@ def test_bad_owners_of_entities_are_named():
     with pytest.raises(ValueError, match="'item'"):
         b.add_builder(other)
     b.add_custom_frequency(with_items().custom_frequencies["item"])
+
+
+def test_frequencies_tell_the_lengths_of_arrays(rng):
+    """Of all arrays of models, states and controls, those of a user among them."""
+    builder = given_robot(rng, attributes := declared(rng))
+    builder.add_custom_frequency(CustomFrequency("item"))
+    builder.add_custom_attribute(CustomAttribute("item_mass", float, "item"))
+    builder.add_custom_values(item_mass=1.0)
+    model = builder.finalize("cpu")
+    for attribute in attributes:
+        assert model.get_attribute_frequency(attribute.key) is attribute.frequency
+        assert model.get_attribute_frequency(attribute.key.replace(":", ".")) is attribute.frequency
+    assert model.get_attribute_frequency("item_mass") == "item"
+    assert len(model.gravity) == model.world_count and model.get_attribute_frequency("gravity") is F.WORLD
+    seen = set()
+    for source in (model, model.state(), model.control()):
+        for name in KIND_OF.keys() & vars(source).keys():
+            total = name in ("joint_q_start", "joint_qd_start", "articulation_start")
+            assert len(getattr(source, name)) == getattr(model, COUNTED[model.get_attribute_frequency(name)]) + total
+            seen.add(name)
+    assert seen == KIND_OF.keys()
+    with pytest.raises(KeyError, match=r"'joint_qq'.*joint_q"):
+        model.get_attribute_frequency("joint_qq")

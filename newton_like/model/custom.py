@@ -204,6 +204,8 @@ class CustomAttribute:
                 raise TypeError(f"{what} must be a text, not {value!r}")
             return value
         value = value.numpy() if isinstance(value, wp.array) else value
+        if hasattr(value, "value") and wp.types.type_is_scalar(type(value)):  # wp.float32(1.0)
+            value = value.value
         try:
             numbers = np.asarray(value)
         except ValueError:
@@ -265,17 +267,23 @@ class CustomFrequency:
     attribute ``item_articulation`` with ``references="articulation"``.
 
     Raises:
-        ValueError: a name is no identifier, or an attribute has not the name that is asked for.
-        TypeError: the resolver cannot be called.
+        ValueError: a name is empty or has a colon, an attribute has not the name that is asked for, or one that is needed is missing.
+        TypeError: a function cannot be called.
     """
 
     name: str
     """Name of the entities."""
     namespace: str | None = None
     """Name of a group of frequencies and attributes."""
+    usd_prim_filter: Callable | None = None
+    """``f(prim, context)`` tells whether a prim of a stage stands for an entity, which :meth:`ModelBuilder.add_usd` then adds. Its entries
+    are attributes of the prim, see :attr:`CustomAttribute.usd_attribute_name`. The context is a dict: ``prim``, ``builder``, and
+    ``result``, the report of the import. Prims are visited in the order of the stage, after all bodies, joints and shapes were added."""
+    usd_entry_expander: Callable | None = None
+    """``f(prim, context)`` returns the entities of such a prim, in place of its attributes: a dict of entries by key for each."""
     articulation_owner_attribute: str | None = None
     """Key of the attribute that has the articulation of each entity, -1 for none: ``<key>_articulation``. It is an integer attribute of
-    the model with ``references="articulation"``."""
+    the model with ``references="articulation"``. Give it the default -1, so that entities without an entry belong to none."""
     articulation_owner_resolver: Callable | None = None
     """``f(builder)`` returns an articulation for each entity of the builder, -1 for none. It is asked where the builder is copied into
     another one, and in ``finalize``; entities keep an articulation that they have already."""
@@ -292,14 +300,16 @@ class CustomFrequency:
             given = getattr(self, field)
             if given not in (None, f"{self.key}_{ending}"):
                 raise ValueError(f"{what}: {field} {given!r} must be called '{self.key}_{ending}'")
-        if self.articulation_owner_resolver is None:
-            return
-        if not callable(self.articulation_owner_resolver):
-            raise TypeError(
-                f"{what}: articulation_owner_resolver must be a function, not {self.articulation_owner_resolver!r}"
-            )
-        if self.articulation_owner_attribute is None:
-            raise ValueError(f"{what}: articulation_owner_resolver needs articulation_owner_attribute")
+        for field, needed in (
+            ("usd_prim_filter", None),
+            ("usd_entry_expander", "usd_prim_filter"),
+            ("articulation_owner_resolver", "articulation_owner_attribute"),
+        ):
+            function = getattr(self, field)
+            if function is not None and not callable(function):
+                raise TypeError(f"{what}: {field} must be a function, not {function!r}")
+            if function is not None and needed is not None and getattr(self, needed) is None:
+                raise ValueError(f"{what}: {field} needs {needed}")
 
     @property
     def key(self) -> str:

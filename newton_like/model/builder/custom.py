@@ -87,8 +87,8 @@ class CustomMethods:
             raise TypeError(f"add_custom_frequency() takes a CustomFrequency, not {frequency!r}")
         if self.custom_frequencies.setdefault(frequency.key, frequency) != frequency:
             raise ValueError(
-                f"custom frequency {frequency.key!r} is registered already, with another owner, resolver or label attribute; use another"
-                " name or namespace"
+                f"custom frequency {frequency.key!r} is registered already, with other functions or attributes; use another name or"
+                " namespace"
             )
 
     def has_custom_attribute(self, key: str) -> bool:
@@ -229,8 +229,8 @@ class CustomMethods:
         for key, frequency in source.custom_frequencies.items():
             if self.custom_frequencies.get(key, frequency) != frequency:
                 raise ValueError(
-                    f"the builder to copy registers the custom frequency {key!r} with another owner, resolver or label attribute; use"
-                    " another name or namespace"
+                    f"the builder to copy registers the custom frequency {key!r} with other functions or attributes; use another"
+                    " name or namespace"
                 )
             _resolved_owners(source, frequency)
         for key, attribute in source.custom_attributes.items():

@@ -244,6 +244,19 @@ def test_entities_of_ones_own_are_counted_and_copied(rng):
         model.get_custom_frequency_count("sensor")
 
 
+def test_numbers_of_warp_are_entries(rng):
+    for dtype, number in (
+        (wp.float32, rng.normal()),
+        (wp.float64, rng.normal()),
+        (wp.int32, rng.integers(99)),
+        (wp.bool, True),
+    ):
+        given = dtype(number)
+        assert CustomAttribute("mine", dtype, F.BODY).entry(given, "mine") == wp.dtype_to_numpy(dtype)(number)
+    with pytest.raises(TypeError, match="mine"):
+        CustomAttribute("mine", int, F.BODY).entry(wp.float32(1.5), "mine")
+
+
 def test_wrong_entries_are_refused_and_leave_the_builder_as_it_was():
     builder = ModelBuilder()
     builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY))

@@ -204,7 +204,7 @@ class CustomAttribute:
                 raise TypeError(f"{what} must be a text, not {value!r}")
             return value
         value = value.numpy() if isinstance(value, wp.array) else value
-        if hasattr(value, "value") and wp.types.type_is_scalar(type(value)):  # wp.float32(1.0)
+        if hasattr(value, "value") and (isinstance(value, wp.bool) or wp.types.type_is_scalar(type(value))):
             value = value.value
         try:
             numbers = np.asarray(value)

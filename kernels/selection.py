@@ -42,7 +42,8 @@ def return_kernel(scalar):
         if mask[w, a]:
             for i in range(n):
                 if values.shape[0] > 0:
-                    values[(w * places.shape[1] + a) * n + i] += written[places[w, a, i]]
+                    k = (w * places.shape[1] + a) * n + i
+                    values[k] = values[k] + written[places[w, a, i]]
                 written[places[w, a, i]] = scalar(0.0)
 
     return give_back

@@ -145,7 +145,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSelectionSparseWorlds.test_attribute_access_after_capture_before_replay": CUDA,
         "TestSelectionSparseWorlds.test_sparse_world_getters_capture_cold": CUDA,
         "TestSelection.test_selection_mask": MASKS,
-        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": MASKS,
+        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": WORDING,
         "TestSelectionSparseWorlds.test_irregular_custom_frequency_requires_non_homogeneous_cpu": IRREGULAR,
         "TestSelection.test_get_attribute_extended_state": STATE,
         "TestSelectionFixedTendons.test_multiple_articulations_per_world": TENDONS,

@@ -124,9 +124,7 @@ def custom_members(model, ids: np.ndarray, homogeneous: bool) -> dict[str, Found
     Raises:
         ValueError: articulations have different numbers of them and must not.
     """
-    slot_of = np.full(model.articulation_count + 1, -1)
-    slot_of[ids.ravel()] = np.arange(ids.size)
-    result = {}
+    slot_of, result = _slots(model, ids), {}
     for key, owners in model.custom_frequency_articulation.items():
         slots = slot_of[owners.numpy()]
         rows = np.argsort(slots, kind="stable")[np.count_nonzero(slots < 0) :]
@@ -135,6 +133,13 @@ def custom_members(model, ids: np.ndarray, homogeneous: bool) -> dict[str, Found
             refuse(found.reason)
         result[key] = found
     return result
+
+
+def _slots(model, ids: np.ndarray) -> np.ndarray:
+    """Slot of each articulation of the model, -1 for those that are not chosen, and for the index -1."""
+    slot_of = np.full(model.articulation_count + 1, -1)
+    slot_of[ids.ravel()] = np.arange(ids.size)
+    return slot_of
 
 
 def last_part(label: str) -> str:
@@ -154,8 +159,7 @@ def _joints_of(model, ids: np.ndarray, loops: bool) -> tuple[np.ndarray, np.ndar
     slots, joints = ranges(start, model.articulation_end.numpy()[ids.ravel()] - start)
     if not loops:
         return slots, joints, np.zeros(len(joints), dtype=bool)
-    slot_of = np.full(model.articulation_count + 1, -1)
-    slot_of[ids.ravel()] = np.arange(ids.size)
+    slot_of = _slots(model, ids)
     child, owner = model.joint_child.numpy(), model.joint_articulation.numpy()
     carrier = np.full(model.body_count, -1)
     carrier[child[owner >= 0]] = owner[owner >= 0]

@@ -370,13 +370,22 @@ class ArticulationView:
         chosen = self.get_model_articulation_mask(mask)
         kinematics.eval_fk(self.model, target.joint_q, target.joint_qd, target, mask=chosen, joint_mask=joint_mask)
 
-    def eval_jacobian(self, state, J=None, mask=None) -> wp.array:
-        """:func:`newton_like.eval_jacobian` of the articulations in the view; rows of others keep their values."""
+    def eval_jacobian(self, state, J=None, mask=None, *, joint_S_s=None) -> wp.array:
+        """:func:`newton_like.eval_jacobian` of the articulations in the view; rows of others keep their values.
+
+        ``joint_S_s`` is memory that Newton works with, and is not read.
+        """
         return kinematics.eval_jacobian(self.model, state, J, mask=self.get_model_articulation_mask(mask))
 
-    def eval_mass_matrix(self, state, H=None, mask=None) -> wp.array:
-        """:func:`newton_like.eval_mass_matrix` of the articulations in the view; rows of others keep their values."""
-        return eval_mass_matrix(self.model, state, H, mask=self.get_model_articulation_mask(mask))
+    def eval_mass_matrix(
+        self, state, H=None, mask=None, *, J=None, body_I_s=None, joint_S_s=None, include_armature: bool = True
+    ) -> wp.array:
+        """:func:`newton_like.eval_mass_matrix` of the articulations in the view; rows of others keep their values.
+
+        ``J``, ``body_I_s`` and ``joint_S_s`` are memory that Newton works with, and are not read.
+        """
+        chosen = self.get_model_articulation_mask(mask)
+        return eval_mass_matrix(self.model, state, H, mask=chosen, include_armature=include_armature)
 
     def _find(self, name: str, source) -> Part:
         array = self._array(name, source)

@@ -72,8 +72,8 @@ def test_velocity_limits_hold_where_inertia_nearly_vanishes(rng):
 
 
 def test_velocity_limits_leave_the_velocity_of_the_centre_of_mass_alone(rng):
-    """Limbs on a floating body without gravity, where forces of limits are internal. The step conserves momentum to second order: a per mille
-    at this time step, more in a few worlds that are nearly singular. A slower base where a limit is broken would lose half of it."""
+    """Limbs on a floating body without gravity, where forces of limits are internal. The step conserves momentum to second order: a per
+    mille at this time step, more in a few worlds that are nearly singular. A slower base where a limit is broken would lose half of it."""
 
     def centre(model, state):
         mass = model.body_mass.numpy()[:, None]

@@ -59,7 +59,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         repr: :class:`VelRepr` of the velocity of floating bases, whose accelerations are its derivatives; None: as
             ``joint_qd``.
         out: written; a new array by default.
@@ -78,7 +78,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 def gravity_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
     """Gravity forces g: the joint forces that hold articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
 
-    Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state does not count.
+    Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state is not used.
     """
     program = _GRAVITY.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),)], out)
@@ -96,11 +96,11 @@ def inverse_dynamics(
     """Joint forces tau for given accelerations: ``M nu_dot + h - sum J^T f``.
 
     By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1). Springs, damping and friction of the joints
-    are no part of h; their armature is one of M.
+    are not included in h; their armature is included in M.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_acceleration: nu_dot, the derivatives of the velocities [m/s^2 or rad/s^2], ``[joint_dof_count]`` or
             ``[articulation_count, max_dofs_per_articulation]``; zeros by default.
         link_forces: wrenches on links (force [N], torque [N m]): like ``State.body_f`` (``[body_count]`` spatial
@@ -154,7 +154,7 @@ def forward_dynamics(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces: tau [N or N m], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``: power
             per velocity. For a floating base that is the dual of its twist: with `repr` COM a world wrench at the centre
             of mass, as ``Control.joint_f`` has it. Zeros by default.
@@ -237,7 +237,7 @@ def frame_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         frames: a frame, or a list of them: the name of a site or link, the index of a link, or a pair of a link and an offset (see
             :func:`frame_transform`). Articulations that have no such link stay as they are.
         forces: their wrenches (force [N], torque [N m]), ``[articulation_count, 6]`` for one frame,
@@ -248,7 +248,7 @@ def frame_forces(
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
         replace: links of `frames` lose the wrench that they had, in place of getting more.
-        out: written; a new array by default. It may be `link_forces`, but under a tape.
+        out: written; a new array by default. It may be `link_forces`, except under a tape.
 
     Returns:
         ``[articulation_count, max_joints_per_articulation, 6]``, as :func:`inverse_dynamics` and
@@ -257,8 +257,8 @@ def frame_forces(
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation; the world
             as a frame.
-        TypeError: an array of the wrong scalar type; what is no frame.
-        KeyError: a name that nothing has.
+        TypeError: an array of the wrong scalar type; a value that is not a frame.
+        KeyError: an unknown name.
         IndexError: no articulation has such a link.
     """
     single = frames is None or isinstance(frames, str | int | np.integer | tuple)
@@ -283,7 +283,7 @@ def point_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         links: the link of all points, or a list with one for each: names or indices.
         points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
         forces: [N], world axes, ``[n, 3]`` or ``[articulation_count, n, 3]``.
@@ -303,11 +303,11 @@ def eval_inverse_dynamics(model, state, joint_qdd=None, joint_f: wp.array | None
     """Joint forces for given accelerations, ``tau = M qdd + c + g``, as :class:`Control` takes them in ``joint_f``.
 
     See :func:`newton_like.dynamics.inverse_dynamics`, which counts forces on links too. Springs, damping and friction of
-    joints are no part of it; armature is.
+    joints are not included; armature is.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count; poses of bodies are not read.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used; poses of bodies are not read.
         joint_qdd: derivatives of ``joint_qd`` [m/s^2 or rad/s^2], ``[joint_dof_count]``; zeros by default, which leaves
             c + g.
         joint_f: written [N or N m], ``[joint_dof_count]``; of FREE and DISTANCE joints it is the world wrench at the

@@ -97,7 +97,7 @@ def link_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: written; a new array by default.
 
     Returns:
@@ -121,7 +121,7 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         frame: a frame, see above.
         out: written; a new array by default.
 
@@ -129,10 +129,10 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
         Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
 
     Raises:
-        KeyError: a name that nothing has; similar ones are named.
+        KeyError: an unknown name; the message lists similar names.
         IndexError: a link that does not exist.
-        ValueError: an array of the wrong shape or device; an offset that is no transform; a name that several links have.
-        TypeError: an array of the wrong scalar type; what is no frame.
+        ValueError: an array of the wrong shape or device; an offset that is not a transform; a name that several links have.
+        TypeError: an array of the wrong scalar type; a value that is not a frame.
     """
     return _poses(model, state, asked_frames(model, [frame]), True, out)
 
@@ -143,7 +143,7 @@ def frame_transforms(model, state, frames, *, out: wp.array | None = None) -> wp
 
 
 def relative_transform(model, state, source, target, *, out: wp.array | None = None) -> wp.array:
-    """Pose of one frame seen from another: ``inverse(X_target) X_source``, which takes coordinates in `source` to those in `target`.
+    """Pose of one frame relative to another: ``inverse(X_target) X_source``, which takes coordinates in `source` to those in `target`.
 
     No digits are lost far from the world's origin.
 
@@ -158,7 +158,7 @@ def _poses(model, state, asked, single: bool, out) -> wp.array:
 
 
 def point_positions(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
-    """Positions in the world of points that links carry.
+    """Positions in the world of points fixed to links.
 
     Args:
         model, state, out: as for :func:`frame_transform`.
@@ -183,7 +183,7 @@ def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array |
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out_repr: their :class:`VelRepr`; ``repr`` is another name of it.
         out: written; a new array by default.
 
@@ -207,7 +207,7 @@ def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.a
 
     Args:
         model, frame, out: as for :func:`frame_transform`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out_repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link. ``repr`` is another name of it.
 
     Returns:
@@ -259,7 +259,7 @@ def _velocities(model, state, asked, single: bool, repr, out, **settings) -> wp.
 
 
 def point_velocities(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
-    """Velocities [m/s] in world axes of points that links carry, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
+    """Velocities [m/s] in world axes of points fixed to links, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
     asked = asked_points(model, links, points)
     return _vectors(model, state, "eval_frame_velocities", asked, 3, False, out, output_repr=int(MIXED))
 
@@ -276,7 +276,7 @@ def link_accelerations(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_acceleration: nu_dot [m/s^2 or rad/s^2], ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
         repr: :class:`VelRepr` of nu of floating bases, whose time derivative is given; None: as ``joint_qd``.
         out_repr: :class:`VelRepr` of the links' velocities, whose time derivatives are returned: MIXED gives the classical
@@ -328,7 +328,7 @@ def frame_bias_acceleration(model, state, frame, *, repr=None, out_repr=MIXED, o
 
 
 def point_bias_accelerations(model, state, links, points, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Accelerations [m/s^2] in world axes of points that links carry while nu is constant, ``[articulation_count, n, 3]``.
+    """Accelerations [m/s^2] in world axes of points fixed to links while nu is constant, ``[articulation_count, n, 3]``.
 
     See :func:`point_positions` and :func:`link_accelerations`.
     """

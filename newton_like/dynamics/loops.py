@@ -233,7 +233,7 @@ def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: two arrays to write to; new ones by default.
 
     Returns:
@@ -296,7 +296,7 @@ def constrained_dynamics(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces: tau, as for :func:`forward_dynamics`; zeros by default.
         link_forces, link_forces_repr: wrenches f on links, as for :func:`inverse_dynamics`; none by default.
         time_constant: T [s]; None: loops that are open stay as they are.

@@ -126,7 +126,7 @@ def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEE
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         friction_speed: [m/s or rad/s]; 0 for the sign itself.
         out: written; a new array by default.
 
@@ -168,7 +168,7 @@ def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         regularisation: the factor above; 0 for the derivative alone.
         out: written; a new array by default.
 
@@ -205,12 +205,12 @@ def velocity_rate(
 ) -> wp.array:
     """Time derivatives of the velocities: forward dynamics with the passive forces of the joints, and with closed loops.
 
-    Drives, mimic joints and the distances of DISTANCE joints play no part. Models with enabled loop joints are solved by
+    Drives, mimic joints and the distances of DISTANCE joints are not included. Models with enabled loop joints are solved by
     :func:`constrained_dynamics`, whatever the method.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces, link_forces, method, link_forces_repr, repr, out: as for :func:`forward_dynamics`.
         passive: which passive forces are added to ``joint_forces``: any of ``"friction"`` (:func:`joint_friction_forces`),
             ``"limits"`` (:func:`joint_limit_forces`), ``"springs"`` (:func:`joint_spring_forces`).
@@ -312,7 +312,7 @@ def state_rate(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`.
         contact: a :class:`SoftContact` or a :class:`RigidContact`, whose forces are added to those on the links; none by default.
         contact_state: the state of soft contact, see :func:`soft_contact_forces`; None: zeros.

@@ -253,7 +253,7 @@ class Mesh:
             max_hull_vertices: see :class:`Mesh`.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
             ValueError: the file cannot be read as a mesh or holds no triangles, or a scale is zero or not finite.
         """
         if not isinstance(path, str | os.PathLike):

@@ -35,7 +35,7 @@ def link_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
         joint_forces: joint forces, on which only the forces of rigid contact depend; none by default.
@@ -68,7 +68,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         links: name or index of one link, or a list of them, in the wanted order; all by default.
 

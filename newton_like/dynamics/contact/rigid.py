@@ -65,7 +65,7 @@ class RigidContactParameters(ContactLaw):
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     mu: float | np.ndarray = 0.5
@@ -79,7 +79,7 @@ class RigidContactParameters(ContactLaw):
         """mu, K, D, d_min, d_max, 1 / width, midpoint, power and restitution of every articulation, ``[articulation_count, 9]``.
 
         Raises:
-            ValueError: numbers for another count of articulations.
+            ValueError: values for another number of articulations.
         """
         mu, time, restitution = self._columns(model)
         one = np.ones(model.articulation_count)
@@ -106,7 +106,7 @@ class RelaxedRigidContactParameters(ContactLaw):
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     mu: float | np.ndarray = 0.5
@@ -131,7 +131,7 @@ class RelaxedRigidContactParameters(ContactLaw):
         ``K = 1 / (d_max T zeta)^2`` and ``D = 2 / (d_max T)``.
 
         Raises:
-            ValueError: numbers for another count of articulations; a d_min above d_max.
+            ValueError: values for another number of articulations; a d_min above d_max.
         """
         mu, time, ratio, low, high, width, *rest = self._columns(model)
         for a in np.flatnonzero(low > high)[:1]:
@@ -290,7 +290,7 @@ def rigid_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         contact: the :class:`RigidContact`.
         joint_forces, link_forces, link_forces_repr, repr: other forces, as for :func:`forward_dynamics`.
         out: four output arrays, in the order of the result; new ones by default.
@@ -353,7 +353,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         contact: the :class:`RigidContact`, rigid or relaxed.
         out: two output arrays, in the order of the result; new ones by default. The first may be ``state.joint_qd``, except with
             gradients.

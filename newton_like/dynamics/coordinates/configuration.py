@@ -53,7 +53,7 @@ def normalize_configuration(model, state, *, out: wp.array | None = None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: written; a new array by default.
 
     Returns:
@@ -70,7 +70,7 @@ def normalize_configuration(model, state, *, out: wp.array | None = None) -> wp.
 def principal_value(model, state, *, out: wp.array | None = None) -> wp.array:
     """The coordinates of the same poses with unit quaternions that have w >= 0, and with angles in (-pi, pi].
 
-    Angles are those of REVOLUTE joints and the angular ones of D6 joints. Joint limits are not looked at. Arguments,
+    Angles are those of REVOLUTE joints and the angular ones of D6 joints. Joint limits are not considered. Arguments,
     result and errors as for :func:`normalize_configuration`.
     """
     return _choose(model, PRINCIPAL, state_arrays(model, state, velocities=False)[0], out)
@@ -132,7 +132,7 @@ def local_coordinates(model, state, q0, *, out=None) -> tuple[wp.array, wp.array
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         q0: coordinates, ``[joint_coord_count]`` or ``[articulation_count, max_coords]``; quaternions need not be unit.
         out: two arrays to write to; new ones by default.
 
@@ -178,7 +178,7 @@ def velocity_of_position_rate(model, state, rate, *, out: wp.array | None = None
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts; rates of quaternions are those of unit ones.
+        state: the :class:`State` whose ``joint_q`` is used; rates of quaternions are those of unit ones.
         rate: time derivatives of the coordinates, ``[joint_coord_count]`` or ``[articulation_count, max_coords]``.
         out: written; a new array by default.
 

@@ -28,7 +28,7 @@ def joint_positions(model, state, joints=None, *, out: wp.array | None = None) -
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         joints: name or index of one joint, or a list of them, in the wanted order; all by default, in the order of the articulation.
         out: written; a new array by default.
 
@@ -69,7 +69,7 @@ def set_joint_positions(model, state, values, joints=None) -> None:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` is written.
         values: [m, rad or quaternion x y z w], ``[articulation_count, coordinates]``, or one row for all articulations: numbers or a
-            Warp array. What belongs to joints that an articulation lacks is not used.
+            Warp array. Values for joints that an articulation lacks are not used.
         joints: as for :func:`joint_positions`.
 
     Raises:

@@ -48,7 +48,7 @@ def random_state(
         A new :class:`State`, with poses and velocities of bodies that agree with the joints.
 
     Raises:
-        TypeError: bounds that are no pair of numbers; no seed.
+        TypeError: bounds that are not a pair of numbers; an invalid seed.
         ValueError: a lower bound above the upper one, or bounds that leave nothing between the limits of a joint; an unknown
             representation; another shape.
     """

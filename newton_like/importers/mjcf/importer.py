@@ -171,10 +171,10 @@ def add_mjcf(
         Indices by name, the parts that are kept as data, and remarks about the file.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or something that it needs is missing or outside of the allowed folders; a
             ``ValueError`` whose message names file, line, element and cure.
-        KeyError: there is no such keyframe.
+        KeyError: the keyframe does not exist.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
     if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):

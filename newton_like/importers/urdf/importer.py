@@ -149,7 +149,7 @@ def add_urdf(
         Indices by name, and remarks about the file.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or (``MissingFileError``) the mesh of a collision is missing; a ``ValueError`` whose
             message names file, line, element and cure.
         KeyError: a name in ``rotor_inertia`` is in no transmission.

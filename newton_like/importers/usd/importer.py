@@ -121,7 +121,7 @@ def add_usd(
     ``builder.replicate``.
 
     Users of Newton: indices by path are attributes of the report, static shapes stand on ``parent_body`` if there is
-    one, meshes that are no hulls collide as hulls, and units are converted.
+    one, meshes that are not hulls collide as hulls, and units are converted.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.

@@ -34,7 +34,7 @@ def worker_count(threads: int | None = None) -> int:
 class Command:
     """A launch that Warp has recorded (``record_cmd=True``). On a CPU its arguments are packed once, and not for every launch.
 
-    On GPUs and in captures Warp launches the kernel.
+    On GPUs Warp launches the kernel.
     """
 
     def __init__(self, recorded: wp.Launch):
@@ -56,10 +56,14 @@ class Command:
 
     def launch(self) -> None:
         """Runs the kernel."""
-        if self._ready is None or self._recorded.device.is_capturing:
+        if self._ready is None:
             self._recorded.launch()
         else:
             self._ready()
+
+    def launch_in_graph(self) -> None:
+        """Runs the kernel, and records the launch in the graph that is being captured."""
+        self._recorded.launch()
 
 
 @cache

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, as_numbers, check_recorded, flat
+from newton_like.arrays import active_tape, as_numbers, flat, unrecorded
 from newton_like.collision.ground import (
     ContactTables,
     couplings_of,
@@ -74,8 +74,8 @@ class _Part:
         """Looks at the candidates at poses and velocities of bodies."""
 
         def record():
-            check_recorded(model.device, "Model.collide")
-            return record_launches(model, [(self.work, self.kernel)], self.fields, (inputs, results))
+            with unrecorded(model.device, "Model.collide"):
+                return record_launches(model, [(self.work, self.kernel)], self.fields, (inputs, results))
 
         arrays = [*inputs, *results]
         self.recorded.of((), arrays, record).run_on(arrays)
@@ -138,12 +138,12 @@ class _Finder:
 def _finder(model) -> _Finder:
     finder = getattr(model, "_contact_finder", None)
     if finder is None or finder.version != model.version:
-        check_recorded(model.device, "Model.collide of an edited model")
-        # after an error everything is made anew
-        model._contact_finder = None
-        if finder is None or not finder.refresh(model):
-            finder = _Finder(model, finder)
-        model._contact_finder = finder
+        with unrecorded(model.device, "Model.collide of a model that is new or edited"):
+            # after an error everything is made anew
+            model._contact_finder = None
+            if finder is None or not finder.refresh(model):
+                finder = _Finder(model, finder)
+            model._contact_finder = finder
     return finder
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded
+from newton_like.arrays import unrecorded
 from newton_like.geometry.transforms import quat_to_matrix
 from newton_like.kernels.edits import NOTHING, REGULAR
 from newton_like.model.joint_types import look_up
@@ -47,8 +47,8 @@ def check_invertible(model, user: str) -> None:
         return
     told, version = model._singular
     if version != model.version:
-        check_recorded(model.device, user)
-        told = singular_joints(ModelArrays(model))
+        with unrecorded(model.device, user):
+            told = singular_joints(ModelArrays(model))
         model._singular = None if told is None else (told, model.version)
     _refuse(told, user)
 

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import warp as wp
 
-from newton_like.arrays import active_tape, check_recorded, flat
+from newton_like.arrays import active_tape, flat, unrecorded
 from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
 from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
@@ -70,14 +70,15 @@ _numbers: WeakKeyDictionary = WeakKeyDictionary()
 
 def _numbers_of(model) -> _Numbers:
     numbers = _numbers.get(model)
-    if numbers is None:
-        numbers = _numbers[model] = _Numbers(model)
-    elif numbers.version != model.version:
-        check_recorded(model.device, "functions of an edited model")
-        # after an error everything is made anew
-        del _numbers[model]
-        numbers.read(model)
-        _numbers[model] = numbers
+    if numbers is None or numbers.version != model.version:
+        with unrecorded(model.device, "functions of a model that is new or edited"):
+            # after an error everything is made anew
+            numbers = _numbers.pop(model, None)
+            if numbers is None:
+                numbers = _Numbers(model)
+            else:
+                numbers.read(model)
+            _numbers[model] = numbers
     return numbers
 
 
@@ -109,14 +110,14 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         check_gradients(model)
 
     def record() -> Recording:
-        check_recorded(model.device, program.name)
-        batches = []
-        for robot in numbers.robots:
-            work = robot.work(model, program, numbers.width, numbers.threads)
-            batches.append((work, robot.kernel(model, program, work, model.evaluator)))
-        return record_launches(
-            model, batches, (program.inputs, program.outputs), (arrays[:count], arrays[count:]), mask
-        )
+        with unrecorded(model.device, program.name):
+            batches = []
+            for robot in numbers.robots:
+                work = robot.work(model, program, numbers.width, numbers.threads)
+                batches.append((work, robot.kernel(model, program, work, model.evaluator)))
+            return record_launches(
+                model, batches, (program.inputs, program.outputs), (arrays[:count], arrays[count:]), mask
+            )
 
     key = (program.key, model.evaluator, None if mask is None else mask.ptr)
     numbers.recorded.of(key, arrays, record).run_on(arrays)
@@ -133,10 +134,8 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     sources = [a if a is not None and a.requires_grad else None for a in arrays[:count]]
     if not constants and not any(a is not None for a in sources):
         return
-    if model.device.is_cuda and model.device.is_capturing:
-        raise RuntimeError(
-            f"{program.name}: a tape cannot be captured into a CUDA graph; record it outside of the capture"
-        )
+    if model.device.is_capturing:
+        raise RuntimeError(f"{program.name}: a tape cannot be captured into a graph; record it outside of the capture")
     tracked = [a for a in (*arrays, *masses, model.gravity) if a is not None and a.requires_grad]
     if mask is not None:
         mask = wp.clone(mask)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, flat, host_array
+from newton_like.arrays import check_recorded, flat, host_array, unrecorded
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
@@ -157,17 +157,21 @@ class SolverBase:
         """Takes over what was edited since the last step."""
         model = self.model
         if self._version != model.version:
-            check_recorded(model.device, f"{type(self).__name__} of an edited model")
-            edits, seen = edits_of(model), self._version
-            self._check_inertia(edits, seen)
-            if edits.last[JOINTS] > seen:
-                self._check_features("disabled joints", "kinematic bodies")
-            if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
-                for name in self._control._names:
-                    wp.copy(getattr(self._control, name), getattr(model, name))
-            self._refresh()
-            # last, so that an error comes back at the next step
-            self._version = model.version
+            with unrecorded(model.device, f"{type(self).__name__} of an edited model"):
+                self._take_over()
+
+    def _take_over(self) -> None:
+        model = self.model
+        edits, seen = edits_of(model), self._version
+        self._check_inertia(edits, seen)
+        if edits.last[JOINTS] > seen:
+            self._check_features("disabled joints", "kinematic bodies")
+        if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
+            for name in self._control._names:
+                wp.copy(getattr(self._control, name), getattr(model, name))
+        self._refresh()
+        # last, so that an error comes back at the next step
+        self._version = model.version
 
     def _check_inertia(self, edits, seen: int) -> None:
         """Raises ValueError for negative masses and masses that are not finite, and for joints that have nothing to move."""
@@ -193,7 +197,8 @@ class SolverBase:
     def _default_control(self):
         """The model's initial control, as of its version."""
         if self._control is None:
-            self._control = self.model.control()
+            with unrecorded(self.model.device, f"{type(self).__name__} without a control"):
+                self._control = self.model.control()
         return self._control
 
     # ------------------------------------------------------------------------------------------------ health

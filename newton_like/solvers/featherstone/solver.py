@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, check_recorded
+from newton_like.arrays import active_tape, unrecorded
 from newton_like.coercion import as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
 from newton_like.collision.watch import ShapeWatch
@@ -180,10 +180,11 @@ class SolverFeatherstone(SolverBase):
                 "newton_like.dynamics.integrate, which has gradients, or step outside of the tape"
             )
         if contacts is not None and self._given is None:
-            check_recorded(model.device, "SolverFeatherstone.step")
-            self._given = self._make_steppers(given=True)
+            with unrecorded(model.device, "SolverFeatherstone.step"):
+                self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
-        key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
+        capturing = model.device.is_capturing
+        key = (contacts is None, capturing and not self._cuda, *[0 if a is None else a.ptr for a in arrays])
         # which recording was used last does not matter enough to keep count of it in every step
         recording = self._recorded.get(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
@@ -192,9 +193,9 @@ class SolverFeatherstone(SolverBase):
         if contacts is not None:
             self._hand_over(contacts)
         self._last_was_handed = contacts is not None
-        if self._cuda and model.device.is_capturing:
+        if capturing:
             # a graph reads what its launches are told from arrays that nobody else may keep
-            self._recorded.captured.add(recording)
+            self._recorded.capture(recording, recording.arrays)
         recording.run()
 
     def _hand_over(self, contacts) -> None:
@@ -254,10 +255,10 @@ class SolverFeatherstone(SolverBase):
         return o
 
     def _record(self, steppers, arrays, dt: float) -> Recording:
-        check_recorded(self.model.device, "SolverFeatherstone.step")
         options = self._options(dt)
         inputs, outputs = check_arrays(self.model, arrays)
-        recorded = [s.record(inputs, outputs, options) for s in steppers]
+        with unrecorded(self.model.device, "SolverFeatherstone.step"):
+            recorded = [s.record(inputs, outputs, options) for s in steppers]
         launches, reads = ([each[i] for each in recorded] for i in range(2))
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
         recording.dt = float(dt)

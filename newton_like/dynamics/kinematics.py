@@ -44,7 +44,13 @@ def output_representation(value, name: str) -> int:
 
 
 def chosen(out_repr, repr, default=MIXED):
-    """The representation of a result: ``repr`` if given, else ``out_repr``. For functions in which ``repr`` is an alias of ``out_repr``."""
+    """The representation of a result: ``repr`` if given, else ``out_repr``. For functions in which ``repr`` is an alias of ``out_repr``.
+
+    Raises:
+        ValueError: both are given, and differ.
+    """
+    if out_repr != default and repr not in (default, out_repr):
+        raise ValueError(f"out_repr={out_repr!r} and repr={repr!r} are two names of one argument; give one of them")
     return out_repr if repr == default else repr
 
 

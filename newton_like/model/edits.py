@@ -177,3 +177,17 @@ def edits_of(model) -> Edits:
         edits.version = model.version  # a copy of a model counts on
         edits.read_masses(model, False)
     return model._edits
+
+
+def check_masses(model) -> None:
+    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
+    for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
+        numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
+        least = numbers[:, ::4]  # of a matrix, the diagonal
+        wrong = ~((least >= 0.0).all(axis=1) & np.isfinite(numbers).all(axis=1))
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
+                " give a finite one of at least 0"
+            )

@@ -12,9 +12,9 @@ from newton_like.arrays import check_recorded, flat, host_array, unrecorded
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_model
-from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
+from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, check_masses, edits_of
 from newton_like.model.model import resting_body
-from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
+from newton_like.model.singular import armature_matters, refuse_singular
 from newton_like.model.worlds import chosen_worlds
 from newton_like.solvers.near_singular import warn_near_singular
 from newton_like.types import BodyFlags, ModelFlags
@@ -71,20 +71,6 @@ FEATURES: dict[str, Callable] = {
 None."""
 
 
-def _check_masses(model) -> None:
-    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
-    for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
-        numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
-        least = numbers[:, ::4]  # of a matrix, the diagonal
-        wrong = ~((least >= 0.0).all(axis=1) & np.isfinite(numbers).all(axis=1))
-        if wrong.any():
-            i = int(np.argmax(wrong))
-            raise ValueError(
-                f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
-                " give a finite one of at least 0"
-            )
-
-
 class SolverBase:
     """A solver: it moves the states of one model forward in time.
 
@@ -105,12 +91,9 @@ class SolverBase:
     def __init__(self, model):
         self.model = check_model(model)
         self._check_features(*FEATURES)
-        if model.version:
-            # masses may have been edited since `finalize` looked at them
-            _check_masses(model)
-            refuse_singular(model, type(self).__name__)
-        else:
-            check_invertible(model, type(self).__name__)
+        # masses may have been edited since `finalize` checked them
+        check_masses(model)
+        refuse_singular(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
         self._chosen = self._control = self._armature_matters = None
@@ -178,7 +161,7 @@ class SolverBase:
         if edits.last[BODIES] > seen:
             unsound, _, lean = edits.masses.numpy().tolist()
             if unsound > seen:
-                _check_masses(self.model)
+                check_masses(self.model)
             if lean > seen:
                 self._armature_matters = None
         if max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:

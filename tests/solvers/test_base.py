@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import ModelBuilder, eval_fk
+from newton_like import ModelBuilder, dynamics, eval_fk
 from newton_like.solvers import SolverFeatherstone
 from tests.support.mechanisms import quadruped, worlds_of
 from tests.support.tensor import Tensor
@@ -153,3 +153,25 @@ def test_rows_of_worlds_that_differ_are_refused():
     solver = SolverFeatherstone(scene.finalize("cpu"), unsupported_contacts="ignore")
     with pytest.raises(ValueError, match=r"worlds.*alike"):
         solver.reset(solver.model.state(), [0], np.zeros((1, solver.model.joint_coord_count)))
+
+
+@pytest.mark.parametrize("evaluator", ["general", "specialised"])
+@pytest.mark.parametrize(("value", "name"), [(-1.0, "body_mass"), (np.nan, "body_mass"), (-1.0, "body_inertia")])
+def test_a_new_solver_refuses_unsound_masses(rng, evaluator, value, name):
+    """Edited after `finalize`, without notice; a function of the library refuses them after the notice, each time."""
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    array = getattr(model, name)
+    numbers = array.numpy().copy()
+    body = int(rng.integers(model.body_count))
+    numbers[body] *= value
+    sound = wp.clone(array)
+    array.assign(numbers)
+    with pytest.raises(ValueError, match=rf"index {body}\b.*{name}"):
+        SolverFeatherstone(model, evaluator=evaluator)
+    model.notify_changed()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"index {body}\b.*{name}"):
+            dynamics.mass_matrix(model, model.state())
+    wp.copy(array, sound)
+    model.notify_changed()
+    assert np.isfinite(dynamics.mass_matrix(model, model.state()).numpy()).all()

@@ -36,10 +36,10 @@ def representation(value, name: str = "repr") -> int:
     Raises:
         ValueError: not a representation.
     """
-    return 0 if value is None else int(velocity_representation(value, name))
+    return 0 if value is None else int(velocity_representation(value, name, "None or "))
 
 
-def velocity_representation(value, name: str) -> VelRepr:
+def velocity_representation(value, name: str, other: str = "") -> VelRepr:
     """A representation, from a `VelRepr` or its number. Raises ValueError for other values."""
     if isinstance(value, VelRepr):
         return value
@@ -49,7 +49,7 @@ def velocity_representation(value, name: str) -> VelRepr:
         return VelRepr(value)
     except ValueError:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-        raise ValueError(f"{name}={value!r} is no representation; use None or one of {names}") from None
+        raise ValueError(f"{name}={value!r} is not a representation; use {other}one of {names}") from None
 
 
 def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:

@@ -1,4 +1,4 @@
-"""In a checkout, ``kernels/`` and ``assets/`` stand beside the package, not inside as in a wheel."""
+"""Import hook for checkouts, in which ``kernels/`` and ``assets/`` are beside the package and not inside it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""CPU threads that share the blocks of a launch, as Warp releases Python's lock inside a launch. Results do not depend on their
-number."""
+"""CPU threads that share the blocks of a launch. Warp releases the GIL during a launch. Results do not depend on the number of
+threads."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _pool(size: int) -> ThreadPoolExecutor:
 def run_shared(workers: list[list]) -> None:
     """Launches the shares of a work on several threads, each share once: a free thread takes the next one.
 
-    A thread that the operating system is late to start is not waited for: others do its share.
+    The function does not wait for threads that start late; other threads process their shares.
 
     Args:
         workers: for every worker the same shares, on its own memory where shares need some.

@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 MAXVAL = 1.0e10
-"""Stands for "no limit" in arrays, where an infinity would turn into NaN as soon as it is multiplied by zero."""
+"""Value for "no limit" in arrays. Infinity is not used, because infinity times zero is NaN."""
 
 
 class Axis(IntEnum):
@@ -126,7 +126,7 @@ class JointTargetMode(IntEnum):
     POSITION_VELOCITY = 3
     """``ke (target_q - q) + kd (target_qd - qd)``."""
     EFFORT = 4
-    """The user's force in ``Control.joint_f``; gains are not used, the effort limit is."""
+    """The force in ``Control.joint_f``, limited by the effort limit; gains are not used."""
 
     @staticmethod
     def from_gains(
@@ -179,9 +179,9 @@ class BodyFlags(IntFlag):
     """Kind of a body."""
 
     DYNAMIC = 1
-    """Moves by the forces on it."""
+    """Moves under forces."""
     KINEMATIC = 2
-    """Moves as its state says; forces do nothing to it."""
+    """Moves as prescribed by the state; forces have no effect."""
     ALL = 3
 
 

@@ -74,7 +74,7 @@ def _floats(builder, joint: int) -> bool:
 
 
 def _driven(builder) -> list[int]:
-    """Joints that a drive can move: all but fixed joints, floating bases, joints that follow others and loop joints."""
+    """Joints that can have a drive: all joints except fixed joints, floating bases, mimic joints and loop joints."""
     return [
         j for j in range(len(builder.joint_label))
         if len(_dofs(builder, j)) and not _floats(builder, j) and builder.joint_mimic_joint[j] < 0
@@ -105,7 +105,9 @@ def _position(builder, name: str | None, values: list[float]) -> set[int]:
         count = sum(_coords(builder, j).stop - _coords(builder, j).start for j in joints)
         if len(values) != count:
             labels = ", ".join(builder.joint_label[j].rpartition("/")[2] for j in joints)
-            raise ValueError(f"--joint-positions has {len(values)} numbers, and the joints have {count} ({labels})")
+            raise ValueError(
+                f"--joint-positions has {len(values)} numbers, but the joints have {count} coordinates ({labels})"
+            )
         numbers = iter(values)
         for j in joints:
             part = _coords(builder, j)

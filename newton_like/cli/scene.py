@@ -69,7 +69,7 @@ def format_of(path: Path) -> str:
         ValueError: no importer reads it.
     """
     if path.is_dir():
-        raise IsADirectoryError(f"{path}: is a folder; name a file in it")
+        raise IsADirectoryError(f"{path} is a folder; give a file")
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file")
     known = READERS.get(path.suffix.lower())

@@ -36,8 +36,8 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 def potential_energy(model, state, link=None, *, out: wp.array | None = None) -> wp.array:
     """Potential energy of each mechanism, or of one of its links, in gravity: ``-m g . p_com``.
 
-    It grows with height and is zero with the centre of mass at the world's origin. Springs of joints are not in it. ``gravity`` of the
-    model counts, and ``joint_qd`` of the state does not.
+    The potential energy increases with height and is zero if the centre of mass is at the origin of the world. It does not
+    include the springs of joints. The function reads ``gravity`` of the model, and does not read ``joint_qd`` of the state.
 
     Args:
         model: the :class:`Model`.

@@ -95,8 +95,8 @@ def inverse_dynamics(
 ) -> wp.array:
     """Joint forces tau for given accelerations: ``M nu_dot + h - sum J^T f``.
 
-    By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1). Springs, damping and friction of the joints
-    are no part of h; their armature is one of M.
+    By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1). h does not include springs, damping and friction of
+    joints. M includes the armature.
 
     Args:
         model: the :class:`Model`.
@@ -147,10 +147,10 @@ def forward_dynamics(
     the armature. A floating base is solved in its joint's velocities and represented at the end, so that no digits are
     lost far from the world's origin.
 
-    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
-    after ``finalize``, and that has no armature, counts as locked: it does not accelerate, whatever the force on it. ``"crb"`` sees
-    this of any such degree of freedom; ``"aba"`` where the body of the joint and what is left of its children is at fault, not where
-    two joints in line with a massless body between them turn against each other.
+    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken
+    away after ``finalize``, and that has no armature, counts as locked: it does not accelerate, whatever the force on it.
+    ``"crb"`` detects every such degree of freedom. ``"aba"`` detects it if the articulated inertia of the body of the joint
+    vanishes, but not for two joints in line with a massless body between them.
 
     Args:
         model: the :class:`Model`.

@@ -161,7 +161,7 @@ def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
 def set_link_mass(model, link, mass, *, world=None) -> None:
     """Sets the mass of a link, in one world, some or all, and notifies the model.
 
-    Its centre of mass and its inertia about it stay.
+    The centre of mass, and the inertia about the centre of mass, do not change.
 
     Args:
         model: the :class:`Model`.

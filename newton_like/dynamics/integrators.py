@@ -96,9 +96,9 @@ def integrate(
 ) -> None:
     """Advances coordinates, velocities and contact state by a time step.
 
-    What counts are the forces given, those of `contact`, and the passive ones of :func:`velocity_rate`. All of them are
-    explicit: the step must be short against their time constants (:class:`newton_like.solvers.SolverFeatherstone` is
-    implicit where they are stiff).
+    The forces are the arguments, the forces of `contact`, and the passive forces of :func:`velocity_rate`. All of them are
+    explicit: the step must be short against their time constants (:class:`newton_like.solvers.SolverFeatherstone` is implicit
+    where they are stiff).
 
     ================= ===== =================================== ================================================
     method            order evaluations of the forward dynamics

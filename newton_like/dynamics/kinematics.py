@@ -7,13 +7,13 @@ A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame*
 * a pair of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``
 * None: the world
 
-Gradients flow to offsets that are Warp arrays of the model's scalar type.
-A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
+Gradients flow to offsets that are Warp arrays of the model's scalar type. A name is resolved in each articulation. Results of
+articulations without this link are zeros.
 
-Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the world's
-origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM have the very bits that they
-have at the origin. Positions in the world are good to the spacing of such numbers (7e-5 m), and INERTIAL velocities, which have a
-lever of that length, to 2e-4 m/s for each rad/s.
+Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the
+world's origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM are bitwise
+identical to the results at the origin. Positions in the world are good to the spacing of such numbers (7e-5 m), and INERTIAL
+velocities, which have a lever of that length, to 2e-4 m/s for each rad/s.
 """
 
 from __future__ import annotations
@@ -236,8 +236,9 @@ def relative_twist(
     * INERTIAL: of the point at A's origin that moves along with B, in A's axes
     * COM: of the centre of mass of B's link, in A's axes
 
-    With ``axes="world"`` MIXED and COM are along the axes of the world, the root of every mechanism, and INERTIAL is of B's point at
-    the world's origin: the difference of the two links' velocities in INERTIAL, so that those of a chain add up.
+    With ``axes="world"``, MIXED and COM are along the axes of the world. INERTIAL is then the velocity of the point of B at the
+    origin of the world. It equals the difference of the velocities of the two links in INERTIAL, so relative velocities along a
+    chain add up.
 
     No digits are lost far from the world's origin, but for INERTIAL in the world's axes.
 

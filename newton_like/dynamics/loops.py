@@ -286,8 +286,8 @@ def constrained_dynamics(
 
     ``K M^-1 K^T`` is singular where loop joints ask for the same thing twice, as all but two of the rows of a planar four-bar
     linkage's hinge do. It is solved by five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-8
-    (float32: 1e-5) of its largest diagonal entry: of an infinity of forces that do the same one is found near the smallest, the
-    accelerations are met to rounding, and demands that contradict each other are met on (weighted) average.
+    (float32: 1e-5) of its largest diagonal entry: among equivalent forces, the result is close to the smallest ones;
+    accelerations are exact up to rounding; contradictory constraints are satisfied in the (weighted) mean.
 
     As in :func:`forward_dynamics`, springs, limits, friction and drives play no part; of loop joints, armature neither.
 

@@ -92,10 +92,10 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
     From the factorisation ``M = LT D L``, which keeps the sparsity of the tree (Featherstone 2008, section 6.5), and
     ``L^-1``, whose rows are as sparse.
 
-    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
-    after ``finalize``, and that has no armature, has no pivot left but rounding. It counts as locked: its row and column are zero, and
-    the rest is the inverse of the rest. In another representation than the joint's a locked degree of freedom of a floating base makes
-    the inverse a generalised one, ``M^-1 M M^-1 = M^-1``.
+    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken
+    away after ``finalize``, and that has no armature, has a pivot of the size of rounding errors. It is treated as locked: its
+    row and column are zero, and the rest is the inverse of the rest. In another representation than the joint's a locked degree
+    of freedom of a floating base makes the inverse a generalised one, ``M^-1 M M^-1 = M^-1``.
 
     Arguments and errors as for :func:`mass_matrix`, and ValueError where a joint moves nothing, whatever the configuration
     (:mod:`newton_like.model.singular`); returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
@@ -108,8 +108,8 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
 def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
     """The Coriolis matrix C: ``C nu = h - g``, and ``C + CT`` is the rate of :func:`mass_matrix`.
 
-    Of all matrices with the first property the one by Echeandia and Wensing (2021), in O(n d) for n degrees of freedom
-    and depth d of the tree; for joints of one axis its entries are those of the Christoffel symbols.
+    Computed by the algorithm of Echeandia and Wensing (2021) in O(n d) for n degrees of freedom and depth d of the tree; for
+    joints of one axis its entries are those of the Christoffel symbols.
 
     Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state counts too; returns [kg/s, kg m/s or kg m^2/s], of the same
     shape.

@@ -1,9 +1,9 @@
 """Names and indices of the links, joints and frames of articulations.
 
-Links and joints of an articulation are numbered as its joints, from the root to the leaves: link i is what joint i moves. These are the
-rows of everything that `newton_like.dynamics` gives, and the same for all articulations of one shape. Frames are the sites of an
-articulation's links (:meth:`ModelBuilder.add_site`), and behind them the links that were merged into others where fixed joints were
-collapsed (``model.frames``). Where a site and a merged link have the same name, it means the site.
+Links and joints of an articulation are numbered as its joints, from the root to the leaves: link i is what joint i moves. Results
+of `newton_like.dynamics` have their rows in this order. Equal articulations have equal indices. Frames are the sites of an
+articulation's links (:meth:`ModelBuilder.add_site`), and behind them the links that were merged into others where fixed joints
+were collapsed (``model.frames``). Where a site and a merged link have the same name, it means the site.
 
 A name is a label, or what follows a slash in it: ``"base"`` finds ``"robot_3/base"``, where no other label of the articulation ends so.
 """

@@ -79,7 +79,9 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
         raise TypeError(f"path must be a text or a path, not {path!r}")
     path, rests = Path(path), resting_body(model)
     if rests is not None:
-        raise ValueError(f"{rests} has no joint, which URDF has no word for; fix it to the world by add_joint_fixed")
+        raise ValueError(
+            f"{rests} has no joint; URDF cannot represent such bodies: fix the body to the world with add_joint_fixed"
+        )
     writer = _Writer(model, as_index(articulation, "articulation", model.articulation_count), path)
     report = writer.write()
     if report.remarks:

@@ -143,7 +143,7 @@ def _parent(builder, parent_body, floating, base_joint) -> int:
     parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
     if base_joint is not None:
         if floating is not None:
-            raise ValueError("give floating or base_joint, not both: each says how the root link moves")
+            raise ValueError("give floating or base_joint, not both: each defines the joint of the root link")
         if not isinstance(base_joint, dict):
             raise TypeError(f"base_joint must be a dictionary of arguments of add_joint, not {base_joint!r}")
         unknown = set(base_joint) - set(inspect.signature(builder.add_joint).parameters)
@@ -292,8 +292,8 @@ def remark_massless(builder, joints, remark, names=None) -> None:
         owned, dynamic = builder.joint_articulation[joint] >= 0, builder.body_flags[child] == BodyFlags.DYNAMIC
         if carried[child] == 0.0 and 0.0 in armature and owned and dynamic:
             remark(
-                "joints move links without any mass, which kinematics serves and solvers refuse; give the links mass or the joints an"
-                " armature, or lock them",
+                "joints move links without mass; kinematics works, but solvers raise an error: give the links mass or the joints an"
+                " armature, or lock the joints",
                 (names or {}).get(joint, builder.joint_label[joint]),
             )
 

@@ -1,4 +1,4 @@
-"""The state of mechanisms, with all that follows from it computed when it is first asked for, and kept."""
+"""The state of mechanisms, with a cache of derived quantities."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class _Kept:
 class MechanismState(Variables):
     """Coordinates q, velocities v and additional states s of all mechanisms (articulations) of a model, with a cache of results.
 
-    After RigidBodyDynamics.jl: derived quantities are computed on first use and kept until something they depend on changes. A setter
-    makes stale just what depends on what it sets (``set_velocity`` leaves poses, inertias and the mass matrix as they are), a change of
-    the model (:meth:`Model.notify_changed`) makes everything stale, and ``additional_state`` nothing. All arrays have one row for every
-    articulation.
+    After RigidBodyDynamics.jl: derived quantities are computed on first use and kept until something they depend on changes. A
+    setter invalidates only the quantities that depend on its argument: ``set_velocity`` does not invalidate poses, inertias and
+    the mass matrix. :meth:`Model.notify_changed` invalidates all quantities. Setting ``additional_state`` invalidates none. All
+    arrays have one row for every articulation.
 
     Every quantity of `newton_like.mechanism.QUANTITIES` is a method that takes the options of the function of `newton_like.dynamics`
     which computes it (such as ``out_repr=``) and is kept for each choice of them: :meth:`mass_matrix`, :meth:`bias_forces`,
@@ -365,7 +365,7 @@ def _method(name: str):
         for option in options:
             if option == "out":
                 raise TypeError(
-                    f"{name}() of a MechanismState takes no 'out': results are kept where they are; use the function of "
+                    f"{name}() of a MechanismState has no argument 'out', because results are cached; use the function of "
                     "newton_like.dynamics, or copy the result"
                 )
             if option not in quantity.defaults:

@@ -102,7 +102,7 @@ class ShapeConfig(_Settings):
     """
 
     density: float = 1000.0
-    """Density [kg/m^3]; zero for a shape without mass."""
+    """Density [kg/m^3]; 0: the shape has no mass."""
     ke: float = 2.5e3
     """Contact stiffness of penalty solvers [N/m]; :class:`SolverFeatherstone` does not read it."""
     kd: float = 100.0
@@ -121,9 +121,9 @@ class ShapeConfig(_Settings):
     """Softness of the contact [s]: a penetration is corrected like a spring-damper of natural frequency ``1 / time_constant``
     [rad/s] for the effective mass of the point alone, solved implicitly."""
     damping_ratio: float = 100.0
-    """Damping ratio of that spring-damper; 1 is critical for the effective mass of the point alone. What rests on a light foot may be a
-    thousand times as heavy, and would swing on a contact that is critically damped for the foot: the default stops it dead, and
-    corrects what penetration there is in ``2 damping_ratio time_constant``, 0.2 s."""
+    """Damping ratio of that spring-damper; 1 is critical for the effective mass of the point alone. A heavy robot on a light foot
+    would oscillate on a contact that is critically damped for the mass of the foot. The default value avoids the oscillation; a
+    penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s)."""
     margin: float = 0.0
     """Thickness added to the surface [m], and the wall of a shape that is not solid."""
     gap: float | None = None
@@ -131,7 +131,8 @@ class ShapeConfig(_Settings):
     is_solid: bool = True
     """Mass fills the shape, or is a shell of thickness ``margin``."""
     collision_group: int = 1
-    """0 collides with nothing, a positive group with itself and negative ones, a negative one with all but itself."""
+    """Collision group. Group 0 collides with no shape. A positive group collides with the same group and with negative groups. A
+    negative group collides with all groups except itself and 0."""
     collision_filter_parent: bool = True
     """Never touch the shapes of the body's parents and children."""
     has_shape_collision: bool = True

@@ -1,4 +1,4 @@
-"""Named frames of bodies: the links that were merged into others keep their names and places here."""
+"""Named frames of bodies: names and poses of links that were merged into other links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from newton_like.geometry.transforms import IDENTITY, UNIT_TOLERANCE, as_transfo
 
 
 class FrameTable:
-    """Named frames that bodies, or the world, carry; they have no mass, no shape and no cost in a step.
+    """Named frames that bodies, or the world, carry; frames have no mass, no shape and no cost in a step.
 
     Merging of bodies (``collapse_fixed_joints``) adds the link frames of the merged bodies. Sites are shapes, and not in this table.
     The columns have one entry for each frame and replicate with worlds at the speed of NumPy.

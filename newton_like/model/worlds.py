@@ -9,8 +9,9 @@ from newton_like.arrays import check_recorded, host_array
 
 
 def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
-    """Worlds as bools on the model's device, which are taken as they are where they are there already, and their indices if these were
-    given.
+    """A selection of worlds as a mask on the device of the model, and the indices if indices were given.
+
+    A Warp mask on the device is returned without a copy.
 
     Args:
         model: the model.
@@ -18,9 +19,9 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
         what: who asks, for errors.
 
     Raises:
-        ValueError: bools of another number of worlds; an index that is there twice.
+        ValueError: a mask of the wrong length; an index occurs twice.
         IndexError: a world does not exist.
-        TypeError: real numbers, or no array.
+        TypeError: floating-point numbers, or not an array.
         RuntimeError: a CUDA graph is being captured, and worlds come from the host.
     """
     count = model.world_count
@@ -42,7 +43,7 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
         mask = np.zeros(count, bool)
         mask[values] = True
         if mask.sum() != values.size:
-            raise ValueError("world_mask holds an index twice; give each world once")
+            raise ValueError("world_mask contains an index twice; give each world once")
         return wp.array(mask, dtype=wp.bool, device=model.device), wp.array(values, dtype=int, device=model.device)
     if values.dtype.kind == "f":
         raise TypeError(f"world_mask must hold bools or indices of worlds, not {values.dtype}")

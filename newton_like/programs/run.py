@@ -203,8 +203,8 @@ def check_gradients(model) -> None:
         array = getattr(model, name)
         if array.requires_grad:
             raise ValueError(
-                f"model.{name} requires a gradient, and functions have none with respect to it; set model.{name}.requires_grad = False. "
-                f"Constants of a model with gradients: {', '.join(WITH_GRADIENT)}"
+                f"model.{name} requires a gradient, but functions have no gradient with respect to it; set "
+                f"model.{name}.requires_grad = False. Constants of a model with gradients: {', '.join(WITH_GRADIENT)}"
             )
 
 

@@ -57,8 +57,8 @@ def picture(
         ImportError: there is no matplotlib.
         TypeError: ``model`` is no model, ``state`` no state, or a number no number.
         IndexError: there is no such world.
-        ValueError: the model has nothing that could be drawn, the state is of another size, a size is not above 0, or the file has a
-            suffix that matplotlib does not know.
+        ValueError: the model has nothing to draw; the state has the wrong size; a size is not positive; matplotlib does not
+            support the suffix of the file.
         OSError: the file cannot be written.
     """
     try:

@@ -196,8 +196,8 @@ class RigidContact(GroundContact):
         bodies = model.joint_child.numpy()[model.articulation_start.numpy()[a] + points.link[a, i]]
         for body in bodies[model.body_mass.numpy()[bodies] <= 0.0][:1]:
             raise ValueError(
-                f"body '{model.body_label[body]}' (index {body}) has contact points but no mass, by which relaxed contact "
-                "is softened; give it one, or use RigidContactParameters"
+                f"body '{model.body_label[body]}' (index {body}) has contact points but no mass, and the softness "
+                "of relaxed contact depends on the mass; give the body mass, or use RigidContactParameters"
             )
 
 
@@ -282,11 +282,10 @@ def rigid_contact_forces(
     problem's linear term along the normal, so that the bound mu f_n does not count as something to gain by pushing more (De Saxce and
     Feng 1998): the box stays down and accelerates by ``g (sin - mu cos)``. Where everything sticks the two are the same.
 
-    Solved by block projected Gauss-Seidel, ``contact.sweeps`` times over all points, from the forces with which each point would push
-    alone, scaled by what suits all together: that start does not depend on the order of the points, so that what is symmetric stays so.
-    Forces at more than three points
-    of a link are not unique; accelerations are. Where a mechanism cannot give way as the ground asks, there is no solution: forces grow
-    from sweep to sweep (relaxed contact always has one).
+    Solved by block projected Gauss-Seidel, ``contact.sweeps`` times over all points, starting from the forces that each point
+    would need alone, with a common scale factor. This start does not depend on the order of the points and keeps symmetric
+    problems symmetric. Forces at more than three points of a link are not unique; accelerations are. Where a mechanism cannot
+    give way as the ground asks, there is no solution: forces grow from sweep to sweep (relaxed contact always has one).
 
     Args:
         model: the :class:`Model`.
@@ -344,12 +343,12 @@ def rigid_contact_forces(
 def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     """Velocities after an impact of the points that touch the ground (depth at least 0).
 
-    The impulses p solve ``min 1/2 p.A p + p.(J nu)`` with ``|p_t| <= mu p_n``, ``p_n >= 0``, A as in :func:`rigid_contact_forces` and
-    Coulomb's law as there, whatever ``contact.friction``:
-    points that approach are stopped, those that stick in all directions, and points that separate go on as they do unless what happens
-    at others drives them into the ground. With a restitution e, all impulses are 1 + e times as large (Smith, Kaufman, Vouga, Tamstorf and
-    Grinspun 2012, "Reflections on simultaneous impact"), those of friction too, and points that would enter the ground after that are
-    stopped. Neither adds energy: the first because p.(J nu + A p) is not positive, the second by taking less than 1 + e where it did.
+    The impulses p solve ``min 1/2 p.A p + p.(J nu)`` with ``|p_t| <= mu p_n``, ``p_n >= 0``, A as in :func:`rigid_contact_forces`
+    and Coulomb's law as there, whatever ``contact.friction``: points that approach are stopped along the normal, sticking points
+    in all directions. Points that separate keep their velocity, unless impulses at other points drive them into the ground. With
+    a restitution e, all impulses are 1 + e times as large (Smith, Kaufman, Vouga, Tamstorf and Grinspun 2012, "Reflections on
+    simultaneous impact"), those of friction too, and points that would enter the ground after that are stopped. Neither adds
+    energy: the first because p.(J nu + A p) is not positive, the second by taking less than 1 + e where it did.
 
     Args:
         model: the :class:`Model`.

@@ -77,8 +77,8 @@ def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: w
 
     Uniformly between limits; a range of 2 pi or more on 2 pi of it, [-pi, pi] where that lies within; rotations of BALL, FREE and
     DISTANCE joints uniformly; slides without limits on 2 m, within 1 m of zero where they can; positions of FREE joints within
-    1 m of zero along each axis. Anchors of DISTANCE joints are as far apart as they may be, and joints that follow others (mimic)
-    follow. Joints that close loops keep the coordinates of the model.
+    1 m of zero along each axis. Distances of the anchors of DISTANCE joints are uniform within their limits. Mimic joints take the
+    positions of their leaders. Joints that close loops keep the coordinates of the model.
 
     Args:
         model: the :class:`Model`.

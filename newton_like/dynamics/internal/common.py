@@ -207,7 +207,7 @@ def check_passes_gradients(inputs, outputs, name: str) -> None:
         return
     if not all(a.requires_grad for a in outputs):
         raise ValueError(
-            f"{name} has no gradient, though what it follows from has: give arrays made with requires_grad=True, or none, or leave the "
+            f"{name} has no gradient, but an input requires one: pass an array with requires_grad=True, omit {name}, or move the "
             "call out of the tape"
         )
 

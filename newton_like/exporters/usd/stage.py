@@ -95,7 +95,7 @@ def write(
     path, rests = as_target(path), resting_body(model)
     if rests is not None:
         raise ValueError(
-            f"{rests} has no joint and rests, and in USD it would fall; fix it to the world by add_joint_fixed"
+            f"{rests} has no joint; other USD tools would let it fall: fix the body to the world with add_joint_fixed"
         )
     if model.up_axis == Axis.X:
         raise ValueError("USD stages have Y or Z up, this model X; build it with up_axis 'Z' or 'Y'")

@@ -165,7 +165,7 @@ class SceneBuilder:
         what = "floating" if self.options.base_joint is None else "base_joint"
         if len(roots) != 1:
             raise ValueError(
-                f"{what} says how the root body moves, but the file has {len(roots)} bodies in the world; leave {what} out"
+                f"{what} applies to a single root body, but the file has {len(roots)} bodies in the world; leave {what} out"
             )
         kinds = [joint.kind for joint in self.model.bodies[roots[0]].joints]
         if kinds not in ([], ["free"]):

@@ -162,7 +162,7 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
     for element in copies(model, model.elements["tendon"], _REFERENCES["tendon"]):
         name = element.get("name") or f"tendon_{len(result)}"
         if name in seen:
-            raise element.error(f"the tendon {name!r} is there twice; rename one")
+            raise element.error(f"the tendon {name!r} is defined twice; rename one")
         seen.add(name)
         joints, path = [], []
         for child in element.children:

@@ -19,12 +19,12 @@ from newton_like.types import Axis
 
 
 class MjcfWarning(UserWarning):
-    """An MJCF file leaves something open, or holds something that is left out."""
+    """Warning: an MJCF file is ambiguous, or has parts that are ignored."""
 
 
 @dataclass(frozen=True)
 class MjcfImport:
-    """What :func:`add_mjcf` made of a model.
+    """Report of :func:`add_mjcf`.
 
     Attributes:
         name: of the model; labels are ``<name>/<body>``, ``<name>/<joint>``, ``<name>/<geom>`` and so on.
@@ -161,8 +161,8 @@ def add_mjcf(
             and sites.
         package_dirs: other folders from which files may be read.
         path_resolver: ``f(folder, name)`` gives the absolute path of a file that the model names, in place of the search in these
-            folders: ``folder`` is that of the model (None for a text), ``name`` with the ``meshdir`` of the model in front. What it
-            gives is read wherever it is.
+            folders: ``folder`` is that of the model (None for a text), ``name`` with the ``meshdir`` of the model in front. The
+            returned file is read from any folder.
         skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and name them in the report. Bodies without
             ``<inertial>`` lose the mass that these geoms would give them.
         verbose: print how many bodies, joints and shapes were added.

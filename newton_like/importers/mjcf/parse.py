@@ -218,7 +218,7 @@ class _Parser:
             return ""
         name = plain + ending
         if (kind, name) in self._names:
-            raise element.error(f"the {kind} {name!r} is there twice; rename one")
+            raise element.error(f"the {kind} {name!r} is defined twice; rename one")
         self._names.add((kind, name))
         if ending:
             self.model.replicas.setdefault((kind, plain), []).append(ending)

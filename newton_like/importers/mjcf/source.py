@@ -58,7 +58,7 @@ class MjcfSource(XmlSource):
             ImportFileError: the name is none.
         """
         if "\0" in name or "\0" in subfolder:
-            raise element.error("a file name holds a zero character; correct it")
+            raise element.error("a file name contains a null character; correct the name")
         if self.resolver is not None:
             return self._resolved(name if beside else os.path.join(subfolder, name), element)
         places = [Path(subfolder, name)] if self.folder is None else [self.folder / subfolder / name]
@@ -84,7 +84,7 @@ class MjcfSource(XmlSource):
                 MissingFileError,
             )
         raise element.error(
-            f"the file {name!r} is not there (looked at {', '.join(map(str, seen[:4]))}); correct it{also}",
+            f"the file {name!r} does not exist (searched: {', '.join(map(str, seen[:4]))}); correct it{also}",
             MissingFileError,
         )
 

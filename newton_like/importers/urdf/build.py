@@ -308,7 +308,7 @@ def _load_mesh(robot: UrdfRobot, filename: str, options: UrdfOptions) -> Mesh:
     if path is None:
         places = ", ".join(str(place) for place in tried[:4]) + (", ..." if len(tried) > 4 else "")
         raise FileNotFoundError(
-            f"{filename!r} is not there (looked at {places or 'no folder'}); name the folder of its package in "
+            f"{filename!r} does not exist (searched: {places or 'no folder'}); name the folder of its package in "
             "package_dirs, or correct the file name"
         )
     return Mesh.from_file(path, max_hull_vertices=options.mesh_maxhullvert)
@@ -334,7 +334,7 @@ def _start(joint: Joint, robot: UrdfRobot) -> float:
     if joint.lower is None or joint.type == "planar" or joint.lower <= 0.0 <= joint.upper:
         return 0.0
     start = joint.lower if joint.lower > 0.0 else joint.upper
-    robot.remark("joints cannot be at 0 and start at the nearer limit", f"{joint.name} ({start:g})")
+    robot.remark("the range of joints does not include 0; they start at the nearer limit", f"{joint.name} ({start:g})")
     return start
 
 

@@ -17,12 +17,12 @@ from newton_like.types import Axis
 
 
 class UrdfWarning(UserWarning):
-    """A URDF file leaves something open, or holds something that is left out."""
+    """Warning: a URDF file is ambiguous, or has parts that are ignored."""
 
 
 @dataclass(frozen=True)
 class UrdfImport:
-    """What :func:`add_urdf` made of a robot.
+    """Report of :func:`add_urdf`.
 
     Attributes:
         name: of the robot; labels are ``<name>/<link>`` and ``<name>/<joint>``.
@@ -115,8 +115,8 @@ def add_urdf(
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: path, ``file:`` or ``package:`` URI, or the XML text.
         xform: pose of the root link in the world, or in ``parent_body``.
-        floating: true frees the root link (FREE joint, whose coordinates are the pose of the root link in the world);
-            false and ``None`` fix it.
+        floating: True: the root link has a FREE joint, whose coordinates are the pose of the root link in the world. False or
+            None: the root link is fixed.
         base_joint: another joint for the root link: a dictionary of arguments of ``builder.add_joint`` (``joint_type``,
             ``linear_axes``, ``angular_axes``, ``label``). Its axes are not turned by ``xform``.
         parent_body: body that carries the robot; -1 is the world. The robot joins the articulation of that body.

@@ -275,7 +275,7 @@ def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
             if material is not None:
                 rgba = _color(material, robot) or palette.get(material.get("name", ""))
                 if rgba is None and tag == "visual":
-                    robot.remark("links name a material without a colour and get a default one", link.name)
+                    robot.remark("links use a material without a colour; a default colour is used", link.name)
             pieces.append(Piece(piece.get("name"), _origin(piece), geometry, rgba))
     return link
 
@@ -291,7 +291,7 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
         robot.remark("links have an <inertia> without ixy, ixz or iyz, which count as 0", link)
     matrix = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     if mass == 0.0 and np.any(matrix):
-        robot.remark("links have inertia without mass, which no body has; the inertia is left out", link)
+        robot.remark("links have inertia but no mass; the inertia is ignored", link)
         matrix = np.zeros((3, 3))
     origin = _origin(element)
     rotation = quat_to_matrix(origin[3:])
@@ -398,7 +398,7 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
     limited = joint.type in ("revolute", "prismatic")
     if limit is None:
         if limited:
-            robot.remark(f"{joint.type} joints have no <limit> and get none", joint.name)
+            robot.remark(f"{joint.type} joints have no <limit>; they are unlimited", joint.name)
         return
     effort = limit.number("effort", 0.0, low=0.0, infinite=True)
     velocity = limit.number("velocity", 0.0, low=0.0, infinite=True)
@@ -406,7 +406,9 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
     blank = {name for name, value in (("effort", effort), ("velocity", velocity)) if value == 0.0}
     if blank:
         # Exporters write 0 where the author filled in nothing, and nobody builds a joint of speed 0.
-        robot.remark(f"joints have no limit of {' and '.join(sorted(blank))} (0 or missing) and get none", joint.name)
+        robot.remark(
+            f"joints have no {' and '.join(sorted(blank))} limit (0 or missing); no such limit is applied", joint.name
+        )
     given = [name for name in ("lower", "upper") if name in limit.attributes]
     lower = limit.number("lower", 0.0, infinite=True)
     upper = limit.number("upper", 0.0, infinite=True)

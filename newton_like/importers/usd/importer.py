@@ -22,12 +22,12 @@ from newton_like.types import Axis
 
 
 class UsdWarning(UserWarning):
-    """A USD stage leaves something open, or holds something that is left out."""
+    """Warning: a USD stage is ambiguous, or has parts that are ignored."""
 
 
 @dataclass(frozen=True)
 class UsdImport:
-    """What :func:`add_usd` made of a stage.
+    """Report of :func:`add_usd`.
 
     Attributes:
         source: name of the file.

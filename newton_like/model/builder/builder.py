@@ -1,4 +1,4 @@
-"""The scene while it is being built: plain Python lists, one call an entity, arrays only at the end."""
+"""ModelBuilder: collects the entities of a scene in Python lists and creates a model from them."""
 
 from __future__ import annotations
 
@@ -218,18 +218,18 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         is_kinematic: bool = False,
         custom_attributes: dict | None = None,
     ) -> int:
-        """Adds a body without a joint. Solvers want one for it, in an articulation.
+        """Adds a body without a joint. Solvers need a joint of an articulation for each body.
 
-        A body that no joint of an articulation has as child rests where ``body_q`` is; it may carry articulations.
+        A body that is not the child of such a joint remains at ``body_q``; joints of articulations may be attached to it.
 
         Args:
-            xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a
-                free joint starts where this says.
+            xform: initial pose of the link frame in the world. The initial coordinates of a free joint are computed from this
+                pose. For other joints, forward kinematics replaces the pose.
             com: centre of mass in the link frame [m]; by default the origin.
             inertia: 3x3 matrix about the centre of mass, in link axes [kg m^2]; by default zero.
             mass: mass [kg]. Shapes added later add theirs.
             label: name; without one ``body_<index>``.
-            lock_inertia: shapes added later leave mass, centre of mass and inertia alone.
+            lock_inertia: shapes that are added later do not change mass, centre of mass and inertia.
             is_kinematic: forces do not move it; only bodies that hang on the world may be.
             custom_attributes: entries of :class:`CustomAttribute` of bodies, by key.
 
@@ -397,7 +397,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         add_urdf, add_mjcf, add_usd = _Importer(_urdf), _Importer(_mjcf), _Importer(_usd)
 
     def finalize(self, device=None, *, requires_grad: bool = False, dtype=wp.float32) -> Model:
-        """Checks everything and makes the model. The builder may be used further.
+        """Checks the builder and creates a model. The builder can still be used afterwards.
 
         Args:
             device: Warp device; by default the current one.
@@ -406,7 +406,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             dtype: scalar type of all real arrays, ``wp.float32`` or ``wp.float64``.
 
         Raises:
-            ValueError, TypeError, IndexError: something is wrong; the message names it and the cure.
+            ValueError, TypeError, IndexError: an entity is invalid; the message names the entity and a solution.
         """
         return finalize(self, device=device, requires_grad=requires_grad, dtype=dtype)
 

@@ -100,8 +100,8 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
     if resting.size:
         more = f" (and {resting.size - 1} more)" if resting.size > 1 else ""
         warnings.warn(
-            f"{report.name('body', resting[0])}{more}: no joint has it as child, so it rests where its body_q is, and solvers refuse the"
-            " model; use add_body for a free body, or give it a joint in an articulation",
+            f"{report.name('body', resting[0])}{more}: the body is not the child of a joint of an articulation; it remains at its"
+            " body_q, and solvers raise an error for the model: use add_body for a free body, or add a joint in an articulation",
             stacklevel=4,
         )
     ancestor = np.where(parent >= 0, joint_of_body[parent], -1) if len(parent) else parent

@@ -114,9 +114,9 @@ class WorldMethods:
         Args:
             builder: the scene to copy. It must have no worlds itself; gravity set on it becomes that of the worlds.
             copy_count: how many copies (``world_count`` is another name for it).
-            spacing: distances [m] along x, y and z between neighbours of a grid around the origin; 0 for no extent
-                along that axis. Worlds never touch, so distance is for the eye only, and the origin has the most
-                digits.
+            spacing: distances [m] along x, y and z between neighbours of a grid around the origin; 0 for no extent along that
+                axis. Bodies of different worlds do not collide, so the spacing affects only pictures. Numerical accuracy is best
+                near the origin.
             separate_worlds: false puts all copies into the world that is open (or the shared scene), where they touch.
             xforms: a transform for each copy, instead of ``spacing``.
             label_prefixes: a prefix (or ``None``) for the labels of each copy.

@@ -22,10 +22,10 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
     Args:
         value: the number.
         what: its name in the error.
-        finite: refuse infinities and what is beyond ``LARGEST`` too. NaN is always refused.
+        finite: whether infinities and numbers beyond ``LARGEST`` raise an error, too. NaN always raises an error.
 
     Raises:
-        TypeError: ``value`` is no number.
+        TypeError: ``value`` is not a number.
         ValueError: it is NaN, or infinite or too large where that has no meaning.
     """
     if isinstance(value, str | bytes):
@@ -79,7 +79,7 @@ def as_member(enum, value, what: str):
     """Member of an enumeration from that member or its number.
 
     Raises:
-        TypeError: ``value`` is no integer, or a member of another enumeration.
+        TypeError: ``value`` is not an integer, or a member of another enumeration.
         ValueError: no member has that number.
     """
     if isinstance(value, enum):

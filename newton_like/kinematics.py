@@ -167,7 +167,7 @@ def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.arra
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
+        state: the :class:`State`; the function reads ``joint_q``, and not the poses of bodies.
         J: written, ``[articulation_count, max_joints_per_articulation * 6, max_dofs_per_articulation]``; a new array of
             zeros by default.
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices

@@ -107,7 +107,7 @@ def cut(blocks: int, threads: int, each: int = SHARES_PER_THREAD) -> list[tuple[
 
 
 WORTHWHILE = 10_000
-"""Small pieces of work (a body, a joint) from which on waking a thread saves time: some 200 microseconds."""
+"""Small pieces of work (a body, a joint) from which on waking a thread saves time: about 200 microseconds."""
 
 
 def shared_out(record, size: int, pieces: int, device) -> list[list[Command]]:

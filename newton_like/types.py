@@ -51,7 +51,7 @@ class Axis(IntEnum):
             if index not in (0, 1, 2):
                 raise ValueError(f"unknown axis {index}; use 0, 1, 2 or 'X', 'Y', 'Z'")
             return cls(index)
-        raise TypeError(f"{value!r} is no axis; use Axis.X, Axis.Y, Axis.Z, a name or 0, 1, 2")
+        raise TypeError(f"{value!r} is not an axis; use Axis.X, Axis.Y, Axis.Z, a name or 0, 1, 2")
 
     def to_vector(self) -> tuple[float, float, float]:
         """Unit vector of the axis."""
@@ -264,4 +264,4 @@ def warp_types(dtype) -> SimpleNamespace:
     try:
         return _WARP_TYPES[names.get(dtype, dtype)]
     except (KeyError, TypeError):
-        raise TypeError(f"dtype {dtype!r} is no scalar type of a model; use wp.float32 or wp.float64") from None
+        raise TypeError(f"dtype {dtype!r} is not a scalar type of a model; use wp.float32 or wp.float64") from None

@@ -13,7 +13,7 @@ def assignments(text: str) -> list[tuple[str | None, list[float]]]:
     """Reads ``joint=value,value,other=value`` for argparse: names with their numbers. Numbers without a name come first, under None.
 
     Raises:
-        argparse.ArgumentTypeError: a value is no finite number.
+        argparse.ArgumentTypeError: a value is not a finite number.
     """
     found: list[tuple[str | None, list[float]]] = []
     for item in text.split(","):

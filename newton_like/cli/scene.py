@@ -65,13 +65,13 @@ def format_of(path: Path) -> str:
     """The importer that reads a file.
 
     Raises:
-        FileNotFoundError, IsADirectoryError, OSError: there is no such file.
+        FileNotFoundError, IsADirectoryError, OSError: the file does not exist.
         ValueError: no importer reads it.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give a file")
     if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file")
+        raise FileNotFoundError(f"{path}: the file does not exist")
     known = READERS.get(path.suffix.lower())
     if known is None:
         raise ValueError(f"{path}: files {suffix_text(path.suffix)} are not read; give one of {', '.join(READERS)}")
@@ -97,8 +97,8 @@ def read(
         prepare: function of the builder and the importer's report. It changes the builder before the model is made, and gives remarks.
 
     Raises:
-        FileNotFoundError, IsADirectoryError: there is no such file.
-        ValueError, TypeError, KeyError: the importer or the model refuses it.
+        FileNotFoundError, IsADirectoryError: the file does not exist.
+        ValueError, TypeError, KeyError: the importer or the model raises an error.
     """
     kind = format_of(path)
     if kind == "usd" and options.get("up_axis") is not None:

@@ -1,6 +1,6 @@
 """Reverse-mode differentiation of traces: straight-line code whose adjoint is straight-line code (Griewank and Walther 2008, chapter 3).
 
-The adjoint computes the values anew and then walks back, so nothing is stored between the two. Minima, maxima and
+The adjoint computes the values again and then walks back, so nothing is stored between the two. Minima, maxima and
 comparisons pass the adjoint to the side that was taken.
 """
 

@@ -176,7 +176,7 @@ class Emitter:
             body = "\n".join(text + self._writes([*early.get(None, ()), *late]))
         else:
             body = self._cut(trace, stores, need, ahead)
-        # the compiler would look up the address of every constant anew, unless it cannot know them
+        # the compiler would look up the address of every constant again, unless it cannot know them
         constants = (
             f"static const real_t constants[] = {{{', '.join([*self._table, '0'])}}}; const real_t* K = constants;"
         )
@@ -353,7 +353,7 @@ def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:
 
 
 def _closure(name: str, body: str) -> str:
-    """The same for vectors. Pointers are arguments: looked up in the closure, they would be read anew after every store."""
+    """The same for vectors. Pointers are arguments: looked up in the closure, they would be read again after every store."""
     pointers = "V* __restrict__ M, V* __restrict__ Z, const V* __restrict__ C, const real_t* __restrict__ K"
     pointers += ", const char* const* __restrict__ O"
     return f"auto {name} = [&]({pointers}) __attribute__((noinline)) {{ {ALIGN} {body} }}; {name}(M, Z, C, K, O);"

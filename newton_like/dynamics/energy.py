@@ -20,8 +20,8 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
-        out: written; a new array by default.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
+        out: array for the result; a new array by default.
 
     Returns:
         [J], ``[articulation_count]``.
@@ -41,9 +41,9 @@ def potential_energy(model, state, link=None, *, out: wp.array | None = None) ->
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State`; the function reads ``joint_q``.
         link: name or index of a link; by default the whole mechanism.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [J], ``[articulation_count]``; zero where an articulation lacks the link.

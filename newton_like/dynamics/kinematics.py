@@ -35,11 +35,11 @@ def output_representation(value, name: str) -> int:
     """A representation of a link's velocity as an integer of the programs.
 
     Raises:
-        ValueError: it is none; joints' own velocities, None, are no representation of links.
+        ValueError: not a representation of links; None, the velocities of the joints, is not one, either.
     """
     if value is None:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-        raise ValueError(f"{name}=None is no representation of links; use one of {names}")
+        raise ValueError(f"{name}=None is not a representation of links; use one of {names}")
     return representation(value, name)
 
 
@@ -97,8 +97,8 @@ def link_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
-        out: written; a new array by default.
+        state: the :class:`State`; the function reads ``joint_q``.
+        out: array for the result; a new array by default.
 
     Returns:
         Position [m] and quaternion x y z w of the link frames, ``[articulation_count, max_links, 7]``; links that an articulation
@@ -121,9 +121,9 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State`; the function reads ``joint_q``.
         frame: a frame, see above.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
@@ -131,8 +131,8 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
     Raises:
         KeyError: a name that nothing has; similar ones are named.
         IndexError: a link that does not exist.
-        ValueError: an array of the wrong shape or device; an offset that is no transform; a name that several links have.
-        TypeError: an array of the wrong scalar type; what is no frame.
+        ValueError: an array of the wrong shape or device; an offset that is not a transform; a name that several links have.
+        TypeError: an array of the wrong scalar type; an argument is not a frame.
     """
     return _poses(model, state, asked_frames(model, [frame]), True, out)
 
@@ -183,9 +183,9 @@ def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array |
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: their :class:`VelRepr`; ``repr`` is another name of it.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Linear [m/s] and angular velocity [rad/s], ``[articulation_count, max_links, 6]``; links that an articulation lacks are zero.
@@ -207,7 +207,7 @@ def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.a
 
     Args:
         model, frame, out: as for :func:`frame_transform`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link. ``repr`` is another name of it.
 
     Returns:
@@ -277,12 +277,12 @@ def link_accelerations(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_acceleration: nu_dot [m/s^2 or rad/s^2], ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
         repr: :class:`VelRepr` of nu of floating bases, whose time derivative is given; None: as ``joint_qd``.
         out_repr: :class:`VelRepr` of the links' velocities, whose time derivatives are returned: MIXED gives the classical
             acceleration of the link frame's origin, BODY and INERTIAL spatial ones (Featherstone 2008, section 2.11).
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m/s^2] and [rad/s^2], ``[articulation_count, max_links, 6]``; links that an articulation lacks are zero.

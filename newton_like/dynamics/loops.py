@@ -108,7 +108,7 @@ class Loops:
 
 
 def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
-    """Raises for what is no equation between accelerations of one articulation."""
+    """Raises for what is not an equation between accelerations of one articulation."""
     name = f"loop joint '{model.joint_label[j]}' (index {j})"
     if a < 0 or (parent >= 0 and articulation[parent] < 0):
         raise ValueError(
@@ -180,7 +180,7 @@ _loops: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def loops_of(model) -> Loops:
-    """The loop joints of a model, read anew after :meth:`Model.notify_changed`.
+    """The loop joints of a model, read again after :meth:`Model.notify_changed`.
 
     Raises:
         ValueError: a loop joint connects two articulations, or limits a distance.
@@ -233,7 +233,7 @@ def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State`; the function reads ``joint_q``.
         out: two arrays to write to; new ones by default.
 
     Returns:
@@ -296,7 +296,7 @@ def constrained_dynamics(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_forces: tau, as for :func:`forward_dynamics`; zeros by default.
         link_forces, link_forces_repr: wrenches f on links, as for :func:`inverse_dynamics`; none by default.
         time_constant: T [s]; None: loops that are open stay as they are.

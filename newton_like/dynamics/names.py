@@ -117,7 +117,7 @@ _names: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def names_of(model) -> Names:
-    """The labels of a model, read anew after :meth:`Model.notify_changed`."""
+    """The labels of a model, read again after :meth:`Model.notify_changed`."""
     names = _names.get(model)
     if names is None or names.version != model.version:
         names = _names[model] = Names(model)
@@ -128,7 +128,7 @@ def as_link_index(index, what: str, count: int) -> int:
     """An index of a joint, link or frame.
 
     Raises:
-        TypeError: it is no integer, and no name either.
+        TypeError: neither an integer nor a name.
         IndexError: it is not below `count`.
     """
     return as_index(check_name(index, what), what, count)

@@ -53,7 +53,7 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
     Raises:
         KeyError: no joint has one of the labels.
         IndexError: no joint has one of the indices.
-        TypeError: a model or something else is given in place of a builder, or no number in place of one.
+        TypeError: a model or something else is given instead of a builder, or no number instead of one.
         ValueError: a joint is both kept and locked, cannot be locked (it closes a loop or is disabled), has another number of
             coordinates, a quaternion that is not of unit length, or only one of a leader and its follower is kept.
     """

@@ -68,13 +68,13 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
 
     Raises:
         TypeError: ``model`` is no :class:`Model`, or ``path`` no path.
-        IndexError: there is no such articulation.
+        IndexError: the articulation does not exist.
         ValueError: a body has no joint, a joint is of a kind that URDF does not have (BALL, DISTANCE, most D6), or closes a loop,
-            or a name is there twice.
+            or a name occurs twice.
         OSError: the file cannot be written.
     """
     if not isinstance(model, Model):
-        raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+        raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a text or a path, not {path!r}")
     path, rests = Path(path), resting_body(model)

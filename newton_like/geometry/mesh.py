@@ -237,7 +237,7 @@ class Mesh:
         """
         faces = _hull_triangles(self._hull)
         if faces is None:
-            raise ValueError(f"{self} is flat; its convex hull is no solid")
+            raise ValueError(f"{self} is flat; its convex hull is not a solid")
         return Mesh(self._hull, faces, compute_inertia=False, is_solid=self.is_solid, path=self.path)
 
     @staticmethod
@@ -253,7 +253,7 @@ class Mesh:
             max_hull_vertices: see :class:`Mesh`.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
             ValueError: the file cannot be read as a mesh or holds no triangles, or a scale is zero or not finite.
         """
         if not isinstance(path, str | os.PathLike):
@@ -338,7 +338,7 @@ def _load(path: Path):
         if path.suffix.lower() == ".dae":
             text = path.read_bytes()
             if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-                raise ValueError("it declares XML entities or a document type, which are refused; remove them")
+                raise ValueError("it declares XML entities or a document type, which are not allowed; remove them")
             unit = re.search(rb"<unit\b[^>]*\bmeter\s*=\s*[\"']([^\"']+)[\"']", text)
             factor = float(unit.group(1)) if unit else 1.0
             if not (np.isfinite(factor) and factor > 0.0):

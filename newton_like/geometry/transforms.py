@@ -219,7 +219,7 @@ def as_transform(value, what: str = "transform") -> np.ndarray:
             parts = [*as_list(parts[0], what, "numbers"), *as_list(parts[1], what, "numbers")]
         numbers = np.array([as_number(part, what) for part in parts])
     except TypeError as error:
-        raise TypeError(f"{what}: {value!r} is no transform; {cure}") from error
+        raise TypeError(f"{what}: {value!r} is not a transform; {cure}") from error
     if numbers.shape != (7,):
         raise ValueError(f"{what}: {value!r} has {numbers.size} numbers; {cure}")
     length = np.linalg.norm(numbers[3:])

@@ -28,7 +28,7 @@ def from_element(builder, element: XmlElement, frequencies, kind: str) -> dict:
         kind: of the file, ``"mjcf"`` or ``"urdf"``.
 
     Raises:
-        ImportFileError: a text is no value of the attribute's type.
+        ImportFileError: a text is not a value of the attribute's type.
     """
     found = {}
     for attribute in builder.get_custom_attributes_by_frequency(frequencies):

@@ -56,7 +56,7 @@ USD = {
     "schema_resolvers": (None, "attributes of newton, physx and mjc are read as the docstring says"),
     "skip_mesh_approximation": (False, "meshes collide as the stage says"),
 }
-"""Of each option the value that means the same as leaving it out, and what to do in place of another."""
+"""Of each option the value that means the same as leaving it out, and what to do instead of another."""
 
 
 def refuses_others(known: dict):

@@ -193,7 +193,7 @@ def regular_expressions(value, name: str) -> list[str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{name}: {pattern!r} is no regular expression: {error}") from None
+            raise ValueError(f"{name}: {pattern!r} is not a regular expression: {error}") from None
     return patterns
 
 
@@ -376,5 +376,5 @@ def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:
         parts.append(f"{statement} ({len(names)}): {shown}")
     if not_understood:
         counts = ", ".join(f"{count} {tag}" for tag, count in sorted(not_understood.items()))
-        parts.append(f"not understood and left out: {counts}")
+        parts.append(f"not understood and ignored: {counts}")
     return "; ".join(parts)

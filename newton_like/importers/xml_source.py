@@ -27,7 +27,7 @@ SHOWN_CHARACTERS = 200
 
 
 class ImportFileError(ValueError):
-    """A robot file is wrong. The message names the file, the line, the element and the cure."""
+    """A robot file is wrong. The message names the file, the line, the element and a solution."""
 
 
 class MissingFileError(ImportFileError):
@@ -115,7 +115,7 @@ class XmlElement:
         """``count`` finite numbers of an attribute, separated by white space.
 
         Raises:
-            ImportFileError: missing (without a default), another count, or something that is no finite number.
+            ImportFileError: missing (without a default), another count, or something that is not a finite number.
         """
         if name not in self.attributes and default is not None:
             return tuple(default)
@@ -166,12 +166,12 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
         package_dirs: see :func:`find_file`.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: it is not well-formed XML, or has a document type or entities.
         TypeError: ``source`` is neither a path nor text.
     """
     if not isinstance(source, str | bytes | os.PathLike):
-        raise TypeError(f"a {type(source).__name__} is no robot file; give a path or the XML as text")
+        raise TypeError(f"a {type(source).__name__} is not a robot file; give a path or the XML as text")
     if isinstance(source, bytes):
         return XmlSource(_parse(io.BytesIO(source), "XML text", None), "XML text", None)
     text = source if isinstance(source, str) else os.fspath(source)
@@ -203,7 +203,7 @@ def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
     def refuse(*_):
         raise ImportFileError(
             f"{file}, line {skipped + parser.CurrentLineNumber}: document types and entities (<!DOCTYPE>, <!ENTITY>) are "
-            "refused, because they can read other files and grow without bounds; remove the declaration"
+            "not allowed, because they can read other files and grow without bounds; remove the declaration"
         )
 
     def start(tag, attributes):

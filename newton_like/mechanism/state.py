@@ -40,7 +40,7 @@ class MechanismState(Variables):
     :meth:`link_transforms`, :meth:`link_jacobians`, :meth:`total_momentum` and so on. Results are views of what is kept: the next
     computation overwrites them.
 
-    A state can be given to every function of `newton_like.dynamics` in place of a :class:`State`. For gradients use these functions,
+    A state can be given to every function of `newton_like.dynamics` instead of a :class:`State`. For gradients use these functions,
     with arrays that have some: what is kept is not put on a tape again.
 
     Args:
@@ -193,7 +193,7 @@ class MechanismState(Variables):
     def relative_transform(self, source, target) -> wp.array:
         """Pose of one frame seen from another; see :func:`newton_like.dynamics.relative_transform`.
 
-        Frames with an offset that is no tuple of numbers are computed each time.
+        Frames with an offset that is not a tuple of numbers are computed each time.
         """
         return self._get("relative_transform", source=source, target=target)
 

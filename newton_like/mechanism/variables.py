@@ -332,7 +332,7 @@ class Variables:
         """The whole state as rows ``[q; v; s]``.
 
         Args:
-            out: written; a new array by default.
+            out: array for the result; a new array by default.
 
         Returns:
             ``[articulation_count, num_positions + num_velocities + num_additional_states]``.

@@ -37,7 +37,7 @@ def check_made_by(model, state, name: str) -> None:
 
 
 def check_sizes(model, state, names: tuple[str, ...] = ("body_q",)) -> None:
-    """Raises TypeError for what is no state, ValueError for one whose arrays do not fit a model. It may be that of a twin, such as one
+    """Raises TypeError for what is not a state, ValueError for one whose arrays do not fit a model. It may be that of a twin, such as one
     on another device."""
     for name in names:
         if not hasattr(state, name):

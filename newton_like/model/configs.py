@@ -18,7 +18,7 @@ class _Settings:
         """A copy with some values changed.
 
         Raises:
-            TypeError: a name is no setting.
+            TypeError: a name is not a setting.
         """
         return dataclasses.replace(self, **changes)
 
@@ -31,7 +31,7 @@ class JointDofConfig(_Settings):
     have any length but zero; it is stored with length one.
 
     Raises:
-        TypeError: a value is no number.
+        TypeError: a value is not a number.
         ValueError: a value is NaN, or the axis is zero.
     """
 
@@ -185,7 +185,7 @@ class ShapeConfig(_Settings):
             what: name of the shape in errors.
 
         Raises:
-            TypeError: a value is no number.
+            TypeError: a value is not a number.
             ValueError: a value is NaN, infinite or out of range.
         """
         if shape_type is not None:

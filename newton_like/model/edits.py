@@ -58,8 +58,8 @@ def checked_names(names, what: str) -> frozenset[str]:
     """Names of arrays that may vary.
 
     Raises:
-        TypeError: they are no names.
-        ValueError: there is no such array, or it does not vary.
+        TypeError: they are not names.
+        ValueError: the array does not exist, or it does not vary.
     """
     names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
     known = [name for group in GROUPS for name in ARRAYS[group]]
@@ -77,8 +77,8 @@ def checked_flags(flags) -> int:
     """Flags of groups of arrays as a number.
 
     Raises:
-        TypeError: they are no flags.
-        ValueError: there are no such flags.
+        TypeError: they are not flags.
+        ValueError: the flags do not exist.
     """
     if isinstance(flags, bool) or not isinstance(flags, int | np.integer):
         raise TypeError(f"flags must be ModelFlags or their number, not {type(flags).__name__}")

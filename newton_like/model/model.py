@@ -74,14 +74,14 @@ class Model(Fields):
         tendons: kept as data, a list of :class:`newton_like.model.tendons.Tendon`.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
             straight-line code for each robot of the model, which is faster and is compiled at its first use; ``"auto"`` (the
-            default): specialised on CPUs where a batch has 256 articulations or more. On CPUs the two give the same bits.
-            Gradients are straight-line code, too; gradients of very large robots, and all gradients with ``"general"``, are
-            interpreted from a list of operations: they need no compilation and take longer.
+            default): specialised on CPUs where a batch has 256 articulations or more. On CPUs both give bitwise identical results
+            if the lane width is above 1. Gradients are straight-line code, too; gradients of very large robots, and all gradients
+            with ``"general"``, are interpreted from a list of operations: they need no compilation and take longer.
         check_finite: whether functions of ``newton_like.dynamics`` search the Warp arrays that they are given for numbers that
             are not finite, and raise ValueError (numbers from the host always are). ``"auto"`` (the default): arrays of up to
             8192 entries on CPUs; ``True``: all arrays (on GPUs this synchronises; no check while a graph is captured); ``False``:
             no arrays, so calls succeed although some worlds have diverged.
-        made_by: a weak reference to the model. States store it, so functions can refuse states of another model. Copies of the
+        made_by: a weak reference to the model. States store it, so functions raise ValueError for states of another model. Copies of the
             model share the reference.
         varying: names of arrays whose numbers will be edited, see :class:`newton_like.solvers.SolverFeatherstone`. Specialised
             kernels read these arrays from memory, so edits of these arrays need no compilation.
@@ -222,7 +222,7 @@ class Model(Fields):
         Args:
             state: poses of the bodies.
             contacts: where to put them; by default a new :class:`Contacts`.
-            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
+            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
 
         Raises:
             ValueError: shapes may touch whose contacts are not found.

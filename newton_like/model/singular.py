@@ -41,7 +41,7 @@ def check_invertible(model, user: str) -> None:
         user: what needs the inverse, as messages have it.
 
     Raises:
-        ValueError: a joint moves nothing; the message names it, and the cures.
+        ValueError: a joint moves nothing; the message names the joint and solutions.
     """
     if model._singular is None:
         return
@@ -172,7 +172,7 @@ class Trees:
         sizes: numbers of degrees of freedom, ``[joints]``; `linear` are the sliding ones among them.
         dof_at: first of them, and last their number, ``[joints + 1]``.
         whole: whether a joint turns as a whole, about axes that do not turn with it, ``[joints]``.
-        dynamic: joints whose body is no kinematic one, ``[count, joints]``.
+        dynamic: joints whose body is not kinematic, ``[count, joints]``.
         before, after: poses of the anchors in parent and child, as rotation ``[count, joints, 3, 3]`` and place.
         axis: ``[count, dofs, 3]``.
         armature: ``[count, dofs]``.

@@ -179,6 +179,6 @@ class Control(_Arrays):
         self._custom = ()
 
     def clear(self) -> None:
-        """Sets all forces and velocity targets to zero. Position targets stay: zeros are no quaternions."""
+        """Sets all forces and velocity targets to zero. Position targets stay: zeros are not quaternions."""
         for array in (self.joint_f, self.joint_target_qd, self.joint_act):
             array.zero_()

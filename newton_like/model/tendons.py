@@ -1,4 +1,4 @@
-"""Tendons: kept with a model as data; no solver acts on them yet, and one that is handed a model with tendons says so."""
+"""Tendons: kept with a model as data. Solvers do not support tendons and raise ValueError for models that have some."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class Tendon:
         return replace(self, joints=joints, path=path, **changes)
 
     def check(self, joint_count: int, shape_count: int) -> None:
-        """Refuses what is no tendon.
+        """Checks the values of a tendon.
 
         Raises:
             IndexError: a joint or shape does not exist.
-            TypeError: a value is no number.
+            TypeError: a value is not a number.
             ValueError: neither joints nor a path, or both; a value is negative; limits are the wrong way round.
         """
         what = f"tendon {self.label!r}"

@@ -23,7 +23,7 @@ from newton_like.threads import worker_count
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
-"""Vector operations from which on waking a thread saves time: some 100 microseconds."""
+"""Vector operations from which on waking a thread saves time: about 100 microseconds."""
 
 
 class _Numbers:
@@ -74,7 +74,7 @@ def _numbers_of(model) -> _Numbers:
         numbers = _numbers[model] = _Numbers(model)
     elif numbers.version != model.version:
         check_recorded(model.device, "functions of an edited model")
-        # after an error everything is made anew
+        # after an error everything is made again
         del _numbers[model]
         numbers.read(model)
         _numbers[model] = numbers

@@ -53,7 +53,7 @@ class Recorder:
             FileNotFoundError: the folder of the file does not exist.
         """
         if not isinstance(model, Model):
-            raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+            raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
         self.model, self.path = model, as_target(path)
         self.fps = as_number(fps, "fps")
         if self.fps <= 0.0:
@@ -88,7 +88,7 @@ class Recorder:
             time: when [s]. A later call with the same time replaces the earlier one.
 
         Raises:
-            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or a pose
+            TypeError, ValueError: ``time`` is not a finite number, ``state`` is not a state or has another number of bodies, or a pose
                 is not finite.
         """
         time = as_number(time, "time")

@@ -29,7 +29,7 @@ SHEAR = 1.0e-6
 """Cosine between the axes of a local frame from which on it is written as a matrix."""
 
 SAME_SIZE = 1.0e-9
-"""Part by which a scale may change before it is written again; rounding changes it by some 1e-15."""
+"""Part by which a scale may change before it is written again; rounding changes it by about 1e-15."""
 
 PARTS = ("translate", "orient", "scale")
 """The ops that carry the motion."""
@@ -91,7 +91,7 @@ class Simulation:
 
         Raises:
             TypeError, ValueError: an argument is wrong, the layer is none of the stage's, or the stage is wrong.
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
         """
         self.stage, _ = open_stage(source, folders(options.get("package_dirs")), text=False)
         self.layer = self._choose_layer(layer)
@@ -135,7 +135,7 @@ class Simulation:
         """Simulates to the next frame, or some frames further, and writes a sample at each.
 
         Raises:
-            TypeError, ValueError: ``frames`` is no number of frames.
+            TypeError, ValueError: ``frames`` is not a number of frames.
             RuntimeError: a world diverged.
         """
         dt = self.frame_dt / self.substeps
@@ -227,7 +227,7 @@ class Simulation:
         elif not isinstance(layer, Sdf.Layer):
             raise TypeError(f"layer must be an Sdf.Layer, not {layer!r}")
         elif layer not in self.stage.GetLayerStack():
-            raise ValueError(f"layer {layer.identifier!r} is no part of the stage; insert it as a sublayer first")
+            raise ValueError(f"layer {layer.identifier!r} is not part of the stage; insert it as a sublayer first")
         elif not layer.permissionToEdit:
             raise ValueError(f"layer {layer.identifier!r} may not be edited; give another")
         offset = self.stage.GetEditTargetForLocalLayer(layer).GetMapFunction().timeOffset

@@ -67,12 +67,12 @@ class Scene:
         Args:
             model: the :class:`Model`.
             world: index of a world, a list of indices, or None for all worlds; shapes that all worlds share are shown, too.
-            collisions: show the shapes that collide in place of those that are visible.
+            collisions: show the shapes that collide instead of those that are visible.
             spacing: distances between neighbouring worlds along x, y and z [m], as in :meth:`ModelBuilder.replicate`; None: worlds
                 are shown where they are.
 
         Raises:
-            TypeError, IndexError: ``model`` is no model, or there is no such world.
+            TypeError, IndexError: ``model`` is not a model, or the world does not exist.
         """
         check_model(model)
         self.model, self.worlds = model, _worlds(world, model.world_count)
@@ -164,7 +164,7 @@ class Scene:
         """The triangles at the poses of a state, or of the model.
 
         Raises:
-            TypeError, ValueError: ``state`` is no state, or one of another model; there is nothing to draw.
+            TypeError, ValueError: ``state`` is not a state, or one of another model; there is nothing to draw.
         """
         state = self.model if state is None else state
         check_sizes(self.model, state)

@@ -237,7 +237,7 @@ def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> n
     number.ravel()[pixel[first]] = first
     radius = NOOK * camera.radius
     reach = radius * camera.scale / SAMPLES
-    # Only things nearby block light. Parts of the floor without things nearby are left out.
+    # Only things nearby block light. Parts of the floor without things nearby are skipped.
     tall = np.zeros(len(seen) + 1, dtype=bool)
     tall[:-1] = thing >= 0
     there = np.flatnonzero((number >= 0) & _around(tall[number], reach))

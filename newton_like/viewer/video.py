@@ -71,7 +71,7 @@ class VideoRecorder:
 
         Raises:
             ImportError: Pillow, or ffmpeg for an MP4, is missing.
-            TypeError, IndexError: ``model`` is no model, a world does not exist, or an argument is not a number.
+            TypeError, IndexError: ``model`` is not a model, a world does not exist, or an argument is not a number.
             ValueError: the file has another suffix, or a number is out of range.
             OSError: the folder of the file does not exist.
         """
@@ -105,7 +105,7 @@ class VideoRecorder:
             time: when [s]. A later call with the same time replaces the earlier one.
 
         Raises:
-            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or the pose of
+            TypeError, ValueError: ``time`` is not a finite number, ``state`` is not a state or has another number of bodies, or the pose of
                 a body that is drawn is not finite.
         """
         time = as_number(time, "time")

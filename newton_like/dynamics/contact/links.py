@@ -35,12 +35,12 @@ def link_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
         joint_forces: what else acts, on which the forces of rigid contact alone depend; none by default.
         out_repr: :class:`VelRepr` of the result; ``repr`` is another name of it.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [N, N m], ``[articulation_count, max_joints_per_articulation, 6]``.
@@ -68,7 +68,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State`; the function reads ``joint_q``.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         links: name or index of one link, or a list of them, in the wanted order; all by default.
 

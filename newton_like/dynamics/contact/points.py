@@ -60,7 +60,7 @@ class ContactPoints:
 
     Args:
         model: the :class:`Model`.
-        points: in place of those of the shapes: for bodies, by label (all bodies that have it) or index, places in the
+        points: instead of those of the shapes: for bodies, by label (all bodies that have it) or index, places in the
             link frame [m], ``[n, 3]``.
         sphere_points: number of points on a sphere, ellipsoid or capsule.
         rim_points: number of points on a rim.
@@ -243,9 +243,9 @@ def contact_point_positions(model, state, points: ContactPoints, *, out=None) ->
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State`; the function reads ``joint_q``.
         points: the :class:`ContactPoints`.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m], ``[articulation_count, points.count, 3]``. Where ``points.link`` is -1 the numbers mean nothing.

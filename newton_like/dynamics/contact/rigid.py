@@ -289,7 +289,7 @@ def rigid_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`RigidContact`.
         joint_forces, link_forces, link_forces_repr, repr: what else acts, as for :func:`forward_dynamics`.
         out: four arrays to write to, in the order of the result; new ones by default.
@@ -352,7 +352,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`RigidContact`, rigid or relaxed.
         out: two arrays to write to, in the order of the result; new ones by default. The first may be ``state.joint_qd``, but for
             gradients.

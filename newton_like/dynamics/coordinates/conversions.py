@@ -40,7 +40,7 @@ class _View:
     def __init__(self, kind, pose: np.ndarray, com, name: str):
         if kind is None:
             names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-            raise ValueError(f"{name}=None is no representation; use one of {names}")
+            raise ValueError(f"{name}=None is not a representation; use one of {names}")
         self.kind = velocity_representation(kind, name)
         self.quat = quat_normalize(pose[..., 3:])
         self.arm = np.zeros_like(pose[..., :3])
@@ -95,7 +95,7 @@ def convert_velocity(velocity, pose, source, target, *, com=None) -> np.ndarray:
 
     Raises:
         ValueError: wrong shape; numbers that are not finite; an unknown representation; COM without `com`.
-        TypeError: what are no numbers.
+        TypeError: the values are not numbers.
     """
     a, b = _views(pose, source, target, com)
     v, w = _mixed(a, _numbers(velocity, 6, "velocity"))

@@ -39,7 +39,7 @@ def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np
         joints = [joints]
     names, starts = names_of(model), model.joint_qd_start.numpy()
     first = int(starts[names.start[a]])
-    # whatever is no limit is stored as a large number
+    # whatever is not a limit is stored as a large number
     lower, upper = joint_limits_of(model)
     dofs = [np.arange(0)]
     for joint in as_list(joints, "joints", "names or indices"):
@@ -64,7 +64,7 @@ def generator(seed) -> np.random.Generator:
     """A generator of random numbers from a seed, or the one that is given.
 
     Raises:
-        TypeError, ValueError: `seed` is no generator, number or None, or a negative number.
+        TypeError, ValueError: `seed` is not a generator, number or None, or a negative number.
     """
     try:
         return np.random.default_rng(seed)
@@ -85,8 +85,8 @@ def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: w
         seed: an integer, or a ``numpy.random.Generator``; None: other numbers each time.
         joints: names or indices of the joints to draw, in whichever articulations have them; the others keep the coordinates of
             the model. All by default.
-        limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, in place of those of the model.
-        out: written; a new array by default.
+        limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, instead of those of the model.
+        out: array for the result; a new array by default.
 
     Returns:
         [m, rad or quaternion x y z w], ``[joint_coord_count]``.

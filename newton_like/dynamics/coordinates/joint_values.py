@@ -28,9 +28,9 @@ def joint_positions(model, state, joints=None, *, out: wp.array | None = None) -
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State`; the function reads ``joint_q``.
         joints: name or index of one joint, or a list of them, in the wanted order; all by default, in the order of the articulation.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Their coordinates one after the other [m, rad or quaternion x y z w], ``[articulation_count, coordinates]``; zeros for joints

@@ -27,7 +27,7 @@ def random_state(
     joint_vel_bounds=(-1.0, 1.0),
     repr=None,
 ):
-    """A random state of all articulations, uniform within bounds, drawn anew for each.
+    """A random state of all articulations, uniform within bounds, different for each articulation.
 
     A bound is a pair (lowest, highest) of numbers, or of what NumPy can broadcast to the quantity. Positions without bounds are
     those of :func:`random_joint_positions`. Mimic joints take the positions of their leaders. Loop joints keep the coordinates of

@@ -49,7 +49,7 @@ def velocity_representation(value, name: str) -> VelRepr:
         return VelRepr(value)
     except ValueError:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-        raise ValueError(f"{name}={value!r} is no representation; use None or one of {names}") from None
+        raise ValueError(f"{name}={value!r} is not a representation; use None or one of {names}") from None
 
 
 def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
@@ -71,7 +71,7 @@ def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
 
 
 def check_state(model, state, name: str, velocities: bool = True) -> None:
-    """Raises TypeError for what is no state."""
+    """Raises TypeError for what is not a state."""
     if not hasattr(state, "joint_q") or (velocities and not hasattr(state, "joint_qd")):
         raise TypeError(f"{name} must be a State, as model.state() makes it, not {type(state).__name__}")
 

@@ -1,4 +1,4 @@
-"""Numbers of joints as rows of articulations, ``[articulation_count, columns]``, in place of one flat array."""
+"""Numbers of joints as rows of articulations, ``[articulation_count, columns]``, instead of one flat array."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Author:
         self.layer = layer
 
     def prim(self, path: str, type_name: str = "", *, apis=(), specifier=Sdf.SpecifierDef) -> Sdf.PrimSpec:
-        """The prim of a path, made with its parents where it is not there yet.
+        """The prim of a path, made with its parents where it does not exist yet.
 
         Args:
             path: where.
@@ -134,7 +134,7 @@ def as_target(path) -> Path:
     """A path that a stage can be saved to.
 
     Raises:
-        TypeError: it is no path.
+        TypeError: it is not a path.
         ValueError: it does not end in .usda, .usdc or .usd.
         FileNotFoundError: its folder does not exist.
     """

@@ -66,7 +66,7 @@ def write(
     ``ModelBuilder.add_usd`` reads the stage as the same model. Attributes ``newtonLike:``, which other tools ignore, have the properties
     for which UsdPhysics and the ``newton:`` attributes of newton 1.8 have no name. Poses of bodies follow from the joint coordinates. Each
     articulation is one prim with its bodies as children and its joints in a scope; a free base has no joint prim. Numbers of the
-    schemas are float32. Tendons are left out with a warning. Named frames of merged links (``model.frames``) are not
+    schemas are float32. Tendons are omitted with a warning. Named frames of merged links (``model.frames``) are not
     written.
 
     Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
@@ -85,13 +85,13 @@ def write(
 
     Raises:
         TypeError: ``model`` is no :class:`Model`, ``state`` no state, or ``path`` no path.
-        ValueError: a body has no joint, the file has another suffix, ``root`` is no name of a prim, the model's up axis is X, or
+        ValueError: a body has no joint, the file has another suffix, ``root`` is not a name of a prim, the model's up axis is X, or
             the state is of another size or not finite.
         FileNotFoundError: the folder of the file does not exist.
         OSError: the file cannot be written.
     """
     if not isinstance(model, Model):
-        raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+        raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
     path, rests = as_target(path), resting_body(model)
     if rests is not None:
         raise ValueError(
@@ -103,7 +103,7 @@ def write(
         root = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
         root = root if Sdf.Path.IsValidIdentifier(root) else f"_{root}"
     elif not isinstance(root, str) or not Sdf.Path.IsValidIdentifier(root):
-        raise ValueError(f"root {root!r} is no name of a prim; use letters, digits and _, no digit first")
+        raise ValueError(f"root {root!r} is not a name of a prim; use letters, digits and _, no digit first")
     layer = Sdf.Layer.CreateAnonymous(".usda")
     with Sdf.ChangeBlock():
         made = StageWriter(layer, Host(model, state), root, as_flag(share_worlds, "share_worlds"))

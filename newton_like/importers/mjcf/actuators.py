@@ -217,7 +217,7 @@ def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
         tables: what it has, by kind and name.
 
     Raises:
-        ImportFileError: an actuator acts on nothing, on several things, or on what is not there.
+        ImportFileError: an actuator acts on nothing, on several things, or on what does not exist.
     """
     tendons = {element.get("name"): element for element in model.elements["tendon"]}
     names = {**tables, "jointinparent": tables["joint"], "slidersite": tables["site"], "tendon": tendons}
@@ -230,7 +230,7 @@ def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
             state.apply(defaults)
         actuator = _actuator(element, state, names, model, f"actuator_{len(result)}")
         if actuator.name in seen:
-            raise element.error(f"the actuator {actuator.name!r} is there twice; rename one")
+            raise element.error(f"the actuator {actuator.name!r} occurs twice; rename one")
         seen.add(actuator.name)
         result.append(actuator)
     return result

@@ -150,7 +150,7 @@ class Assets:
         rows, columns = (int(n) for n in np.frombuffer(raw[:8].ljust(8, b"\0"), dtype="<i4"))
         if not (2 <= rows <= MAX_GRID and 2 <= columns <= MAX_GRID and len(raw) == 8 + 4 * rows * columns):
             raise ValueError(
-                f"'{path}' is no height field: it must have the numbers of rows and columns, and the heights"
+                f"'{path}' is not a height field: it must have the numbers of rows and columns, and the heights"
             )
         return np.frombuffer(raw[8:], dtype="<f4").reshape(rows, columns).astype(np.float64)
 
@@ -229,7 +229,7 @@ def _load_msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     vertices, normals, texture, faces = counts
     sizes = 12 * vertices, 12 * normals + 8 * texture, 12 * faces
     if counts.min() < 0 or vertices < 3 or faces < 1 or len(raw) != 16 + sum(sizes):
-        raise ValueError(f"mesh '{path}' is no MSH file: its length does not match its counts")
+        raise ValueError(f"mesh '{path}' is not an MSH file: its length does not match its counts")
     points = np.frombuffer(raw[16 : 16 + sizes[0]], dtype="<f4").reshape(-1, 3)
     triangles = np.frombuffer(raw[len(raw) - sizes[2] :], dtype="<i4").reshape(-1, 3)
     return points.astype(np.float64), triangles.astype(np.int64)

@@ -125,7 +125,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
     """Equality constraints of a model.
 
     Raises:
-        ImportFileError: one of them ties what is not there, or a joint that has several coordinates.
+        ImportFileError: one of them ties what does not exist, or a joint that has several coordinates.
     """
     result = []
     for element in copies(model, model.elements["equality"], _REFERENCES["equality"]):
@@ -141,7 +141,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
         if kind == "joint":
             for tied in (equality.first, equality.second):
                 if tied and names.tables["joint"][tied].kind not in ("hinge", "slide"):
-                    raise element.error(f"joint {tied!r} is no hinge or slide; only these can be coupled")
+                    raise element.error(f"joint {tied!r} is not a hinge or slide; only these can be coupled")
             given = floats(element, "polycoef", 5, ())
             equality.polycoef = (*given, *equality.polycoef[len(given) :])
         elif kind == "body":
@@ -157,7 +157,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
 
 
 def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
-    """Tendons of a model. Raises ImportFileError: a tendon is empty, or runs over what is not there."""
+    """Tendons of a model. Raises ImportFileError: a tendon is empty, or runs over what does not exist."""
     result, seen = [], set()
     for element in copies(model, model.elements["tendon"], _REFERENCES["tendon"]):
         name = element.get("name") or f"tendon_{len(result)}"
@@ -169,7 +169,7 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
             if element.tag == "fixed" and child.tag == "joint":
                 joint = names.need(child, "joint", "joint")
                 if names.tables["joint"][joint].kind not in ("hinge", "slide"):
-                    raise child.error(f"joint {joint!r} is no hinge or slide; tendons act on these only")
+                    raise child.error(f"joint {joint!r} is not a hinge or slide; tendons act on these only")
                 joints.append((joint, child.number("coef")))
             elif child.tag == "site":
                 path.append(("site", names.need(child, "site", "site")))
@@ -201,7 +201,7 @@ def read_contacts(model: Mjcf, names: Names) -> tuple[list[dict], list[tuple[str
     """Pairs of geoms that may touch whatever else says (their attributes, as texts), and pairs of bodies that never touch.
 
     Raises:
-        ImportFileError: one of them is not there.
+        ImportFileError: one of them does not exist.
     """
     pairs, excludes = [], []
     for element in copies(model, model.elements["contact"], _REFERENCES["contact"]):

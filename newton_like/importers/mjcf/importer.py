@@ -45,7 +45,7 @@ class MjcfImport:
         sensors: kind and attributes of the file's sensors, as texts.
         option: of ``<option>`` by name (``timestep``, ``integrator``, ...), of its flags by ``"flag <name>"``.
         remarks: statements about the file with the names they hold for.
-        not_understood: number of things that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+        not_understood: number of things that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
         unused: number of things that mean nothing to a simulation (``visual``, ``camera``), likewise.
     """
@@ -122,17 +122,17 @@ def add_mjcf(
       drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
       remark. Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become rigid loop joints, and a linear ``joint`` equality becomes a mimic joint.
-    * Tendons are added to ``builder.tendons``; solvers refuse models with tendons.
+    * Tendons are added to ``builder.tendons``; solvers raise ValueError for models with tendons.
     * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``solref`` of geoms, stiffness and damping too, becomes ``time_constant`` and ``damping_ratio``, ``margin`` and
       ``gap`` keep their meaning.
     * Gravity of the file becomes the gravity of the current world, or of the builder.
 
-    The returned report and one :class:`MjcfWarning` list the parts that are left out, and options and flags that have no effect here
+    The returned report and one :class:`MjcfWarning` list the parts that are ignored, and options and flags that have no effect here
     but change the motion in MuJoCo. Not read are plugins, ``attach``,
     flexes, skins, composites, builtin meshes, and all elements that are not named here. Cameras, lights and ``visual`` are
-    ignored. Global coordinates are refused, as in MuJoCo since 2.3.4.
+    ignored. Global coordinates raise an error, as in MuJoCo since 2.3.4.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
@@ -157,10 +157,10 @@ def add_mjcf(
         collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
         keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
             initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
-        ignore_names: regular expressions; bodies whose names begin with a match are left out with all that they carry, and so are geoms
+        ignore_names: regular expressions; bodies whose names begin with a match are ignored with all that they carry, and so are geoms
             and sites.
         package_dirs: other folders from which files may be read.
-        path_resolver: ``f(folder, name)`` gives the absolute path of a file that the model names, in place of the search in these
+        path_resolver: ``f(folder, name)`` gives the absolute path of a file that the model names, instead of the search in these
             folders: ``folder`` is that of the model (None for a text), ``name`` with the ``meshdir`` of the model in front. The
             returned file is read from any folder.
         skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and name them in the report. Bodies without
@@ -171,10 +171,10 @@ def add_mjcf(
         Indices by name, the parts that are kept as data, and remarks about the file.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or something that it needs is missing or outside of the allowed folders; a
-            ``ValueError`` whose message names file, line, element and cure.
-        KeyError: there is no such keyframe.
+            ``ValueError`` whose message names file, line, element and solution.
+        KeyError: the keyframe does not exist.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
     if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):

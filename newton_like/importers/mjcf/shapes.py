@@ -12,7 +12,7 @@ from newton_like.importers.mjcf.mass import SOLIDS
 from newton_like.importers.mjcf.records import Geom, Mjcf, Site
 
 MANY = 500
-"""From so many moving shapes on, a collision group keeps them apart in place of a list of pairs, which grows with the square."""
+"""From so many moving shapes on, a collision group keeps them apart instead of a list of pairs, which grows with the square."""
 
 ROWS = 512
 """Shapes whose pairs are looked at together."""

@@ -27,7 +27,7 @@ _GROWING = (
     "polycoef springlength damping stiffness user"
 )
 GROWING = frozenset(_GROWING.split())
-"""Attributes whose last numbers may be left out; they are those of the defaults then."""
+"""Attributes whose last numbers may be omitted; they are those of the defaults then."""
 
 _NO_CLASS = frozenset(("freejoint", "body", "frame", "replicate", "inertial", "exclude", "key"))
 
@@ -38,7 +38,7 @@ class MjcfSource(XmlSource):
 
     Attributes:
         allowed: folders below which files may be read.
-        resolver: ``f(folder, name)`` gives paths of files in place of a search, or ``None``.
+        resolver: ``f(folder, name)`` gives paths of files instead of a search, or ``None``.
     """
 
     allowed: tuple[Path, ...]
@@ -68,7 +68,7 @@ class MjcfSource(XmlSource):
             places += [
                 root / part for root in self.allowed[self.folder is not None :] for part in (places[0].name, name)
             ]
-        seen, also = [], ", or leave such meshes out by skip_missing_meshes=True" if element.tag == "mesh" else ""
+        seen, also = [], ", or ignore such meshes with skip_missing_meshes=True" if element.tag == "mesh" else ""
         for place in places:
             path = Path(os.path.abspath(place))
             if not any(path.is_relative_to(folder) for folder in self.allowed):
@@ -95,7 +95,7 @@ class MjcfSource(XmlSource):
             raise element.error(f"path_resolver gave {path!r} for {name!r}; it must give an absolute path")
         if not os.path.isfile(path):
             raise element.error(
-                f"the file {str(path)!r}, which path_resolver gave for {name!r}, is not there", MissingFileError
+                f"the file {str(path)!r}, which path_resolver gave for {name!r}, does not exist", MissingFileError
             )
         return Path(path)
 
@@ -106,7 +106,7 @@ def read_mjcf(source, package_dirs=(), resolver: Callable | None = None) -> Mjcf
     Files are read from :func:`newton_like.importers.xml_source.own_folder`, and from ``package_dirs``; from nowhere else.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: broken XML, no MJCF, includes that are missing, repeated or outside of the allowed folders.
     """
     xml = read_xml(source, package_dirs)
@@ -127,7 +127,7 @@ def _check_root(xml: XmlSource, tags: tuple[str, ...]) -> None:
         cure = "this is URDF; read it with add_urdf"
     elif root.tag == "mujocoinclude":
         cure = "this is a part of a model; read the file that includes it"
-    raise root.error(f"is no MJCF model: {cure}")
+    raise root.error(f"is not an MJCF model: {cure}")
 
 
 def _include(source: MjcfSource, element: XmlElement, seen: set[str]) -> None:
@@ -236,7 +236,7 @@ class Findings:
 
     Attributes:
         remarks: statements with the names they hold for.
-        not_understood: number of things that were left out, by ``parent/tag``, ``tag@attribute`` or ``tag/text``.
+        not_understood: number of things that were ignored, by ``parent/tag``, ``tag@attribute`` or ``tag/text``.
         unused: number of things that mean nothing to a simulation, by ``parent/tag`` or ``tag@attribute``.
     """
 
@@ -307,7 +307,7 @@ def floats(element: XmlElement, name: str, most: int, default=None, least: int =
     """Between ``least`` and ``most`` finite numbers of an attribute, or ``default`` where it is missing.
 
     Raises:
-        ImportFileError: another count, or something that is no finite number.
+        ImportFileError: another count, or something that is not a finite number.
     """
     text = element.get(name)
     if text is None:

@@ -287,7 +287,7 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
             except (OSError, ValueError) as error:
                 missing = isinstance(error, FileNotFoundError)
                 if needed and not (missing and options.skip_missing_meshes):
-                    cure = ", or leave such meshes out by skip_missing_meshes=True" if missing else ""
+                    cure = ", or ignore such meshes with skip_missing_meshes=True" if missing else ""
                     raise geometry.element.error(
                         f"the collision mesh of link {link.name!r} cannot be used: {error}{cure}",
                         MissingFileError if missing else ImportFileError,
@@ -297,7 +297,7 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
                     if needed
                     else "visual meshes are missing, unreadable or outside of the folders that may be read,"
                 )
-                robot.remark(f"{what} and left out", geometry.filename)
+                robot.remark(f"{what} and ignored", geometry.filename)
     return meshes
 
 

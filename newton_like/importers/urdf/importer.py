@@ -33,7 +33,7 @@ class UrdfImport:
         frames: ``(body index, pose of the link frame in the body's link frame)`` by link name.
         shapes: shape indices by link name, collisions before visuals.
         remarks: statements about the file with the names they hold for.
-        not_understood: number of things that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+        not_understood: number of things that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
         unused: number of elements that mean nothing to a simulation (``calibration``), by ``parent/tag``.
         transmissions: how actuators move joints; see :class:`Transmission`.
@@ -91,16 +91,16 @@ def add_urdf(
       ``upper``, or with zeros in all four attributes, there is no position limit.
     * A joint whose range does not include 0 starts at the nearer limit.
     * A physically impossible inertia is replaced by the nearest possible one.
-    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is left out. Joints that
-      move nothing serve kinematics only: solvers refuse them.
+    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is ignored. Joints that
+      move nothing serve kinematics only: solvers raise ValueError.
     * In a chain of mimic joints, all joints follow the last one.
     * Limits apply to joints. The reduction of a ``<transmission>`` does not change them; it applies to the inertia of the
       rotor of the motor, see ``rotor_inertia``.
     * Soft limits of a ``<safety_controller>`` are used only with ``soft_limits``.
     * ``<dynamics>`` of a planar joint holds for all its axes, its position and other limits for the linear ones.
 
-    The returned report and one :class:`UrdfWarning` list the parts of the file that are ambiguous or left out. All elements that are
-    not named here, such as ``gazebo`` and ``sensor``, are left out. Meshes without a ``<material>`` have the mean colour of the materials
+    The returned report and one :class:`UrdfWarning` list the parts of the file that are ambiguous or ignored. All elements that are
+    not named here, such as ``gazebo`` and ``sensor``, are ignored. Meshes without a ``<material>`` have the mean colour of the materials
     in their file.
 
     Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`), and are looked for as
@@ -149,9 +149,9 @@ def add_urdf(
         Indices by name, and remarks about the file.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or (``MissingFileError``) the mesh of a collision is missing; a ``ValueError`` whose
-            message names file, line, element and cure.
+            message names file, line, element and solution.
         KeyError: ``rotor_inertia`` holds a name that no transmission does.
         ValueError, TypeError, IndexError: an argument is wrong.
     """

@@ -105,7 +105,7 @@ class SafetyController:
 
 
 def read_transmission(element: XmlElement, count: Callable[[str], None]) -> Transmission:
-    """Reads a ``<transmission>``; ``count`` is called with the name of each thing that is left out."""
+    """Reads a ``<transmission>``; ``count`` is called with the name of each thing that is ignored."""
     _take_stock(element, count)
     kind = element.get("type") or _text(element, "type")
     joints = tuple(_end(joint, None, count) for joint in element.all("joint"))
@@ -169,7 +169,7 @@ def reflect_rotors(robot, rotor_inertia) -> None:
 
     Raises:
         KeyError: no transmission holds a name.
-        TypeError, ValueError: a value is no moment of inertia.
+        TypeError, ValueError: a value is not a moment of inertia.
     """
     rotors, everywhere = {}, None
     if isinstance(rotor_inertia, dict):
@@ -199,12 +199,12 @@ def reflect_rotors(robot, rotor_inertia) -> None:
         joint = robot.joints.get(item.joints[0].name) if item.joints else None
         if not item.simple:
             robot.remark(
-                "transmissions connect several joints or actuators; their rotor inertias are left out", item.name
+                "transmissions connect several joints or actuators; their rotor inertias are ignored", item.name
             )
         elif joint is not None and joint.type in ("revolute", "continuous", "prismatic"):
             joint.armature = (joint.armature or 0.0) + item.reduction**2 * inertias[0]
         elif joint is not None:
-            robot.remark(f"transmissions move {joint.type} joints, and their rotors are left out", item.name)
+            robot.remark(f"transmissions move {joint.type} joints, and their rotors are ignored", item.name)
 
 
 def _moment(value, name: str) -> float:

@@ -138,7 +138,7 @@ class UrdfRobot:
         name: of the robot.
         source: the file.
         links, joints: by name, in file order.
-        root: name of the link that is no joint's child.
+        root: name of the link that is not a joint's child.
         remarks: ambiguous or invalid parts of the file and their interpretation: a statement, and the
             names of all that it holds for.
         not_understood: number of things that were not read: elements by ``parent/tag``, attributes by ``tag@name``,
@@ -173,7 +173,7 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     """Reads and checks a robot.
 
     Raises:
-        ImportFileError: anything is wrong with it; the message names file, line, element and cure.
+        ImportFileError: anything is wrong with it; the message names file, line, element and solution.
     """
     root = source.root
     if root.tag != "robot":
@@ -331,7 +331,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
     if min(size) < 0.0 or (min(size) == 0.0 and tag == "collision"):
         raise element.error(f"in a {tag} of link {link!r}: sizes must be above 0 [m]; correct them or remove the {tag}")
     if min(size) == 0.0:
-        robot.remark("links have a visual of size zero, which is left out", link)
+        robot.remark("links have a visual of size zero, which is ignored", link)
         return None
     return Geometry(kind, size, filename, element)
 
@@ -339,7 +339,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
 def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
     kind = element.need_text("type")
     if kind not in JOINT_TYPES:
-        raise element.error(f"type={kind!r} is no joint type; use one of {', '.join(JOINT_TYPES)}")
+        raise element.error(f"type={kind!r} is not a joint type; use one of {', '.join(JOINT_TYPES)}")
     joint = Joint(
         name=element.need_text("name"),
         type=kind,

@@ -42,7 +42,7 @@ class UsdImport:
         stage_pose: pose in the world of what has none in the stage: the turn of the up axis, and ``xform``.
         meters_per_unit, kilograms_per_unit, up_axis: of the stage.
         remarks: statements about the stage with the paths they hold for.
-        not_understood: number of attributes (by name) and prims (by type) that were left out.
+        not_understood: number of attributes (by name) and prims (by type) that were ignored.
     """
 
     source: str
@@ -112,18 +112,18 @@ def add_usd(
       limits, limit gains, margins and gaps, shells, hull sizes, self collisions and mimics. Tendons are kept in the report.
     * **Gravity** of the first physics scene becomes that of the builder, or of the world that is open.
 
-    The returned report and one :class:`UsdWarning` list the parts that are left out.
+    The returned report and one :class:`UsdWarning` list the parts that are ignored.
 
     Each call reads the stage again. For many equal worlds, add the stage to a separate builder once, and copy that with
     ``builder.replicate``.
 
     Users of Newton: indices by path are attributes of the report, static shapes stand on ``parent_body`` if there is
-    one, meshes that are no hulls collide as hulls, and units are converted.
+    one, meshes that are not hulls collide as hulls, and units are converted.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file. Layers that a file names are read from its
-            folder and below, and from ``package_dirs``; others, and URLs, are refused before they are opened. A stage
+            folder and below, and from ``package_dirs``; others, and URLs, raise an error before they are opened. A stage
             that you opened yourself is taken as it is.
         xform: pose of the stage in the world, or in ``parent_body``, after the up axis was turned.
         floating: true frees root bodies, also those that a fixed joint holds in the world; false fixes those that
@@ -133,7 +133,7 @@ def add_usd(
         package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up there
             as well.
         root_path: path of the prim below which everything is added.
-        ignore_paths: regular expressions; prims with such a path are left out with all below them.
+        ignore_paths: regular expressions; prims with such a path are ignored with all below them.
         time: time code at which attributes are read; ``None`` for their default values.
         scene_gravity: take over the gravity of the stage.
         hide_visuals: leave geometry without CollisionAPI out; ``load_visual_shapes=False`` does the same.
@@ -151,9 +151,9 @@ def add_usd(
         Indices by prim path, and remarks about the stage.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: the stage is wrong, or names files outside of the allowed folders; a ``ValueError`` whose message
-            names file, prim and cure.
+            names file, prim and solution.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
     hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(load_visual_shapes, "load_visual_shapes")
@@ -219,5 +219,5 @@ def _path(value) -> str:
         raise TypeError(f"root_path must be a prim path such as '/World', not {value!r}")
     path = str(value)
     if not Sdf.Path.IsValidPathString(path) or not Sdf.Path(path).IsAbsoluteRootOrPrimPath():
-        raise ValueError(f"root_path {path!r} is no absolute prim path; give one such as '/World'")
+        raise ValueError(f"root_path {path!r} is not an absolute prim path; give one such as '/World'")
     return path

@@ -167,7 +167,7 @@ class JointReader:
         elif joint.kind == "ball":
             cone = (self._reader.limit(prim, f"physics:coneAngle{i}Limit", -1.0) for i in "01")
             if any(0.0 <= angle < math.inf for angle in cone):
-                self._remark("cone limits of spherical joints are left out", prim)
+                self._remark("cone limits of spherical joints are ignored", prim)
             turn = Axis(np.eye(3)[0], {})
             self._passive(prim, "rotX", turn, self._units.angular)
             joint.passive = {name: value for name, value in turn.settings.items() if name in _OF_BALLS}
@@ -176,7 +176,7 @@ class JointReader:
                 for number, name in enumerate(names):
                     self._read_d6_axis(prim, number, name, axes, applied)
             if "PhysicsLimitAPI:distance" in applied:
-                self._remark("distance limits of generic joints are left out", prim)
+                self._remark("distance limits of generic joints are ignored", prim)
             is_free = not any(name.startswith(("PhysicsLimitAPI", "PhysicsDriveAPI")) for name in applied)
             if is_free and len(joint.linear) == len(joint.angular) == 3 and self._is_free(prim):
                 joint.kind, joint.linear, joint.angular = "free", [], []

@@ -179,7 +179,7 @@ class Restorer:
                 values = _get(prim, name)
                 if values is not None and (units.meters, units.kilograms) != (1.0, 1.0):
                     self._scene.remark(
-                        "newtonLike attributes of joints are in metres and kilograms, and are left out of a stage in other units",
+                        "newtonLike attributes of joints are in metres and kilograms, and are ignored in stages with other units",
                         prim,
                     )
                 elif values is not None:

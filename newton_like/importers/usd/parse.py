@@ -34,7 +34,7 @@ class StageParser:
         root_path: prim below which everything is read.
         ignore: regular expressions of paths to leave out.
         options: of the user.
-        left_out: paths that are left out with all below them.
+        left_out: paths that are ignored with all below them.
     """
 
     def __init__(self, stage, source: str, time, root_path: str, ignore, options: Options, left_out=()):
@@ -246,7 +246,7 @@ class StageParser:
         except ValueError as error:
             if collider:
                 raise
-            self.scene.remark("visuals cannot be used and are left out", f"{path} ({error})")
+            self.scene.remark("visuals cannot be used and are ignored", f"{path} ({error})")
             return
         shape = Shape(path, owner, pieces, place.pose, collider=collider, site=is_site, shown=shown)
         if collider:
@@ -299,7 +299,7 @@ class StageParser:
         if numbers is None or not numbers.size:
             return None
         if numbers.size % width or not np.isfinite(numbers).all():
-            self.scene.remark(f"primvars:{name} is no list of {width} finite numbers and is left out", owner)
+            self.scene.remark(f"primvars:{name} is not a list of {width} finite numbers and is ignored", owner)
             return None
         return np.clip(numbers.reshape(-1, width)[0], 0.0, 1.0)
 

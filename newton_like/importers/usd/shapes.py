@@ -188,7 +188,9 @@ class ShapeReader:
                 return [Piece(GeoType.SPHERE, (radius, 0.0, 0.0), pose, mesh=None)]
             half = 0.5 * (high - low)
             if half.min() <= 0.0:
-                raise self._reader.error(prim, "is flat, and its bounding cube is no solid; use approximation 'none'")
+                raise self._reader.error(
+                    prim, "is flat, and its bounding cube is not a solid; use approximation 'none'"
+                )
             return [Piece(GeoType.BOX, tuple(half.tolist()), pose)]
         if approximation == "convexHull":
             return [Piece(GeoType.CONVEX_MESH, factors, place.pose, mesh)]

@@ -82,7 +82,7 @@ def build_trees(scene: Scene, ordering: str | None) -> tuple[list[Tree], list[Ed
     for joint in scene.joints.values():
         first, other = joint.bodies
         if first == other:
-            scene.remark("joints connect nothing that moves, and are left out", joint.path)
+            scene.remark("joints connect nothing that moves, and are ignored", joint.path)
             continue
         if joint.excluded or not joint.enabled:
             loops.append(_edge(scene, joint, first, other))

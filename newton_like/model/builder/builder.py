@@ -44,7 +44,7 @@ _SETTINGS = {
     "custom_frequencies": lambda value: _table(value, CustomFrequency, "custom_frequencies"),
     "world_count": lambda value: as_index(value, "world_count", MAX_WORLDS),
 }
-"""How attributes that are no lists are read."""
+"""How attributes that are not lists are read."""
 
 _OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
 
@@ -237,7 +237,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             The body's index.
 
         Raises:
-            TypeError, ValueError: a value is no number, not finite, or negative where it cannot be.
+            TypeError, ValueError: a value is not a number, not finite, or negative where it cannot be.
             AttributeError: a custom attribute is not declared.
         """
         index = self.body_count
@@ -371,7 +371,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         return joints
 
     def add_tendon(self, tendon: Tendon) -> int:
-        """Adds a tendon as data to the current world. Solvers refuse models with tendons.
+        """Adds a tendon as data to the current world. Solvers raise ValueError for models with tendons.
 
         Returns:
             Its index in ``tendons``.
@@ -380,7 +380,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             TypeError, ValueError, IndexError: it is no :class:`Tendon`, or one that cannot be.
         """
         if not isinstance(tendon, Tendon):
-            raise TypeError(f"{tendon!r} is no Tendon")
+            raise TypeError(f"{tendon!r} is not a Tendon")
         tendon.check(self.joint_count, self.shape_count)
         self.tendons.append(dataclasses.replace(tendon, world=self.current_world))
         return len(self.tendons) - 1

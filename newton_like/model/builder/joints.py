@@ -33,7 +33,7 @@ class JointMethods:
       can move hangs on the world.
 
     All of them return the joint's index, and raise ``IndexError`` for a body that does not exist, ``TypeError`` and
-    ``ValueError`` for values that are no numbers or out of range.
+    ``ValueError`` for values that are not numbers or out of range.
     """
 
     def add_joint(
@@ -211,9 +211,9 @@ class JointMethods:
         Forces and gains act alike on all three.
 
         Args:
-            target_q: orientation that the drive holds, a quaternion; ``None`` is no turn.
+            target_q: orientation that the drive holds, a quaternion; ``None``: no rotation.
             target_qd: angular velocity that the drive follows [rad/s], three numbers; ``None`` is zero.
-            rest_q: orientation in which the spring rests, a quaternion; ``None`` is no turn.
+            rest_q: orientation in which the spring rests, a quaternion; ``None``: no rotation.
         """
         arguments = locals()
         settings = {name: arguments[name] for name in _BALL_SETTINGS if arguments[name] is not None}

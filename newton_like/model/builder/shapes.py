@@ -88,7 +88,7 @@ class ShapeMethods:
 
     Each adds the mass of the shape to its body (``cfg.density``; not where the body's inertia is locked), returns the
     shape's index, and raises ``IndexError`` for a body that does not exist, ``TypeError`` and ``ValueError`` for values
-    that are no numbers or out of range. Shapes of one body never touch each other.
+    that are not numbers or out of range. Shapes of one body never touch each other.
     """
 
     def add_shape(

@@ -163,7 +163,7 @@ class WorldMethods:
 
     def _check_source(self, builder) -> None:
         if not isinstance(builder, WorldMethods):
-            raise TypeError(f"{builder!r} is no ModelBuilder")
+            raise TypeError(f"{builder!r} is not a ModelBuilder")
         if builder is self:
             raise ValueError(
                 "a builder cannot be added to itself; build the scene in a builder of its own and add that"

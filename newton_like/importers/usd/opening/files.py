@@ -43,7 +43,7 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
     the first such file, and a third more of the time for others; files that do not change are read so once.
 
     Sublayers, references, payloads and value clips are read from the folder of the stage and below, and from
-    ``package_dirs``; what lies elsewhere is refused before it is opened, in variants that are not chosen too. Paths are
+    ``package_dirs``; files elsewhere raise an error before they are opened, in variants that are not chosen too. Paths are
     compared as they are written, so that a link inside of a folder may lead out of it. A stage that is open already has
     read its files, and is taken as it is.
 
@@ -54,8 +54,8 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
         text: whether texts are taken.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImportFileError: it is no USD, is damaged, or names a file that may not be read.
+        FileNotFoundError: the file does not exist.
+        ImportFileError: it is not USD, is damaged, or names a file that may not be read.
         TypeError: ``source`` is none of these.
     """
     if isinstance(source, Usd.Stage):
@@ -70,7 +70,7 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
             vetting, written = Guard(name), True
             _check_depth("<text>", source.encode(errors="replace"))
             if not layer.ImportFromString(source.lstrip("\ufeff \t\r\n")):
-                raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
+                raise ImportFileError("<text>: this is not USD text; it must follow the grammar of .usda files")
         else:
             # os.path.isfile() is false for names the system cannot have, where Path.is_file() raises.
             if not os.path.isfile(source):

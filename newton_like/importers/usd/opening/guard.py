@@ -34,7 +34,7 @@ _BOOT = "import json, runpy, sys; sys.path[:] = json.loads(sys.stdin.readline())
 
 
 def is_text(content: bytes) -> bool:
-    """Whether a file that begins like this is no binary layer."""
+    """Whether a file that begins like this is not a binary layer."""
     return content[:100].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"#")
 
 
@@ -195,8 +195,8 @@ class _Reader:
         self.stop()
         program = sys.executable or ""
         if getattr(sys, "frozen", False) or not re.search("python|pypy", Path(program).name.lower()):
-            raise _NoReaderError(f"{program or 'this program'!r} is no Python interpreter")
-        # Memory that nobody wrote is no zero there; and what USD writes of its death goes nowhere.
+            raise _NoReaderError(f"{program or 'this program'!r} is not a Python interpreter")
+        # Unwritten memory is not zero there; and what USD writes of its death goes nowhere.
         environment = {**os.environ, "MALLOC_PERTURB_": "165", "MALLOC_ARENA_MAX": "4", "TMPDIR": os.devnull}
         try:
             self._process = subprocess.Popen(

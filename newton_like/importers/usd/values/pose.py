@@ -1,6 +1,6 @@
 """Single poses in plain Python numbers.
 
-``geometry.transforms`` works on arrays of any shape and takes some 100 microseconds for one pose; a stage with ten
+``geometry.transforms`` works on arrays of any shape and takes about 100 microseconds for one pose; a stage with ten
 thousand prims needs a hundred thousand of them. Conventions are the same: ``x y z qx qy qz qw``.
 """
 

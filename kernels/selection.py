@@ -1,4 +1,4 @@
-"""Writing chosen entries of a model's arrays, and masks of articulations."""
+"""Kernels that write selected entries of a model's arrays, and masks of articulations."""
 
 from functools import cache
 
@@ -7,7 +7,7 @@ import warp as wp
 
 @cache
 def scatter_kernel(scalar):
-    """Kernel that copies the scalars ``values[w, a]`` to the places ``places[w, a]`` of `out`, where the mask is true."""
+    """Kernel that copies the scalars ``values[w, a]`` to the indices ``places[w, a]`` of `out`, where the mask is true."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def scatter(
@@ -32,6 +32,6 @@ def mark(
     # out:
     chosen: wp.array[wp.bool],
 ):
-    """Sets the entries of the articulations that `mask` selects to true, those of the others of the view to false."""
+    """Sets the entries of the view's articulations to the mask's values: true where selected, else false."""
     w, a = wp.tid()
     chosen[articulations[w, a]] = mask[w, a]

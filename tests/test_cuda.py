@@ -36,7 +36,7 @@ SINGLE = 1.0e-3
 
 
 class Gpu:
-    """A GPU, or the CPU that stands in for one inside of `with gpu:`."""
+    """A GPU, or its substitute by a CPU within `with gpu:`."""
 
     def __init__(self, monkeypatch):
         self.device, self.real, self._patch = wp.get_device(GPU), wp.get_device(GPU).is_cuda, monkeypatch
@@ -75,7 +75,7 @@ def walkers(worlds: int = WORLDS):
 
 
 def started(model, worlds: int = WORLDS, first: int = 0):
-    """A state in which world i is where it is whatever the number of worlds."""
+    """A state in which the state of world i does not depend on the number of worlds."""
     state = model.state()
     q, qd = (x.numpy().reshape(worlds, -1).copy() for x in (state.joint_q, state.joint_qd))
     for i in range(worlds):
@@ -266,7 +266,7 @@ def test_dynamics(gpu, rng, evaluator):
 
 
 def test_recordings(gpu, tmp_path):
-    """What is recorded of a model on a GPU reads back as on a CPU."""
+    """Recordings of a model on a GPU are read back as those on a CPU."""
     pytest.importorskip("pxr")
     from pxr import Usd, UsdGeom
 

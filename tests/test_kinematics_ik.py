@@ -30,7 +30,7 @@ VELOCITY = {wp.float32: 1e-4, wp.float64: 2e-13}
 
 
 class Bodies:
-    """What `eval_ik` reads of a state."""
+    """The arrays of a state that `eval_ik` reads."""
 
     def __init__(self, body_q, body_qd):
         self.body_q, self.body_qd = body_q, body_qd
@@ -104,7 +104,7 @@ def two_links(rng, linear=(), angular=()) -> ModelBuilder:
 
 
 def test_skewed_sliding_axes(rng):
-    """Sliding axes stay as they are given: only turning axes are made orthonormal."""
+    """Linear axes are not changed: only angular axes are made orthonormal."""
     for count in (2, 3):
         for _ in range(5):
             axes = Rotation.random(None, rng).as_matrix()[:count] + 0.3 * rng.normal(size=(count, 3))
@@ -205,7 +205,7 @@ def test_the_nearest_pose_a_hinge_can_take(rng):
 
 
 def test_slides_read_the_offset_along_their_axes(rng):
-    """Off its axes, a slide reads the nearest point it can reach: what is left over is at right angles to them."""
+    """The coordinates of linear axes give the nearest reachable point: the residual is orthogonal to the axes."""
     for count in (1, 2, 3):
         axes = Rotation.random(None, rng).as_matrix()[:count] + 0.2 * rng.normal(size=(count, 3))
         model = two_links(rng, linear=axes / np.linalg.norm(axes, axis=1, keepdims=True)).finalize(

@@ -1,4 +1,4 @@
-"""Views of articulations: what they read and write is what a loop over labels finds in the flat arrays."""
+"""Views of articulations: their entries agree with a loop over labels in the flat arrays."""
 
 import re
 

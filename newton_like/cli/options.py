@@ -1,4 +1,4 @@
-"""Types of argparse for options that have numbers by the names of joints."""
+"""argparse types for options with numbers by joint name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import math
 
 DAMPING_TIME = 0.1
-"""Damping over stiffness of drives that are given no damping [s]."""
+"""Default ratio of damping to stiffness of drives [s]."""
 
 
 def assignments(text: str) -> list[tuple[str | None, list[float]]]:

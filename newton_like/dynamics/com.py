@@ -1,4 +1,4 @@
-"""The centre of mass of mechanisms: where it is, how it moves, and its Jacobian."""
+"""The centre of mass of mechanisms: position, velocity, bias acceleration and Jacobian."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forces of the equation of motion ``M(q) nu_dot + h(q, nu) = tau + sum J^T f``, and its solution for tau and for nu_dot."""
+"""Forces of the equation of motion ``M(q) nu_dot + h(q, nu) = tau + sum J^T f``, and its solution for tau or nu_dot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FORWARD = {
 
 
 def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]]:
-    """Input, array and settings of wrenches of links; nothing without any."""
+    """Inputs, arrays and settings of a program for wrenches on links; empty if there are none."""
     kind = output_representation(repr, "link_forces_repr")
     if link_forces is None:
         return (), [], {}
@@ -176,7 +176,7 @@ def forward_dynamics(
 
 
 def solve(model, arrays, joint_forces: tuple, link_forces, method: str, link_forces_repr, repr, out) -> wp.array:
-    """:func:`forward_dynamics` of coordinates and velocities, and of the field and the array of joint forces, that are checked."""
+    """:func:`forward_dynamics` for checked arrays: coordinates, velocities, and the field and the array of joint forces."""
     check_choice(method, "method", _FORWARD)
     field, forces = joint_forces
     fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
@@ -194,7 +194,7 @@ def _forward_program(method: str, force: Field, wrenches: tuple) -> Program:
 def _applied(
     model, state, asked: Asked, forces, size: int, single: bool, repr, link_forces, link_forces_repr, replace, out
 ):
-    """Wrenches of links, with those of some frames."""
+    """Wrenches of links plus those of some frames."""
     if any((frames.links[:-1] == WORLD).any() for frames, _ in asked.parts):
         raise ValueError("a force on the world has no effect; name a link, a site, or a pair (link, offset)")
     forces = to_device(model, forces, "forces")

@@ -1,4 +1,4 @@
-"""Inertias of links and subtrees, and the inertial parameters of a model: read, edited, differentiated."""
+"""Inertias of links and subtrees, and functions that read and set the inertial parameters of a model."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def link_spatial_inertia(
     if state is None:
         if output_representation(out_repr, "out_repr") != VelRepr.BODY:
             raise TypeError(f"inertias in {VelRepr(out_repr)!r} depend on the pose; give a state, or use VelRepr.BODY")
-        # any pose will do
+        # the result does not depend on the pose
         state = check_model(model)
     return _inertias(model, state, LINK, out_repr, out)
 
@@ -201,7 +201,7 @@ def set_link_inertia(model, link, inertia, *, world=None) -> None:
 
 
 def _bodies(model, link, world) -> np.ndarray:
-    """The body that a link is in each of the worlds."""
+    """The body of a link in each of the worlds."""
     names = names_of(model)
     if isinstance(link, str):
         numbers = names.everywhere("link", link)

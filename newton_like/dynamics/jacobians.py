@@ -1,7 +1,7 @@
 """Free-floating Jacobians of links, frames and points, and their time derivatives.
 
-A Jacobian takes the generalized velocity nu to the velocity of a frame. For a fixed base nu is ``joint_qd``; for a floating one its
-first six entries are the base link's velocity in the representation ``repr``. Links, frames and points are given as to
+A Jacobian maps the generalized velocity nu to the velocity of a frame. For a fixed base nu is ``joint_qd``; for a floating base its
+first six entries are the base link's velocity in the representation ``repr``. Links, frames and points are given as in
 :mod:`newton_like.dynamics.kinematics`.
 """
 

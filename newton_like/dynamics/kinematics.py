@@ -2,18 +2,18 @@
 
 A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is one of these:
 
-* the name of a site, or of a link that was merged into another where fixed joints were collapsed
+* the name of a site, or of a link that was merged into another one by collapsing fixed joints
 * a link: its link frame
-* a pair of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``
+* a pair of a link and an offset, the pose of the frame in the link frame: seven numbers, or ``[articulation_count, 7]``
 * None: the world
 
-Gradients flow to offsets that are Warp arrays of the model's scalar type. A name is resolved in each articulation. Results of
-articulations without this link are zeros.
+Results are differentiable with respect to offsets that are Warp arrays of the model's scalar type.
+A name is looked up in each articulation; results of articulations without such a link are zeros.
 
-Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the
-world's origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM are bitwise
-identical to the results at the origin. Positions in the world are good to the spacing of such numbers (7e-5 m), and INERTIAL
-velocities, which have a lever of that length, to 2e-4 m/s for each rad/s.
+Results are computed relative to the base and then shifted to the requested point. In float32, one kilometre from the world's origin,
+relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM are bitwise identical to the results
+at the origin. Positions in the world have the precision of such numbers (7e-5 m), and INERTIAL velocities, with a lever arm of one kilometre, have
+errors of 2e-4 m/s for each rad/s.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def output_representation(value, name: str) -> int:
     """A representation of a link's velocity as an integer of the programs.
 
     Raises:
-        ValueError: not a representation of links; None, the velocities of the joints, is not one, either.
+        ValueError: not a representation, or None, which is the representation of joint velocities.
     """
     if value is None:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
@@ -44,17 +44,17 @@ def output_representation(value, name: str) -> int:
 
 
 def chosen(out_repr, repr, default=MIXED):
-    """The representation of a result: ``out_repr``, or ``repr``, its other name where no velocity of a base has one, if that is given."""
+    """The representation of a result: ``repr`` if given, else ``out_repr``. For functions in which ``repr`` is an alias of ``out_repr``."""
     return out_repr if repr == default else repr
 
 
 def rate_rows(name: str) -> tuple[str, ...]:
-    """Rows of memory of a program, which those of derivatives need."""
+    """Further rows of memory of a program: `subspace_rate` for derivatives."""
     return ("subspace_rate",) if name.endswith("derivatives") else ()
 
 
 def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: int) -> Program:
-    """The program `name` for some frames, the same object whenever the same is asked for."""
+    """The program `name` for some frames; the same object for the same arguments."""
     key = (name, *settings.items(), *((f.row, f.kind) for f in inputs))
     if key not in frames.programs:
         program = Program(name, tuple(inputs), (result,), rate_rows(name), tables=frames, varied=frames.varied)
@@ -65,7 +65,7 @@ def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: 
 def for_frames(
     model, name: str, asked: Asked, fields, arrays, row: str, shape: tuple[int, ...], single: bool, out, **settings
 ):
-    """Numbers of the given shape for every frame, in the row of a program's memory where it leaves them."""
+    """Runs a program whose result, in the memory row `row`, has numbers of the given shape for every frame."""
     if asked.field is not None:
         fields, arrays = [*fields, asked.field], [*arrays, asked.offsets]
     result = Field(row, "articulations", math.prod(shape) * asked.count)
@@ -79,7 +79,7 @@ def for_frames(
 def _vectors(
     model, state, name: str, asked: Asked, size: int, single: bool, out, extra=(), velocities=True, **settings
 ):
-    """Some numbers for every frame."""
+    """Runs a program whose result `vector` has `size` numbers for every frame."""
     fields, arrays = [Q, V] if velocities else [Q], state_arrays(model, state, velocities)
     for field, array in extra:
         fields.append(field)

@@ -1,12 +1,12 @@
-"""Momentum of mechanisms, the matrices that give it, and the average velocity that belongs to it.
+"""Momentum and average velocity of mechanisms, and their matrices.
 
-A mechanism's momentum is written like a wrench on its first link (the floating base, or the first link that moves), and its average
-velocity like that link's velocity: about the point and along the axes that a :class:`VelRepr` names. *Centroidal* quantities are about
+The momentum of a mechanism has the representation of a wrench on its first link (the floating base, or the first moving link), and the
+average velocity that of the link's velocity: a :class:`VelRepr` selects the point and the axes. *Centroidal* quantities are about
 the mechanism's centre of mass, along the first link's axes for ``VelRepr.BODY`` and along the world's for every other representation
 (Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid robot"; Traversaro, Pucci and Nori 2017 for average velocities).
 
-``joint_armature`` is inertia of a drive that has no place in space: it counts in the mass matrix and in the kinetic energy, and not
-here.
+``joint_armature`` is the inertia of a drive without a position in space. The mass matrix and the kinetic energy contain it; the
+quantities of this module do not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 RESULTS = (Field("vector", "articulations", 6), Field("second", "articulations", 3), Field("third", "articulations", 3))
-"""All results of the programs of momentum, of which each function takes one."""
+"""All results of the momentum programs; each function returns one of them."""
 
 
 _MOMENTUM = Program("eval_momentum", (Q, V), (Field("vector", "articulations", 6),), RESULTS)

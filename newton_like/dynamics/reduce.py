@@ -1,4 +1,4 @@
-"""Robots with some joints locked: links behind locked joints become part of the links that carry them."""
+"""Reduced models: joints are locked, and the child links of locked joints are merged into their parents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from newton_like.model.pairs import PairSet
 from newton_like.types import JointType
 
 MIMIC_TOLERANCE = 1.0e-6
-"""Largest distance [m or rad] of a follower that is locked from where its leader, locked too, has it."""
+"""Largest difference [m or rad] between the given position of a locked mimic joint and the position that follows from its leader."""
 
 
 def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) -> ModelBuilder:
@@ -85,7 +85,7 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
 
 
 def _given(builder, locked_positions) -> dict[int, object]:
-    """Positions by the indices of joints."""
+    """The given positions, by index of the joint."""
     if not hasattr(locked_positions, "items"):
         raise TypeError(f"locked_positions must be a dict from joints to positions, not {locked_positions!r}")
     given = {}
@@ -160,7 +160,7 @@ def _read(builder, joint: int, value, count: int) -> np.ndarray:
 
 
 def _motion(axes: np.ndarray, linear: int, q: np.ndarray) -> np.ndarray:
-    """The transform of a joint at its coordinates: slides along the first axes, then turns about the others or a quaternion."""
+    """The transform of a joint at its coordinates: translations along the first axes, then rotations about the others or a quaternion."""
     turn = np.array([0.0, 0.0, 0.0, 1.0])
     if len(q) > len(axes):
         turn = q[-4:]
@@ -185,7 +185,7 @@ def _copied(builder: ModelBuilder) -> ModelBuilder:
 
 
 def _fix(builder: ModelBuilder, locked: list[int]) -> None:
-    """Makes joints fixed ones, and takes their coordinates away."""
+    """Makes the locked joints FIXED, and removes their coordinates."""
     remap = {"joint_constraint": _blocked(builder, locked)}
     for kind, name in (("dof", "joint_qd_start"), ("coord", "joint_q_start")):
         total = getattr(builder, COUNTS[kind])
@@ -208,7 +208,7 @@ def _fix(builder: ModelBuilder, locked: list[int]) -> None:
 
 
 def _blocked(builder: ModelBuilder, locked: list[int]) -> dict[int, int]:
-    """New indices of the directions that joints block, of those that are not locked."""
+    """New indices of the constraint directions of joints that are not locked, by old index."""
     old = [6 - linear - angular for linear, angular in builder.joint_dof_dim]
     new = [6 if joint in locked else count for joint, count in enumerate(old)]
     starts = zip(np.cumsum([0, *old]).tolist(), np.cumsum([0, *new]).tolist(), strict=True)
@@ -217,7 +217,7 @@ def _blocked(builder: ModelBuilder, locked: list[int]) -> dict[int, int]:
 
 
 def _keep_velocities(builder: ModelBuilder, old_coms: dict[int, np.ndarray]) -> None:
-    """Initial velocities of bodies and of FREE and DISTANCE joints are of centres of mass, which have moved."""
+    """Shifts initial velocities of bodies and of FREE and DISTANCE joints to the new centres of mass, whose velocities they are."""
     for body, old in old_coms.items():
         shift = np.array(builder.body_com[body]) - old
         qd = np.array(builder.body_qd[body], dtype=np.float64)

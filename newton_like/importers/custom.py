@@ -1,4 +1,4 @@
-"""Entries of custom attributes that files hold."""
+"""Entries of custom attributes in files."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ JOINT = (
 
 
 def from_element(builder, element: XmlElement, frequencies, kind: str) -> dict:
-    """The argument ``custom_attributes`` of what an XML element becomes.
+    """The argument ``custom_attributes`` for the entity of an XML element.
 
     Args:
-        builder: has the declared attributes.
-        element: its attributes are read, defaults included.
-        frequencies: of what it becomes.
-        kind: of the file, ``"mjcf"`` or ``"urdf"``.
+        builder: the builder with the declared attributes.
+        element: the element, whose attributes include defaults.
+        frequencies: frequencies of the entity.
+        kind: file format, ``"mjcf"`` or ``"urdf"``.
 
     Raises:
-        ImportFileError: a text is not a value of the attribute's type.
+        ImportFileError: a string is not a value of the attribute's type.
     """
     found = {}
     for attribute in builder.get_custom_attributes_by_frequency(frequencies):
@@ -48,7 +48,7 @@ def from_element(builder, element: XmlElement, frequencies, kind: str) -> dict:
 
 
 def from_elements(builder, elements: list[XmlElement], kind: str) -> dict:
-    """The same of a joint with an axis for each element: entries of dofs and coordinates by their places."""
+    """The argument ``custom_attributes`` for a joint with an axis for each element; entries of dofs and coordinates are by index."""
     found: dict = {}
     for place, element in enumerate(elements):
         for key, value in from_element(builder, element, JOINT, kind).items():
@@ -60,19 +60,19 @@ def from_elements(builder, elements: list[XmlElement], kind: str) -> dict:
 
 
 def understood(builder, counts: Counter, tags: dict[str, tuple], kind: str) -> None:
-    """Takes attributes that are read as custom ones out of the counts of what is not understood, by ``tag@name``."""
+    """Removes attributes that are read as custom attributes from the counts of unknown attributes, by ``tag@name``."""
     for tag, frequencies in tags.items():
         for attribute in builder.get_custom_attributes_by_frequency(frequencies):
             counts.pop(f"{tag}@{_name(attribute, kind)}", None)
 
 
 def from_prim(builder, prim, frequencies, time) -> dict:
-    """The argument ``custom_attributes`` of what a USD prim becomes.
+    """The argument ``custom_attributes`` for the entity of a USD prim.
 
     Args:
-        builder: has the declared attributes.
-        prim: its attributes are read where they have authored values.
-        frequencies: of what it becomes.
+        builder: the builder with the declared attributes.
+        prim: the prim; attributes with authored values are read.
+        frequencies: frequencies of the entity.
         time: time code.
     """
     found = {}
@@ -94,7 +94,7 @@ def _name(attribute: CustomAttribute, kind: str) -> str:
 
 
 def _plain(value):
-    """A value of USD as a text, a number or numbers; quaternions x y z w."""
+    """Converts a USD value to a string, a number or nested lists of numbers; quaternions are x y z w."""
     if hasattr(value, "GetReal") and hasattr(value, "GetImaginary"):
         return (*value.GetImaginary(), value.GetReal())
     if value is None or isinstance(value, str | bool | int | float):

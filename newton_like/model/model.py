@@ -1,4 +1,4 @@
-"""The finished scene: flat arrays of everything that does not change from step to step."""
+"""The model: flat arrays of all quantities that are constant during a simulation."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from newton_like.model.worlds import chosen_worlds
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
 EVALUATORS = ("auto", "general", "specialised")
-"""How a batched program can run."""
+"""Ways to run batched programs."""
 
 CONTACTS_PER_SHAPE = 8
-"""Room for contacts of a moving shape in a buffer without a given size: a box lying on a plane, corner by corner."""
+"""Capacity for contacts of each moving shape in a buffer of default size: the eight corners of a box on a plane."""
 
 
 class Model(Fields):
@@ -103,7 +103,7 @@ class Model(Fields):
         self.frames = FrameTable()
         self.version = 0
         self._varying = frozenset()
-        # why the mass matrix has no inverse, and as of which version; see newton_like.model.singular
+        # the reason that the mass matrix is singular, and the version it was found for; see newton_like.model.singular
         self._singular = None
         self.made_by = weakref.ref(self)
 
@@ -112,12 +112,12 @@ class Model(Fields):
     AttributeNamespace = AttributeNamespace
 
     def __copy__(self) -> Model:
-        """A model on the same arrays, which keeps account of its own edits."""
+        """A model with the same arrays and a separate record of edits."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None)
         return twin
 
-    _complete = False  # until it is laid out
+    _complete = False  # until finalize has set all arrays
     _edits = None
 
     @property
@@ -294,14 +294,14 @@ def _add_custom(target, arrays: dict, requires_grad: bool) -> None:
 
 
 def carried_bodies(joint_child: np.ndarray, joint_articulation: np.ndarray, body_count: int) -> np.ndarray:
-    """Which bodies some joint of an articulation carries, ``[body_count]`` bool; the others rest at ``Model.body_q``."""
+    """Mask of the bodies that are children of joints of articulations, ``[body_count]`` bool; other bodies rest at ``Model.body_q``."""
     carried = np.zeros(body_count, dtype=bool)
     carried[joint_child[joint_articulation >= 0]] = True
     return carried
 
 
 def resting_body(model) -> str | None:
-    """Names the first body that no joint of an articulation carries, None if there is none."""
+    """Name of the first body that is not the child of a joint of an articulation; None if there is no such body."""
     rest = np.flatnonzero(
         ~carried_bodies(model.joint_child.numpy(), model.joint_articulation.numpy(), model.body_count)
     )
@@ -317,7 +317,7 @@ def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int
 
 
 def inverse_masses(mass: np.ndarray) -> np.ndarray:
-    """Inverses [1/kg], 0 for a body without mass."""
+    """Inverse masses [1/kg]; 0 for bodies without mass."""
     return np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0.0)
 
 

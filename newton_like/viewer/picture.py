@@ -12,7 +12,7 @@ from newton_like.viewer.scene import Scene, Triangles, box_corners
 
 DPI = 120
 TITLE, CAPTION = 0.048, 0.045
-"""Height of a line of the title and of the line below the picture, as parts of the whole."""
+"""Height of a line of the title and of the line below the picture, as fractions of the total height."""
 
 
 def picture(

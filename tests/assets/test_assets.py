@@ -1,4 +1,4 @@
-"""The project's own robots and scenes say the truth about themselves, and simulate."""
+"""The project's robots and scenes have consistent data and can be simulated."""
 
 import math
 import warnings
@@ -63,7 +63,7 @@ def test_the_quadruped_stands_where_its_comments_say():
     height = 0.4 * math.cos(0.8)
     for leg, x, y in (("fl", 0.18, 0.12), ("fr", 0.18, -0.12), ("rl", -0.18, 0.12), ("rr", -0.18, -0.12)):
         assert np.allclose(placed[report.links[f"{leg}_foot"]][:3, 3], (x, y, -height), atol=1e-12)
-    # Nothing but the feet touches the ground then.
+    # Only the feet touch the ground then.
     ground = -height - 0.02
     for name, shapes in report.shapes.items():
         for shape in shapes:
@@ -110,7 +110,7 @@ def arms() -> tuple[ModelBuilder, ModelBuilder]:
 
 
 def test_the_arm_is_the_same_in_urdf_and_usd(rng):
-    """Mass matrix, poses, limits and drives to 1e-6: what the float32 attributes of a USD file leave."""
+    """Mass matrix, poses, limits and drives agree to 1e-6, the precision of float32 attributes of a USD file."""
     made = [builder.finalize("cpu", dtype=wp.float64) for builder in arms()]
     names = [[label.rpartition("/")[2] for label in model.joint_label][1:] for model in made]
     assert names[0] == names[1] == ["turn", "shoulder", "roll", "elbow", "twist", "wrist", "flange"]
@@ -121,7 +121,7 @@ def test_the_arm_is_the_same_in_urdf_and_usd(rng):
     ):  # fmt: skip
         expected, found = (getattr(model, name).numpy() for model in made)
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12, err_msg=name)
-    # Angles at which the bodies stand, in float32 quaternions.
+    # Angles of the bodies' poses, from float32 quaternions.
     np.testing.assert_allclose(made[1].joint_q.numpy(), made[0].joint_q.numpy(), rtol=0, atol=1e-7)
     assert made[0].joint_target_ke.numpy().tolist() == [800.0] * 7
     low, high = made[0].joint_limit_lower.numpy(), made[0].joint_limit_upper.numpy()
@@ -140,7 +140,7 @@ def test_the_arm_is_the_same_in_urdf_and_usd(rng):
 
 
 def test_the_arm_goes_where_it_is_told(rng):
-    """Drives hold targets against gravity but for what dry friction and their own softness leave."""
+    """Drives hold targets against gravity, up to errors by dry friction and by their finite gains."""
     simulation = Simulation(arms()[1], dt=1.0 / 240.0)
     low, high = (getattr(simulation.model, f"joint_limit_{end}").numpy() for end in ("lower", "upper"))
     target = rng.uniform(0.6 * low, 0.6 * high)

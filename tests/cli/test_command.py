@@ -1,4 +1,4 @@
-"""The command ``newton-like``: what it prints, writes and refuses."""
+"""The command ``newton-like``: output, files and errors."""
 
 import json
 import os
@@ -156,7 +156,7 @@ def test_outputs_that_cannot_be_written_are_named_at_once(capsys, tmp_path, args
 
 
 def test_an_xml_that_is_a_urdf_is_read_as_one(capsys, tmp_path):
-    """Whatever its comments say, and however long they are."""
+    """The format does not depend on the text and length of comments before the root element."""
     text = Path(ROBOT).read_text()
     file = tmp_path / "robot.xml"
     file.write_text(f"<!-- <mujoco> {'x' * 10000} -->" + text[text.index("<robot") :])
@@ -181,7 +181,7 @@ def test_numbers_that_json_does_not_know_become_null():
 
 
 def test_convert_keeps_the_robot(capsys, tmp_path):
-    """What `inspect` says of the converted file is what it says of the source, but for the format and where labels begin."""
+    """`inspect` gives the same output for the converted file and the source, except for the format and the prefix of labels."""
     file = tmp_path / "robot.usda"
     code, out, _ = run(capsys, "convert", ROBOT, file, "--floating", "--json")
     assert code == 0
@@ -245,7 +245,7 @@ TETRAHEDRON = (
 
 
 def repr_free(limits):
-    """None, which cannot be sorted, as a number."""
+    """Limits with numbers in place of None, so that they can be sorted."""
     return [(kind, *(np.nan_to_num(np.array(b, float), nan=-1e9) for b in bounds)) for kind, *bounds in limits]
 
 
@@ -261,7 +261,7 @@ def test_simulate_keeps_the_energy_of_a_falling_robot(capsys):
 
 
 def test_the_lift_is_potential_energy(capsys, rng):
-    """m g h, and nothing for a robot that is fixed."""
+    """The energy of lifting is m g h, and zero for a fixed robot."""
     height = rng.uniform(1.0, 10.0)
     floating, lifted, fixed = (
         json.loads(run(capsys, "simulate", ROBOT, "--frames", 1, "--json", *more)[1])
@@ -361,7 +361,7 @@ def test_simulate_writes_the_motion(capsys, tmp_path):
 
 
 def test_progress_bars_are_for_terminals(capfd):
-    """None where stderr is a file or a pipe, or is asked to be quiet."""
+    """There is no progress bar if stderr is a file or a pipe, or with `--quiet` or `--json`."""
     for more in ([], ["--quiet"], ["--json"]):
         code, _, err = run(capfd, "simulate", ROBOT, "--frames", 2, *more)
         assert code == 0
@@ -369,7 +369,7 @@ def test_progress_bars_are_for_terminals(capfd):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
-    """As `newton-like inspect ... | head -1`, where what was printed is written at the end."""
+    """As in `newton-like inspect ... | head -1`, where Python writes its buffered output at exit."""
     file = tmp_path / "empty.usda"
     file.write_text("#usda 1.0\n( metersPerUnit = 1 )\n")
     command = [sys.executable, "-m", "newton_like", "inspect", str(file), "--quiet"]

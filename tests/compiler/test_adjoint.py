@@ -1,4 +1,4 @@
-"""Reverse mode over traces: every operation against central differences, and what it costs."""
+"""Reverse mode over traces: every operation against central differences, and the number of operations."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What functions of the dynamics library are given: what is no good is found and named."""
+"""Invalid arguments of functions of the dynamics library raise errors that name the argument."""
 
 import copy
 import gc
@@ -333,7 +333,7 @@ def test_small_arrays_are_searched_and_all_on_request(rng):
             check_finite(model, array, "numbers")
         model.check_finite = "auto"
     assert check_finite(model, array, "numbers") is array
-    # what is remembered of an array goes with it
+    # cached data of an array is freed with the array
     alive = weakref.ref(array)
     del array
     gc.collect()

@@ -1,4 +1,4 @@
-"""Passive joint forces, rates of a mechanism's state, and the integrators: their order, and what they keep."""
+"""Passive joint forces, rates of a mechanism's state, and the order and conserved quantities of integrators."""
 
 from types import SimpleNamespace
 
@@ -170,7 +170,7 @@ def test_quaternions_are_drawn_to_unit_length(rng):
     ("dtype", "tolerance"), [(wp.float64, 1e-12), pytest.param(wp.float32, 1e-4, marks=pytest.mark.slow)]
 )
 def test_rates_are_those_of_their_parts(rng, dtype, tolerance):
-    """velocity_rate is forward dynamics under all forces; compiled programs give what traces do."""
+    """velocity_rate is forward dynamics under all forces; compiled programs agree with traces."""
     acts = False
     while not acts:
         # robots drawn at random may have no friction, or be within their limits
@@ -323,7 +323,7 @@ def test_in_place_and_far_away(rng):
     integrate(model, state, state, 0.01, "rk4")
     for name in ("joint_q", "joint_qd", "body_q", "body_qd"):
         np.testing.assert_array_equal(getattr(state, name).numpy(), getattr(other, name).numpy())
-    # velocities do not know where the robot is
+    # velocities do not depend on the position of the robot
     np.testing.assert_array_equal(far.joint_qd.numpy(), other.joint_qd.numpy())
     expected = after(tree.finalize("cpu", dtype=wp.float64), q, qd, 0.01, 1, "rk4")
     found = np.concatenate([other.joint_q.numpy(), other.joint_qd.numpy()])

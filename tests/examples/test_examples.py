@@ -1,4 +1,4 @@
-"""The examples do what they say: the gait keeps its formulas' promises, robots walk, pendulums keep their energy."""
+"""The examples work as documented: the gait satisfies its formulas, robots walk, pendulums conserve energy."""
 
 import re
 import signal
@@ -241,7 +241,7 @@ BOTH = pytest.mark.parametrize("example", [quadruped, pendulum], ids=["quadruped
 
 
 def refused(example, capsys, *arguments: str) -> str:
-    """The one line that says why; nothing was built before it."""
+    """Runs an example with invalid arguments, checks that it ends before the model is built, and returns the last line of its error."""
     with pytest.raises(SystemExit) as stopped:
         example.main(list(arguments))
     assert stopped.value.code == 2
@@ -316,7 +316,7 @@ def test_failed_test_is_one_line(monkeypatch, capsys):
 def test_interrupt_ends_it_with_a_word(example):
     """Ctrl-C: no traceback, and the status that shells expect of it."""
     command = [sys.executable, "-m", example.__name__, "--num-frames", "10000000", "--world-count", "2"]
-    # A shell that started the tests in the background has told its children to ignore the signal.
+    # Processes that a shell starts in the background ignore the signal.
     process = subprocess.Popen(
         command,
         cwd=ROOT,

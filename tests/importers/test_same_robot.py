@@ -20,7 +20,7 @@ from tests.support.paths import ROBOTS
 PATHS = [Path(assets.path("quadruped.urdf")), Path(assets.path("arm.urdf")), *sorted(ROBOTS.rglob("*.urdf"))]
 
 REFUSED = {"anymal", "tiago", "tiago_dual", "tiago_no_hand"}
-"""Robots with inertias that no body has, or none, which MuJoCo refuses."""
+"""Robots with impossible or missing inertias, which MuJoCo rejects."""
 
 # Gains and armature, which URDF cannot state.
 KE, KD, ARMATURE = 200.0, 4.0, 0.01

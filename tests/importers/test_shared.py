@@ -1,4 +1,4 @@
-"""What all importers do alike."""
+"""Common behaviour of all importers."""
 
 import copy
 
@@ -32,7 +32,7 @@ def test_an_error_leaves_every_attribute_of_a_builder_as_it_was():
 
 @pytest.mark.parametrize("kind", ["mjcf", "urdf"])
 def test_joints_that_move_nothing_are_remarked(kind):
-    """Of two massless hands one has an armature; the model is there for kinematics. (USD remarks the bodies.)"""
+    """One of two massless hands has an armature; the model can be used for kinematics. (The USD importer has remarks about bodies.)"""
     builder = ModelBuilder()
     if kind == "mjcf":
         inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
@@ -46,7 +46,7 @@ def test_joints_that_move_nothing_are_remarked(kind):
         )
         source += '<parent link="a"/><child link="b"/></joint></robot>'
         add = builder.add_urdf
-    with pytest.warns(UserWarning, match=r"without any mass.*\(1\): \S*empty"):
+    with pytest.warns(UserWarning, match=r"without mass.*\(1\): \S*empty"):
         add(source)
     with pytest.raises(ValueError, match=r"empty.*armature"):
         SolverFeatherstone(builder.finalize("cpu"))

@@ -52,7 +52,7 @@ def random_urdf(rng, links: int = 8) -> str:
 
 
 def bare_quadruped() -> str:
-    """The project's quadruped without shapes, and with the axes that rby1-sdk wants on fixed joints too."""
+    """The project's quadruped without shapes, and with axes also on fixed joints, which rby1-sdk requires."""
     root = ElementTree.parse(assets.path("quadruped.urdf")).getroot()
     for link in root.findall("link"):
         for shape in link.findall("visual") + link.findall("collision"):
@@ -64,7 +64,7 @@ def bare_quadruped() -> str:
 
 
 class Rby1:
-    """A robot whose root link stands at the origin, in rby1-sdk."""
+    """A robot in rby1-sdk, with its root link at the origin."""
 
     def __init__(self, text: str, root: str, joints: list[str]):
         self.robot = dynamics.Robot(dynamics.load_robot_from_urdf_data(text, root))

@@ -1,4 +1,4 @@
-"""Scenes of several robots a world: how they are cut into batches, and that nothing else depends on it."""
+"""Scenes with several robots a world: their batches, and results that do not depend on the batches."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_edits_of_targets_reach_steps_without_control():
 
 
 def test_an_error_of_new_numbers_comes_back_at_the_next_step():
-    """And no step runs on what is half new."""
+    """An error in the update of parameters also makes later steps raise."""
     builder = ModelBuilder()
     builder.replicate(quadruped(), 2)
     model = builder.finalize("cpu")

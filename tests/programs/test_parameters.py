@@ -1,4 +1,4 @@
-"""Parameters of batches: what kernels gather from the arrays of a model, when it is made and when it was edited."""
+"""Parameters of batches: kernels gather them from the arrays of a model, initially and after edits."""
 
 import copy
 

@@ -125,7 +125,7 @@ def test_unknown_evaluators_are_named(rng):
 
 
 def test_every_call_writes_to_its_own_array(rng):
-    """Launches are recorded once, and written to where the caller says: results of earlier calls stay as they were."""
+    """Launches are recorded once and write to the caller's arrays: results of earlier calls do not change."""
     model = forest(rng, worlds=2, robots=2, joints=4).finalize("cpu", dtype=wp.float64)
     state, results, copies = model.state(), [], []
     q, _ = random_state(model, rng)

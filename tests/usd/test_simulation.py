@@ -1,4 +1,4 @@
-"""Stages simulated in place: where USD sees the prims is where the physics puts them, and the source stays as it was."""
+"""Stages simulated in place: transforms in USD agree with the simulation, and the source does not change."""
 
 import hashlib
 import warnings
@@ -55,7 +55,7 @@ def expected_matrix(simulation, path) -> np.ndarray:
 
 
 def assert_follows(simulation, stage, code, atol=1e-6):
-    """All prims of bodies stand where the state says; directions of their axes, as scales stay theirs."""
+    """Checks positions and axis directions of the prims of bodies against the state; the scales of prims do not change."""
     for path in simulation.report.frames:
         found, wanted = matrix(stage, path, code), expected_matrix(simulation, path)
         size = max(1.0, np.abs(wanted[:3, 3]).max())

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is where a camera sees it, and all of it."""
+"""Pictures: all shapes are drawn at the positions that a camera sees."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("kind, scale", SHAPES)
 def test_outlines_enclose_the_shapes(kind, scale):
-    """Volume and centre of the triangles are those of the shape, less what 24 corners cut off."""
+    """Volume and centre of the triangles are those of the shape, up to the error of 24 segments."""
     vertices, faces = triangles(kind, scale)
     solid = trimesh.Trimesh(vertices, faces)
     mass, com, _ = mass_properties(kind, scale, 1.0)
@@ -150,7 +150,7 @@ def balls(up: str, places: dict):
 
 
 def middle_of(image: np.ndarray, channel: int) -> np.ndarray:
-    """Column and row of what is of a primary colour."""
+    """Column and row of the pixels of a primary colour."""
     others = np.delete(image, channel, axis=2).max(axis=2)
     rows, columns = np.nonzero(image[..., channel] > others + 60)
     assert len(rows) > 20

@@ -1,4 +1,4 @@
-"""Videos: frames are the pictures of the recorded poses at the right times, and the camera keeps what moves in view."""
+"""Videos: frames are pictures of the recorded poses at the right times, and the camera shows all moving objects."""
 
 import stat
 import sys
@@ -172,7 +172,7 @@ def fake_ffmpeg(tmp_path, monkeypatch, script: str):
 
 
 def test_ffmpeg_gets_every_frame(tmp_path, monkeypatch):
-    """A stand-in for ffmpeg that stores its input: images of the size that its arguments say, one for each frame."""
+    """A substitute for ffmpeg that stores its input: one image for each frame, of the size in its arguments."""
     script = "open(sys.argv[-1], 'wb').write(' '.join(sys.argv).encode() + b'\\n' + sys.stdin.buffer.read())"
     fake_ffmpeg(tmp_path, monkeypatch, script)
     model, path = ball(), tmp_path / "x.mp4"

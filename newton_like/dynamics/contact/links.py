@@ -1,4 +1,4 @@
-"""Contact with the ground of links, for all contact laws."""
+"""Functions of links in contact with the ground, for all contact laws."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
     """
     chosen = None if links is None else _places(model, links)
     if isinstance(contact, RigidContact):
-        # depths are not what is solved for
+        # depths do not depend on the solution, so one sweep is enough
         contact = copy.copy(contact)
         contact.sweeps = 1
         depth = rigid_contact_forces(model, state, contact).depth
@@ -108,7 +108,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
 
 
 def _places(model, links) -> wp.array:
-    """Places of links among those of all articulations, ``[articulation_count, links]``; -1 where one has none."""
+    """Indices of links in a flat array ``articulation * max_links + link``, ``[articulation_count, links]``; -1 for missing links."""
     single = isinstance(links, str | int | np.integer)
     chosen = [links] if single else as_list(links, "links", "names or indices")
     rows = [link_rows(model, link) for link in chosen]

@@ -1,4 +1,4 @@
-"""Rigid contact of the links of a model with the ground, relaxed rigid contact, and impacts."""
+"""Rigid and relaxed rigid contact of the links of a model with the ground, and impacts."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 SWEEPS = 50
-"""Visits to every contact point, unless told otherwise."""
+"""Default number of Gauss-Seidel sweeps."""
 
 TRACED_VISITS = 400
-"""Most visits (contact points times sweeps) of specialised programs without loops; of more, each sweep is a program of its own."""
+"""Largest number of updates (contact points times sweeps) in one specialised program, whose code has no loops. With more updates each
+sweep is a separate program."""
 
 FRICTION = {"coulomb": COULOMB, "convex": 0}
 
@@ -230,14 +231,14 @@ class Impact(NamedTuple):
 
 
 def _in_stages(contact: RigidContact, arrays, sweeps: int) -> bool:
-    """Whether sweeps are programs of their own: where there are gradients, and where code without loops would be long."""
+    """Whether sweeps are separate programs: with gradients, or if code without loops would be long."""
     model = contact.model
     long = contact.points.count * sweeps > TRACED_VISITS and model.evaluator == "specialised"
     return long or has_gradients(model, arrays)
 
 
 def _fields(contact: RigidContact) -> tuple[Field, ...]:
-    """What all programs of rigid contact read."""
+    """Inputs of all programs of rigid contact."""
     n = contact.points.count
     return (
         Q, V, contact.points.offset_field, Field("point_on", "articulations", n), Field("point_law", "articulations", RIGID_LAW),

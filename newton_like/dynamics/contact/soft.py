@@ -252,7 +252,7 @@ def estimate_soft_contact_parameters(
 
 
 def _mass_and_com(model) -> tuple[np.ndarray, np.ndarray]:
-    """Mass and centre of mass of every articulation in the model's own pose, ``[articulation_count]`` and ``[.., 3]``."""
+    """Mass and centre of mass of every articulation in the initial pose of the model, ``[articulation_count]`` and ``[.., 3]``."""
     state = model.state(requires_grad=False)
     eval_fk(model, state.joint_q, state.joint_qd, state)
     pose, body_mass = state.body_q.numpy().astype(np.float64), model.body_mass.numpy().astype(np.float64)

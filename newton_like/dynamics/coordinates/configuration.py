@@ -1,4 +1,4 @@
-"""Coordinates of mechanisms as points of a manifold: normal and principal values, random ones, and local coordinates."""
+"""Coordinates on the configuration manifold: normalised, principal and random coordinates, and local coordinates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from newton_like.programs.program import Field, Program
 
 
 def positions(model) -> int:
-    """Coordinates of the articulation that has most: columns of dense configurations."""
+    """Largest number of coordinates of an articulation: columns of dense configurations."""
     return coord_rows(model).columns
 
 

@@ -1,4 +1,4 @@
-"""Motion across single joints: transforms, motion subspaces, twists and bias accelerations of children seen from their parents."""
+"""Motion across single joints: transforms, motion subspaces, twists and bias accelerations of children relative to their parents."""
 
 from __future__ import annotations
 

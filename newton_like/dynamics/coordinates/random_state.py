@@ -115,7 +115,7 @@ def _bounds(given, shape: tuple[int, ...], name: str) -> tuple[np.ndarray, np.nd
 
 
 def _within_limits(model, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of all dofs that hold the limits of joints besides."""
+    """Bounds of all dofs, intersected with the limits of joints."""
     lower, upper = joint_limits_of(model)
     low, high = np.maximum(low, lower), np.minimum(high, upper)
     wrong = low > high
@@ -130,7 +130,7 @@ def _within_limits(model, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray
 
 
 def _free_bases(model) -> np.ndarray:
-    """FREE joints on the world that carry articulations."""
+    """FREE root joints of articulations."""
     first = names_of(model).start
     types, parents = model.joint_type.numpy()[first], model.joint_parent.numpy()[first]
     free = look_up(types, "floats") & ~look_up(types, "limits_distance")

@@ -1,4 +1,4 @@
-"""The generalised velocity of mechanisms, with the velocity of floating bases in a chosen representation: read and set."""
+"""Functions that read and set the generalised velocity of mechanisms, with the velocity of floating bases in any representation."""
 
 from __future__ import annotations
 

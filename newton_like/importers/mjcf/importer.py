@@ -1,4 +1,4 @@
-"""MJCF models (MuJoCo's XML) into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
+"""Imports MJCF models (MuJoCo's XML) into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ class MjcfImport:
     """Report of :func:`add_mjcf`.
 
     Attributes:
-        name: of the model; labels are ``<name>/<body>``, ``<name>/<joint>``, ``<name>/<geom>`` and so on.
-        articulations: indices of the articulations, one for each body of the world with what it carries; trees that
-            equalities tie together share one.
-        links: link index by body name; -1 for the world and what is merged with it.
+        name: name of the model; labels are ``<name>/<body>``, ``<name>/<joint>``, ``<name>/<geom>`` and so on.
+        articulations: indices of the articulations, one for each child body of the world with its subtree; trees that
+            equalities connect share one.
+        links: link index by body name; -1 for the world and bodies that are merged with it.
         frames: ``(link index, pose of the body's frame in the link)`` by body name.
         joints: joint index by joint name. Several joints of a body may be one D6 joint.
         dofs, coords: index of the first dof and of the first coordinate by joint name.
         shapes: shape index by geom name.
         sites: shape index by site name.
-        actuators: see :class:`Actuator`: which entry of ``Control`` takes the control of each.
-        equalities: see :class:`Equality`: which joint each became.
+        actuators: see :class:`Actuator`, which gives the entry of ``Control`` for the control of each.
+        equalities: see :class:`Equality`, which gives the joint of each.
         tendons: names; ``builder.tendons`` has the :class:`newton_like.model.tendons.Tendon` of each.
-        pairs: contact pairs of the file: their attributes, as texts.
-        excludes: pairs of bodies that never touch.
+        pairs: attributes of the contact pairs of the file, as strings.
+        excludes: pairs of bodies that do not collide.
         keyframes: see :class:`Keyframe`.
-        sensors: kind and attributes of the file's sensors, as texts.
-        option: of ``<option>`` by name (``timestep``, ``integrator``, ...), of its flags by ``"flag <name>"``.
-        remarks: statements about the file with the names they hold for.
-        not_understood: number of things that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
+        sensors: kind and attributes of the file's sensors, as strings.
+        option: attributes of ``<option>`` by name (``timestep``, ``integrator``, ...), and its flags by ``"flag <name>"``.
+        remarks: statements about the file, each with the names of the entities concerned.
+        not_understood: numbers of items that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
-        unused: number of things that mean nothing to a simulation (``visual``, ``camera``), likewise.
+        unused: numbers of items without meaning for a simulation (``visual``, ``camera``), in the same form.
     """
 
     name: str
@@ -73,7 +73,7 @@ class MjcfImport:
 
     @property
     def timestep(self) -> float:
-        """Time step that the file asks for [s]; MuJoCo's 0.002 where it asks for none."""
+        """Time step of the file [s]; MuJoCo's default of 0.002 if the file has none."""
         return self.option["timestep"]
 
 

@@ -1,4 +1,4 @@
-"""URDF robots into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
+"""Imports URDF robots into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class UrdfImport:
     """Report of :func:`add_urdf`.
 
     Attributes:
-        name: of the robot; labels are ``<name>/<link>`` and ``<name>/<joint>``.
-        articulation: index of the articulation that the joints are in.
-        base_joint: index of the joint that holds or frees the root link.
-        links: body index by link name. Where fixed joints are collapsed, several links share one body.
+        name: name of the robot; labels are ``<name>/<link>`` and ``<name>/<joint>``.
+        articulation: index of the articulation of the joints.
+        base_joint: index of the joint of the root link.
+        links: body index by link name. Links that collapsed fixed joints connect share one body.
         joints: joint index by joint name, without collapsed ones.
         frames: ``(body index, pose of the link frame in the body's link frame)`` by link name.
         shapes: shape indices by link name, collisions before visuals.
-        remarks: statements about the file with the names they hold for.
-        not_understood: number of things that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
+        remarks: statements about the file, each with the names of the entities concerned.
+        not_understood: numbers of items that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
-        unused: number of elements that mean nothing to a simulation (``calibration``), by ``parent/tag``.
-        transmissions: how actuators move joints; see :class:`Transmission`.
+        unused: numbers of elements without meaning for a simulation (``calibration``), by ``parent/tag``.
+        transmissions: see :class:`Transmission`.
         safety: soft limits and gains of the joints' safety controllers, by joint name; see :class:`SafetyController`.
     """
 

@@ -1,4 +1,4 @@
-"""USD stages into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
+"""Imports USD stages into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class UsdImport:
 
     Attributes:
         source: name of the file.
-        bodies: body index by prim path. Where fixed joints are collapsed, several prims share one body.
+        bodies: body index by prim path. Prims that collapsed fixed joints connect share one body.
         frames: ``(body index, pose of the prim's frame in the body's link frame)`` by prim path.
         joints: joint index by prim path, without collapsed ones.
         dofs: dof indices by prim path of the joint; several one-axis joints between two bodies share one joint.
-        base_joints: index of the joint that holds or frees a root body, by the path of that body.
+        base_joints: index of the joint of a root body, by the path of that body.
         articulations: index by path of the prim with the ArticulationRootAPI, else ``<root body>_articulation``.
         shapes: shape indices by prim path: colliders, visuals and sites.
-        tendons: as the file has them.
-        stage_pose: pose in the world of what has none in the stage: the turn of the up axis, and ``xform``.
-        meters_per_unit, kilograms_per_unit, up_axis: of the stage.
-        remarks: statements about the stage with the paths they hold for.
+        tendons: tendons of the file.
+        stage_pose: pose of the stage in the world: the rotation of the up axis, and ``xform``.
+        meters_per_unit, kilograms_per_unit, up_axis: values of the stage.
+        remarks: statements about the stage, each with the paths concerned.
         not_understood: number of attributes (by name) and prims (by type) that were ignored.
     """
 
@@ -205,7 +205,7 @@ def add_usd(
 
 
 def _joined(tables) -> dict[str, list[str]]:
-    """One table of remarks out of several."""
+    """Joins several tables of remarks."""
     joined: dict[str, list[str]] = {}
     for table in tables:
         for statement, paths in table.items():

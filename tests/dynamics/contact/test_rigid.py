@@ -1,4 +1,4 @@
-"""Rigid and relaxed rigid contact: optimality of the forces, boxes at rest and on slopes, impacts, closed forms, and what is refused."""
+"""Rigid and relaxed rigid contact: optimality of the forces, boxes at rest and on slopes, impacts, closed forms, and errors."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def place(state, q, qd=None):
 
 
 def impedance(depth, low, high, width, midpoint, power):
-    """MuJoCo's documentation of solimp, as it stands there."""
+    """The formula of solimp in MuJoCo's documentation."""
     x = np.minimum(depth / width, 1.0)
     first = x**power / midpoint ** (power - 1)
     second = 1 - (1 - x) ** power / (1 - midpoint) ** (power - 1)

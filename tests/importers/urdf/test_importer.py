@@ -1,4 +1,4 @@
-"""The URDF importer: what each element becomes, on small files, and the project's own quadruped."""
+"""The URDF importer: the result of each element, with small files, and the project's quadruped."""
 
 import math
 import os

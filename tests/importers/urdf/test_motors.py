@@ -1,4 +1,4 @@
-"""What a URDF file says about motors: transmissions with their reductions, safety controllers with their soft limits."""
+"""Motors of URDF files: transmissions with reductions, and safety controllers with soft limits."""
 
 import re
 

@@ -69,7 +69,7 @@ def test_every_link_has_the_mass_that_its_file_states(path):
 
 @every_robot
 def test_welded_bodies_have_the_inertia_of_pinocchio(path):
-    """pinocchio always merges what fixed joints weld, and so tells mass, centre and inertia of all collapsed bodies."""
+    """pinocchio always merges the links of fixed joints, so it gives mass, centre and inertia of all collapsed bodies."""
     builder, robot = load(path, collapse=True)
     model = load_pinocchio(path)
     assert builder.body_count == model.njoints - 1

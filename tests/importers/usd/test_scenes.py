@@ -322,7 +322,7 @@ def test_random_robots_simulate_stably(rng):
 
 
 def crowd(count: int) -> Usd.Stage:
-    """A warehouse: shelves that stand still, boxes that fall, hinged doors, all in a tree of scopes."""
+    """A warehouse with static shelves, falling boxes and hinged doors, in a tree of scopes."""
     layer = Sdf.Layer.CreateAnonymous(".usda")
     parts = ['#usda 1.0\n(\nmetersPerUnit = 0.01\nupAxis = "Y"\n)\ndef Xform "W"\n{\n']
     for number in range(count // 5):

@@ -1,4 +1,4 @@
-"""Worlds: copies of a scene, their places, labels, gravity and parameters, and what all of them share."""
+"""Worlds: copies of a scene, their poses, labels, gravity and parameters, and entities of world -1."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What passive motion keeps, and how fast its error shrinks with the time step."""
+"""Conserved quantities of passive motion, and the convergence of their errors with the time step."""
 
 import numpy as np
 import pytest

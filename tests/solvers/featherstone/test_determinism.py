@@ -1,4 +1,4 @@
-"""The same world gives the same bits, whatever its neighbours, their number, its place among them, and the number of threads.
+"""A world gives the same bits, independent of other worlds, their number, its index, and the number of threads.
 
 Worlds are made from keys: what a world is, starts as and is commanded to do is a function of its key alone. Some stand, some
 fall, some tumble with their joints beyond their limits, some are driven beyond what their drives can give, some are pushed;
@@ -32,7 +32,7 @@ CASES = [
 
 
 class Scene:
-    """Worlds of one robot, of which each does what its key says."""
+    """Worlds of one robot, each determined by its key."""
 
     def __init__(self, robot: str, evaluator: str, precision: str):
         self.robot = same_robot(mechanism) if robot == "mechanism" else quadruped()
@@ -78,7 +78,7 @@ class Scene:
 
 
 def command(model, keys, state, control, seconds):
-    """Hands over what the keys' worlds are told to do at a time."""
+    """Sets the commands of the keys' worlds at a time."""
     for name, values in random_commands(model, keys, seconds).items():
         array = getattr(state if name == "body_f" else control, name)
         array.assign(values.reshape(-1, 6) if name == "body_f" else values.ravel())
@@ -319,7 +319,7 @@ def test_reset_of_all_is_a_fresh_start(scene):
 
 
 def test_handed_contacts(rng):
-    """The same for contacts that are handed over, in whatever order they come."""
+    """The same for given contacts, in any order."""
     scene = Scene("quadruped", "general", "float")
 
     def run(keys, threads):

@@ -129,7 +129,7 @@ def _gain(builder, column: str, option: str, pairs) -> set[int]:
     for name, (value,) in pairs:
         joints = _driven(builder) if name is None else _named(builder, name)
         if not joints:
-            raise ValueError(f"{option}: the file has no joint that a drive could move")
+            raise ValueError(f"{option}: the file has no joint that can have a drive")
         for j in joints:
             for dof in _dofs(builder, j):
                 getattr(builder, column)[dof] = value

@@ -102,9 +102,9 @@ def read(
     """
     kind = format_of(path)
     if kind == "usd" and options.get("up_axis") is not None:
-        raise ValueError(f"{path}: a USD file defines its up axis; leave --up-axis out")
+        raise ValueError(f"{path}: a USD file defines its up axis; omit --up-axis")
     if kind != "mjcf" and options.get("keyframe") is not None:
-        raise ValueError(f"{path}: only MJCF files have keyframes; leave --keyframe out")
+        raise ValueError(f"{path}: only MJCF files have keyframes; omit --keyframe")
     given = {**DEFAULTS[kind], **{k: v for k, v in options.items() if v is not None}}
     builder = ModelBuilder()
     with warnings.catch_warnings(record=True) as caught:

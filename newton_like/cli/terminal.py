@@ -91,7 +91,7 @@ def device_there(name: str) -> None:
         wp.get_device(name)
     except (ValueError, RuntimeError):
         raise ValueError(
-            f"there is no device {name!r}; available devices: {', '.join(str(d) for d in wp.get_devices())}"
+            f"device {name!r} does not exist; available devices: {', '.join(str(d) for d in wp.get_devices())}"
         ) from None
 
 

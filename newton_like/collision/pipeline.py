@@ -169,8 +169,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         )
     if active_tape() is not None and (state.body_q.requires_grad or state.body_qd.requires_grad):
         raise RuntimeError(
-            "model.collide has no gradients, and a tape records a state that requires some; use newton_like.dynamics.SoftContact or "
-            "RigidContact, which have gradients, or call collide outside of the tape"
+            "model.collide has no gradients, but a tape is recording and the state requires a gradient; use "
+            "newton_like.dynamics.SoftContact or RigidContact, which have gradients, or call collide outside of the tape"
         )
     finder, total = _finder(model), model.articulation_count
     if unsupported_contacts == "error":

@@ -10,10 +10,10 @@ A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame*
 Results are differentiable with respect to offsets that are Warp arrays of the model's scalar type.
 A name is looked up in each articulation; results of articulations without such a link are zeros.
 
-Results are computed relative to the base and then shifted to the requested point. In float32, one kilometre from the world's origin,
-relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM are bitwise identical to the results
-at the origin. Positions in the world have the precision of such numbers (7e-5 m), and INERTIAL velocities, with a lever arm of one kilometre, have
-errors of 2e-4 m/s for each rad/s.
+Results are computed relative to the base and then shifted to the requested point. In float32, one kilometre from the world's
+origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM are bitwise identical
+to the results at the origin. Positions in the world have the precision of such numbers (7e-5 m), and INERTIAL velocities, with a
+lever arm of one kilometre, have errors of 2e-4 m/s for each rad/s.
 """
 
 from __future__ import annotations

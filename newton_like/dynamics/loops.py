@@ -112,7 +112,7 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
     name = f"loop joint '{model.joint_label[j]}' (index {j})"
     if a < 0 or (parent >= 0 and articulation[parent] < 0):
         raise ValueError(
-            f"{name} connects a body that no articulation carries; fix that body to the world by add_joint_fixed"
+            f"{name} connects a body that belongs to no articulation; fix the body to the world with add_joint_fixed"
         )
     if parent >= 0 and articulation[parent] != a:
         raise ValueError(

@@ -258,7 +258,7 @@ def accelerations(
     closed, buffers = loops_of(model).enabled, buffers_of(model)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
-            raise ValueError("contact_state is not an argument for a RigidContact; leave it out")
+            raise ValueError("contact_state is not an argument for a RigidContact; omit it")
         if closed:
             raise ValueError("rigid contact is not supported together with loop joints; use SoftContact")
     elif contact is not None:

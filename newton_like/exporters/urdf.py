@@ -76,7 +76,7 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
     if not isinstance(model, Model):
         raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a text or a path, not {path!r}")
+        raise TypeError(f"path must be a string or a path, not {path!r}")
     path, rests = Path(path), resting_body(model)
     if rests is not None:
         raise ValueError(
@@ -251,7 +251,7 @@ class _Writer:
         elif np.any(self.joint_armature[dofs]):
             self._remark("armatures of planar joints", label)
         if 0.0 in (limit["effort"], limit["velocity"]):
-            self._remark("limits of 0, which readers take as none", label)
+            self._remark("limits of 0, which readers interpret as no limit", label)
         if np.any(self.joint_stiffness[dofs]):
             self._remark("springs", label)
         if np.any(self.joint_target_ke[dofs]) or np.any(self.joint_target_kd[dofs]):
@@ -263,7 +263,7 @@ class _Writer:
         kind = JOINT_TYPES[self.joint_type[joint]]
         passive = [array[dofs] for array in (self.joint_damping, self.joint_friction, self.joint_armature)]
         if not self.joint_enabled[joint]:
-            self._remark("joints that are switched off", label)
+            self._remark("disabled joints", label)
         if not kind.anchored and np.any(passive):
             self._remark("damping, friction and armature of free joints", label)
         if kind.compound and len(passive[0]) == 3:
@@ -277,7 +277,7 @@ class _Writer:
             if np.any(along[:, 0] != along[:, 1]) or np.any(np.ptp(passive[:2], axis=1)):
                 self._remark("settings of planar joints that differ between their axes", label)
             if np.any(np.abs([array[dofs][2] for array in limits[:2]]) < MAXVAL):
-                self._remark("limits of the turns of planar joints", label)
+                self._remark("limits of the rotations of planar joints", label)
 
     def _kind(self, joint: int, dofs: range) -> tuple[str, np.ndarray | None]:
         """URDF's type of a joint, and its axis."""

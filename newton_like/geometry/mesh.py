@@ -92,7 +92,7 @@ class Mesh:
             ValueError: no vertices or triangles, a coordinate that is not finite, or an index out of range.
         """
         if path is not None and not isinstance(path, str | os.PathLike):
-            raise TypeError(f"path of a mesh must be a text or a path, not {path!r}")
+            raise TypeError(f"path of a mesh must be a string or a path, not {path!r}")
         self.path = None if path is None else Path(path)
         points = _numbers(vertices, f"{self}: vertices")
         faces = _numbers(indices, f"{self}: indices")
@@ -257,7 +257,7 @@ class Mesh:
             ValueError: the file cannot be read as a mesh or holds no triangles, or a scale is zero or not finite.
         """
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"path of a mesh must be a text or a path, not {path!r}")
+            raise TypeError(f"path of a mesh must be a string or a path, not {path!r}")
         path = Path(path)
         if not os.path.isfile(path):
             raise FileNotFoundError(f"mesh file '{path}' does not exist")

@@ -154,11 +154,11 @@ def _parent(builder, parent_body, floating, base_joint) -> int:
             raise ValueError(f"base_joint {base_joint!r} has no 'joint_type'; add one, such as JointType.D6")
         wrong = {"parent", "child"} & set(base_joint)
         if wrong:
-            raise ValueError(f"base_joint must not hold {', '.join(sorted(wrong))}; use parent_body")
+            raise ValueError(f"base_joint must not contain {', '.join(sorted(wrong))}; use parent_body")
     if parent_body >= 0:
         if floating:
             raise ValueError(
-                f"floating=True makes the root move freely, but parent_body is {parent_body}; drop one of the two"
+                f"floating=True makes the root move freely, but parent_body is {parent_body}; remove one of the two"
             )
         articulation = articulation_of(builder, parent_body)
         if articulation != builder.articulation_count - 1 or builder.articulation_end[-1] != builder.joint_count:
@@ -179,7 +179,7 @@ def folders(package_dirs) -> tuple[Path, ...]:
     folders = as_list(package_dirs, "package_dirs", "folders")
     for folder in folders:
         if not isinstance(folder, str | os.PathLike):
-            raise TypeError(f"package_dirs holds {folder!r}; give folders as texts or paths")
+            raise TypeError(f"package_dirs holds {folder!r}; give folders as strings or paths")
     return tuple(map(Path, folders))
 
 
@@ -188,7 +188,7 @@ def regular_expressions(value, name: str) -> list[str]:
     patterns = [value] if isinstance(value, str) else as_list(value, name, "regular expressions")
     for pattern in patterns:
         if not isinstance(pattern, str):
-            raise TypeError(f"{name} holds {pattern!r}; give regular expressions as texts")
+            raise TypeError(f"{name} holds {pattern!r}; give regular expressions as strings")
         try:
             re.compile(pattern)
         except re.error as error:

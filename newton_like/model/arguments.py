@@ -31,8 +31,8 @@ def check_made_by(model, state, name: str) -> None:
     maker = getattr(state, "made_by", None)
     if maker is not None and maker is not model.made_by:
         raise ValueError(
-            f"{name} was made by another model ({_described(maker())}) than the given one ({_described(model)}); use a state that "
-            "model.state() of the given one made, with State.assign to copy numbers that mean the same in both"
+            f"{name} belongs to another model ({_described(maker())}) and not to the given one ({_described(model)}); use a state made by "
+            "model.state() of the given model, and State.assign to copy the numbers"
         )
 
 
@@ -90,7 +90,7 @@ def constant_numbers(value, name: str, wanted: str = "an array of numbers") -> n
     """
     if isinstance(value, wp.array) and value.requires_grad:
         raise ValueError(
-            f"{name}: the array requires a gradient, and nothing has one with respect to it; give array.numpy()"
+            f"{name}: the array requires a gradient, but functions have no gradient with respect to it; pass array.numpy()"
         )
     return as_numbers(value, name, wanted)
 
@@ -130,7 +130,7 @@ def check_finite(model, array: wp.array, name: str, what=None) -> wp.array:
         whose = f" ({what(at)})" if what is not None else ""
         raise ValueError(
             f"{name} holds {values[at]} at index {at}{whose}, and {fine.size - fine.sum()} numbers that are not finite in all; "
-            "reset these worlds, or set model.check_finite = False to compute the others"
+            "reset these worlds, or set model.check_finite = False to compute the other worlds"
         )
     return array
 

@@ -53,11 +53,11 @@ def link_contact_forces(
     out_repr = chosen(out_repr, repr, VelRepr.COM)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
-            raise ValueError("contact_state is not an argument for a RigidContact; leave it out")
+            raise ValueError("contact_state is not an argument for a RigidContact; omit it")
         arrays = (None, None, out, None)
         return rigid_contact_forces(model, state, contact, joint_forces, link_forces_repr=out_repr, out=arrays).links
     if joint_forces is not None:
-        raise ValueError("joint_forces has no effect on the forces of a SoftContact; leave it out")
+        raise ValueError("joint_forces has no effect on the forces of a SoftContact; omit it")
     return soft_contact_forces(
         model, state, contact, contact_state, out_repr=out_repr, out=(None, None, None, out)
     ).links

@@ -139,7 +139,7 @@ def check_part(model, part, kind: type, name: str):
     if not isinstance(part, kind):
         raise TypeError(f"{name} must be {kind.__name__}(model, ...), not {type(part).__name__}")
     if part.model is not model:
-        raise ValueError(f"{name} of another model; make {kind.__name__}(model, ...) of this one")
+        raise ValueError(f"{name} belongs to another model; make {kind.__name__}(model, ...) for this model")
     return part
 
 

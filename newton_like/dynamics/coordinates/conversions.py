@@ -30,7 +30,7 @@ def _numbers(value, width: int, what: str) -> np.ndarray:
     if array.ndim == 0 or array.shape[-1] != width:
         raise ValueError(f"{what} has shape {array.shape}; it must be [..., {width}]")
     if not np.isfinite(array).all():
-        raise ValueError(f"{what} holds numbers that are not finite")
+        raise ValueError(f"{what} contains numbers that are not finite")
     return array
 
 

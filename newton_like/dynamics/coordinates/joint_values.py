@@ -178,7 +178,7 @@ def _places_of(model, starts: np.ndarray, joints) -> np.ndarray:
         widths = np.unique(starts[at + 1] - starts[at])
         if len(widths) != 1:
             raise ValueError(
-                f"joint {joint!r} has {' or '.join(map(str, widths))} numbers in different articulations; name joints that are alike"
+                f"joint {joint!r} has {' or '.join(map(str, widths))} numbers in different articulations; choose joints of one kind"
             )
         places = np.full((len(have), int(widths[0])), -1, dtype=np.int32)
         places[have] = starts[at][:, None] + np.arange(widths[0])

@@ -118,7 +118,7 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
     if numbers.ndim > DIMENSIONS:
         raise ValueError(f"{name} has shape {numbers.shape}; arrays have at most {DIMENSIONS} dimensions")
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} holds numbers that are not finite")
+        raise ValueError(f"{name} contains numbers that are not finite")
     with np.errstate(over="ignore"):
         result = numbers.astype(wp.dtype_to_numpy(model.dtype), copy=False)
     if not np.isfinite(result).all():

@@ -98,7 +98,7 @@ def write(
             f"{rests} has no joint; other USD tools would let it fall: fix the body to the world with add_joint_fixed"
         )
     if model.up_axis == Axis.X:
-        raise ValueError("USD stages have Y or Z up, this model X; build it with up_axis 'Z' or 'Y'")
+        raise ValueError("USD stages have Y or Z up, but this model has X up; build it with up_axis 'Z' or 'Y'")
     if root is None:
         root = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
         root = root if Sdf.Path.IsValidIdentifier(root) else f"_{root}"

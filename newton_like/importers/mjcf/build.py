@@ -425,7 +425,7 @@ class SceneBuilder:
             settings = set(pair) - {"geom1", "geom2", "name", "class"}
             if settings:
                 self.model.findings.remark(
-                    "contact pairs have their own settings, which are ignored; those of the geoms are used",
+                    "settings of contact pairs are ignored; the settings of the geoms are used",
                     f"{pair['geom1']}-{pair['geom2']} ({', '.join(sorted(settings))})",
                 )
 

@@ -69,7 +69,7 @@ class Keyframe:
 
 @dataclass
 class TendonRecord:
-    """A tendon with names in place of the indices of :class:`newton_like.model.tendons.Tendon`.
+    """A tendon with names instead of the indices of :class:`newton_like.model.tendons.Tendon`.
 
     Attributes:
         joints: ``(joint name, coefficient)`` of a fixed tendon.

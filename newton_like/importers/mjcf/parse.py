@@ -67,7 +67,7 @@ def parse_mjcf(source: MjcfSource, ignored=()) -> Mjcf:
 
     Args:
         source: the file.
-        ignored: regular expressions; bodies, geoms and sites whose names begin with a match are left out.
+        ignored: regular expressions; bodies, geoms and sites whose names begin with a match are ignored.
 
     Raises:
         ImportFileError: the file is invalid.

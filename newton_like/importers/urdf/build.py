@@ -268,7 +268,7 @@ class RobotBuilder:
 
 def _out_of_order(joint: Joint) -> Exception:
     return joint.element.error(
-        f"stands before the joint that moves its parent link {joint.parent!r}; use joint_ordering='dfs'"
+        f"comes before the joint that moves its parent link {joint.parent!r}; use joint_ordering='dfs'"
     )
 
 

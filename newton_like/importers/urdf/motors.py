@@ -151,7 +151,7 @@ def use_soft_limits(robot) -> None:
             if lower > upper:
                 raise element.error(
                     f"joint {name!r}: the soft limits from {safety.soft_lower:g} to {safety.soft_upper:g} are outside of "
-                    f"the limits from {joint.lower:g} to {joint.upper:g}; correct them, or leave soft_limits out"
+                    f"the limits from {joint.lower:g} to {joint.upper:g}; correct them, or omit soft_limits"
                 )
         joint.lower, joint.upper = lower, upper
         if safety.k_position > 0.0 and safety.k_velocity > 0.0:

@@ -288,7 +288,7 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
     ixx, iyy, izz = (matrix_element.number(name) for name in ("ixx", "iyy", "izz"))
     ixy, ixz, iyz = (matrix_element.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
     if not {"ixy", "ixz", "iyz"} <= matrix_element.attributes.keys():
-        robot.remark("links have an <inertia> without ixy, ixz or iyz, which count as 0", link)
+        robot.remark("links have an <inertia> without ixy, ixz or iyz, which are set to 0", link)
     matrix = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     if mass == 0.0 and np.any(matrix):
         robot.remark("links have inertia but no mass; the inertia is ignored", link)
@@ -419,10 +419,12 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
             robot.remark("continuous joints have position limits, which are not used", joint.name)
     elif limited and not given:
         robot.remark(
-            f"{joint.type} joints have a <limit> without lower and upper and get no position limit", joint.name
+            f"{joint.type} joints have a <limit> without lower and upper; they have no position limit", joint.name
         )
     elif limited and lower == upper == 0.0 and len(blank) == 2:
-        robot.remark("joints have a <limit> with zeros only, which is taken as missing: no position limit", joint.name)
+        robot.remark(
+            "joints have a <limit> with zeros only, which is interpreted as missing: no position limit", joint.name
+        )
     elif given:
         joint.lower, joint.upper = lower, upper
         if len(given) == 1:

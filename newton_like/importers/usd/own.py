@@ -203,7 +203,7 @@ class Restorer:
     def _counted(self, prim, name: str, values, count: int):
         if len(values) != count:
             raise self._reader.error(
-                prim, f"newtonLike:{name} has {len(values)} entries, the joint {count}; correct it"
+                prim, f"newtonLike:{name} has {len(values)} entries, but the joint needs {count}; correct it"
             )
         return values
 

@@ -164,7 +164,7 @@ class StageParser:
         place = self._place(prim, path)
         if place.sheared:
             self.scene.remark(
-                "frames of bodies are sheared (turned under an uneven scale); the nearest rotation is used", prim
+                "frames of bodies are sheared (rotated below a nonuniform scale); the nearest rotation is used", prim
             )
         velocity = units.meters * reader.vector(prim, "physics:velocity", np.zeros(3))
         spin = math.pi / 180.0 * reader.vector(prim, "physics:angularVelocity", np.zeros(3))

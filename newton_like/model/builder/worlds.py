@@ -165,9 +165,7 @@ class WorldMethods:
         if not isinstance(builder, WorldMethods):
             raise TypeError(f"{builder!r} is not a ModelBuilder")
         if builder is self:
-            raise ValueError(
-                "a builder cannot be added to itself; build the scene in a builder of its own and add that"
-            )
+            raise ValueError("a builder cannot be added to itself; build the scene in a separate builder and add that")
         if builder.world_count:
             raise ValueError(
                 f"the builder to copy holds {builder.world_count} worlds; worlds do not nest, copy a scene without"
@@ -255,7 +253,7 @@ def grid_offsets(count: int, spacing, up_axis=Axis.Z) -> np.ndarray:
 
 def _prefix(value, what: str) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{what} must be a text or None, not {value!r}")
+        raise TypeError(f"{what} must be a string or None, not {value!r}")
     return value
 
 

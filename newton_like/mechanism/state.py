@@ -220,7 +220,7 @@ class MechanismState(Variables):
         Args:
             body: link, by name or index; the time derivative of :meth:`twist_wrt_world`.
             joint: joint, likewise; the time derivative of :meth:`twist`. In INERTIAL, those of a chain add up to that of its last link.
-            out_repr: :class:`VelRepr` of the velocity; ``repr`` is another name of it.
+            out_repr: :class:`VelRepr` of the velocity; ``repr`` is another name of this argument.
 
         Raises:
             KeyError, IndexError, ValueError, TypeError: as :meth:`joint_transform`; both or neither are given.

@@ -1,7 +1,7 @@
-"""What runs on a GPU gives what it gives on a CPU, the same bits for a world wherever it is, and can be captured into a graph.
+"""Results on a GPU agree with those on a CPU, do not depend on a world's index (same bits), and launches can be captured in a graph.
 
-Without a CUDA device these tests are skipped. ``NEWTON_LIKE_GPU=cpu`` lets a CPU stand in for one: kernels advance one world a thread
-and memory is laid out as on a GPU, so that all but the device itself is tried.
+Without a CUDA device these tests are skipped. With ``NEWTON_LIKE_GPU=cpu`` they run on a CPU with one world a thread and the memory layout
+of a GPU, which tests all code except the device.
 """
 
 import os

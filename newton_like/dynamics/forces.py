@@ -147,10 +147,10 @@ def forward_dynamics(
     the armature. A floating base is solved in its joint's velocities and represented at the end, so that no digits are
     lost far from the world's origin.
 
-    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken
-    away after ``finalize``, and that has no armature, counts as locked: it does not accelerate, whatever the force on it.
-    ``"crb"`` detects every such degree of freedom. ``"aba"`` detects it if the articulated inertia of the body of the joint
-    vanishes, but not for two joints in line with a massless body between them.
+    A degree of freedom without armature that moves no mass in a configuration (for example three aligned axes of massless links), or whose
+    mass was removed after ``finalize``, counts as locked: it does not accelerate under any force. ``"crb"`` detects every such degree of
+    freedom. ``"aba"`` detects those for which the articulated inertia of the joint's body is zero along the axis, but not the opposite
+    rotation of two aligned joints with a massless body between them.
 
     Args:
         model: the :class:`Model`.
@@ -167,7 +167,7 @@ def forward_dynamics(
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation or
-            method; a joint moves nothing, whatever the configuration (:mod:`newton_like.model.singular`).
+            method; a joint that moves no mass in any configuration (:mod:`newton_like.model.singular`).
         TypeError: an array of the wrong scalar type.
     """
     check_choice(method, "method", _FORWARD)

@@ -96,9 +96,9 @@ def integrate(
 ) -> None:
     """Advances coordinates, velocities and contact state by a time step.
 
-    The forces are the arguments, the forces of `contact`, and the passive forces of :func:`velocity_rate`. All of them are
-    explicit: the step must be short against their time constants (:class:`newton_like.solvers.SolverFeatherstone` is implicit
-    where they are stiff).
+    The forces are those given, those of `contact`, and the passive forces of :func:`velocity_rate`. All are
+    explicit, so the step must be short compared with their time constants
+    (:class:`newton_like.solvers.SolverFeatherstone` treats stiff forces implicitly).
 
     ================= ===== =================================== ================================================
     method            order evaluations of the forward dynamics
@@ -119,7 +119,7 @@ def integrate(
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`, constant over the step; or functions
             of a state (anything with ``joint_q`` and ``joint_qd``) that give them at every stage.
         contact: a :class:`SoftContact` or a :class:`RigidContact`, whose forces are added to those on the links; none by default.
-            With :class:`RigidContactParameters` every step begins with an :func:`impact` of what touches the ground, so that a step
+            With :class:`RigidContactParameters` every step begins with an :func:`impact` of the touching points, so that a step
             across an impact is of first order.
         contact_state: the state of soft contact, see :func:`soft_contact_forces`.
         contact_state_out: written; may be ``contact_state``, but for gradients, and is by default.

@@ -278,21 +278,21 @@ def constrained_dynamics(
     repr=None,
     out=None,
 ) -> tuple[wp.array, wp.array]:
-    """Accelerations of trees whose loop joints stay closed, and the forces that keep them so.
+    """Accelerations of trees with closed loop joints, and the forces of the loop joints.
 
     Solves ``M v_dot + h = tau + J^T f + K^T lambda`` and ``K v_dot = -k - 2/T K v - g/T^2`` together (Featherstone 2008, section 8.5).
-    The last two terms, with the time constant T, close loops that rounding and integration open (Baumgarte 1972); velocities and
-    coordinates that agree with the loops do not feel them.
+    The last two terms, with the time constant T, close loops that rounding and integration open (Baumgarte 1972). They are zero for
+    velocities and coordinates that satisfy the constraints.
 
-    ``K M^-1 K^T`` is singular where loop joints ask for the same thing twice, as all but two of the rows of a planar four-bar
-    linkage's hinge do. It is solved by five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-8
-    (float32: 1e-5) of its largest diagonal entry: among equivalent forces, the result is close to the smallest ones;
-    accelerations are exact up to rounding; contradictory constraints are satisfied in the (weighted) mean.
+    ``K M^-1 K^T`` is singular if rows are redundant, as all but two rows of the hinge of a planar four-bar linkage. The system is solved by
+    five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-8 (float32: 1e-5) of the largest diagonal entry. Of
+    equivalent forces, the result is near the smallest. Accelerations are precise up to rounding, and contradictory rows are satisfied on
+    (weighted) average.
 
-    As in :func:`forward_dynamics`, springs, limits, friction and drives play no part; of loop joints, armature neither.
+    As in :func:`forward_dynamics`, springs, limits, friction and drives are not included, nor the armature of loop joints.
 
-    Gradients are those of the two equations (the implicit function theorem). Where forces are not unique, those of lambda leave out
-    what moves nothing: changes whose ``K^T lambda`` is zero.
+    Gradients are those of the two equations (by the implicit function theorem). If forces are not unique, the gradients of lambda exclude
+    changes with zero ``K^T lambda``.
 
     Args:
         model: the :class:`Model`.

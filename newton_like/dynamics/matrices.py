@@ -92,12 +92,12 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
     From the factorisation ``M = LT D L``, which keeps the sparsity of the tree (Featherstone 2008, section 6.5), and
     ``L^-1``, whose rows are as sparse.
 
-    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken
-    away after ``finalize``, and that has no armature, has a pivot of the size of rounding errors. It is treated as locked: its
-    row and column are zero, and the rest is the inverse of the rest. In another representation than the joint's a locked degree
-    of freedom of a floating base makes the inverse a generalised one, ``M^-1 M M^-1 = M^-1``.
+    A degree of freedom without armature that moves no mass in a configuration (for example three aligned axes of massless links), or whose
+    mass was removed after ``finalize``, has a pivot of rounding errors only. It counts as locked: its row and column are zero, and the
+    other entries are the inverse of the remaining matrix. In a representation other than the joint's, a locked degree of freedom of a
+    floating base makes the result a generalised inverse, ``M^-1 M M^-1 = M^-1``.
 
-    Arguments and errors as for :func:`mass_matrix`, and ValueError where a joint moves nothing, whatever the configuration
+    Arguments and errors as for :func:`mass_matrix`, and ValueError for a joint that moves no mass in any configuration
     (:mod:`newton_like.model.singular`); returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
     """
     program, arrays = _INVERSE.ask(output_repr=representation(repr)), state_arrays(model, state, False)

@@ -176,10 +176,10 @@ def average_velocity(
 ) -> wp.array:
     """Velocity of one rigid body with the inertia and momentum of the mechanism: ``I^-1 h``.
 
-    Where all mass lies on a line, the angular velocity about that line is zero; where it lies in a point, all of it; where there is no
-    mass, the velocity too.
+    If all mass is on a line, the angular velocity about this line is zero. If all mass is in a point, the angular velocity is zero. Without
+    mass, the linear velocity is also zero.
 
-    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of the result, as of the velocity of the first link.
+    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is the representation of the result, as a velocity of the first link.
 
     Returns:
         [m/s, rad/s], ``[articulation_count, 6]``.

@@ -254,7 +254,7 @@ def link_bodies(model, articulation: int = 0) -> np.ndarray:
 
 
 def frame_link(model, name, articulation: int = 0) -> int:
-    """Index of the link that a frame stands on, -1: the world (a base that was merged into it); see :func:`frame_index`."""
+    """Index of the link of a frame, -1: the world (for a base that was merged into it); see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
     return int(names.frame_link[names.frame_start[articulation] + i])
 
@@ -266,7 +266,7 @@ def frame_offset(model, name, articulation: int = 0) -> np.ndarray:
 
 
 def base_link(model, articulation: int = 0) -> str:
-    """Label of the base link of an articulation: the one that its first joint moves, from which the tree of the others hangs.
+    """Label of the base link of an articulation: the child of its first joint, the root of the tree of links.
 
     Args:
         model: the :class:`Model`.

@@ -32,20 +32,18 @@ MIMIC_TOLERANCE = 1.0e-6
 def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) -> ModelBuilder:
     """A copy of a robot, or of a whole scene, in which only some joints can move.
 
-    The links behind a locked joint are lumped with the link that carries it (or with the world): masses, centres of mass and inertias
-    add up, and shapes, sites and the joints further out move over with their places unchanged; the frames of the lumped links
-    stay as named frames. What is left moves as the whole robot does with those joints locked.
-    Fixed joints that are not kept are lumped too. Joints that close loops and disabled
-    joints stay. Finalize the result; the builder that is given stays as it is.
+    The child link of a locked joint is merged into its parent link (or into the world): masses and inertias are combined, and shapes,
+    sites and child joints move to the parent with unchanged poses. The frames of merged links become named frames. The result moves as
+    the original robot with locked joints. Fixed joints that are not kept are also merged. Loop joints and disabled joints are not
+    changed. The given builder does not change; the result must be finalized.
 
     Args:
-        builder: what to reduce, before :meth:`ModelBuilder.finalize`.
-        joints_to_keep: labels or indices of the joints that go on moving; all other joints are locked, but for those of floating
-            bases (FREE or DISTANCE, on the world), which are locked only where ``locked_positions`` names them. A label stands for
-            all joints that have it, as in the worlds of a scene. By default all joints that ``locked_positions`` does not name.
-        locked_positions: where joints are locked: from labels or indices to coordinates (a number, or as many as the joint has in
-            ``joint_q``; quaternions x y z w). Locked joints that are not named stay at the builder's ``joint_q``; followers of locked
-            joints (mimic) where these put them.
+        builder: the builder, before :meth:`ModelBuilder.finalize`.
+        joints_to_keep: labels or indices of the joints that stay movable. All other joints are locked, except those of floating
+            bases (FREE or DISTANCE, on the world), which are locked only if ``locked_positions`` contains them. A label selects
+            all joints with this label, as in the worlds of a scene. By default all joints that are not in ``locked_positions``.
+        locked_positions: positions of locked joints: a dict from labels or indices to coordinates (a number, or as many as the joint has
+            in ``joint_q``; quaternions x y z w). The default is the builder's ``joint_q``; for mimic joints it follows from their leaders.
 
     Returns:
         The new builder.

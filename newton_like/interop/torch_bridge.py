@@ -12,9 +12,9 @@ from newton_like.interop.bridge import COORDINATES, Bridge
 
 
 def torch_function(model, function: Callable, inputs: Sequence[str] = COORDINATES, **options) -> Callable:
-    """A function of the dynamics library as one of PyTorch tensors, which autograd differentiates.
+    """A function of the dynamics library as a function of PyTorch tensors, which autograd differentiates.
 
-    Tensors and Warp arrays are the same memory, both ways. What autograd keeps of a call is Warp's tape, so that going backward needs no
+    Tensors and Warp arrays share memory, for inputs and results. Autograd stores Warp's tape of a call, so the backward pass needs no
     second evaluation. Second derivatives are not supported.
 
     Args:

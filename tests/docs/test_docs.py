@@ -1,4 +1,4 @@
-"""README and docs tell the truth: their Python runs, their commands run, their links lead somewhere."""
+"""README and docs: their Python code runs, their commands run, and their links are valid."""
 
 import json
 import os

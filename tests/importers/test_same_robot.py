@@ -1,7 +1,7 @@
 """The same robot through URDF, MJCF and USD: the same mass matrix, limits and drives to 1e-6.
 
-The URDF is read here and by MuJoCo. What MuJoCo made of it is written down as MJCF with all digits and read here again; what
-was made of it here is written as USD and read here again.
+The URDF is read by newton_like and by MuJoCo. MuJoCo's model is written as MJCF with all digits and read by newton_like; the model of
+newton_like is written as USD and read again.
 """
 
 import warnings

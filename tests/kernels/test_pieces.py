@@ -1,4 +1,4 @@
-"""Numbers travel between flat arrays and memory, at every width and scalar type."""
+"""Copies between flat arrays and memory, at every width and scalar type."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Inertia that nearly vanishes: it is named with the armature that prevents it, and velocities stay within their limits."""
+"""Nearly singular inertias: the warning names the joint and the sufficient armature, and velocities stay within their limits."""
 
 import re
 import warnings

@@ -38,7 +38,7 @@ def link_contact_forces(
         state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
-        joint_forces: what else acts, on which the forces of rigid contact alone depend; none by default.
+        joint_forces: joint forces, on which only the forces of rigid contact depend; none by default.
         out_repr: :class:`VelRepr` of the result; ``repr`` is another name of it.
         out: array for the result; a new array by default.
 

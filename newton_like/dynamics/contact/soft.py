@@ -72,7 +72,7 @@ class SoftContactParameters(ContactLaw):
 
 
 class SoftContact(GroundContact):
-    """What touches the ground, the ground, and the law between the two.
+    """Contact points, terrain, and the parameters of soft contact.
 
     Args:
         model: the :class:`Model`; its z axis points up.
@@ -208,11 +208,11 @@ def estimate_soft_contact_parameters(
     Args:
         model: the :class:`Model`.
         static_friction: mu.
-        active_points: number of points that carry the weight.
+        active_points: number of points that support the weight.
         damping_ratio: 1 for about critical damping.
         max_penetration: depth at rest [m]; by default 0.005 times twice the height of the centre of mass above the lowest
-            contact point, in the model's own pose ``model.joint_q``.
-        points: the :class:`ContactPoints` whose lowest counts there, by default those of the shapes.
+            contact point, in the model's initial pose ``model.joint_q``.
+        points: the :class:`ContactPoints` for the lowest contact point, by default those of the shapes.
         p, q: exponents.
 
     Returns:

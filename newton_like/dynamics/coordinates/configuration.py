@@ -174,7 +174,7 @@ def global_coordinates(model, q0, phi, *, out: wp.array | None = None) -> wp.arr
 def velocity_of_position_rate(model, state, rate, *, out: wp.array | None = None) -> wp.array:
     """The velocities with which coordinates change at given rates: the inverse of :func:`position_rate`.
 
-    What would change the length of a quaternion is not a velocity and is ignored.
+    The component of a rate that changes the length of a quaternion is ignored.
 
     Args:
         model: the :class:`Model`.

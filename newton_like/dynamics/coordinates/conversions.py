@@ -179,7 +179,7 @@ def _reordered(value, axis: int, least: int, what: str, order):
 def to_angular_first(value, axis: int = -1):
     """Spatial vectors with the linear part first as others order them: the first six entries along `axis`, angular part first.
 
-    What follows them, the joints' entries of a generalized velocity, a Jacobian's column or a matrix, stays.
+    Further entries, such as the joints' entries of a generalized velocity, a Jacobian's column or a matrix, do not change.
 
     Args:
         value: a NumPy or Warp array, or numbers.

@@ -75,10 +75,10 @@ def generator(seed) -> np.random.Generator:
 def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: wp.array | None = None) -> wp.array:
     """Random coordinates for ``State.joint_q``, different for each articulation.
 
-    Uniformly between limits; a range of 2 pi or more on 2 pi of it, [-pi, pi] where that lies within; rotations of BALL, FREE and
-    DISTANCE joints uniformly; slides without limits on 2 m, within 1 m of zero where they can; positions of FREE joints within
-    1 m of zero along each axis. Distances of the anchors of DISTANCE joints are uniform within their limits. Mimic joints take the
-    positions of their leaders. Joints that close loops keep the coordinates of the model.
+    Coordinates are uniform between their limits. Angles with a range of 2 pi or more use 2 pi of it, [-pi, pi] if it is within the range.
+    Linear coordinates without limits use a range of 2 m, within 1 m of zero if possible. Rotations of BALL, FREE and DISTANCE joints are
+    uniform. Positions of FREE joints are within 1 m of zero along each axis, and anchors of DISTANCE joints have a permitted distance.
+    Mimic joints follow their leaders. Loop joints keep the coordinates of the model.
 
     Args:
         model: the :class:`Model`.

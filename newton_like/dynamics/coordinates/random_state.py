@@ -29,9 +29,8 @@ def random_state(
 ):
     """A random state of all articulations, uniform within bounds, different for each articulation.
 
-    A bound is a pair (lowest, highest) of numbers, or of what NumPy can broadcast to the quantity. Positions without bounds are
-    those of :func:`random_joint_positions`. Mimic joints take the positions of their leaders. Loop joints keep the coordinates of
-    the model.
+    A bound is a pair (lowest, highest) of numbers or of arrays that NumPy can broadcast to the quantity. Positions without bounds are
+    those of :func:`random_joint_positions`. Mimic joints follow their leaders; loop joints keep the coordinates of the model.
 
     Args:
         model: the :class:`Model`.

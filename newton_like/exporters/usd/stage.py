@@ -73,12 +73,12 @@ def write(
 
     Args:
         model: the model.
-        path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). What is there is replaced.
+        path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). An existing file is replaced.
         state: positions and velocities to write; by default those that the model starts with.
         root: name of the default prim; by default that of the file.
         share_worlds: refer to equal worlds instead of writing each in full.
-        instance_worlds: make these references instances, which USD composes only once. What is inside of them cannot be
-            overridden, one by one, in stronger layers.
+        instance_worlds: make these references instances, which USD composes only once. Stronger layers cannot override the
+            contents of single instances.
 
     Returns:
         The paths of all prims.

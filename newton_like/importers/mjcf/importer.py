@@ -122,7 +122,7 @@ def add_mjcf(
       drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
       remark. Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become rigid loop joints, and a linear ``joint`` equality becomes a mimic joint.
-    * Tendons are added to ``builder.tendons``; solvers raise ValueError for models with tendons.
+    * Tendons are added to ``builder.tendons``; solvers raise an error for models with tendons.
     * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``solref`` of geoms, stiffness and damping too, becomes ``time_constant`` and ``damping_ratio``, ``margin`` and
@@ -142,29 +142,29 @@ def add_mjcf(
         xform: pose of the file's world in the world, or in ``parent_body``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
         base_joint, parent_body, scale, up_axis, mesh_maxhullvert: as for :func:`newton_like.importers.urdf.add_urdf`.
-        hide_visuals: leave out geoms that touch nothing; ``parse_visuals=False`` does the same.
-        parse_meshes: false leaves out all geoms of meshes. Bodies without ``<inertial>`` lose the mass that these would give them.
+        hide_visuals: leave out geoms without collisions; ``parse_visuals=False`` does the same.
+        parse_meshes: false leaves out all geoms of meshes, and their mass for bodies without ``<inertial>``.
         parse_sites: false leaves out all sites.
-        parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
-        force_show_colliders: draw collisions of bodies that have visuals too.
-        enable_self_collisions: let moving shapes of one tree touch each other where the file lets them. Off by default, as in
-            ``add_urdf``.
+        parse_visuals_as_colliders: use visual geoms as collisions, and leave out the other geoms except planes and height fields.
+        force_show_colliders: also draw collisions of bodies that have visuals.
+        enable_self_collisions: enable collisions between moving shapes of one tree, if the rules of the file permit them. Off by
+            default, as in ``add_urdf``.
         ignore_inertial_definitions: compute mass and inertia from the geoms, even for bodies with an ``<inertial>``.
         skip_equality_constraints: keep equalities as data only.
-        parse_mujoco_options: take over gravity.
+        parse_mujoco_options: use the gravity of the file.
         joint_ordering: order of bodies and joints in a tree: ``"dfs"`` (and ``None``) as in the file, depth first, or
             ``"bfs"`` breadth first.
-        collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
+        collapse_fixed_joints: merge bodies without joints into their parents. Child bodies of the world are not merged.
         keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
             initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
-        ignore_names: regular expressions; bodies whose names begin with a match are ignored with all that they carry, and so are geoms
+        ignore_names: regular expressions; bodies whose names begin with a match are ignored with their descendants, and so are geoms
             and sites.
         package_dirs: other folders from which files may be read.
-        path_resolver: ``f(folder, name)`` gives the absolute path of a file that the model names, instead of the search in these
-            folders: ``folder`` is that of the model (None for a text), ``name`` with the ``meshdir`` of the model in front. The
-            returned file is read from any folder.
-        skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and name them in the report. Bodies without
-            ``<inertial>`` lose the mass that these geoms would give them.
+        path_resolver: ``f(folder, name)`` returns the absolute path of a file that the model names, instead of the search in these
+            folders: ``folder`` is that of the model (None for a text), and ``name`` includes the ``meshdir`` of the model. The returned
+            path may be in any folder.
+        skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and list them in the report. Their mass is missing
+            in bodies without ``<inertial>``.
         verbose: print how many bodies, joints and shapes were added.
 
     Returns:

@@ -123,28 +123,28 @@ def add_usd(
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file. Layers that a file names are read from its
-            folder and below, and from ``package_dirs``; others, and URLs, raise an error before they are opened. A stage
-            that you opened yourself is taken as it is.
-        xform: pose of the stage in the world, or in ``parent_body``, after the up axis was turned.
-        floating: true frees root bodies, also those that a fixed joint holds in the world; false fixes those that
-            nothing holds; ``None`` keeps what the stage says.
+            folder and below, and from ``package_dirs``; other layers, and URLs, raise an error before they are opened. The
+            layers of an open stage are not checked.
+        xform: pose of the stage in the world, or in ``parent_body``, after the rotation of the up axis.
+        floating: true frees root bodies, including those with a fixed joint to the world; false fixes free root bodies;
+            ``None`` keeps the joints of the stage.
         base_joint, parent_body, joint_ordering, collapse_fixed_joints, ignore_inertial_definitions: as for
             :func:`newton_like.importers.urdf.add_urdf`; ``base_joint`` is for root bodies.
-        package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up there
-            as well.
-        root_path: path of the prim below which everything is added.
-        ignore_paths: regular expressions; prims with such a path are ignored with all below them.
+        package_dirs: other folders from which layers may be read. Names that do not start with a dot are also searched
+            there.
+        root_path: path of the prim whose descendants are added.
+        ignore_paths: regular expressions; prims with a matching path are ignored with their descendants.
         time: time code at which attributes are read; ``None`` for their default values.
-        scene_gravity: take over the gravity of the stage.
-        hide_visuals: leave geometry without CollisionAPI out; ``load_visual_shapes=False`` does the same.
-        load_sites: false leaves sites out.
-        parse_visuals_as_colliders: use such geometry as colliders, and the colliders not at all.
-        force_show_colliders: draw colliders that the stage hides too.
-        enable_self_collisions: let bodies of an articulation touch each other, except those that a joint connects.
-            ``None``: as the ArticulationRootAPI's prim says (``newton:selfCollisionEnabled``,
-            ``physxArticulation:enabledSelfCollisions``), and where it does not say, they touch, as in UsdPhysics.
-        mesh_maxhullvert: largest number of vertices of a hull where the file has none; 64 by default.
-        joint_drive_gains_scaling: factor of the gains of drives that the stage gives.
+        scene_gravity: use the gravity of the stage.
+        hide_visuals: leave out geometry without CollisionAPI; ``load_visual_shapes=False`` does the same.
+        load_sites: false leaves out sites.
+        parse_visuals_as_colliders: use geometry without CollisionAPI as colliders, and leave out the colliders.
+        force_show_colliders: also draw colliders that the stage hides.
+        enable_self_collisions: enable collisions between bodies of an articulation, except those that a joint connects.
+            ``None``: the attribute of the ArticulationRootAPI's prim (``newton:selfCollisionEnabled``,
+            ``physxArticulation:enabledSelfCollisions``); without it they are enabled, as in UsdPhysics.
+        mesh_maxhullvert: largest number of vertices of a hull if the file has none; 64 by default.
+        joint_drive_gains_scaling: factor on the drive gains of the stage.
         verbose: print how many bodies, joints and shapes were added.
 
     Returns:
@@ -152,9 +152,9 @@ def add_usd(
 
     Raises:
         FileNotFoundError: the file does not exist.
-        ImportFileError: the stage is wrong, or names files outside of the allowed folders; a ``ValueError`` whose message
+        ImportFileError: the stage is invalid, or names files outside of the allowed folders; a ``ValueError`` whose message
             names file, prim and solution.
-        ValueError, TypeError, IndexError: an argument is wrong.
+        ValueError, TypeError, IndexError: a wrong argument.
     """
     hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(load_visual_shapes, "load_visual_shapes")
     joint_drive_gains_scaling = as_number(joint_drive_gains_scaling, "joint_drive_gains_scaling")

@@ -1,4 +1,4 @@
-"""Damaged USD stages end with a model or with an error in words. By the thousand: ``python -m tests.support.usd_corpus``."""
+"""Damaged USD stages give a model or an error of the importer. For thousands of stages: ``python -m tests.support.usd_corpus``."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""finalize refuses what cannot be, and says which thing is wrong and what to do. Nothing sound is refused."""
+"""Checks of finalize: errors name the entity and the cure, and valid models pass."""
 
 import itertools
 import warnings

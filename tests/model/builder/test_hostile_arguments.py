@@ -1,7 +1,7 @@
-"""Every keyword of every builder method, and every list of the builder, against what nobody should pass.
+"""Every keyword of every builder method, and every list of the builder, with invalid values.
 
-Whatever happens, it is a result or an error that was written for it: raised by a ``raise`` of this package, never by
-Python or NumPy from inside, and an error leaves the builder as it was.
+Each call gives a result or an error from a ``raise`` statement of this package, never an internal error of
+Python or NumPy, and an error leaves the builder unchanged.
 """
 
 import copy

@@ -1,8 +1,8 @@
 """A world gives the same bits, independent of other worlds, their number, its index, and the number of threads.
 
-Worlds are made from keys: what a world is, starts as and is commanded to do is a function of its key alone. Some stand, some
-fall, some tumble with their joints beyond their limits, some are driven beyond what their drives can give, some are pushed;
-all differ in their parameters. Every comparison is one of raw bytes, signs of zeros included.
+The key of a world determines its parameters, its initial state and its commands. Some worlds stand, some fall, some tumble with joints
+beyond their limits, some have saturated drives, some are pushed; all differ in their parameters. Comparisons are of raw bytes, including
+the signs of zeros.
 """
 
 import numpy as np

@@ -39,7 +39,7 @@ class CustomMethods:
     custom_frequencies: dict[str, CustomFrequency]
 
     def add_custom_attribute(self, attribute: CustomAttribute) -> None:
-        """Declares a quantity of one's own, which the model, its states or its controls will have as an array.
+        """Declares a custom attribute: an array of the model, its states or its controls.
 
         Entries are given as ``custom_attributes={key: value}`` to the methods that add bodies, joints, shapes and articulations. For dofs,
         coordinates and constraints of a joint a value is one entry for all of them, or a list of one each. Copies of a builder have copies
@@ -49,8 +49,8 @@ class CustomMethods:
             attribute: the declaration. The builder keeps a copy of it, ``custom_attributes[key]``.
 
         Raises:
-            TypeError: it is none.
-            ValueError: the same key is declared in another way, models (states, controls) have an attribute of that name, or its custom
+            TypeError: the argument is not a CustomAttribute.
+            ValueError: the key is declared with another specification; Model, State or Control has an attribute of this name; the custom
                 frequency is not registered.
         """
         if not isinstance(attribute, CustomAttribute):
@@ -76,7 +76,7 @@ class CustomMethods:
         self.custom_attributes[attribute.key] = attribute.copy(attribute.values.copy())
 
     def add_custom_frequency(self, frequency: CustomFrequency) -> None:
-        """Registers entities of one's own. Registering a key again changes nothing.
+        """Registers a kind of entity. Registering a key again has no effect.
 
         Raises:
             TypeError: it is no :class:`CustomFrequency`.

@@ -11,7 +11,7 @@ _BESIDE = ("newton_like.kernels", "newton_like.assets")
 
 
 class FinderBeside:
-    """Finds what stands beside the package, and nothing else there."""
+    """A finder of these packages beside the package, which finds no other modules."""
 
     @staticmethod
     def find_spec(name: str, path=None, target=None):

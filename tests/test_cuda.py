@@ -175,7 +175,7 @@ def test_a_world_that_breaks_is_found_and_reset_alone(gpu):
 
 
 def test_steps_and_resets_are_captured(gpu):
-    """A graph of two steps and a reset by mask does what the calls do; what was not called before is refused."""
+    """A graph of two steps and a reset by mask agrees with the calls; capturing calls without an earlier call raises an error."""
     with gpu:
         model = walkers().finalize(gpu.device)
         solver, state, other = SolverFeatherstone(model, unsupported_contacts="ignore"), started(model), started(model)
@@ -311,7 +311,7 @@ def test_examples(gpu, example, tmp_path):
 
 
 def test_memory(gpu):
-    """Below the 40 kB a world that were asked for."""
+    """The memory is below the required 40 kB a world."""
     from tests.benchmarks.first_step import array_bytes
 
     with gpu:

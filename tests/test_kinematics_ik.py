@@ -112,7 +112,7 @@ def test_skewed_sliding_axes(rng):
             model = two_links(rng, linear=axes).finalize("cpu", dtype=wp.float64)
             stored = model.joint_axis.numpy()[6 : 6 + count]
             np.testing.assert_allclose(stored, axes, atol=1e-15)
-            # skewed axes share what is rounded: by the inverse of their smallest singular value
+            # oblique axes amplify rounding errors by the inverse of their smallest singular value
             loss = 1.0 / np.linalg.svd(axes, compute_uv=False)[-1] ** 2
             check_round_trip(model, *random_state(model, rng), 1e-14 * loss, 1e-13 * loss)
 
@@ -222,7 +222,7 @@ def test_slides_read_the_offset_along_their_axes(rng):
 
 
 def test_a_revolving_parent_does_not_move_the_coordinates_of_its_child(rng):
-    """Both turn about a distant point as one: joint velocities below the base are zero, whatever the offsets are."""
+    """Both rotate as one body about a distant point: joint velocities below the base are zero, for any offsets."""
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)
     q, qd = random_state(model, rng)
     spin = np.zeros_like(qd)
@@ -330,7 +330,7 @@ def test_gradients_are_those_of_central_differences(rng):
     """At poses that the joints cannot quite take."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
-        # what would take long to compile is interpreted: the same bits (tests/compiler/test_listing.py)
+        # code with a long compile time is interpreted, with the same bits (tests/compiler/test_listing.py)
         model.evaluator = "general"
         kinds = warp_types(wp.float64)
 

@@ -83,7 +83,7 @@ def com_jacobian(model, state, *, repr=None, out_repr=MIXED, out: wp.array | Non
 def com_bias_acceleration(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Acceleration of the centre of mass while the generalised velocities are constant: ``J_dot nu``.
 
-    Arguments and errors as for :func:`com_jacobian`; ``joint_qd`` of the state counts too, and ``repr`` says which velocity of floating
+    Arguments and errors as for :func:`com_jacobian`; ``joint_qd`` of the state is also used, and ``repr`` says which velocity of floating
     bases is constant. The result is the time derivative of :func:`com_velocity` in ``out_repr``: for ``VelRepr.BODY`` that of
     components along axes that turn, ``R^T (a - w x v)``.
 

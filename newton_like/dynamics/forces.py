@@ -78,7 +78,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 def gravity_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
     """Gravity forces g: the joint forces that hold articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
 
-    Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state does not count.
+    Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state is not used.
     """
     program = _GRAVITY.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),)], out)
@@ -248,7 +248,7 @@ def frame_forces(
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
         replace: links of `frames` lose the wrench that they had, instead of getting more.
-        out: array for the result; a new array by default. It may be `link_forces`, but under a tape.
+        out: array for the result; a new array by default. It may be `link_forces`, except under a tape.
 
     Returns:
         ``[articulation_count, max_joints_per_articulation, 6]``, as :func:`inverse_dynamics` and
@@ -257,8 +257,8 @@ def frame_forces(
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation; the world
             as a frame.
-        TypeError: an array of the wrong scalar type; an argument is not a frame.
-        KeyError: a name that nothing has.
+        TypeError: an array of the wrong scalar type; a value that is not a frame.
+        KeyError: an unknown name.
         IndexError: no articulation has such a link.
     """
     single = frames is None or isinstance(frames, str | int | np.integer | tuple)
@@ -303,7 +303,7 @@ def eval_inverse_dynamics(model, state, joint_qdd=None, joint_f: wp.array | None
     """Joint forces for given accelerations, ``tau = M qdd + c + g``, as :class:`Control` takes them in ``joint_f``.
 
     See :func:`newton_like.dynamics.inverse_dynamics`, which counts forces on links too. Springs, damping and friction of
-    joints are not part of it; armature is.
+    joints are not included; armature is.
 
     Args:
         model: the :class:`Model`.

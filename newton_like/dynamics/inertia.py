@@ -66,7 +66,7 @@ def link_spatial_inertia(
 
 
 def crb_inertia(model, state, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
-    """Composite-rigid-body inertia of each link: the sum of the inertias of the link and of all that it carries.
+    """Composite-rigid-body inertia of each link: the sum of the inertias of the link and its descendants.
 
     As if all joints below were locked (Featherstone 2008, section 6.2). Arguments, result and errors as
     :func:`link_spatial_inertia`.
@@ -148,7 +148,7 @@ def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
 
     Raises:
         ValueError: the wrong shape or device, or host numbers that are not finite.
-        TypeError: no numbers, or of the wrong scalar type.
+        TypeError: not numbers, or of the wrong scalar type.
     """
     values = input_array(model, to_device(model, values, "values"), "values", model.dtype, (model.body_count, 10))
     arguments = [int(as_flag(linear, "linear")), values]

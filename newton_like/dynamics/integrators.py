@@ -113,7 +113,7 @@ def integrate(
         model: the :class:`Model`.
         state_in: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         state_out: written: ``joint_q``, ``joint_qd``, and ``body_q``, ``body_qd`` by :func:`newton_like.eval_fk`; or a
-            :class:`MechanismState`. May be ``state_in``, but for gradients. Coordinates of loop joints stay as they are.
+            :class:`MechanismState`. May be ``state_in``, except with gradients. Coordinates of loop joints stay as they are.
         dt: time step [s].
         method: see the table.
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`, constant over the step; or functions
@@ -122,7 +122,7 @@ def integrate(
             With :class:`RigidContactParameters` every step begins with an :func:`impact` of the touching points, so that a step
             across an impact is of first order.
         contact_state: the state of soft contact, see :func:`soft_contact_forces`.
-        contact_state_out: written; may be ``contact_state``, but for gradients, and is by default.
+        contact_state_out: written; by default ``contact_state``; with gradients it must be another array.
         **options: ``passive``, ``friction_speed``, ``loop_time_constant`` of :func:`velocity_rate`, and ``forward_method``, its
             ``method``.
 

@@ -68,7 +68,7 @@ def frame_jacobians(model, state, frames, *, repr=None, out_repr=MIXED, out: wp.
 
 
 def point_jacobians(model, state, links, points, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Jacobians of the velocities, in world axes, of points that links carry.
+    """Jacobians of the velocities, in world axes, of points fixed to links.
 
     Args:
         model, state, links, points, out: as for :func:`point_positions`.
@@ -86,7 +86,7 @@ def point_jacobians(model, state, links, points, *, repr=None, out: wp.array | N
 def link_jacobian_derivatives(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Time derivatives of the Jacobians of all links: ``J_dot nu`` are the :func:`link_bias_accelerations`.
 
-    Arguments, result and errors as for :func:`link_jacobians`; ``joint_qd`` of the state counts too.
+    Arguments, result and errors as for :func:`link_jacobians`; ``joint_qd`` of the state is also used.
     """
     return _matrices(model, state, _DERIVATIVE, every_link(model), False, repr, out_repr, out)
 

@@ -129,10 +129,10 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
         Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
 
     Raises:
-        KeyError: a name that nothing has; similar ones are named.
+        KeyError: an unknown name; the message lists similar names.
         IndexError: a link that does not exist.
         ValueError: an array of the wrong shape or device; an offset that is not a transform; a name that several links have.
-        TypeError: an array of the wrong scalar type; an argument is not a frame.
+        TypeError: an array of the wrong scalar type; a value that is not a frame.
     """
     return _poses(model, state, asked_frames(model, [frame]), True, out)
 
@@ -143,7 +143,7 @@ def frame_transforms(model, state, frames, *, out: wp.array | None = None) -> wp
 
 
 def relative_transform(model, state, source, target, *, out: wp.array | None = None) -> wp.array:
-    """Pose of one frame seen from another: ``inverse(X_target) X_source``, which takes coordinates in `source` to those in `target`.
+    """Pose of one frame relative to another: ``inverse(X_target) X_source``, which takes coordinates in `source` to those in `target`.
 
     No digits are lost far from the world's origin.
 
@@ -158,7 +158,7 @@ def _poses(model, state, asked, single: bool, out) -> wp.array:
 
 
 def point_positions(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
-    """Positions in the world of points that links carry.
+    """Positions in the world of points fixed to links.
 
     Args:
         model, state, out: as for :func:`frame_transform`.
@@ -260,7 +260,7 @@ def _velocities(model, state, asked, single: bool, repr, out, **settings) -> wp.
 
 
 def point_velocities(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
-    """Velocities [m/s] in world axes of points that links carry, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
+    """Velocities [m/s] in world axes of points fixed to links, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
     asked = asked_points(model, links, points)
     return _vectors(model, state, "eval_frame_velocities", asked, 3, False, out, output_repr=int(MIXED))
 
@@ -329,7 +329,7 @@ def frame_bias_acceleration(model, state, frame, *, repr=None, out_repr=MIXED, o
 
 
 def point_bias_accelerations(model, state, links, points, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Accelerations [m/s^2] in world axes of points that links carry while nu is constant, ``[articulation_count, n, 3]``.
+    """Accelerations [m/s^2] in world axes of points fixed to links while nu is constant, ``[articulation_count, n, 3]``.
 
     See :func:`point_positions` and :func:`link_accelerations`.
     """

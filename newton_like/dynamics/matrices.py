@@ -111,7 +111,7 @@ def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> 
     Computed by the algorithm of Echeandia and Wensing (2021) in O(n d) for n degrees of freedom and depth d of the tree; for
     joints of one axis its entries are those of the Christoffel symbols.
 
-    Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state counts too; returns [kg/s, kg m/s or kg m^2/s], of the same
+    Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state is also used; returns [kg/s, kg m/s or kg m^2/s], of the same
     shape.
     """
     program = _CORIOLIS.ask(base_repr=representation(repr))

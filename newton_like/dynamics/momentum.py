@@ -97,8 +97,8 @@ def centroidal_momentum(
 ) -> wp.array:
     """Linear momentum of each mechanism, and angular momentum about its centre of mass.
 
-    Arguments and errors as for :func:`total_momentum`; of ``out_repr`` only the axes count: ``VelRepr.BODY``: those of the first link; any
-    other: world axes.
+    Arguments and errors as for :func:`total_momentum`; only the axes of ``out_repr`` are used: those of the first link for
+    ``VelRepr.BODY``, the world's for all others.
 
     Returns:
         [kg m/s, kg m^2/s], ``[articulation_count, 6]``.
@@ -111,7 +111,7 @@ def centroidal_momentum_jacobian(
 ) -> wp.array:
     """The centroidal momentum matrix (CMM) A: ``h_G = A nu`` (Orin, Goswami and Lee 2013).
 
-    Arguments, result and errors as for :func:`total_momentum_jacobian`; of ``out_repr`` only the axes count, see
+    Arguments, result and errors as for :func:`total_momentum_jacobian`; only the axes of ``out_repr`` are used, see
     :func:`centroidal_momentum`.
     """
     return _jacobian(model, state, MOMENTUM + CENTROIDAL, repr, out_repr, out)
@@ -150,7 +150,7 @@ def locked_spatial_inertia(
 
     It takes the velocity of the first link, in a representation, to the momentum of the rigid body in the same one.
 
-    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of both, and ``joint_qd`` of the state does not count.
+    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of both, and ``joint_qd`` of the state is not used.
 
     Returns:
         [kg, kg m, kg m^2], ``[articulation_count, 6, 6]``.
@@ -163,7 +163,7 @@ def locked_centroidal_inertia(
 ) -> wp.array:
     """Inertia of each mechanism as one rigid body about its centre of mass: the total mass, and the moments of inertia.
 
-    Arguments and errors as for :func:`locked_spatial_inertia`; of ``out_repr`` only the axes count, see :func:`centroidal_momentum`.
+    Arguments and errors as for :func:`locked_spatial_inertia`; only the axes of ``out_repr`` are used, see :func:`centroidal_momentum`.
 
     Returns:
         [kg, kg m^2], ``[articulation_count, 6, 6]``.
@@ -202,7 +202,7 @@ def average_centroidal_velocity(
 ) -> wp.array:
     """Velocity of the centre of mass, and the angular velocity of :func:`average_velocity`.
 
-    Arguments, result and errors as for :func:`average_velocity`; of ``out_repr`` only the axes count, see :func:`centroidal_momentum`.
+    Arguments, result and errors as for :func:`average_velocity`; only the axes of ``out_repr`` are used, see :func:`centroidal_momentum`.
     """
     return _vector(model, state, AVERAGE + CENTROIDAL, chosen(out_repr, repr), out)
 
@@ -212,7 +212,7 @@ def average_centroidal_velocity_jacobian(
 ) -> wp.array:
     """The matrix that takes generalised velocities to :func:`average_centroidal_velocity`.
 
-    Arguments, result and errors as for :func:`total_momentum_jacobian`; of ``out_repr`` only the axes count, see
+    Arguments, result and errors as for :func:`total_momentum_jacobian`; only the axes of ``out_repr`` are used, see
     :func:`centroidal_momentum`.
     """
     return _jacobian(model, state, AVERAGE + CENTROIDAL, repr, out_repr, out)

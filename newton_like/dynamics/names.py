@@ -260,7 +260,7 @@ def frame_link(model, name, articulation: int = 0) -> int:
 
 
 def frame_offset(model, name, articulation: int = 0) -> np.ndarray:
-    """Pose of a frame seen from its link (or the world): position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
+    """Pose of a frame in its link (or the world): position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
     return names.frame_poses(model, names.frame_start[articulation] + i)
 

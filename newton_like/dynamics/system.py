@@ -205,7 +205,7 @@ def velocity_rate(
 ) -> wp.array:
     """Time derivatives of the velocities: forward dynamics with the passive forces of the joints, and with closed loops.
 
-    Drives, mimic joints and the distances of DISTANCE joints play no part. Models with enabled loop joints are solved by
+    Drives, mimic joints and the distances of DISTANCE joints are not included. Models with enabled loop joints are solved by
     :func:`constrained_dynamics`, whatever the method.
 
     Args:

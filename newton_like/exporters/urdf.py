@@ -67,7 +67,7 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
         articulation: index of the robot.
 
     Raises:
-        TypeError: ``model`` is no :class:`Model`, or ``path`` no path.
+        TypeError: ``model`` is not a :class:`Model`, or ``path`` is not a path.
         IndexError: the articulation does not exist.
         ValueError: a body has no joint, a joint is of a kind that URDF does not have (BALL, DISTANCE, most D6), or closes a loop,
             or a name occurs twice.

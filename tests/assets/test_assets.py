@@ -148,7 +148,7 @@ def test_the_arm_goes_where_it_is_told(rng):
     # The widest way, 3.6 rad at 2 rad/s, takes 1.8 s.
     simulation.run(3.0)
     mass, gravity = simulation.model.body_mass.numpy(), 9.81
-    # What is above the shoulder, 10.2 kg, stretched out flat: its centre of mass is not 0.5 m away.
+    # The bodies above the shoulder, 10.2 kg, stretched out horizontally: their centre of mass is less than 0.5 m away.
     softness = mass[2:].sum() * gravity * 0.5 / 800.0
     assert np.all(np.abs(simulation.q[0] - target) < softness + 0.5 / 800.0 + 0.002)
     assert np.all(np.abs(simulation.qd[0]) < 0.02)
@@ -243,7 +243,7 @@ def test_the_humanoid_stands():
     upright = 1.0 - 2.0 * (path[:, 3] ** 2 + path[:, 4] ** 2)
     assert np.all(upright > math.cos(math.radians(6)))
     assert np.abs(simulation.qd).max() < 0.05
-    # Nothing but the ground can be touched, or the solver would have refused the model.
+    # All contacts are with the ground; otherwise the solver would raise an error.
     assert simulation.solver.check(state).all()
 
 
@@ -303,7 +303,7 @@ def test_the_warehouse_is_metres_and_kilograms(warehouse):
 
 
 def test_the_warehouse_moves_as_it_says(warehouse):
-    """Each thing by its own law: a brake, a closer, motors, friction, rolling; what falls comes to rest on the floor."""
+    """Each mechanism follows its law: a brake, a closer, motors, friction, rolling; falling bodies come to rest on the floor."""
     builder, report = warehouse
     # Cartons might meet other things than the floor, and do not.
     simulation = Simulation(builder, dt=1.0 / 240.0, unsupported_contacts="ignore")
@@ -334,7 +334,7 @@ def test_the_warehouse_moves_as_it_says(warehouse):
     closing = velocities[:, dof("Door/hinge")]
     assert closing.min() < -0.5 and abs(closing[-1]) < 0.05
     rollers = [dof(f"Conveyor/{name}Roller/axle") for name in ("First", "Fifth", "Tenth")]
-    # Degrees a second; nothing brakes the motors.
+    # Degrees a second; the motors have no load.
     assert np.allclose(velocities[-1, rollers], -math.pi, rtol=1e-3)
 
     def way(name):

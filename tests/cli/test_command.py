@@ -225,7 +225,7 @@ def test_up_axis_and_package_folders_reach_the_importers(capsys, tmp_path):
     assert code == 1 and "tetrahedron.stl" in err
     code, out, _ = run(capsys, "inspect", file, "--package-dir", folder.parent, "--up-axis", "y", "--json")
     assert code == 0
-    # what is up in the file is up in the model; turned by an exact quarter, in double
+    # the up axis of the file is that of the model; the rotation is an exact quarter turn, in double precision
     np.testing.assert_allclose(json.loads(out)["center_of_mass"], [0, 0, 2], atol=1e-12)
     code, _, err = run(capsys, "inspect", asset("arm.usda"), "--up-axis", "Y")
     assert code == 1 and "--up-axis" in err
@@ -291,7 +291,7 @@ def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
         # rounding of double
         assert lowest_points(model, state).min() == pytest.approx(CLEARANCE, abs=1e-9)
         assert len(remarks) == 1 and "lifted onto it" in remarks[0]
-        # sideways it has not moved, and what is above the ground stays
+        # there is no horizontal motion, and bodies above the ground do not move
         np.testing.assert_allclose(
             np.delete(state.body_q.numpy()[0, :3], "XYZ".index(up)), np.delete(pose[:3], "XYZ".index(up))
         )
@@ -299,7 +299,7 @@ def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
     fixed = read(Path(ROBOT), {}, ground=True)
     assert "and does not float" in fixed.remarks[-1]
     free = read(Path(ROBOT), {"floating": True}, ground=True, lift=5.0)
-    # lifted by more than it needs, nothing is left to be put on the ground
+    # after a sufficient lift no body is moved onto the ground
     assert free.remarks == []
 
 
@@ -327,7 +327,7 @@ def test_shapes_that_go_through_each_other_are_told(capsys, tmp_path):
 
 
 def test_self_collisions_are_those_of_the_file(capsys, tmp_path):
-    """MJCF and USD say which shapes touch, and keep it when they are converted; a URDF does not, and has none unless asked."""
+    """MJCF and USD define self-collisions, and conversions keep them; a URDF does not, and has none by default."""
     file, again = tmp_path / "robot.usda", tmp_path / "again.usda"
     counts = {}
     for more in ((), ("--self-collisions",)):

@@ -17,7 +17,7 @@ from tests.support.random_trees import random_state, random_transform
 from tests.support.traced import evaluate
 
 PLACES = 12
-"""Rows of memory that a trace knows by itself."""
+"""Number of memory rows of a trace."""
 
 
 def interpret(code, memory: np.ndarray) -> np.ndarray:

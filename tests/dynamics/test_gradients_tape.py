@@ -143,7 +143,7 @@ def test_numbers_that_all_articulations_share(model, rng):
     agree(model, function, [rng.normal(size=6), rng.normal(size=6)], rng)
 
 
-# --------------------------------------------------------------------------------------------- gravity, and what has no gradient
+# ------------------------------------------------------------------------------------- gravity, and quantities without gradients
 
 
 def falls(model, state):

@@ -95,7 +95,7 @@ def test_friction_opposes_motion(rng):
 
 
 def test_limits_push_back_and_damp_while_they_are_violated(rng):
-    """-k d - c qd beyond a limit, whatever the sign of d: a damper that is multiplied by the spring's force would not do."""
+    """-k d - c qd beyond a limit, for both signs of d; a damper proportional to the spring's force would fail."""
     model = forest(rng, robots=4, joints=9, limits=True).finalize("cpu", dtype=wp.float64)
     model.joint_limit_ke.assign(rng.uniform(10.0, 100.0, model.joint_dof_count))
     model.joint_limit_kd.assign(rng.uniform(0.5, 5.0, model.joint_dof_count))
@@ -194,7 +194,7 @@ def test_rates_are_those_of_their_parts(rng, dtype, tolerance):
     np.testing.assert_array_equal(whole.joint_qd.numpy(), found)
     np.testing.assert_array_equal(whole.joint_q.numpy(), position_rate(model, state).numpy())
     assert whole.contact is None
-    # launches are recorded once, as that takes a hundred times as long: for what is found on the way, and for numbers from the host
+    # launches are recorded once, because recording takes a hundred times as long: for intermediate results, and for numbers from the host
     calls = [lambda: velocity_rate(model, state, tau), lambda: state_rate(model, state, tau)]
     calls += [lambda: forward_dynamics(model, state, tau)]
     results = [call() for call in calls]
@@ -265,7 +265,7 @@ def test_a_tumbling_body_keeps_energy_and_momentum_at_the_order_of_the_method(rn
             for _ in range(steps):
                 integrate(model, end, end, 0.5 / steps, method)
                 e, p = kept(end)
-                # nothing accelerates the centre of mass
+                # the centre of mass has no acceleration
                 np.testing.assert_allclose(p[:3], momentum[:3], rtol=1e-12, atol=1e-12)
                 worst = np.maximum(worst, [abs(e - energy), np.linalg.norm(p[3:] - momentum[3:])])
             errors.append(worst)

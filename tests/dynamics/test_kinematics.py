@@ -453,7 +453,7 @@ def test_compiled_programs_do_the_same(rng, monkeypatch, dtype, tolerance):
 
 
 FAR = np.array([600.0, -700.0, 400.0])
-"""A kilometre, to the metre: added to numbers with eight binary places it rounds nothing in float32."""
+"""About a kilometre, in whole metres: sums with numbers of eight binary places are exact in float32."""
 
 
 def grid(x):

@@ -268,7 +268,7 @@ def programs(monkeypatch) -> list:
 
 
 def test_forces_on_links_and_representations(rng, by_numpy):
-    """A wrench on a link is what its Jacobian makes of it; the base's representation changes neither motion nor loop forces."""
+    """A wrench on a link acts as joint forces by its Jacobian; the base's representation changes neither motion nor loop forces."""
     tree, scene = random_tree(rng, joints=7, floating=True), ModelBuilder()
     # a link that floats can give way in all directions: five rows that are independent
     add_loop(tree, rng, JointType.REVOLUTE, -1, 4)

@@ -118,7 +118,7 @@ def test_diagonal_feet_touch_together(walks):
         assert np.corrcoef(fl, rr)[0, 1] > 0.3
         assert np.corrcoef(fr, rl)[0, 1] > 0.3
         assert np.corrcoef(fl, fr)[0, 1] < -0.3
-        # The gait asks for 0.6.
+        # The commanded speed is 0.6.
         assert np.all(np.abs(touching.mean(axis=(0, 1)) - walk.gait.duty) < 0.12)
 
 
@@ -372,7 +372,7 @@ def test_double_pendulums_keep_their_energy():
         for _ in range(round(2.0 / dt)):
             solver.step(state, state, dt=dt)
             worst = np.maximum(worst, np.abs(pendulum.energy(model, state) - start))
-        # Of what it takes to lift both rods from hanging to upright.
+        # Relative to the energy that lifts both rods from hanging to upright.
         errors.append(np.median(worst) / (9.81 * model.body_mass.numpy()[0] * 4.0 * pendulum.ROD))
     assert errors[0] < 2e-3
     assert errors[1] < 0.5 * errors[0]

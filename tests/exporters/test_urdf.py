@@ -65,7 +65,7 @@ def differences(first, second, names, tolerance):
 def test_every_robot_comes_back_field_by_field(number, path, tmp_path):
     """Every other robot floats, and has its fixed joints collapsed."""
     builder, floating = ModelBuilder(), number % 2 == 0
-    # The base of the fixed ones stands somewhere else; hundreds of visual meshes are not read.
+    # Fixed robots have a random base pose; hundreds of visual meshes are not read.
     place = None if floating else (0.1, -0.2, 0.3, 0.0, 0.6, 0.0, 0.8)
     builder.add_urdf(
         path, xform=place, floating=floating, hide_visuals=path.stem != "arm", collapse_fixed_joints=floating

@@ -195,12 +195,12 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
     layers = [layer.__module__ for layer in LAYERS]
     floors = [floor_of(module) for module in layers]
     assert floors == sorted(floors)
-    # what moves pieces comes last, and is for kernels alone
+    # functions that copy pieces come last, and are for kernels only
     layers.append(piece_moves.__module__)
     made = [(name, module) for module in layers for name in programs_of(module)]
     twice = [(name, module) for name, module in made if dict(made)[name] != module]
     assert twice == []
-    # these two are the lanes' own, which kernels.tree tells what the arguments of programs are
+    # these two are those of the lanes, to which kernels.tree adds the annotations of arguments
     source = {name: module for name, module in made if name not in ("func", "shared")}
     wrong = []
     for module in MODULES:

@@ -78,7 +78,8 @@ def test_general_functions_of_specialised_steps_read_what_the_table_says(reader,
 
 
 def test_the_balance_of_energy_reads_what_the_table_says():
-    """It is general code that every specialised step calls. It places all bodies itself, and reads of `h` what `predict` reads."""
+    """The kernel is general code of every specialised step. It computes poses of all bodies itself, and reads the same entries of `h` as
+    `predict`."""
     own = {
         "origin",
         "quat",

@@ -132,7 +132,7 @@ def test_dependencies_are_what_the_table_says(rng, launches, name):
     second = numbers(other, name)
     changed = any((a != b).any() for a, b in zip(first, second, strict=True))
     assert changed == ("v" in QUANTITIES[name].reads)
-    # and what is kept is what a new state gives, after any setter
+    # cached quantities agree with those of a new state, after any setter
     for a, b in zip(numbers(state, name), second, strict=True):
         np.testing.assert_array_equal(a, b)
     state.rand_configuration(rng)
@@ -178,7 +178,7 @@ def test_edits_of_the_model_count_once_they_are_notified(rng, by_numpy):
 
 
 def test_update_launches_always_into_the_same_arrays(rng, launches):
-    """What CUDA graphs record: stages, stale or not."""
+    """The stages for CUDA graphs run whether they are stale or not."""
     state = MechanismState(looped(rng).finalize("cpu", dtype=wp.float64))
     state.update("mass_matrix", "constraint_bias", ("total_momentum", {"repr": VelRepr.BODY}))
     places = [a.ptr for name in ("mass_matrix", "constraint_bias") for a in ask(state, name)]

@@ -192,7 +192,7 @@ def test_what_needs_the_inverse_refuses_and_all_else_serves(rng):
     expected = M @ a + reference.bias_forces(tree, state.joint_q.numpy(), state.joint_qd.numpy())
     np.testing.assert_allclose(tau, expected, atol=1e-8)
     eval_fk(model, state.joint_q, state.joint_qd, state)
-    # the weight of the robot is on the base alone where nothing else is asked of it
+    # without other forces the base supports the weight of the robot
     assert np.isfinite(dynamics.link_jacobian(model, state, "tip").numpy()).all()
     refusing = {
         "forward_dynamics": lambda: dynamics.forward_dynamics(model, state),

@@ -37,7 +37,7 @@ def test_equal_robots_of_a_world_are_told_apart_by_their_order(worlds):
     batches = find_batches(scene(worlds).finalize("cpu"))
     members = [b.articulations.tolist() for b in batches]
     if worlds == 1:
-        # nothing to tell apart: they lie side by side
+        # the equal robots are contiguous, so they form one batch
         assert members == [[0, 1], [2]]
     else:
         assert members == [list(range(k, 3 * worlds, 3)) for k in range(3)]

@@ -17,7 +17,7 @@ from tests.support.random_trees import random_state
 
 
 def everything(model, q, qd) -> list[np.ndarray]:
-    """What all functions say of a state."""
+    """The results of all functions for a state."""
     state, again = model.state(), model.state()
     state.joint_q.assign(q)
     state.joint_qd.assign(qd)
@@ -154,7 +154,7 @@ def test_packed_results_of_selected_worlds_only(rng):
         results.append(eval_mass_matrix(model, state, H, mask=wp.array(mask, dtype=wp.bool, device="cpu")).numpy())
     np.testing.assert_array_equal(*results)
     assert (results[0][~mask] == 7.0).all() and (results[0][mask] != 7.0).any()
-    # so that the test sees what it is for: a symmetric matrix has at most n (n + 1) / 2 different numbers
+    # checks the precondition: a symmetric matrix has at most n (n + 1) / 2 different numbers
     (kernel,) = _numbers_of(model).robots[0].kernels.values()
     assert len(set(kernel.places["matrix"])) <= n * (n + 1) // 2 + 1
 

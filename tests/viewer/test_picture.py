@@ -235,7 +235,7 @@ def test_what_only_collides_is_glass_and_can_be_asked_for():
 
 
 def test_links_without_visuals_are_invisible_among_others_that_have_some():
-    """As robots have boxes around their hands that keep others away; a robot without any visuals shows what collides."""
+    """For example keep-out boxes around the hands of robots; a robot without visuals shows its collisions."""
     from newton_like.types import ShapeFlags
 
     box = "<geometry><box size='1 1 1'/></geometry>"
@@ -333,7 +333,7 @@ def test_textures_are_looked_at_where_they_are(tmp_path):
 
 
 def test_a_stage_that_was_written_looks_like_its_source(tmp_path):
-    """The warehouse, in centimetres and Y up, and what `usd.write` makes of it: pixel for pixel, as nothing is lost or moved."""
+    """The warehouse, in centimetres and Y up, and its export by `usd.write` give the same pixels."""
     from newton_like import usd
 
     images = []

@@ -90,7 +90,7 @@ def test_durations_add_up_where_a_frame_is_no_whole_number_of_ticks(tmp_path, rn
 
 
 def test_the_camera_follows_what_moves_far(tmp_path, rng):
-    """A ball that travels many times its size stays in the middle of the picture; with a camera that stands still it does not."""
+    """A ball that moves by many times its size stays in the middle of the picture; with a fixed camera it does not."""
     model = ball()
     speed = rng.uniform(5.0, 10.0)
     for follow, spread in ((None, 0.0), (True, 0.0), (False, 40.0)):

@@ -239,7 +239,7 @@ def _jacobians(model, state, points: ContactPoints, name: str, repr, out_repr, o
 
 
 def contact_point_positions(model, state, points: ContactPoints, *, out=None) -> wp.array:
-    """Places of contact points in the world.
+    """Positions of contact points in the world.
 
     Args:
         model: the :class:`Model`.
@@ -248,7 +248,7 @@ def contact_point_positions(model, state, points: ContactPoints, *, out=None) ->
         out: array for the result; a new array by default.
 
     Returns:
-        [m], ``[articulation_count, points.count, 3]``. Where ``points.link`` is -1 the numbers mean nothing.
+        [m], ``[articulation_count, points.count, 3]``. The values are undefined where ``points.link`` is -1.
 
     Raises:
         ValueError: an array of the wrong shape or device; points of another model.
@@ -266,9 +266,9 @@ def contact_point_poses(model, state, points: ContactPoints, *, out=None) -> wp.
 
 
 def contact_point_velocities(model, state, points: ContactPoints, *, out=None) -> wp.array:
-    """Velocities of contact points: time derivatives of their places in the world.
+    """Velocities of contact points: time derivatives of their positions in the world.
 
-    Arguments (``state.joint_qd`` counts too) and errors as for :func:`contact_point_positions`; returns [m/s],
+    Arguments (``state.joint_qd`` is also used) and errors as for :func:`contact_point_positions`; returns [m/s],
     ``[articulation_count, points.count, 3]``.
     """
     return _evaluate(model, state, points, "eval_frame_velocities", (3,), out, True, output_repr=MIXED)

@@ -65,7 +65,7 @@ class RigidContactParameters(ContactLaw):
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     mu: float | np.ndarray = 0.5
@@ -79,7 +79,7 @@ class RigidContactParameters(ContactLaw):
         """mu, K, D, d_min, d_max, 1 / width, midpoint, power and restitution of every articulation, ``[articulation_count, 9]``.
 
         Raises:
-            ValueError: numbers for another count of articulations.
+            ValueError: values for another number of articulations.
         """
         mu, time, restitution = self._columns(model)
         one = np.ones(model.articulation_count)
@@ -106,7 +106,7 @@ class RelaxedRigidContactParameters(ContactLaw):
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     mu: float | np.ndarray = 0.5
@@ -131,7 +131,7 @@ class RelaxedRigidContactParameters(ContactLaw):
         ``K = 1 / (d_max T zeta)^2`` and ``D = 2 / (d_max T)``.
 
         Raises:
-            ValueError: numbers for another count of articulations; a d_min above d_max.
+            ValueError: values for another number of articulations; a d_min above d_max.
         """
         mu, time, ratio, low, high, width, *rest = self._columns(model)
         for a in np.flatnonzero(low > high)[:1]:

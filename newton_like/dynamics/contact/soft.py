@@ -45,7 +45,7 @@ class SoftContactParameters(ContactLaw):
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     stiffness: float | np.ndarray = 1.0e6
@@ -66,7 +66,7 @@ class SoftContactParameters(ContactLaw):
         """K, D, mu, p, q of every articulation, ``[articulation_count, 5]``.
 
         Raises:
-            ValueError: numbers for another count of articulations.
+            ValueError: values for another number of articulations.
         """
         return np.stack(self._columns(model), axis=1)
 
@@ -221,7 +221,7 @@ def estimate_soft_contact_parameters(
     Raises:
         ValueError: a number out of its range; an articulation without mass, without weight, or, where ``max_penetration`` is
             not given, with no point below its centre of mass.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
     active_points = as_count(active_points, "active_points")
     damping_ratio = as_number(damping_ratio, "damping_ratio")

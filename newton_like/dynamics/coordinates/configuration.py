@@ -70,7 +70,7 @@ def normalize_configuration(model, state, *, out: wp.array | None = None) -> wp.
 def principal_value(model, state, *, out: wp.array | None = None) -> wp.array:
     """The coordinates of the same poses with unit quaternions that have w >= 0, and with angles in (-pi, pi].
 
-    Angles are those of REVOLUTE joints and the angular ones of D6 joints. Joint limits are not looked at. Arguments,
+    Angles are those of REVOLUTE joints and the angular ones of D6 joints. Joint limits are not considered. Arguments,
     result and errors as for :func:`normalize_configuration`.
     """
     return _choose(model, PRINCIPAL, state_arrays(model, state, velocities=False)[0], out)

@@ -95,7 +95,7 @@ def convert_velocity(velocity, pose, source, target, *, com=None) -> np.ndarray:
 
     Raises:
         ValueError: wrong shape; numbers that are not finite; an unknown representation; COM without `com`.
-        TypeError: the values are not numbers.
+        TypeError: values that are not numbers.
     """
     a, b = _views(pose, source, target, com)
     v, w = _mixed(a, _numbers(velocity, 6, "velocity"))

@@ -22,7 +22,7 @@ _BIASES = Program("eval_joint_motion", (Q, V), (_DRIFTS,), (_TWISTS, _DRIFTS))
 
 
 def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
-    """The transform X_j(q) of every joint: the pose of the anchor frame of its child seen from that of its parent.
+    """The transform X_j(q) of every joint: the pose of the anchor frame of its child in the anchor frame of its parent.
 
     Args:
         model: the :class:`Model`.
@@ -45,7 +45,7 @@ def motion_subspaces(
 ) -> wp.array:
     """For each degree of freedom, the twist across its joint for a unit velocity (Featherstone 2008, section 3.5).
 
-    Arguments and errors as for :func:`joint_twists`; ``joint_qd`` of the state does not count.
+    Arguments and errors as for :func:`joint_twists`; ``joint_qd`` of the state is not used.
 
     Returns:
         ``[articulation_count, max_dofs_per_articulation, 6]``, linear part first; dofs that an articulation lacks are zero.

@@ -69,7 +69,7 @@ def set_joint_positions(model, state, values, joints=None) -> None:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` is written.
         values: [m, rad or quaternion x y z w], ``[articulation_count, coordinates]``, or one row for all articulations: numbers or a
-            Warp array. What belongs to joints that an articulation lacks is not used.
+            Warp array. Values for joints that an articulation lacks are not used.
         joints: as for :func:`joint_positions`.
 
     Raises:

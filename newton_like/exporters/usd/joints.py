@@ -50,7 +50,7 @@ class JointWriter:
             joint: index in the model.
             index: index among the joints of its scope.
             ends: paths of the connected prims. If the parent is the world, the first is the prim of the scope, in which world anchors are
-                given; for a FREE joint it is empty, because its anchor does not move with its world.
+                given. It is not written for a FREE joint, because its anchor does not move with its world.
             scope: scope of the joint.
             collides: whether shapes of parent and child collide.
         """

@@ -74,7 +74,7 @@ def write(
     Args:
         model: the model.
         path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). An existing file is replaced.
-        state: positions and velocities to write; by default those that the model starts with.
+        state: positions and velocities to write; by default those of the model's initial state.
         root: name of the default prim; by default that of the file.
         share_worlds: refer to equal worlds instead of writing each in full.
         instance_worlds: make these references instances, which USD composes only once. Stronger layers cannot override the
@@ -84,8 +84,8 @@ def write(
         The paths of all prims.
 
     Raises:
-        TypeError: ``model`` is no :class:`Model`, ``state`` no state, or ``path`` no path.
-        ValueError: a body has no joint, the file has another suffix, ``root`` is not a name of a prim, the model's up axis is X, or
+        TypeError: ``model`` is not a :class:`Model`, ``state`` is not a state, or ``path`` is not a path.
+        ValueError: a body has no joint, the file has another suffix, ``root`` is not a valid name of a prim, the model's up axis is X, or
             the state is of another size or not finite.
         FileNotFoundError: the folder of the file does not exist.
         OSError: the file cannot be written.

@@ -393,7 +393,7 @@ def test_a_model_can_be_written_in_another_state(rng, tmp_path):
     write(model, tmp_path / "scene.usda", state=state)
     builder, _ = read(tmp_path / "scene.usda")
     found = differences(model, builder.finalize(), ignore=INITIAL)
-    # What differs is the start.
+    # The difference is the initial state.
     assert set(found) == {"joint_q"}
     assert_same_poses(state.body_q.numpy().reshape(-1, 7), poses(builder.finalize()), 10.0 * SINGLE)
 

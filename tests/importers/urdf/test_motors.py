@@ -15,7 +15,7 @@ LIMIT = '<limit lower="-1" upper="2" effort="30" velocity="4"/>'
 
 
 def chain(joints, *others):
-    """A robot whose links ``l0``, ``l1``, ... hang on each other by ``(name, type, what is inside)``."""
+    """A robot whose links ``l0``, ``l1``, ... are a chain of joints ``(name, type, contents)``."""
     parts = [f'<link name="l{n}">{INERTIAL}</link>' for n in range(len(joints) + 1)]
     for n, (name, kind, inside) in enumerate(joints):
         parts.append(

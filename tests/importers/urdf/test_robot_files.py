@@ -124,7 +124,7 @@ def test_limits_and_dynamics(path):
         dof, v = builder.joint_qd_start[robot.joints[name]], theirs.idx_v
         assert builder.joint_damping[dof] == model.damping[v]
         assert builder.joint_friction[dof] == model.friction[v]
-        # Zero stands for "not stated" in these files, and 1e16 for "none".
+        # In these files zero means "not given", and 1e16 means "no limit".
         for ours, limit in (
             (builder.joint_effort_limit[dof], model.effortLimit[v]),
             (builder.joint_velocity_limit[dof], model.velocityLimit[v]),
@@ -177,7 +177,7 @@ def test_collision_shapes(path):
                 }
                 kind = type(item.geometry).__name__.upper()
                 if kind == "CAPSULE" and builder.shape_type[shape] == GeoType.CYLINDER:
-                    # pinocchio makes a capsule of a cylinder where the file says so in its own <collision_checking>.
+                    # pinocchio converts a cylinder to a capsule if the file has its <collision_checking> element.
                     assert robot.not_understood["link/collision_checking"] == 1
                     continue
                 points = np.array([half[kind]]) * [[-1], [1]]

@@ -317,7 +317,7 @@ def test_random_robots_simulate_stably(rng):
     q = simulation.state.joint_q.numpy()
     low, high = np.array(builder.joint_limit_lower), np.array(builder.joint_limit_upper)
     assert np.isfinite(q).all()
-    # Limits are hard constraints; what stays is a step's worth of depenetration.
+    # Limits are hard constraints; the residual is the correction of one step.
     assert np.all(q > low - 0.05) and np.all(q < high + 0.05)
 
 

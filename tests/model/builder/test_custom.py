@@ -158,7 +158,7 @@ def test_merged_bodies_and_locked_joints_take_their_entries_along(rng):
     builder.collapse_fixed_joints()
     model = builder.finalize("cpu")
     np.testing.assert_array_equal(model.body_number.numpy(), [10, 12, 13])
-    np.testing.assert_array_equal(model.follows.numpy(), [2, -1, 0])  # what pointed at a merged body points at nothing
+    np.testing.assert_array_equal(model.follows.numpy(), [2, -1, 0])  # references to a merged body become -1
     np.testing.assert_array_equal(model.dof_number.numpy(), [20, 22, 23])
     np.testing.assert_array_equal(model.blocked.numpy(), [100 * i + k for i in (0, 2, 3) for k in range(5)])
 
@@ -166,7 +166,7 @@ def test_merged_bodies_and_locked_joints_take_their_entries_along(rng):
     np.testing.assert_array_equal(model.dof_number.numpy(), [22, 23])
     kept = [
         int(label.removeprefix("joint_")) for label in model.joint_label
-    ]  # a fixed joint that nobody locked is kept
+    ]  # a fixed joint that was not locked is kept
     expected = [100 * i + k for i in kept for k in range(6 if i == 1 else 5)]
     np.testing.assert_array_equal(model.blocked.numpy(), expected)
 

@@ -38,7 +38,7 @@ HOSTILE = [
     *(range(3), ModelBuilder, [(0, 99)], {(1, 1)}),
 ]
 
-# What each method needs besides the argument that is tried; the others need nothing.
+# Required arguments of each method besides the tested one; other methods have none.
 NEEDS = {
     **{
         f"add_joint_{kind}": {"parent": 0, "child": 1}

@@ -150,7 +150,7 @@ def test_grid_is_centred_and_evenly_spaced(spacing, count):
             continue
         np.testing.assert_allclose(np.diff(places), spacing[axis])
         if axis == 2:
-            assert places[0] == 0.0  # up: the grid stands on the ground
+            assert places[0] == 0.0  # up: the grid starts at the ground
         else:
             assert places[0] + places[-1] == pytest.approx(0.0)
         assert len(places) <= int(np.ceil(count ** (1.0 / len(active)) - 1e-9))

@@ -143,7 +143,7 @@ def test_free_bodies_keep_their_energy_however_fast_they_spin(rng, dtype):
     resolved = spins <= 200.0
     assert energy[:, resolved].min() > 0.9
     assert np.median((error.max(axis=0) / (spins * simulation.dt) ** 2)[resolved]) < 0.5
-    # Beyond, motion is not resolved, but nothing grows.
+    # At higher speeds the motion is not resolved, but stays bounded.
     assert simulation.solver.check(simulation.state).all()
 
 

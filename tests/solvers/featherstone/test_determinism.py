@@ -119,7 +119,7 @@ def single_axes(model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_worlds_differ_and_do_everything(scene):
-    """What the other tests permute is a mixture: contacts, broken limits and saturated drives in some worlds and not in others."""
+    """The worlds of the other tests differ: only some have contacts, exceeded limits and saturated drives."""
     seen = {"contact": [], "limit": [], "saturation": []}
 
     def watch(i, model, solver, state, control):
@@ -254,7 +254,7 @@ def test_check_names_the_unhealthy(scene, rng):
 
 
 def test_reset_brings_worlds_back(scene, rng):
-    """After a reset by mask a world does what a world does that starts now, and the others what they would have done."""
+    """After a reset by mask a world agrees with a new world, and the other worlds are not affected."""
     sick = sorted(int(k) for k in rng.choice(len(KEYS), 5, replace=False))
     kinds = [("joint_f", np.nan), ("joint_q", np.nan), ("joint_qd", 1e30), ("body_f", np.nan), ("joint_q", 1e30)]
     at = 4 * COMMAND_STEPS

@@ -73,7 +73,7 @@ def randomize(simulation, rng, speed=1.0):
     simulation.state.body_f.assign(wrench)
     for name, values in drawn.items():
         getattr(simulation.control, name).assign(values)
-    # As stored, so that rounding to float32 is nobody's error.
+    # As stored, so that rounding to float32 does not count as an error.
     read = {name: getattr(simulation.control, name).numpy().astype(np.float64) for name in drawn}
     return {**read, "body_f": simulation.state.body_f.numpy().astype(np.float64)}
 
@@ -218,7 +218,7 @@ def test_a_step_moves_coordinates_along_their_manifold(rng):
 
 
 def worst_acceleration_error(simulation, q, qd, new, others):
-    """Largest relative difference of the step's accelerations from what `others`, a function for each world, give."""
+    """Largest relative difference of the step's accelerations from the results of `others`, a function for each world."""
     worst = 0.0
     for tree, other in zip(every_tree(simulation), others, strict=True):
         expected = other(q[tree.coords], qd[tree.dofs])

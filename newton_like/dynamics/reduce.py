@@ -90,7 +90,7 @@ def _given(builder, locked_positions) -> dict[int, object]:
     for key, value in locked_positions.items():
         for joint in joints_called(builder, key):
             if joint in given:
-                raise ValueError(f"locked_positions names {builder._describe('joint', joint)} twice")
+                raise ValueError(f"locked_positions contains {builder._describe('joint', joint)} twice")
             if builder.joint_articulation[joint] < 0 or not builder.joint_enabled[joint]:
                 what = "closes a loop" if builder.joint_articulation[joint] < 0 else "is disabled"
                 raise ValueError(f"{builder._describe('joint', joint)} {what} and cannot be locked")

@@ -148,7 +148,7 @@ def _parent(builder, parent_body, floating, base_joint) -> int:
         unknown = set(base_joint) - set(inspect.signature(builder.add_joint).parameters)
         if unknown:
             raise TypeError(
-                f"base_joint holds {', '.join(map(repr, sorted(unknown, key=str)))}, which add_joint does not take"
+                f"base_joint contains {', '.join(map(repr, sorted(unknown, key=str)))}, which add_joint does not accept"
             )
         if "joint_type" not in base_joint:
             raise ValueError(f"base_joint {base_joint!r} has no 'joint_type'; add one, such as JointType.D6")
@@ -179,7 +179,7 @@ def folders(package_dirs) -> tuple[Path, ...]:
     folders = as_list(package_dirs, "package_dirs", "folders")
     for folder in folders:
         if not isinstance(folder, str | os.PathLike):
-            raise TypeError(f"package_dirs holds {folder!r}; give folders as strings or paths")
+            raise TypeError(f"package_dirs contains {folder!r}; give folders as strings or paths")
     return tuple(map(Path, folders))
 
 
@@ -188,7 +188,7 @@ def regular_expressions(value, name: str) -> list[str]:
     patterns = [value] if isinstance(value, str) else as_list(value, name, "regular expressions")
     for pattern in patterns:
         if not isinstance(pattern, str):
-            raise TypeError(f"{name} holds {pattern!r}; give regular expressions as strings")
+            raise TypeError(f"{name} contains {pattern!r}; give regular expressions as strings")
         try:
             re.compile(pattern)
         except re.error as error:

@@ -215,7 +215,7 @@ def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp
     """Output arrays of the given shapes for results of `inputs`: those in `out` if given, else new ones."""
     given = [None] * len(shapes) if out is None else list(out)
     if len(given) != len(shapes):
-        raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
+        raise ValueError(f"{name} must contain {len(shapes)} arrays, not {len(given)}")
     grad = has_gradients(model, inputs)
     results = [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
     if grad and out is not None:

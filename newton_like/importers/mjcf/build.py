@@ -165,13 +165,13 @@ class SceneBuilder:
         what = "floating" if self.options.base_joint is None else "base_joint"
         if len(roots) != 1:
             raise ValueError(
-                f"{what} applies to a single root body, but the file has {len(roots)} bodies in the world; leave {what} out"
+                f"{what} applies to a single root body, but the file has {len(roots)} bodies in the world; omit {what}"
             )
         kinds = [joint.kind for joint in self.model.bodies[roots[0]].joints]
         if kinds not in ([], ["free"]):
             raise ValueError(
-                f"{what} says how the root body {self.model.bodies[roots[0]].name!r} moves, but it has joints "
-                f"({', '.join(kinds)}) in the file; leave {what} out"
+                f"{what} replaces the joint of the root body {self.model.bodies[roots[0]].name!r}, but this body has joints "
+                f"({', '.join(kinds)}) in the file; omit {what}"
             )
         return roots[0]
 

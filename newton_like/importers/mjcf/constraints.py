@@ -243,7 +243,7 @@ def read_keyframes(model: Mjcf) -> list[Keyframe]:
                     )
                 if 0 < length < len(rest[name]):
                     model.findings.remark(
-                        "keyframes have too few numbers; the missing ones are those of the model", key.name
+                        "keyframes have too few numbers; the missing ones are taken from the model", key.name
                     )
                 given = (*given, *rest[name][length:]) if length else None
             setattr(key, name, given)

@@ -79,8 +79,8 @@ class Transmission:
         """
         if not self.simple:
             raise ValueError(
-                f"transmission {self.name!r} ties {len(self.joints)} joints and {len(self.actuators)} actuators and has "
-                "no single reduction; use those of its joints and actuators"
+                f"transmission {self.name!r} connects {len(self.joints)} joints and {len(self.actuators)} actuators and has "
+                "no single reduction; use the reductions of its joints and actuators"
             )
         return self.actuators[0].reduction * self.joints[0].reduction
 
@@ -177,8 +177,8 @@ def reflect_rotors(robot, rotor_inertia) -> None:
         unknown = sorted(set(rotors) - ends, key=str)
         if unknown:
             raise KeyError(
-                f"rotor_inertia names {', '.join(map(repr, unknown))}, which no <transmission> of {robot.source.name} "
-                "holds; set builder.joint_armature where there is no transmission"
+                f"rotor_inertia contains {', '.join(map(repr, unknown))}, which no <transmission> of {robot.source.name} "
+                "has; set builder.joint_armature for joints without a transmission"
             )
     elif rotor_inertia is not None:
         everywhere = _moment(rotor_inertia, "rotor_inertia")

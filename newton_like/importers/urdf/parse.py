@@ -303,7 +303,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
     holder = piece.need("geometry")
     if len(holder.children) != 1 or holder.children[0].tag not in GEOMETRIES:
         found = ", ".join(f"<{child.tag}>" for child in holder.children) or "nothing"
-        raise holder.error(f"in a {tag} of link {link!r} must hold one of {', '.join(GEOMETRIES)}, not {found}")
+        raise holder.error(f"in a {tag} of link {link!r} must contain one of {', '.join(GEOMETRIES)}, not {found}")
     element = holder.children[0]
     kind, filename = element.tag, None
     if kind == "box":
@@ -315,7 +315,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
     elif kind == "capsule":
         # Most readers expect 'length', some 'height'.
         if {"length", "height"} <= element.attributes.keys():
-            raise element.error("has both length and height, which are two names of one number; keep one")
+            raise element.error("has both length and height, which have the same meaning; keep one")
         size = (element.number("radius"), element.number("height" if "height" in element.attributes else "length"))
     else:
         filename = element.need_text("filename")
@@ -428,7 +428,9 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
     elif given:
         joint.lower, joint.upper = lower, upper
         if len(given) == 1:
-            robot.remark("joints have a <limit> with one of lower and upper; the other is 0, as URDF says", joint.name)
+            robot.remark(
+                "joints have a <limit> with one of lower and upper; the other is 0, as URDF defines", joint.name
+            )
 
 
 def _read_transmissions(robot: UrdfRobot) -> None:

@@ -166,7 +166,7 @@ class Restorer:
             for row, mode in zip(rows, self._counted(prim, "targetModes", modes, count), strict=True):
                 known = {m.name.lower(): int(m) for m in JointTargetMode}
                 if mode not in known:
-                    raise self._reader.error(prim, f"newtonLike:targetModes holds {mode!r}; use {', '.join(known)}")
+                    raise self._reader.error(prim, f"newtonLike:targetModes contains {mode!r}; use {', '.join(known)}")
                 builder.joint_target_mode[row] = known[mode]
         if not names and _get(prim, "jointType") == "d6" and JOINT_TYPES[builder.joint_type[joint]].fixed:
             builder.joint_type[joint] = int(JointType.D6)

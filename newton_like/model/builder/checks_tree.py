@@ -142,7 +142,7 @@ def _check_articulations(columns: dict, report: Report) -> None:
         "joint",
         owner != expected,
         lambda i: (
-            f"joint_articulation is {owner[i]}, but articulation_start and articulation_end say {expected[i]}; the "
+            f"joint_articulation is {owner[i]}, but articulation_start and articulation_end imply {expected[i]}; the "
             "joints of an articulation are contiguous"
         ),
     )
@@ -166,8 +166,8 @@ def _refuse_order(columns: dict, ancestor: np.ndarray, joint: int, report: Repor
             )
         seen.add(up)
     raise ValueError(
-        f"{report.name('joint', joint)} comes before {report.name('joint', ancestor[joint])}, which carries its parent "
-        "body; add joints from the root outwards"
+        f"{report.name('joint', joint)} comes before {report.name('joint', ancestor[joint])}, which moves its parent body; "
+        "add joints from the root outwards"
     )
 
 

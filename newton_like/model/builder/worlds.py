@@ -168,7 +168,7 @@ class WorldMethods:
             raise ValueError("a builder cannot be added to itself; build the scene in a separate builder and add that")
         if builder.world_count:
             raise ValueError(
-                f"the builder to copy holds {builder.world_count} worlds; worlds do not nest, copy a scene without"
+                f"the builder to copy has {builder.world_count} worlds; worlds do not nest, copy a scene without"
             )
         self._check_custom(builder)
         if Axis.from_any(builder.up_axis) != Axis.from_any(self.up_axis):

@@ -77,8 +77,8 @@ def check_arrays(model, arrays) -> tuple[list, list]:
         scalar = None if array is None else getattr(array.dtype, "_wp_scalar_type_", array.dtype)
         if scalar not in (None, model.dtype):
             raise ValueError(
-                f"{name} holds {scalar.__name__}, the model {model.dtype.__name__}; states and controls come from model.state() and "
-                "model.control()"
+                f"{name} has the type {scalar.__name__}, but the model has {model.dtype.__name__}; "
+                "states and controls come from model.state() and model.control()"
             )
         row = None if array is None else flat(array, model.dtype)
         if row is not None and (row.size != port.field.length(model) or row.device != model.device):

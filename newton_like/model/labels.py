@@ -30,7 +30,7 @@ def match_labels(labels: list[str], pattern) -> list[int]:
     for one in patterns:
         if not isinstance(one, kinds):
             raise TypeError(
-                f"pattern must be a string, a compiled regular expression, a list of strings or a list of indices, not {pattern!r}"
+                f"pattern must be a text, a compiled regular expression, a list of texts or a list of indices, not {pattern!r}"
             )
     return [i for i, label in enumerate(labels) if any(_fits(one, label) for one in patterns)]
 
@@ -54,7 +54,7 @@ def matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
             found[one] = True
             continue
         if not isinstance(one, str | re.Pattern):
-            raise TypeError(f"{name} must be a string, a compiled regular expression or a list of indices, not {one!r}")
+            raise TypeError(f"{name} must be a text, a compiled regular expression or a list of indices, not {one!r}")
         hits = [_fits(one, label) for label in labels]
         if not any(hits):
             shown = ", ".join(repr(x) for x in list(dict.fromkeys(labels))[:8])

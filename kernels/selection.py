@@ -1,4 +1,4 @@
-"""Kernels that write selected entries of a model's arrays, and masks of articulations."""
+"""Kernels that read and write selected entries of a model's arrays, and masks of articulations."""
 
 from functools import cache
 
@@ -23,6 +23,47 @@ def scatter_kernel(scalar):
                 out[places[w, a, i]] = values[w, a, i]
 
     return scatter
+
+
+@cache
+def return_kernel(scalar):
+    """Kernel that is the adjoint of :func:`scatter_kernel`: it moves the gradients of what was written to the values."""
+
+    @wp.kernel(module="unique", enable_backward=False)
+    def give_back(
+        places: wp.array3d[int],
+        mask: wp.array2d[wp.bool],
+        # out:
+        written: wp.array[scalar],
+        values: wp.array[scalar],
+    ):
+        w, a = wp.tid()
+        n = places.shape[2]
+        if mask[w, a]:
+            for i in range(n):
+                if values.shape[0] > 0:
+                    k = (w * places.shape[1] + a) * n + i
+                    values[k] = values[k] + written[places[w, a, i]]
+                written[places[w, a, i]] = scalar(0.0)
+
+    return give_back
+
+
+@cache
+def gather_kernel(scalar):
+    """Kernel that copies the places ``places[w, a, i]`` of an array to ``out[w, a, i]``. No place is twice in `places`."""
+
+    @wp.kernel(module="unique")
+    def gather(
+        places: wp.array3d[int],
+        values: wp.array[scalar],
+        # out:
+        out: wp.array3d[scalar],
+    ):
+        w, a, i = wp.tid()
+        out[w, a, i] = values[places[w, a, i]]
+
+    return gather
 
 
 @wp.kernel(module="unique", enable_backward=False)

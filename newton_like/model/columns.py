@@ -189,3 +189,14 @@ READ_WITHOUT_GRADIENT = tuple(
 """Constants in `WITHOUT_GRADIENT` that functions of the dynamics library read. These functions raise if one requires gradients."""
 
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+
+KIND_OF: dict[str, str] = {c.name: c.kind for c in COLUMNS if c.type != "object" and not c.builder_only} | {
+    "body_f": "body",
+    "body_inv_mass": "body",
+    "body_inv_inertia": "body",
+    "joint_ancestor": "joint",
+    "shape_collision_radius": "shape",
+    "shape_hull_first": "shape",
+    "shape_hull_count": "shape",
+}
+"""What the arrays of models, states and controls have one entry of."""

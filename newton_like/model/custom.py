@@ -53,6 +53,16 @@ COUNTED = {
 }
 """Attributes of builders and models with the number of entries; attributes of worlds have ``world_count`` entries, at least one."""
 
+FREQUENCY_OF = {
+    "joint": AttributeFrequency.JOINT,
+    "dof": AttributeFrequency.JOINT_DOF,
+    "coord": AttributeFrequency.JOINT_COORD,
+    "body": AttributeFrequency.BODY,
+    "shape": AttributeFrequency.SHAPE,
+    "articulation": AttributeFrequency.ARTICULATION,
+}
+"""Frequencies of arrays by the kinds of columns."""
+
 REFERENCES = {counted.removesuffix("_count"): counted for counted in COUNTED.values()}
 """Kinds of entities that the integers of an attribute may refer to."""
 
@@ -195,6 +205,8 @@ class CustomAttribute:
                 raise TypeError(f"{what} must be a text, not {value!r}")
             return value
         value = value.numpy() if isinstance(value, wp.array) else value
+        if hasattr(value, "value") and (isinstance(value, wp.bool) or wp.types.type_is_scalar(type(value))):
+            value = value.value
         try:
             numbers = np.asarray(value)
         except ValueError:
@@ -251,16 +263,80 @@ class CustomAttribute:
 class CustomFrequency:
     """A custom kind of entities for custom attributes, registered by :meth:`ModelBuilder.add_custom_frequency`.
 
-    :meth:`ModelBuilder.add_custom_values` adds an entity.
+    :meth:`ModelBuilder.add_custom_values` adds an entity. Views of articulations have arrays of a frequency whose entities tell which
+    articulation they belong to: ``CustomFrequency("item", "lab", articulation_owner_attribute="lab:item_articulation")``, and an
+    attribute ``item_articulation`` with ``references="articulation"``.
+
+    Raises:
+        ValueError: a name is empty or has a colon, an attribute has not the name that is asked for, or one that is needed is missing.
+        TypeError: a function cannot be called.
     """
 
     name: str
+    """Name of the entities."""
     namespace: str | None = None
+    """Name of a group of frequencies and attributes."""
+    usd_prim_filter: Callable | None = None
+    """``f(prim, context)`` tells whether a prim of a stage stands for an entity, which :meth:`ModelBuilder.add_usd` then adds. Its entries
+    are attributes of the prim, see :attr:`CustomAttribute.usd_attribute_name`. The context is a dict: ``prim``, ``builder``, and
+    ``result``, the report of the import. Prims are visited in the order of the stage, after all bodies, joints and shapes were added."""
+    usd_entry_expander: Callable | None = None
+    """``f(prim, context)`` returns the entities of such a prim, in place of its attributes: a dict of entries by key for each."""
+    articulation_owner_attribute: str | None = None
+    """Key of the attribute that has the articulation of each entity, -1 for none: ``<key>_articulation``. It is an integer attribute of
+    the model with ``references="articulation"``. Give it the default -1, so that entities without an entry belong to none."""
+    articulation_owner_resolver: Callable | None = None
+    """``f(builder)`` returns an articulation for each entity of the builder, -1 for none. It is asked where the builder is copied into
+    another one, and in ``finalize``; entities keep an articulation that they have already."""
+    label_attribute: str | None = None
+    """Key of the attribute that has labels of the entities: ``<key>_label``. It is an attribute of the model of type ``str``. Copies of
+    a builder have their prefix before these labels, too."""
+
+    def __post_init__(self):
+        what = f"custom frequency {self.key!r}"
+        for text in (self.name, *(() if self.namespace is None else (self.namespace,))):
+            if not isinstance(text, str) or not text or ":" in text:
+                raise ValueError(f"{what}: name and namespace must be texts without ':', not {text!r}")
+        for field, ending in (("articulation_owner_attribute", "articulation"), ("label_attribute", "label")):
+            given = getattr(self, field)
+            if given not in (None, f"{self.key}_{ending}"):
+                raise ValueError(f"{what}: {field} {given!r} must be called '{self.key}_{ending}'")
+        for field, needed in (
+            ("usd_prim_filter", None),
+            ("usd_entry_expander", "usd_prim_filter"),
+            ("articulation_owner_resolver", "articulation_owner_attribute"),
+        ):
+            function = getattr(self, field)
+            if function is not None and not callable(function):
+                raise TypeError(f"{what}: {field} must be a function, not {function!r}")
+            if function is not None and needed is not None and getattr(self, needed) is None:
+                raise ValueError(f"{what}: {field} needs {needed}")
 
     @property
     def key(self) -> str:
         """``name``, or ``namespace:name``."""
         return f"{self.namespace}:{self.name}" if self.namespace else self.name
+
+    def check(self, attributes: dict[str, CustomAttribute]) -> None:
+        """Raises ValueError if the attributes of owners and labels are not declared, or not as described."""
+        wanted = (
+            (self.articulation_owner_attribute, "integers with references='articulation'", _is_owner),
+            (self.label_attribute, "str", lambda attribute: attribute.dtype is str),
+        )
+        for key, what, fits in wanted:
+            if key is None:
+                continue
+            attribute = attributes.get(key)
+            own = attribute is not None and attribute.frequency == self.key and fits(attribute)
+            if not own or attribute.assignment is not AttributeAssignment.MODEL:
+                raise ValueError(
+                    f"custom frequency {self.key!r} needs the custom attribute {key!r}, of this frequency and of the model, with {what}"
+                    f"{'; declare it with add_custom_attribute()' if attribute is None else ''}"
+                )
+
+
+def _is_owner(attribute: CustomAttribute) -> bool:
+    return attribute.references == "articulation" and not attribute.shape
 
 
 class AttributeNamespace(Fields):

@@ -55,8 +55,9 @@ def matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
             continue
         if not isinstance(one, str | re.Pattern):
             raise TypeError(f"{name} must be a text, a compiled regular expression or a list of indices, not {one!r}")
-        hits = [_fits(one, label) for label in labels]
-        if not any(hits):
+        fitting = {label for label in set(labels) if _fits(one, label)}  # worlds have the same labels
+        hits = [label in fitting for label in labels]
+        if not fitting:
             shown = ", ".join(repr(x) for x in list(dict.fromkeys(labels))[:8])
             raise KeyError(f"{name} {one!r} matches no {kind}; there are {shown}")
         found |= hits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import weakref
 
 import numpy as np
@@ -9,8 +10,9 @@ import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
 from newton_like.coercion import as_index, as_number
+from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts
-from newton_like.model.custom import AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
+from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
 from newton_like.model.edits import checked_flags, checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
@@ -88,6 +90,9 @@ class Model(Fields):
         joint_constraint_count: number of velocity directions that the joints block.
         custom_attributes: the declared :class:`CustomAttribute` by their keys, ``"name"`` or ``"namespace:name"``. Their arrays are
             ``model.name`` or ``model.namespace.name``, or attributes of states or controls.
+        custom_frequency_counts: numbers of entities of the registered :class:`CustomFrequency`, by their keys.
+        custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that define it.
+        custom_frequency_label_attributes: keys of the attributes with labels of entities, by the keys of the frequencies that have some.
         version: number of calls of :meth:`notify_changed`. Cached results of an older version are stale.
     """
 
@@ -197,10 +202,33 @@ class Model(Fields):
         Raises:
             KeyError: none of that key was registered with the builder.
         """
-        if frequency not in self._custom_counts:
-            known = ", ".join(map(repr, self._custom_counts)) or "none"
+        if frequency not in self.custom_frequency_counts:
+            known = ", ".join(map(repr, self.custom_frequency_counts)) or "none"
             raise KeyError(f"custom frequency {frequency!r} is unknown; there are {known}")
-        return self._custom_counts[frequency]
+        return self.custom_frequency_counts[frequency]
+
+    def get_attribute_frequency(self, name: str) -> AttributeFrequency | str:
+        """What an array of the model, its states or its controls has one entry of.
+
+        Args:
+            name: of the array, such as ``"joint_q"``; that of a custom attribute, with its namespace in front: ``"lab.heat"``.
+
+        Returns:
+            A member of :class:`AttributeFrequency`, or the key of a :class:`CustomFrequency`.
+
+        Raises:
+            KeyError: there is no such array.
+        """
+        custom = self.custom_attributes.get(str(name).replace(".", ":"))
+        if custom is not None:
+            return custom.frequency
+        if name == "gravity":
+            return AttributeFrequency.WORLD
+        if name not in KIND_OF:
+            near = difflib.get_close_matches(str(name), [*KIND_OF, *self.custom_attributes], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise KeyError(f"no array {name!r} with an entry for each entity is known{hint}")
+        return FREQUENCY_OF[KIND_OF[name]]
 
     def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
         """Memory for contacts.

@@ -139,7 +139,7 @@ class Parameters:
         self._worlds, self._loose = model.world_count, set()
         self._recorded: dict = {}
         self._seen = wp.zeros(1, dtype=wp.int32, device=self.device)
-        self._copied = False
+        self._edits, self._kept = edits_of(model), False
         self._gather_all(model)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -153,40 +153,37 @@ class Parameters:
         Raises:
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
-        edits = edits_of(model)
-        groups = [g for g in GROUPS if edits.last[g] > self._since]
+        edits, since = self._edits, self._since
+        groups = [g for g in GROUPS if edits.last[g] > since]
         declared = model.varying - self._loose
         if not groups and not declared:
             self._since = edits.version
             return False, False
-        copied = self._copied
-        if copied:
+        kept, self._kept = self._kept, False
+        if kept and self.P.varying.size:
             # a tape reads the old numbers
-            self.P.uniform, self.P.varying = wp.clone(self.P.uniform), wp.clone(self.P.varying)
-            self._copied = False
+            lanes, self.P.varying = self.P.varying, self._lanes(self.P.varying.shape[1])
+            wp.copy(self.P.varying, lanes)
             self._recorded.clear()
-        self._read(model, edits, groups)
+        self._read(model, groups)
         differs, binds, tables = self._news()
         if binds or tables:
             raise TablesChanged
-        since, self._since = self._since, edits.version
-        if not (differs or declared):
-            return copied, False
-        self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
-        after, self._since = self._since, since
-        self._read(model, edits, groups)
-        self._since = after
-        self._status.zero_()
-        return True, True
+        if differs or declared:
+            self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
+            self._read(model, groups)
+            self._status.zero_()
+        self._since = edits.version
+        return kept or bool(differs or declared), bool(differs or declared)
 
-    def _read(self, model, edits, groups: list[int]) -> None:
+    def _read(self, model, groups: list[int]) -> None:
         """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once."""
         self._seen.fill_(self._since)
         for group in groups:
-            key = (edits.when.ptr, *[getattr(model, name).ptr for name in (*ARRAYS[group], "body_q")])
+            key = [getattr(model, name).ptr for name in (*ARRAYS[group], "body_q")]
             known = self._recorded.get(group)
             if known is None or known[0] != key:
-                target = self._target(self._held, self.P.varying, edits, self._seen)
+                target = self._target(self._held, self.P.varying, self._seen)
                 known = self._recorded[group] = (key, *self._launches(model, target, group))
             self._run(known[1])
 
@@ -197,16 +194,14 @@ class Parameters:
         self.known = Constants(self.at, self.known.values, held)
         self._held.assign(np.where(held, self.known.values, np.nan))
         self._recorded.clear()
-        lanes, first = self.P.varying, self.P.uniform
-        self._struct(first, held)
-        if lanes.size:
-            self.P.varying = lanes
-        elif self.P.varying.size:
-            self._copy(first, 0, self.size)
+        lanes = self.P.varying
+        self._lay_out(self.P.uniform, held, lanes)
+        if not lanes.size and self.P.varying.size:
+            self._copy(self.P.uniform, 0, self.size)
 
     def keep(self) -> None:
-        """Leaves the numbers as they are for what was recorded with them: the next edit goes into copies."""
-        self._copied = True
+        """Keeps the numbers for the launches that were recorded with them: the next edit goes into a copy."""
+        self._kept = True
 
     def rows(self) -> np.ndarray:
         """The numbers of all articulations on the host, ``[count, size]``."""
@@ -219,8 +214,7 @@ class Parameters:
     def _gather_all(self, model) -> None:
         """Reads all numbers, finds out which ones are shared, and gives the others lanes."""
         self._loose |= model.varying
-        edits, size = edits_of(model), self.size
-        real = self.m.real
+        size, real = self.size, self.m.real
         first = wp.zeros(size, dtype=real, device=self.device)
         start, end = self._spans["hull"]
         if end > start:
@@ -232,10 +226,10 @@ class Parameters:
         # programs without contacts have no rows for limits, so that all limits are known there
         self._limits = wp.full(max(self.batch.template.dofs, 1), 15, dtype=wp.int32, device=self.device)
         always = wp.full(1, -1, dtype=wp.int32, device=self.device)
-        alone = self._target(none, None, edits, always)
+        alone = self._target(none, None, always)
         alone.count = alone.width = alone.written = alone.step = 1
         alone.numbers = first
-        others = self._target(first, None, edits, always)
+        others = self._target(first, None, always)
         for group in GROUPS:
             self._gather(model, alone, group)
         for group in GROUPS:
@@ -245,9 +239,9 @@ class Parameters:
         held = (values == values) & ~self._differs.numpy() & ~self._slots(self._loose)
         self.known = Constants(self.at, values, held)
         self._held = wp.array(np.where(held, self.known.values, np.nan), dtype=real, device=self.device)
-        self._struct(first, held)
+        self._lay_out(first, held)
         if self.P.varying.size:
-            target = self._target(none, self.P.varying, edits, always)
+            target = self._target(none, self.P.varying, always)
             for group in GROUPS:
                 self._gather(model, target, group)
             if end > start:
@@ -257,16 +251,17 @@ class Parameters:
             self._limits.assign(self.dof_limits)
         self._status.zero_()
         self._differs.zero_()
-        self._since = edits.version
+        self._since = self._edits.version
 
     def _copy(self, first: wp.array, start: int, end: int) -> None:
         """Gives all articulations some numbers of the first one."""
         none = wp.full(self.size, float("nan"), dtype=self.m.real, device=self.device)
-        target = self._target(none, self.P.varying, self._edits, self._seen)
+        target = self._target(none, self.P.varying, self._seen)
         target.edited = self._edits.rows[0]
         self._run([self._launch("copies", target, end - start, [start, first])])
 
-    def _struct(self, first: wp.array, held: np.ndarray) -> None:
+    def _lay_out(self, first: wp.array, held: np.ndarray, lanes: wp.array | None = None) -> None:
+        """Makes the struct for these numbers of the first articulation, some of which are held, and lanes where it needs any."""
         P = self.P = self.m.Params()
         varies = {name: bool((~held[start:end]).any()) for name, (start, end) in self._spans.items()}
         for flag, names in _FLAGS.items():
@@ -274,7 +269,7 @@ class Parameters:
         for name, start in self.at.items():
             setattr(P, f"{name}_at", start)
         P.uniform = first
-        P.varying = self._lanes(self.size if any(varies.values()) else 0)
+        P.varying = lanes if lanes is not None and lanes.size else self._lanes(self.size if any(varies.values()) else 0)
 
     def _lanes(self, n: int) -> wp.array:
         """Room for the numbers of all articulations, ``[blocks, n]`` lanes."""
@@ -294,7 +289,7 @@ class Parameters:
 
     # ------------------------------------------------------------------------------------------------ kernels
 
-    def _target(self, held: wp.array, lanes: wp.array | None, edits, since: wp.array):
+    def _target(self, held: wp.array, lanes: wp.array | None, since: wp.array):
         target = self._kernels.Target()
         target.count, target.width, target.since = self.batch.count, self.m.width, since
         if lanes is not None and lanes.size:
@@ -306,7 +301,6 @@ class Parameters:
             target.written = 1
         target.held, target.world = held, self._tables["world"]
         target.differs, target.status = self._differs, self._status
-        self._edits = edits
         return target
 
     def _gather(self, model, target, group: int) -> None:

@@ -179,7 +179,8 @@ class SolverBase:
                 self._armature_matters = None
         if max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
             if self._armature_matters is None:
-                self._armature_matters = armature_matters(self.model)
+                # no robot without lean bodies depends on its armature
+                self._armature_matters = bool(edits.lean.numpy().any()) and armature_matters(self.model)
             if self._armature_matters:
                 refuse_singular(self.model, type(self).__name__)
 

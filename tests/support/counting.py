@@ -1,5 +1,6 @@
 """Cost of a function as a number of calls, which does not depend on the machine and its load."""
 
+import gc
 import sys
 from collections.abc import Callable
 
@@ -12,9 +13,15 @@ def calls_of(function: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
+    # finalizers of other objects are not counted
+    collecting = gc.isenabled()
+    gc.collect()
+    gc.disable()
     sys.setprofile(profile)
     try:
         function()
     finally:
         sys.setprofile(others)
+        if collecting:
+            gc.enable()
     return count

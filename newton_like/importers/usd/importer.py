@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -10,13 +12,14 @@ import numpy as np
 from pxr import Sdf, Usd, UsdGeom
 
 from newton_like.coercion import as_flag, as_number
+from newton_like.importers.custom import add_entities
 from newton_like.importers.newton_options import USD, refuses_others
-from newton_like.importers.shared import regular_expressions, tell, upright, warn
+from newton_like.importers.shared import regular_expressions, tell, unchanged_by_errors, upright, warn
 from newton_like.importers.usd.build import UsdOptions
 from newton_like.importers.usd.opening.files import open_stage, usd_errors
 from newton_like.importers.usd.parse import StageParser
 from newton_like.importers.usd.records import Tendon
-from newton_like.importers.usd.scopes import add_parts
+from newton_like.importers.usd.scopes import Part, add_parts
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import Axis
 
@@ -174,6 +177,23 @@ def add_usd(
         raise ImportFileError(f"{name}: upAxis is {stage_axis!r}; make it 'Y' or 'Z'")
     stage_axis = Axis.from_string(stage_axis)
     options = replace(options, turn=upright(builder, stage_axis))
+    entities = any(frequency.usd_prim_filter is not None for frequency in builder.custom_frequencies.values())
+    with unchanged_by_errors(builder) if entities else nullcontext():
+        parts, report = _added(builder, stage, name, root, parse, options, stage_axis)
+        for part in parts if entities else ():
+            own = {str(other.world.GetPath()) for other in parts if other.world is not None and other is not part}
+            top = stage.GetPrimAtPath(root) if part.world is None else part.world
+            add_entities(builder, _prims(top, ignored, own), moment, name, report, part.index)
+    warn(UsdWarning, report, name)
+    if options.verbose:
+        tell(name, report.bodies.values(), report.joints.values(), chain.from_iterable(report.shapes.values()))
+    return report
+
+
+def _added(
+    builder, stage, name: str, root: str, parse, options: UsdOptions, up_axis: Axis
+) -> tuple[list[Part], UsdImport]:
+    """Adds a stage to a builder: its parts, and the report."""
     with usd_errors(name):
         parts = add_parts(builder, stage, root, parse, options)
         unresolved = stage.GetCompositionErrors()
@@ -194,14 +214,11 @@ def add_usd(
         stage_pose=parts[0].made.stage_pose,
         meters_per_unit=scene.units.meters,
         kilograms_per_unit=scene.units.kilograms,
-        up_axis=stage_axis,
+        up_axis=up_axis,
         remarks=_joined(part.scene.remarks for part in parts),
         not_understood=dict(sum((part.scene.leftovers.not_understood for part in parts), Counter())),
     )
-    warn(UsdWarning, report, name)
-    if options.verbose:
-        tell(name, report.bodies.values(), report.joints.values(), chain.from_iterable(report.shapes.values()))
-    return report
+    return parts, report
 
 
 def _joined(tables) -> dict[str, list[str]]:
@@ -212,6 +229,18 @@ def _joined(tables) -> dict[str, list[str]]:
             known = joined.setdefault(statement, [])
             known += [path for path in paths if path not in known[-8:]]
     return joined
+
+
+def _prims(root, ignored: list[str], left_out: set[str]):
+    """A prim and those below it, without those that are left out and what is below these."""
+    patterns = [re.compile(pattern) for pattern in ignored]
+    prims = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
+    for prim in prims:
+        path = str(prim.GetPath())
+        if path in left_out or any(pattern.search(path) for pattern in patterns):
+            prims.PruneChildren()
+        elif not prim.IsPseudoRoot():
+            yield prim
 
 
 def _path(value) -> str:

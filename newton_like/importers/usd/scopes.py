@@ -12,11 +12,13 @@ from newton_like.importers.usd.records import Scene, below
 
 @dataclass
 class Part:
-    """Records below one prim, and their entities in the builder; ``world`` is the prim of a world, or ``None``."""
+    """Records below one prim, and their entities in the builder; ``world`` is the prim of a world, or ``None``, and ``index`` the number of
+    that world."""
 
     world: object
     scene: Scene
     made: SceneBuilder | None = None
+    index: int = -1
 
 
 def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> list[Part]:
@@ -49,6 +51,7 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
                     part.world.GetAttribute(f"newtonLike:{name}").Get() for name in ("label", "labelPrefix")
                 )
                 builder.begin_world(label=label)
+            part.index = builder.current_world
             part.made = SceneBuilder(builder, part.scene, options)
             part.made.build()
             Restorer(builder, part.scene, part.made, stage, part.scene.reader, prefix or "").restore()

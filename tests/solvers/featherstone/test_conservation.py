@@ -58,7 +58,10 @@ def test_passive_motion_is_second_order_in_the_time_step(rng):
     # The reference has 1/64 of the error of the finest step, which moves a slope by 0.02; higher orders move it more, for trees that
     # whip about most. A scheme of first order has a slope of 1.
     assert abs(np.median(slopes) - 2.0) < 0.05
-    assert (slopes[-1] > 1.6).all()
+    # a tree that hardly moves has errors of rounding, which have no slope
+    moved = errors[-1] > 1.0e-11
+    assert moved.sum() > TREES // 2
+    assert (slopes[-1][moved] > 1.6).all()
 
 
 def test_free_floating_trees_keep_their_momentum(rng):

@@ -247,7 +247,7 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> N
         f"Trot of {walk.title}, time step {common.step_text(walk.dt)}, {device}, "
         f"{bursts} bursts of {common.count_text(frames, 'frame')}",
         [
-            ("ready after", f"{walk.ready:.1f} s of building and compiling"),
+            ("start-up", f"{walk.ready:.1f} s for building and compiling"),
             ("median", f"{np.median(rates):,.0f} world-steps/s"),
             ("slowest, fastest", f"{min(rates):,.0f}, {max(rates):,.0f} world-steps/s"),
             ("real-time factor", f"{np.median(rates) * walk.dt:,.0f}"),

@@ -181,7 +181,7 @@ class BodyFlags(IntFlag):
     DYNAMIC = 1
     """Moves under forces."""
     KINEMATIC = 2
-    """Moves as prescribed by the state; forces have no effect."""
+    """Moves as its state says; forces do nothing to it."""
     ALL = 3
 
 

@@ -217,7 +217,7 @@ class Model(Fields):
             A member of :class:`AttributeFrequency`, or the key of a :class:`CustomFrequency`.
 
         Raises:
-            KeyError: there is no such array.
+            KeyError: the array does not exist.
         """
         custom = self.custom_attributes.get(str(name).replace(".", ":"))
         if custom is not None:

@@ -378,7 +378,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             Its index in ``tendons``.
 
         Raises:
-            TypeError, ValueError, IndexError: it is no :class:`Tendon`, or one that cannot be.
+            TypeError, ValueError, IndexError: not a :class:`Tendon`, or an invalid one.
         """
         if not isinstance(tendon, Tendon):
             raise TypeError(f"{tendon!r} is not a Tendon")

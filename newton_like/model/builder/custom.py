@@ -80,7 +80,7 @@ class CustomMethods:
         """Registers a kind of entity. Registering a frequency again has no effect.
 
         Raises:
-            TypeError: it is no :class:`CustomFrequency`.
+            TypeError: the argument is not a :class:`CustomFrequency`.
             ValueError: another one of that key is registered.
         """
         if not isinstance(frequency, CustomFrequency):
@@ -95,7 +95,7 @@ class CustomMethods:
         """Whether an attribute of that key is declared.
 
         Raises:
-            TypeError: the key is no text.
+            TypeError: the key is not a string.
         """
         if not isinstance(key, str):
             raise TypeError(f"key must be a text, not {key!r}")
@@ -108,7 +108,7 @@ class CustomMethods:
             frequencies: a list of :class:`AttributeFrequency` and keys of custom frequencies.
 
         Raises:
-            TypeError: it is no list of these.
+            TypeError: the argument is not a list of these.
         """
         listed = list(frequencies) if isinstance(frequencies, set | frozenset) else frequencies
         wanted = as_list(listed, "frequencies", "AttributeFrequency or keys of custom frequencies")

@@ -93,7 +93,7 @@ def host_array(value, what: str, wanted: str = "an array of numbers") -> np.ndar
     if isinstance(value, wp.array):
         if value.requires_grad and active_tape() is not None:
             raise ValueError(
-                f"{what} requires a gradient, and none flows to it: it is read on the host; give {what} as numbers (array.numpy()), or "
+                f"{what} requires a gradient, but it is read on the host and gets none; pass {what} as numbers (array.numpy()), or "
                 "leave the call out of the tape"
             )
         value = value.numpy()

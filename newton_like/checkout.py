@@ -1,4 +1,4 @@
-"""Imports in a checkout, where ``kernels/`` and ``assets/`` are beside the package, and not in it as in a wheel."""
+"""Import hook for checkouts, in which ``kernels/`` and ``assets/`` are beside the package and not inside it."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def eval_fk(
     """Forward kinematics: poses and velocities of bodies from coordinates and velocities of joints.
 
     Down every tree, ``X_wc = X_wp X_p X_j(q) inverse(X_c)`` and ``V_c = V_p + S qd`` with the joint's motion subspace S
-    (Featherstone 2008, sections 4.4 and 5.3). Quaternions among the coordinates are normalised on the way. Joints
-    outside of articulations (which close loops) play no role. Bodies that no articulation carries keep their values in ``state``; what
-    hangs on them is placed as if they were where ``Model.body_q`` is, at rest.
+    (Featherstone 2008, sections 4.4 and 5.3). Quaternions among the coordinates are normalised on the way. Joints outside of
+    articulations (which close loops) play no role. Bodies that no articulation carries keep their values in ``state``;
+    articulations on them are placed relative to ``Model.body_q``, with these bodies at rest.
 
     Args:
         model: the :class:`Model`.
@@ -67,9 +67,9 @@ def eval_fk(
             others keep their values.
         indices: the same as a list of articulations.
         body_flag_filter: :class:`BodyFlags`; only bodies that have one of them move.
-        joint_mask: ``[joint_count]`` bools or integers; only children of these joints move. A joint whose parent does not move carries
-            its child from where the parent is in ``state``; a joint that is not selected keeps its child there, so that a branch
-            is moved by selecting all its joints.
+        joint_mask: ``[joint_count]`` bools or integers; only children of these joints move. If the parent of a selected joint
+            does not move, the child is placed relative to the pose of the parent in ``state``. Children of joints that are not
+            selected keep their poses in ``state``. To move a branch, select all its joints.
 
     Raises:
         ValueError: both ``mask`` and ``indices``; an array of the wrong shape or device, or with gaps.
@@ -109,12 +109,12 @@ def eval_fk(
 def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_filter=BodyFlags.ALL) -> None:
     """Inverse kinematics: coordinates and velocities of joints from poses and velocities of bodies.
 
-    Every joint is read off the pose of its child relative to its parent, so that errors do not add up along a chain. A
-    pose that a joint cannot take is projected: the offset onto its sliding axes, the rotation onto the nearest turn
-    about its axis (two or three axes: as Euler angles). Angles come out in (-pi, pi], the middle one of three in
-    [-pi/2, pi/2]; turns are not counted. Where the middle one is +-pi/2 (gimbal lock) the first and the last angle are
-    made equal in size. Quaternions are unit, of either sign. ``eval_ik(eval_fk(q)) = q`` but for these ranges. Joints
-    outside of articulations keep their values.
+    The coordinates of a joint are computed from the pose of its child relative to its parent, so errors do not accumulate along a
+    chain. A pose that a joint cannot take is projected: the offset onto its sliding axes, the rotation onto the nearest turn
+    about its axis (two or three axes: as Euler angles). Angles come out in (-pi, pi], the middle one of three in [-pi/2, pi/2];
+    turns are not counted. Where the middle one is +-pi/2 (gimbal lock) the first and the last angle are made equal in size.
+    Quaternions are unit, of either sign. ``eval_ik(eval_fk(q)) = q`` but for these ranges. Joints outside of articulations keep
+    their values.
 
     Args:
         model: the :class:`Model`.
@@ -167,7 +167,7 @@ def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.arra
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
+        state: the :class:`State`; the function reads ``joint_q``, and not the poses of bodies.
         J: written, ``[articulation_count, max_joints_per_articulation * 6, max_dofs_per_articulation]``; a new array of
             zeros by default.
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices

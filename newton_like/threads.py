@@ -1,5 +1,5 @@
-"""Launches on several CPU threads, each with a share of the blocks. Warp releases Python's lock during a launch. Results do not depend on
-the number of threads."""
+"""CPU threads that share the blocks of a launch. Warp releases the GIL during a launch. Results do not depend on the number of
+threads."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def cut(blocks: int, threads: int, each: int = SHARES_PER_THREAD) -> list[tuple[
 
 
 WORTHWHILE = 10_000
-"""Number of small pieces of work (a body, a joint) for which another thread saves time: some 200 microseconds."""
+"""Number of small pieces of work (a body, a joint) for which another thread saves time: about 200 microseconds."""
 
 
 def shared_out(record, size: int, pieces: int, device) -> list[list[Command]]:

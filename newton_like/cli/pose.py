@@ -105,7 +105,9 @@ def _position(builder, name: str | None, values: list[float]) -> set[int]:
         count = sum(_coords(builder, j).stop - _coords(builder, j).start for j in joints)
         if len(values) != count:
             labels = ", ".join(builder.joint_label[j].rpartition("/")[2] for j in joints)
-            raise ValueError(f"--joint-positions has {len(values)} numbers, and the joints have {count} ({labels})")
+            raise ValueError(
+                f"--joint-positions has {len(values)} numbers, but the joints have {count} coordinates ({labels})"
+            )
         numbers = iter(values)
         for j in joints:
             part = _coords(builder, j)
@@ -127,7 +129,7 @@ def _gain(builder, column: str, option: str, pairs) -> set[int]:
     for name, (value,) in pairs:
         joints = _driven(builder) if name is None else _named(builder, name)
         if not joints:
-            raise ValueError(f"{option}: the file has no joint that a drive could move")
+            raise ValueError(f"{option}: the file has no joint that can have a drive")
         for j in joints:
             for dof in _dofs(builder, j):
                 getattr(builder, column)[dof] = value

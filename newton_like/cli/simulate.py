@@ -93,7 +93,7 @@ def video_path(args) -> Path | None:
     if suffix in VIDEO_SUFFIXES:
         if args.viewer not in ("null", suffix[1:]):
             raise ValueError(
-                f"--viewer {args.viewer} and --output {args.output} ask for different videos; leave --viewer out"
+                f"--viewer {args.viewer} and --output {args.output} request different video formats; omit --viewer"
             )
         return args.output
     if args.viewer == "null":

@@ -139,7 +139,7 @@ def _finder(model) -> _Finder:
     finder = getattr(model, "_contact_finder", None)
     if finder is None or finder.version != model.version:
         with unrecorded(model.device, "Model.collide of a model that is new or edited"):
-            # after an error everything is made anew
+            # after an error everything is made again
             model._contact_finder = None
             if finder is None or not finder.refresh(model):
                 finder = _Finder(model, finder)
@@ -150,14 +150,14 @@ def _finder(model) -> _Finder:
 def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
     """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of its candidates.
 
-    Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are left out and
+    Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are dropped and
     ``contacts.dropped`` tells how many.
 
     Args:
         model: the model.
         state: its ``body_q`` and ``body_qd`` are read.
         contacts: where the contacts go, from ``model.contacts()``.
-        unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
+        unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
 
     Raises:
         ValueError: ``state`` belongs to another model; shapes may touch whose contacts are not found; an unknown choice.
@@ -170,8 +170,8 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         )
     if active_tape() is not None and (state.body_q.requires_grad or state.body_qd.requires_grad):
         raise RuntimeError(
-            "model.collide has no gradients, and a tape records a state that requires some; use newton_like.dynamics.SoftContact or "
-            "RigidContact, which have gradients, or call collide outside of the tape"
+            "model.collide has no gradients, but a tape is recording and the state requires a gradient; use "
+            "newton_like.dynamics.SoftContact or RigidContact, which have gradients, or call collide outside of the tape"
         )
     finder, total = _finder(model), model.articulation_count
     if unsupported_contacts == "error":

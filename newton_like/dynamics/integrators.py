@@ -111,7 +111,7 @@ def integrate(
 
     Args:
         model: the :class:`Model`.
-        state_in: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state_in: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         state_out: written: ``joint_q``, ``joint_qd``, and ``body_q``, ``body_qd`` by :func:`newton_like.eval_fk`; or a
             :class:`MechanismState`. May be ``state_in``, except with gradients. Coordinates of loop joints stay as they are.
         dt: time step [s].

@@ -171,7 +171,7 @@ def index_of(model, kind: str, name, articulation: int = 0) -> int:
 
 def _indices(model, kind: str, names, articulation) -> list[int]:
     if isinstance(names, str):
-        raise TypeError(f"names must be a list of names, not the text {names!r}")
+        raise TypeError(f"names must be a list of names, not the string {names!r}")
     return [index_of(model, kind, name, articulation) for name in as_list(names, "names", "names")]
 
 

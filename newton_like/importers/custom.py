@@ -103,7 +103,7 @@ def add_entities(builder, prims, time, name: str, result, world: int) -> None:
 
     Raises:
         RuntimeError: a function of a frequency failed.
-        ImportFileError: what is read is no entry of an attribute.
+        ImportFileError: the value is not an entry of the attribute.
     """
     asked = [frequency for frequency in builder.custom_frequencies.values() if frequency.usd_prim_filter is not None]
     keys = {f.key: [a.key for a in builder.get_custom_attributes_by_frequency([f.key])] for f in asked}

@@ -33,7 +33,7 @@ class Fields:
             near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], n=1)
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}"
-                " (nothing would read it; keep values of your own elsewhere)",
+                " (unknown attributes have no effect; store other data elsewhere, or declare a custom attribute)",
                 name=name,
                 obj=self,
             )

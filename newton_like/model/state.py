@@ -93,7 +93,7 @@ def _is_real(array: wp.array) -> bool:
 
 
 class State(_Arrays):
-    """Positions and velocities of all joints and bodies at one time. Made by :meth:`Model.state`.
+    """Positions and velocities of all joints and bodies at one time. :meth:`Model.state` creates states.
 
     Attributes:
         joint_q: coordinates of all joints [m, rad or quaternion x y z w], ``[joint_coord_count]``.
@@ -104,8 +104,8 @@ class State(_Arrays):
             axes.
         body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m],
             world axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
-        made_by: ``Model.made_by`` of the model that made the state, so that the functions of ``newton_like.dynamics`` refuse it for
-            another one; None, for states made by hand: any model of the same counts can be meant.
+        made_by: ``Model.made_by`` of the model that created the state. Functions of ``newton_like.dynamics`` raise ValueError for
+            a state of another model. None: no check (states that were constructed directly).
     """
 
     joint_q: wp.array
@@ -155,14 +155,14 @@ class State(_Arrays):
 
 
 class Control(_Arrays):
-    """Forces and targets of the joints. Made by :meth:`Model.control`.
+    """Forces and targets of the joints. :meth:`Model.control` creates controls.
 
     Attributes:
         joint_f: forces [N or N m], ``[joint_dof_count]``. Of FREE and DISTANCE joints: force, then torque about the
             child's centre of mass, in world axes.
         joint_target_q: position targets, laid out as ``State.joint_q``, ``[joint_coord_count]``.
         joint_target_qd: velocity targets, laid out as ``State.joint_qd``, ``[joint_dof_count]``.
-        joint_act: forces of the drives [N or N m] on top of what their gains give, inside the effort limit,
+        joint_act: feedforward forces of the drives [N or N m]; the effort limit applies to the sum with the forces of the gains,
             ``[joint_dof_count]``.
     """
 
@@ -180,6 +180,6 @@ class Control(_Arrays):
         self._custom = ()
 
     def clear(self) -> None:
-        """Sets all forces and velocity targets to zero. Position targets stay: zeros are no quaternions."""
+        """Sets all forces and velocity targets to zero. Position targets stay: zeros are not quaternions."""
         for array in (self.joint_f, self.joint_target_qd, self.joint_act):
             array.zero_()

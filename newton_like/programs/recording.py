@@ -26,7 +26,7 @@ class Recording:
         arrays: that they were recorded with. They are kept alive unless launches can be told of others.
         reads: what else launches read. They know addresses only, so the recording keeps it alive.
         targets: on a CPU, of every batch the addresses in the structs of its inputs and of its outputs: launches are told of other
-            arrays there, and nothing is recorded anew.
+            arrays there, and nothing is recorded again.
     """
 
     def __init__(self, launches: list, arrays, reads, targets: list | None = None):

@@ -24,7 +24,7 @@ from newton_like.threads import worker_count
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
-"""Vector operations from which on waking a thread saves time: some 100 microseconds."""
+"""Vector operations from which on waking a thread saves time: about 100 microseconds."""
 
 
 class _Numbers:
@@ -76,7 +76,7 @@ def _numbers_of(model) -> _Numbers:
     numbers = _numbers.get(model)
     if numbers is None or numbers.version != model.version:
         with unrecorded(model.device, "functions of a model that is new or edited"):
-            # after an error everything is made anew
+            # after an error everything is made again
             numbers = _numbers.pop(model, None)
             if numbers is None:
                 numbers = _Numbers(model)
@@ -206,8 +206,8 @@ def check_gradients(model) -> None:
         array = getattr(model, name)
         if array.requires_grad:
             raise ValueError(
-                f"model.{name} requires a gradient, and functions have none with respect to it; set model.{name}.requires_grad = False. "
-                f"Constants of a model with gradients: {', '.join(WITH_GRADIENT)}"
+                f"model.{name} requires a gradient, but functions have no gradient with respect to it; set "
+                f"model.{name}.requires_grad = False. Constants of a model with gradients: {', '.join(WITH_GRADIENT)}"
             )
 
 

@@ -1,4 +1,4 @@
-"""What all solvers share: refusing what a model asks for in vain, looking after worlds, and putting them back."""
+"""The base class of solvers: checks of models, checks of worlds, and resets."""
 
 from __future__ import annotations
 
@@ -67,22 +67,22 @@ FEATURES: dict[str, Callable] = {
     "kinematic bodies": _kinematic_bodies,
     "tendons": _tendons,
 }
-"""What a model may ask for and not every solver does: from a model and a solver's name to the error about the first thing that asks, or
-None."""
+"""Checks of features that not every solver supports. A check takes a model and the name of a solver. It returns the error message
+for the first entity that needs the feature, or None."""
 
 
 class SolverBase:
-    """A solver: it moves the states of one model forward in time.
+    """Base class of solvers. A solver advances the states of one model in time.
 
-    A solver says in `supports` what it does of :data:`FEATURES`, overrides :meth:`step`, `_refresh` and `_forget`, and calls
+    A subclass lists the supported :data:`FEATURES` in `supports`, overrides :meth:`step`, `_refresh` and `_forget`, and calls
     `_check_version` at the start of a step.
 
     Args:
         model: the model.
 
     Raises:
-        TypeError: `model` is no model.
-        ValueError: the model asks for what this solver does not do, or has a joint that moves nothing
+        TypeError: `model` is not a model.
+        ValueError: the model needs a feature that the solver does not support, or has a joint that moves no inertia
             (:mod:`newton_like.model.singular`).
     """
 
@@ -112,16 +112,16 @@ class SolverBase:
         raise NotImplementedError
 
     def notify_model_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
-        """Takes over edited model arrays. Contact forces are remembered.
+        """Reads edited model arrays. Contact forces of the last step are kept for warm starts.
 
-        It takes time in proportion to what changed: kernels read the arrays that `flags` name, of the worlds that `world_mask` selects.
-        Specialised robots are compiled again the first time that numbers which all worlds shared are changed, unless the array was named in
-        ``varying`` when the solver was made. Contacts are laid out anew where flags or groups of shapes have changed, or limits bind that
-        bound nowhere.
+        Kernels on the device read the arrays of the groups `flags`, for the worlds that `world_mask` selects. The time grows with
+        the number of selected worlds. The first edit of parameters that are equal in all worlds compiles specialised kernels
+        again, unless the array is in ``varying`` of the solver. The contact tables are built again if flags or collision groups
+        of shapes changed, or if a kind of limit becomes active for a degree of freedom for the first time.
 
         Args:
-            flags: which groups of arrays were edited.
-            world_mask: in which worlds, see :meth:`reset`; None: in all, and in what they share.
+            flags: groups of arrays that were edited.
+            world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
             ValueError: a mass or a moment of inertia is negative or not finite, or a joint moves nothing; or see :meth:`reset`.
@@ -187,10 +187,10 @@ class SolverBase:
     # ------------------------------------------------------------------------------------------------ health
 
     def check(self, state, highest_speed: float = 1.0e4) -> np.ndarray:
-        """Which worlds are healthy: all joint coordinates finite, all joint velocities below a bound.
+        """Finds healthy worlds: worlds with finite joint coordinates, and joint velocities below a bound.
 
         Args:
-            state: the state to look at.
+            state: the state to check.
             highest_speed: the bound [m/s or rad/s].
 
         Returns:
@@ -216,10 +216,11 @@ class SolverBase:
         return healthy.numpy()
 
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
-        """Puts worlds back to an initial state, and forgets their contact forces and accounts of energy. Other worlds keep every bit.
+        """Resets worlds to an initial state, and clears their contact forces and their accounts of energy. Other worlds do not
+        change.
 
-        Arrays may be of Warp, NumPy or torch, or lists. Masks and numbers of Warp on the model's device are taken as they are, without
-        waiting for it; other arrays and indices go through the host.
+        Arrays may be of Warp, NumPy or torch, or lists. Warp arrays on the device of the model are used without a copy and
+        without synchronisation. Other arrays, and indices, are copied through the host.
 
         Args:
             state: the state to change, ``body_q`` and ``body_qd`` too.
@@ -230,9 +231,9 @@ class SolverBase:
             joint_qd: velocities afterwards [m/s or rad/s], likewise.
 
         Raises:
-            ValueError: an array of the wrong size or device; an index that is there twice.
+            ValueError: an array has the wrong size or device; an index occurs twice.
             IndexError: a world does not exist.
-            TypeError: what should be an array is none.
+            TypeError: an argument is not an array.
         """
         model = self.model
         if not hasattr(state, "joint_q"):

@@ -1,7 +1,7 @@
 """Robots whose joint-space inertia comes near to singular in configurations that they can reach.
 
-Links of little or no mass between the joints of a shoulder or a wrist make one joint of several axes of them. Where its axes line up, one
-of them moves nothing: its speed under any force grows without bounds, and a time step of any length is too long. The measure is that of
+Joints that are connected by links of little or no mass act as one joint with several axes. Where these axes line up, one degree
+of freedom moves almost no inertia, and its acceleration under a given force is almost unbounded. The measure is that of
 :mod:`newton_like.model.singular`.
 """
 
@@ -16,7 +16,7 @@ from newton_like.model.singular import NOTHING, ModelArrays, Trees, trees_with
 NEAR = 1.0e-3
 """A measure below which a degree of freedom is named."""
 CURED = 1.0e-2
-"""The measure that the armature gives which is named as the cure."""
+"""Measure that the suggested armature restores."""
 LIGHT = 1.0e-3
 """Links of a smaller part of the mass that they carry are looked at. Others keep their joints from lining up with those behind."""
 DRAWS = 48
@@ -47,8 +47,9 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
     ]
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     warnings.warn(
-        f"{user}: inertia nearly vanishes where joint axes line up that links of little or no mass connect, and motion through such a"
-        f" configuration is not resolved; an armature [kg m^2, or kg] prevents it: {', '.join(shown)}{more}"
+        f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, because links of little or no mass"
+        " connect joints whose axes line up. Motion through these configurations is inaccurate. These armatures [kg m^2 or kg] avoid"
+        f" the problem: {', '.join(shown)}{more}"
         " (builder.joint_armature, or default_joint_cfg.armature before an import)",
         stacklevel=stacklevel,
     )

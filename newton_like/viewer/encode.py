@@ -28,7 +28,7 @@ def find_ffmpeg() -> str:
             found = get_ffmpeg_exe()
         except (ImportError, RuntimeError) as error:
             raise ImportError(
-                "videos of the type '.mp4' need ffmpeg: install it, or pip install \"newton-like[video]\"; a '.gif' does not need it"
+                "MP4 videos need ffmpeg: install ffmpeg, or run pip install \"newton-like[video]\"; a '.gif' does not need it"
             ) from error
     return found
 

@@ -38,8 +38,7 @@ class VideoRecorder:
                 ...
                 recorder.record(state, frame / 60)
 
-    Recording costs a copy of the poses; :meth:`save` draws. A frame of the default size takes about a fifth of a second of one CPU core
-    for a robot of some thousand triangles, and all cores draw.
+    :meth:`record` copies the poses. :meth:`save` draws the frames, on all CPU cores.
 
     Attributes:
         times: the recorded times [s].
@@ -67,11 +66,12 @@ class VideoRecorder:
             fps: frames a second; at most 50 for a GIF.
             world, spacing, azimuth, elevation, collisions: as of :func:`picture`.
             size: width and height [pixels]; even numbers for an MP4.
-            follow: whether the camera follows the motion; None: it follows motions that are long compared with the size of the things.
+            follow: whether the camera follows the motion; None: the camera follows if the whole motion is more than 1.5 times as
+                large as the robots in a frame.
 
         Raises:
             ImportError: Pillow, or ffmpeg for an MP4, is missing.
-            TypeError, IndexError: ``model`` is not a model, the world does not exist, or an argument is not a number.
+            TypeError, IndexError: ``model`` is not a model, a world does not exist, or an argument is not a number.
             ValueError: the file has another suffix, or a number is out of range.
             OSError: the folder of the file does not exist.
         """
@@ -83,7 +83,7 @@ class VideoRecorder:
             raise ValueError(f"fps {self.fps:g} must be above 0, and at most {0.5 / GIF_TICK:g} for a GIF")
         self.size = tuple(int(n) for n in as_vector(size, 2, "size"))
         if min(self.size) < 16 or (self._kind == ".mp4" and any(n % 2 for n in self.size)):
-            raise ValueError(f"size {self.size} must be 16 pixels or more, and even for an MP4")
+            raise ValueError(f"size {self.size} must be at least 16 x 16 pixels; MP4 videos need even numbers")
         self.azimuth, self.elevation = as_number(azimuth, "azimuth"), as_number(elevation, "elevation")
         self.follow = follow
         self._scene = Scene(model, world, collisions, spacing)

@@ -108,7 +108,7 @@ def test_positions_are_found_by_name_and_by_wildcards(two, rng):
     [
         ({"joint_positions": [[("swong", [1.0])]]}, KeyError, "'swong'.*'swing'"),
         ({"joint_positions": [[("ball", [1.0])]]}, ValueError, "two/ball' has 4 .*not 1"),
-        ({"joint_positions": [[(None, [1.0, 2.0])]]}, ValueError, r"2 numbers.* 7 \(swing"),
+        ({"joint_positions": [[(None, [1.0, 2.0])]]}, ValueError, r"2 numbers.* 7 .*swing"),
         ({"stiffness": [[("nothing*", [1.0])]]}, KeyError, r"nothing\*"),
         ({"keyframe": "gone"}, KeyError, "gone.*'rest', 'bent'"),
     ],

@@ -85,8 +85,8 @@ def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: w
         seed: an integer, or a ``numpy.random.Generator``; None: other numbers each time.
         joints: names or indices of the joints to draw, in all articulations that have them; other joints keep the coordinates of
             the model. All by default.
-        limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, in place of those of the model.
-        out: written; a new array by default.
+        limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, instead of those of the model.
+        out: array for the result; a new array by default.
 
     Returns:
         [m, rad or quaternion x y z w], ``[joint_coord_count]``.

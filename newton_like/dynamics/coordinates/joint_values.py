@@ -28,9 +28,9 @@ def joint_positions(model, state, joints=None, *, out: wp.array | None = None) -
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         joints: name or index of one joint, or a list of them, in the wanted order; all by default, in the order of the articulation.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Their coordinates one after the other [m, rad or quaternion x y z w], ``[articulation_count, coordinates]``; zeros for joints
@@ -178,7 +178,7 @@ def _places_of(model, starts: np.ndarray, joints) -> np.ndarray:
         widths = np.unique(starts[at + 1] - starts[at])
         if len(widths) != 1:
             raise ValueError(
-                f"joint {joint!r} has {' or '.join(map(str, widths))} numbers in different articulations; name joints that are alike"
+                f"joint {joint!r} has {' or '.join(map(str, widths))} numbers in different articulations; choose joints of one kind"
             )
         places = np.full((len(have), int(widths[0])), -1, dtype=np.int32)
         places[have] = starts[at][:, None] + np.arange(widths[0])

@@ -29,9 +29,9 @@ def velocity(model, state, repr=None, *, out: wp.array | None = None) -> wp.arra
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         repr: :class:`VelRepr` of the velocity of floating bases (FREE and DISTANCE joints on the world); None: as ``joint_qd``.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m/s or rad/s], linear before angular velocity of a base, ``[articulation_count, max_dofs_per_articulation]``; dofs that an
@@ -50,7 +50,7 @@ def set_velocity(model, state, velocity, repr=None) -> None:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_qd`` is written and whose ``joint_q``, the pose that the velocity belongs to, counts.
+        state: the :class:`State`; the function writes ``joint_qd`` and reads ``joint_q``, the pose that the velocity belongs to.
         velocity: nu [m/s or rad/s], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``, numbers or a Warp
             array. Velocities of joints outside of articulations stay.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.

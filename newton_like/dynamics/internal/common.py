@@ -118,7 +118,7 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
     if numbers.ndim > DIMENSIONS:
         raise ValueError(f"{name} has shape {numbers.shape}; arrays have at most {DIMENSIONS} dimensions")
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} holds numbers that are not finite")
+        raise ValueError(f"{name} contains numbers that are not finite")
     with np.errstate(over="ignore"):
         result = numbers.astype(wp.dtype_to_numpy(model.dtype), copy=False)
     if not np.isfinite(result).all():
@@ -206,7 +206,7 @@ def check_passes_gradients(inputs, outputs, name: str) -> None:
         return
     if not all(a.requires_grad for a in outputs):
         raise ValueError(
-            f"{name} has no gradient, though what it follows from has: give arrays made with requires_grad=True, or none, or leave the "
+            f"{name} has no gradient, but an input requires one: pass an array with requires_grad=True, omit {name}, or move the "
             "call out of the tape"
         )
 
@@ -215,7 +215,7 @@ def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp
     """Output arrays of the given shapes for results of `inputs`: those in `out` if given, else new ones."""
     given = [None] * len(shapes) if out is None else list(out)
     if len(given) != len(shapes):
-        raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
+        raise ValueError(f"{name} must contain {len(shapes)} arrays, not {len(given)}")
     grad = has_gradients(model, inputs)
     results = [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
     if grad and out is not None:

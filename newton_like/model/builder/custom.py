@@ -40,7 +40,7 @@ class CustomMethods:
     custom_frequencies: dict[str, CustomFrequency]
 
     def add_custom_attribute(self, attribute: CustomAttribute) -> None:
-        """Declares a quantity of one's own, which the model, its states or its controls will have as an array.
+        """Declares a custom attribute: an array of the model, its states or its controls.
 
         Entries are given as ``custom_attributes={key: value}`` to the methods that add bodies, joints, shapes and articulations. For dofs,
         coordinates and constraints of a joint a value is one entry for all of them, or a list of one each. Copies of a builder have copies
@@ -50,8 +50,8 @@ class CustomMethods:
             attribute: the declaration. The builder keeps a copy of it, ``custom_attributes[key]``.
 
         Raises:
-            TypeError: it is none.
-            ValueError: the same key is declared in another way, models (states, controls) have an attribute of that name, or its custom
+            TypeError: the argument is not a CustomAttribute.
+            ValueError: the key is declared with another specification; Model, State or Control has an attribute of this name; the custom
                 frequency is not registered.
         """
         if not isinstance(attribute, CustomAttribute):
@@ -77,10 +77,10 @@ class CustomMethods:
         self.custom_attributes[attribute.key] = attribute.copy(attribute.values.copy())
 
     def add_custom_frequency(self, frequency: CustomFrequency) -> None:
-        """Registers entities of one's own. Registering a frequency again changes nothing.
+        """Registers a kind of entity. Registering a frequency again has no effect.
 
         Raises:
-            TypeError: it is no :class:`CustomFrequency`.
+            TypeError: the argument is not a :class:`CustomFrequency`.
             ValueError: another one of that key is registered.
         """
         if not isinstance(frequency, CustomFrequency):
@@ -95,7 +95,7 @@ class CustomMethods:
         """Whether an attribute of that key is declared.
 
         Raises:
-            TypeError: the key is no text.
+            TypeError: the key is not a string.
         """
         if not isinstance(key, str):
             raise TypeError(f"key must be a text, not {key!r}")
@@ -108,7 +108,7 @@ class CustomMethods:
             frequencies: a list of :class:`AttributeFrequency` and keys of custom frequencies.
 
         Raises:
-            TypeError: it is no list of these.
+            TypeError: the argument is not a list of these.
         """
         listed = list(frequencies) if isinstance(frequencies, set | frozenset) else frequencies
         wanted = as_list(listed, "frequencies", "AttributeFrequency or keys of custom frequencies")

@@ -1,4 +1,4 @@
-"""The flagship solver: articulations in generalized coordinates, with contacts, limits, drives and friction as constraints."""
+"""SolverFeatherstone: articulations in generalized coordinates, with contacts, limits, drives and friction as constraints."""
 
 from __future__ import annotations
 
@@ -36,39 +36,37 @@ class SolverFeatherstone(SolverBase):
     middle of the old and the new velocity; joint-space inertia (composite rigid bodies) with armature and the implicit terms of
     damping, springs and drives; its sparse LTDL factors; contacts of shapes with planes; one constraint row for every contact
     direction, limit, friction loss and coupling; block projected Gauss-Seidel with warm start in a fixed order; half a step of
-    drift with the new velocity. ``state_out`` gets joint coordinates and velocities, and the body poses and velocities that go with
-    them. Passive motion is second order in ``dt`` and its energy hardly drifts; drives, friction, limits and contacts are first order.
+    drift with the new velocity. ``state_out`` receives joint coordinates and velocities, and the corresponding poses and
+    velocities of bodies. Passive motion is integrated to second order in ``dt``. Drives, friction, limits and contacts are
+    integrated to first order.
 
-    Fast motion gains no energy for long: what the discretisation adds to it is counted, world by world, and taken back by a damping of
-    the joints. In 120 random free chains energy exceeded what forces gave by 0.6 % at most where the base turned by 0.05 rad a step,
-    and mostly by less than 1 % at 0.1 and 0.2 rad (14 % and 66 %, for some steps, in the worst chain); beyond, it may double for some
-    steps, and motion is not resolved anyway. Robots that fell and lay kept within 0.1 % of their kinetic energy; an impact, whose
-    moment is known to a step, and the pushing out of what it leaves of penetration raised it by up to 1.3 %.
+    The solver counts the energy that the discretisation adds in each world, and removes it by joint damping. The energy of motion
+    that turns by more than about 0.2 rad in a step may be wrong for some steps.
 
-    The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
+    The results of a world are bitwise identical in every run, for any number of worlds, any index of the world and any number of
+    threads.
 
-    A contact that carries the force f sinks by ``f / m time_constant^2``, where m is the effective mass of the point along the
-    normal: 0.01 mm for a single body at rest with the default softness, some 0.05 mm for the foot of a robot. Contacts and limits do
-    not spring back: with the default damping ratio an impact ends in the step it begins in, and what it leaves of penetration is
-    corrected within some 0.2 s.
-    Contacts of moving shapes with anything but planes are not resolved: a model that has such pairs is refused, unless
-    ``unsupported_contacts="ignore"``.
+    A contact with the force f has the penetration ``f / m time_constant^2``, where m is the effective mass of the point along the
+    normal. With the default damping ratio, contacts and limits do not rebound: an impact ends within one step, and the remaining
+    penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s). Only contacts of moving shapes with planes are
+    resolved. Models with other colliding pairs raise ValueError, unless ``unsupported_contacts="ignore"``.
 
     Args:
         model: the model.
         iterations: sweeps over all constraint rows in a step.
         evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the
-            model, two to three times as fast, compiled for some seconds when first used and cached on disk; ``"auto"``:
-            specialised where a robot's program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. The two
-            give the same bits on a CPU at widths above 1.
-        restitution_speed: impacts slower than this do not bounce [m/s].
-        max_depenetration_speed: shapes that overlap are pushed apart no faster than this [m/s].
-        angular_damping: rate [1/s] at which the angular velocities of FREE and DISTANCE joints decay beside all forces: each step
-            multiplies them by ``exp(-angular_damping dt)``.
+            model, which is faster and is compiled at its first use and cached on disk; ``"auto"``: specialised where a robot's
+            program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. Both give bitwise identical
+            results on a CPU if the lane width is above 1.
+        restitution_speed: impacts below this speed have no restitution [m/s].
+        max_depenetration_speed: largest speed at which overlapping shapes are separated [m/s].
+        angular_damping: decay rate [1/s] of the angular velocities of FREE and DISTANCE joints. Each step multiplies these
+            velocities by ``exp(-angular_damping dt)``.
         unsupported_contacts: ``"error"`` or ``"ignore"``.
-        varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are added to
-            ``Model.varying``. Specialised code looks their numbers up, so that :meth:`notify_model_changed` compiles nothing. Numbers of
-            other arrays are constants of the code as long as all worlds share them; the first edit of one compiles the code anew.
+        varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are
+            added to ``Model.varying``. Specialised kernels read these arrays from memory, so :meth:`notify_model_changed` does
+            not compile. Parameters of other arrays are constants of the kernel while they are equal in all worlds; the first edit
+            of such a parameter compiles the kernel again.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
 
@@ -140,7 +138,7 @@ class SolverFeatherstone(SolverBase):
             self._recorded.clear()
             self._steppers, self._given = self._make_steppers(), None
             self._watch.accept(self.model)
-        # after an error everything is made anew
+        # after an error everything is made again
         self._broken = True
         if any([stepper.refresh() for stepper in (*self._steppers, *(self._given or ()))]):
             self._recorded.clear()
@@ -154,7 +152,7 @@ class SolverFeatherstone(SolverBase):
         """Advances all worlds by one step.
 
         Args:
-            state_in: the state now; its ``body_f`` acts during the step. Only ``joint_q`` and ``joint_qd`` are read beside it.
+            state_in: the state now; its ``body_f`` acts during the step. In addition, only ``joint_q`` and ``joint_qd`` are read.
             state_out: the state afterwards; may be ``state_in``.
             control: forces and targets; None: those of the model's initial control.
             contacts: None: the solver finds the contacts of shapes with planes. Otherwise a list from ``model.collide(state_in)``, or one
@@ -176,7 +174,7 @@ class SolverFeatherstone(SolverBase):
             raise
         if active_tape() is not None and any(a is not None and a.requires_grad for a in arrays):
             raise RuntimeError(
-                "SolverFeatherstone.step has no gradients, and a tape records arrays that require some; use "
+                "SolverFeatherstone.step has no gradients, but a tape is recording and an array requires a gradient; use "
                 "newton_like.dynamics.integrate, which has gradients, or step outside of the tape"
             )
         if contacts is not None and self._given is None:
@@ -216,7 +214,7 @@ class SolverFeatherstone(SolverBase):
             stepper.hand_over.place(contacts, self._used)
 
     def unused_contacts(self) -> int:
-        """How many contacts of the list that the last step was handed were not used.
+        """Number of unused contacts of the list that was passed to the last step with ``contacts=``.
 
         Not used are contacts between two moving or two fixed shapes, contacts of shapes that do not exist, more than
         ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
@@ -232,10 +230,12 @@ class SolverFeatherstone(SolverBase):
             ``[shape_count]`` vec3, world axes [N]; zero for planes and other fixed shapes.
 
         Raises:
-            ValueError: the last step was handed its contacts, whose directions this solver does not keep.
+            ValueError: the last step got a list of contacts; the solver does not keep their directions.
         """
         if self._last_was_handed:
-            raise ValueError("contact_forces: the last step was handed its contacts; call step with contacts=None")
+            raise ValueError(
+                "contact_forces() is not available after a step with a list of contacts; call step with contacts=None"
+            )
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
         for stepper in self._steppers:
             stepper.add_forces(force)

@@ -21,7 +21,7 @@ from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
-from newton_like.model.arguments import check_choice
+from newton_like.model.arguments import check_choice, check_state
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field
@@ -146,6 +146,19 @@ def _finder(model) -> _Finder:
     return finder
 
 
+def check_contacts(model, contacts) -> None:
+    """Checks a list of contacts.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: it is on another device than the model, or of another scalar type.
+    """
+    if not hasattr(contacts, "rigid_contact_normal"):
+        raise TypeError(f"contacts must be Contacts, as model.contacts() makes them, not {type(contacts).__name__}")
+    if contacts.rigid_contact_normal.dtype is not warp_types(model.dtype).vec3 or contacts.device != model.device:
+        raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
+
+
 def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
     """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of its candidates.
 
@@ -159,15 +172,14 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
 
     Raises:
-        ValueError: ``state`` belongs to another model; shapes may touch whose contacts are not found; an unknown choice.
+        TypeError: ``state`` is no state, or of another scalar type; ``contacts`` are none.
+        ValueError: ``state`` or ``contacts`` belong to another model; shapes may touch whose contacts are not found; an unknown choice.
         RuntimeError: a tape records, and the state requires gradients.
     """
     check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
-    if state.body_q.shape[0] != model.body_count:
-        raise ValueError(
-            f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()"
-        )
-    if active_tape() is not None and (state.body_q.requires_grad or state.body_qd.requires_grad):
+    body_q, body_qd = check_state(model, state, "body_q", "body_qd")
+    check_contacts(model, contacts)
+    if active_tape() is not None and (body_q.requires_grad or body_qd.requires_grad):
         raise RuntimeError(
             "model.collide has no gradients, and a tape records a state that requires some; use newton_like.dynamics.SoftContact or "
             "RigidContact, which have gradients, or call collide outside of the tape"
@@ -175,7 +187,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
     finder, total = _finder(model), model.articulation_count
     if unsupported_contacts == "error":
         refuse_unsupported(model, finder.unsupported, "collide finds")
-    finder.find(model, flat(state.body_q, model.dtype), flat(state.body_qd, model.dtype))
+    finder.find(model, flat(body_q, model.dtype), flat(body_qd, model.dtype))
     counts, starts = (wp.zeros(total + 1, dtype=wp.int32, device=model.device) for _ in range(2))
     count, write = collect_kernels(model.dtype)
     wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
@@ -185,7 +197,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         dim=total,
         inputs=[
             finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, starts,
-            model.shape_body, model.shape_transform, model.shape_margin, state.body_q,
+            model.shape_body, model.shape_transform, model.shape_margin, body_q,
         ],
         outputs=[
             contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,

@@ -10,6 +10,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat, host_array
+from newton_like.types import warp_types
 
 SEARCHED = 8192
 """Entries up to which arrays are searched unless something else is asked for: for half a microsecond, by one product. More would cost a
@@ -169,6 +170,34 @@ def check_array(model, array, name: str, dtype, shape: tuple[int, ...]) -> wp.ar
     if not array.is_contiguous:
         raise ValueError(f"{name} is not contiguous; pass {name}.contiguous()")
     return array
+
+
+_OF_STATES = {
+    "joint_q": ("real", "joint_coord_count"),
+    "joint_qd": ("real", "joint_dof_count"),
+    "body_q": ("transform", "body_count"),
+    "body_qd": ("spatial_vector", "body_count"),
+    "body_f": ("spatial_vector", "body_count"),
+}
+"""Types and lengths of the arrays of a state."""
+
+
+def check_state(model, state, *names: str) -> list[wp.array]:
+    """Arrays of a state by their names, if kernels can use them.
+
+    Raises:
+        TypeError: no state, an array that is none, or one of another scalar type.
+        ValueError: an array of another length or device, or with gaps.
+    """
+    kinds, arrays = warp_types(model.dtype), []
+    for name in names:
+        kind, count = _OF_STATES[name]
+        try:
+            array = getattr(state, name)
+        except AttributeError:
+            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}") from None
+        arrays.append(check_array(model, array, f"state.{name}", getattr(kinds, kind), (getattr(model, count),)))
+    return arrays
 
 
 def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | None:

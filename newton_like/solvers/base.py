@@ -10,8 +10,8 @@ import warp as wp
 
 from newton_like.arrays import check_recorded, flat, host_array
 from newton_like.kernels.solvers.health import health_kernels
-from newton_like.kinematics import eval_fk
-from newton_like.model.arguments import check_model
+from newton_like.kinematics import move_bodies
+from newton_like.model.arguments import check_model, check_state
 from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
@@ -113,7 +113,7 @@ class SolverBase:
             check_invertible(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
-        self._chosen = self._control = self._armature_matters = None
+        self._chosen = self._sick = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
@@ -206,9 +206,16 @@ class SolverBase:
 
         Returns:
             ``[world_count]`` bool.
+
+        Raises:
+            TypeError: ``state`` is no state, or of another scalar type.
+            ValueError: an array of ``state`` is of another length or device, or has gaps.
         """
         model = self.model
-        healthy = wp.full(model.world_count, True, dtype=wp.bool, device=model.device)
+        joint_q, joint_qd = check_state(model, state, "joint_q", "joint_qd")
+        if self._sick is None:
+            self._sick = wp.empty(model.world_count, dtype=wp.bool, device=model.device)
+        self._sick.zero_()
         wp.launch(
             health_kernels(model.dtype).examine,
             dim=model.articulation_count,
@@ -218,13 +225,13 @@ class SolverBase:
                 model.joint_q_start,
                 model.joint_qd_start,
                 model.dtype(highest_speed),
-                state.joint_q,
-                state.joint_qd,
+                joint_q,
+                joint_qd,
             ],
-            outputs=[healthy],
+            outputs=[self._sick],
             device=model.device,
         )
-        return healthy.numpy()
+        return ~self._sick.numpy()
 
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
         """Puts worlds back to an initial state, and forgets their contact forces and accounts of energy. Other worlds keep every bit.
@@ -243,11 +250,11 @@ class SolverBase:
         Raises:
             ValueError: an array of the wrong size or device; an index that is there twice.
             IndexError: a world does not exist.
-            TypeError: what should be an array is none.
+            TypeError: what should be an array is none; an array of ``state`` of another scalar type.
         """
         model = self.model
-        if not hasattr(state, "joint_q"):
-            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
+        arrays = check_state(model, state, "joint_q", "joint_qd", "body_q", "body_qd")
+        forces = None if state.body_f is None else flat(*check_state(model, state, "body_f"), model.dtype)
         mask, indices = chosen_worlds(model, world_mask, "solver.reset")
         initial_q = self._initial("joint_q", "joint_coord", joint_q, indices)
         initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, indices)
@@ -266,15 +273,15 @@ class SolverBase:
                 initial_q,
                 initial_qd,
             ],
-            outputs=[state.joint_q, state.joint_qd, self._chosen],
+            outputs=[*arrays[:2], self._chosen],
             device=model.device,
         )
         self._forget(mask)
-        if state.body_f is not None:
-            inputs, forces = [mask, model.body_world], flat(state.body_f, model.dtype)
+        if forces is not None:
+            inputs = [mask, model.body_world]
             wp.launch(kernels.release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
         if model.articulation_count:
-            eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
+            move_bodies(model, arrays, self._chosen)
 
     def _initial(self, name: str, kind: str, given, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""

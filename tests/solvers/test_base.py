@@ -146,6 +146,31 @@ def test_what_makes_no_sense_is_refused_by_name(solver, arguments, error, named)
         solver.reset(state, *arguments)
 
 
+@pytest.mark.parametrize("call", ["check", "reset"])
+def test_states_of_other_models_are_refused_by_name(solver, call):
+    """Kernels would read and write behind the ends of their arrays."""
+    call = getattr(solver, call)
+    smaller = worlds_of(quadruped(), WORLDS - 1).finalize("cpu").state()
+    wider = worlds_of(quadruped(), WORLDS).finalize("cpu", dtype=wp.float64).state()
+    with pytest.raises(ValueError, match=r"state\.joint_q "):
+        call(smaller)
+    with pytest.raises(TypeError, match=r"state\.joint_q .*float64"):
+        call(wider)
+    with pytest.raises(TypeError, match=r"state .*NoneType"):
+        call(None)
+
+
+@pytest.mark.parametrize("name", ["body_q", "body_qd", "body_f"])
+def test_a_reset_looks_at_all_arrays_before_it_writes_one(solver, rng, name):
+    state = disturbed(solver.model, rng)
+    vars(state)[name] = getattr(worlds_of(quadruped(), WORLDS - 1).finalize("cpu").state(), name)
+    before = state.clone()
+    with pytest.raises(ValueError, match=rf"state\.{name} "):
+        solver.reset(state)
+    for each in ("joint_q", "joint_qd"):
+        np.testing.assert_array_equal(getattr(state, each).numpy(), getattr(before, each).numpy())
+
+
 def test_rows_of_worlds_that_differ_are_refused():
     scene = ModelBuilder()
     scene.add_world(quadruped())

@@ -11,6 +11,7 @@ import warp as wp
 from newton_like.arrays import active_tape, check_recorded
 from newton_like.coercion import as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
+from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.edits import checked_names
@@ -198,17 +199,7 @@ class SolverFeatherstone(SolverBase):
         recording.run()
 
     def _hand_over(self, contacts) -> None:
-        if not hasattr(contacts, "rigid_contact_normal"):
-            raise TypeError(
-                f"contacts must be None or Contacts, as model.collide() makes them, not {type(contacts).__name__}"
-            )
-        if (
-            contacts.rigid_contact_normal.dtype is not warp_types(self.model.dtype).vec3
-            or contacts.device != self.model.device
-        ):
-            raise ValueError(
-                "contacts belong to another model (device or scalar type); they come from model.contacts()"
-            )
+        check_contacts(self.model, contacts)
         self._used = wp.zeros(max(contacts.rigid_contact_max, 1), dtype=wp.int32, device=self.model.device)
         self._handed = contacts
         for stepper in self._given:

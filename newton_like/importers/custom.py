@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 
 from newton_like.importers.xml_source import XmlElement
-from newton_like.model.custom import AttributeFrequency, CustomAttribute
+from newton_like.model.custom import AttributeFrequency, CustomAttribute, several
 
 BODY, SHAPE = (AttributeFrequency.BODY,), (AttributeFrequency.SHAPE,)
 JOINT = (
@@ -28,21 +29,20 @@ def from_element(builder, element: XmlElement, frequencies, kind: str) -> dict:
         kind: of the file, ``"mjcf"`` or ``"urdf"``.
 
     Raises:
-        ImportFileError: a text is no value of the attribute's type.
+        ImportFileError: a value is none of the attribute's type.
     """
     found = {}
     for attribute in builder.get_custom_attributes_by_frequency(frequencies):
         text = element.attributes.get(_name(attribute, kind))
         if text is None:
             continue
-        change = getattr(attribute, f"{kind}_value_transformer")
+        name, change = _name(attribute, kind), getattr(attribute, f"{kind}_value_transformer")
         try:
-            value = (
-                attribute.read(text, _name(attribute, kind)) if change is None else change(text, {"element": element})
-            )
+            value = attribute.read(text, name) if change is None else change(text, {"element": element})
         except ValueError as error:
             raise element.error(str(error)) from None
         if value is not None:
+            _check(attribute, value, name, element.error)
             found[attribute.key] = value
     return found
 
@@ -66,14 +66,17 @@ def understood(builder, counts: Counter, tags: dict[str, tuple], kind: str) -> N
             counts.pop(f"{tag}@{_name(attribute, kind)}", None)
 
 
-def from_prim(builder, prim, frequencies, time) -> dict:
+def from_prim(builder, prim, frequencies, reader) -> dict:
     """The argument ``custom_attributes`` of what a USD prim becomes.
 
     Args:
         builder: has the declared attributes.
         prim: its attributes are read where they have authored values.
         frequencies: of what it becomes.
-        time: time code.
+        reader: of the stage's attributes.
+
+    Raises:
+        ImportFileError: a value is none of the attribute's type.
     """
     found = {}
     for attribute in builder.get_custom_attributes_by_frequency(frequencies):
@@ -82,11 +85,25 @@ def from_prim(builder, prim, frequencies, time) -> dict:
             authored = prim.GetAttribute(attribute.usd_attribute_name)
             if not authored or not authored.HasAuthoredValue():
                 continue
-            value = authored.Get(time)
+            value = authored.Get(reader.time)
         value = _plain(value) if change is None else change(value, {"prim": prim, "attr": attribute})
         if value is not None:
+            _check(attribute, value, attribute.usd_attribute_name, partial(reader.error, prim))
             found[attribute.key] = value
     return found
+
+
+def _check(attribute: CustomAttribute, value, name: str, error) -> None:
+    """Raises ``error(message)`` for what is no value of an attribute; how many entries a joint needs is seen by the builder."""
+    if isinstance(value, dict):
+        values = list(value.values())
+    else:
+        values = value if attribute.frequency in JOINT[1:] and several(attribute, value) else [value]
+    try:
+        for entry in values:
+            attribute.entry(entry, name)
+    except (TypeError, ValueError) as wrong:
+        raise error(str(wrong)) from None
 
 
 def _name(attribute: CustomAttribute, kind: str) -> str:

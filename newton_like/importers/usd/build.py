@@ -117,7 +117,7 @@ class SceneBuilder:
 
     def _own(self, path: str, frequencies) -> dict:
         """Entries of custom attributes that a prim has."""
-        return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.time)
+        return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.reader)
 
     def _in_world(self, pose: np.ndarray) -> np.ndarray:
         """World pose of what has a pose in the stage."""

@@ -172,12 +172,29 @@ def check_array(model, array, name: str, dtype, shape: tuple[int, ...]) -> wp.ar
     return array
 
 
+def check_row(model, array, name: str, count: int) -> wp.array:
+    """The numbers of an array of scalars, vectors or transforms as one row, if a kernel can use them.
+
+    Raises:
+        TypeError: no Warp array, or another scalar type.
+        ValueError: another number of numbers, another device, or gaps between its entries.
+    """
+    if not isinstance(array, wp.array):
+        raise TypeError(f"{name} must be a Warp array, not {type(array).__name__}")
+    scalar = getattr(array.dtype, "_wp_scalar_type_", array.dtype)
+    if scalar is not model.dtype:
+        raise TypeError(f"{name} holds {scalar.__name__}; this model needs {model.dtype.__name__}")
+    row = flat(check_array(model, array, name, array.dtype, array.shape), model.dtype)
+    if row.size != count:
+        raise ValueError(f"{name} has {row.size} numbers; this model needs {count}")
+    return row
+
+
 _OF_STATES = {
     "joint_q": ("real", "joint_coord_count"),
     "joint_qd": ("real", "joint_dof_count"),
     "body_q": ("transform", "body_count"),
     "body_qd": ("spatial_vector", "body_count"),
-    "body_f": ("spatial_vector", "body_count"),
 }
 """Types and lengths of the arrays of a state."""
 

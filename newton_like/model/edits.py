@@ -11,6 +11,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat
+from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
@@ -61,7 +62,12 @@ def checked_names(names, what: str) -> frozenset[str]:
         TypeError: they are no names.
         ValueError: there is no such array, or it does not vary.
     """
-    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if names is None or isinstance(names, str):
+        names = () if names is None else (names,)
+    else:
+        names = (
+            tuple(names) if isinstance(names, set | frozenset) else tuple(as_list(names, what, "names of model arrays"))
+        )
     known = [name for group in GROUPS for name in ARRAYS[group]]
     for name in names:
         if name not in known:

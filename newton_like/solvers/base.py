@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, flat, host_array
+from newton_like.arrays import check_recorded, host_array
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
-from newton_like.model.arguments import check_model, check_state
+from newton_like.model.arguments import check_model, check_row, check_state
 from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
@@ -192,7 +192,7 @@ class SolverBase:
     def _default_control(self):
         """The model's initial control, as of its version."""
         if self._control is None:
-            self._control = self.model.control()
+            self._control = self.model.control(requires_grad=False)
         return self._control
 
     # ------------------------------------------------------------------------------------------------ health
@@ -254,10 +254,10 @@ class SolverBase:
         """
         model = self.model
         arrays = check_state(model, state, "joint_q", "joint_qd", "body_q", "body_qd")
-        forces = None if state.body_f is None else flat(*check_state(model, state, "body_f"), model.dtype)
+        forces = None if state.body_f is None else check_row(model, state.body_f, "state.body_f", 6 * model.body_count)
         mask, indices = chosen_worlds(model, world_mask, "solver.reset")
-        initial_q = self._initial("joint_q", "joint_coord", joint_q, indices)
-        initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, indices)
+        initial_q = self._initial("joint_q", "joint_coord", joint_q, mask, indices)
+        initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, mask, indices)
         if self._chosen is None:
             self._chosen = wp.zeros(model.articulation_count, dtype=wp.bool, device=model.device)
         kernels = health_kernels(model.dtype)
@@ -283,14 +283,16 @@ class SolverBase:
         if model.articulation_count:
             move_bodies(model, arrays, self._chosen)
 
-    def _initial(self, name: str, kind: str, given, indices: wp.array | None) -> wp.array:
+    def _initial(self, name: str, kind: str, given, mask: wp.array, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""
         model, whole = self.model, getattr(self.model, name)
         if given is None:
             return whole
         if not isinstance(given, wp.array) or given.device != model.device or given.dtype is not model.dtype:
             check_recorded(model.device, f"solver.reset with {name} from the host")
-            given = wp.array(host_array(given, name), dtype=model.dtype, device=model.device)
+            numbers = host_array(given, name)
+            self._check_finite(name, numbers, mask, indices)
+            given = wp.array(numbers, dtype=model.dtype, device=model.device)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
         each = self._size_of_worlds(f"{kind}_world_start")
@@ -302,6 +304,23 @@ class SolverBase:
         kernel = health_kernels(model.dtype).spread
         wp.launch(kernel, dim=given.shape, inputs=[given, indices], outputs=[spread], device=model.device)
         return spread
+
+    def _check_finite(self, name: str, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> None:
+        """Raises ValueError if numbers of worlds that are chosen are not finite."""
+        if np.isfinite(numbers).all():
+            return
+        wrong = np.flatnonzero(~np.isfinite(numbers.ravel()))
+        model, size = self.model, getattr(self.model, name).size
+        if numbers.size == size and (indices is None or numbers.ndim == 1):
+            starts = (model.joint_q_start if name == "joint_q" else model.joint_qd_start).numpy()
+            joints = np.searchsorted(starts, wrong, side="right") - 1
+            worlds = np.maximum(model.joint_world.numpy()[joints], 0)
+            wrong = wrong[mask.numpy()[worlds]]
+        if wrong.size:
+            raise ValueError(
+                f"{name} holds {numbers.ravel()[wrong[0]]} at index {wrong[0]}, and {wrong.size} numbers that are not finite in all; give"
+                " finite ones"
+            )
 
     def _size_of_worlds(self, name: str) -> int | None:
         """How many entities of a kind each world has, None where worlds differ or share some."""

@@ -64,7 +64,14 @@ def test_inverses_of_other_worlds_stay(rng):
 
 
 @pytest.mark.parametrize(
-    ("mask", "error"), [([0, 7], IndexError), ([True], ValueError), ([0.5] * 4, TypeError), ([1, 1], ValueError)]
+    ("mask", "error"),
+    [
+        ([0, 7], IndexError),
+        ([True], ValueError),
+        ([0.5] * 4, TypeError),
+        ([1, 1], ValueError),
+        ([None, True], TypeError),
+    ],
 )
 def test_worlds_that_make_no_sense_are_refused(mask, error):
     model = bodies(worlds=4)
@@ -72,3 +79,12 @@ def test_worlds_that_make_no_sense_are_refused(mask, error):
     with pytest.raises(error, match="world"):
         model.notify_changed(ModelFlags.ALL, mask)
     assert model.version == version
+
+
+def test_what_varies_is_a_list_of_names():
+    model = bodies(worlds=1)
+    model.varying = {"body_mass"}
+    for wrong, error in ((5, TypeError), ({"body_mass": 1}, TypeError), (["mass"], ValueError)):
+        with pytest.raises(error, match="varying"):
+            model.varying = wrong
+    assert model.varying == {"body_mass"}

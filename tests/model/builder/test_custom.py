@@ -202,6 +202,39 @@ def test_states_copy_and_assign_them(rng):
             a.assign(b)
 
 
+@pytest.mark.parametrize("bodies", [(1, 2), (2, 1)])
+def test_an_assignment_that_fails_changes_nothing(rng, bodies):
+    models = []
+    for count in bodies:
+        builder = ModelBuilder()
+        for name, dtype, namespace in (("maker", str, None), ("maker", str, "lab")):
+            builder.add_custom_attribute(CustomAttribute(name, dtype, F.BODY, A.STATE, namespace))
+        builder.add_custom_attribute(CustomAttribute("note", str, F.ONCE, A.STATE))
+        for i in range(count):
+            given = {"maker": f"{count} {i}", "lab:maker": f"lab {count} {i}"}
+            builder.add_body(mass=1.0, inertia=np.eye(3), custom_attributes=given)
+        models.append(builder.finalize("cpu"))
+    mine, other = (model.state() for model in models)
+    other.joint_q = rng.normal(size=len(other.joint_q))
+    other.note[:] = ["new"]
+    before = (list(mine.maker), list(mine.lab.maker), list(mine.note), mine.joint_q.numpy().copy())
+    with pytest.raises(ValueError, match=r"State\."):
+        mine.assign(other)
+    # arrays of equal sizes, and texts of different numbers
+    same = mine.clone()
+    same.joint_q = rng.normal(size=len(mine.joint_q))
+    same.lab.maker.append("more")
+    with pytest.raises(ValueError, match=r"State\.lab\.maker.*texts"):
+        mine.assign(same)
+    assert before[:3] == (mine.maker, mine.lab.maker, mine.note)
+    np.testing.assert_array_equal(mine.joint_q.numpy(), before[3])
+    del same.lab.maker[-1]
+    same.note[:] = ["new"]
+    mine.assign(same)
+    assert mine.note == ["new"]
+    np.testing.assert_array_equal(mine.joint_q.numpy(), same.joint_q.numpy())
+
+
 def test_files_that_are_written_say_that_they_lack_them(tmp_path):
     builder = ModelBuilder()
     builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY, namespace="own"))

@@ -130,7 +130,7 @@ class Edits:
             wp.launch(
                 edit_kernels().mark,
                 dim=mask.shape[0],
-                inputs=[mask, sum(1 << g for g in groups), self.version],
+                inputs=[mask, sum(1 << g for g in groups), 1 << GRAVITY, self.version],
                 outputs=[self.when],
                 device=self.when.device,
                 record_tape=False,
@@ -173,6 +173,7 @@ def edits_of(model) -> Edits:
     """The edits of a model."""
     if model._edits is None:
         model._edits = edits = Edits(model.world_count, model.body_count, model.device)
-        edits.version = model.version  # a copy of a model counts on
         edits.read_masses(model, False)
+        # a copy of a model counts on
+        edits.version = model.version
     return model._edits

@@ -52,7 +52,7 @@ class Model(Fields):
             no meshes or do not collide.
         shape_collision_filter_pairs: pairs of shapes that never touch: a :class:`PairSet`. Shapes of one body, and of
             bodies that a joint connects (unless told otherwise), are in it.
-        gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3.
+        gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3. Articulations of world -1 have that of world 0.
         body_world_start, joint_world_start, joint_coord_world_start, joint_dof_world_start, articulation_world_start,
             shape_world_start: first entity of each world, then the first shared one after all worlds, then the number
             of all, ``[world_count + 2]`` int.

@@ -205,7 +205,7 @@ class SolverBase:
             highest_speed: the bound [m/s or rad/s].
 
         Returns:
-            ``[world_count]`` bool.
+            ``[world_count]`` bool. Articulations of world -1 count as those of world 0.
 
         Raises:
             TypeError: ``state`` is no state, or of another scalar type.
@@ -235,6 +235,7 @@ class SolverBase:
 
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
         """Puts worlds back to an initial state, and forgets their contact forces and accounts of energy. Other worlds keep every bit.
+        Articulations of world -1 are put back with world 0.
 
         Arrays may be of Warp, NumPy or torch, or lists. Masks and numbers of Warp on the model's device are taken as they are, without
         waiting for it; other arrays and indices go through the host.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.kernels.branches import branch_kernels
-from newton_like.model.arguments import check_array, check_state, joint_selection
+from newton_like.model.arguments import arrays_of_state, check_array, joint_selection
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run, selection
 from newton_like.types import BodyFlags, warp_types
@@ -68,7 +68,10 @@ def eval_fk(
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    joints, (body_q, body_qd) = _joint_arrays(model, joint_q, joint_qd), check_state(model, state, "body_q", "body_qd")
+    joints, (body_q, body_qd) = (
+        _joint_arrays(model, joint_q, joint_qd),
+        arrays_of_state(model, state, "body_q", "body_qd"),
+    )
     chosen = selection(model, mask, indices)
     if joint_mask is None and body_flag_filter == BodyFlags.ALL:
         move_bodies(model, [*joints, body_q, body_qd], chosen)
@@ -128,7 +131,7 @@ def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    bodies, joints = check_state(model, state, "body_q", "body_qd"), _joint_arrays(model, joint_q, joint_qd)
+    bodies, joints = arrays_of_state(model, state, "body_q", "body_qd"), _joint_arrays(model, joint_q, joint_qd)
     chosen = selection(model, mask, indices)
     if body_flag_filter == BodyFlags.ALL:
         run(model, _IK, [*bodies, *joints], chosen)

@@ -21,7 +21,7 @@ from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
-from newton_like.model.arguments import check_choice, check_state
+from newton_like.model.arguments import arrays_of_state, check_choice
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field
@@ -177,7 +177,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         RuntimeError: a tape records, and the state requires gradients.
     """
     check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
-    body_q, body_qd = check_state(model, state, "body_q", "body_qd")
+    body_q, body_qd = arrays_of_state(model, state, "body_q", "body_qd")
     check_contacts(model, contacts)
     if active_tape() is not None and (body_q.requires_grad or body_qd.requires_grad):
         raise RuntimeError(

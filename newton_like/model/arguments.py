@@ -199,7 +199,7 @@ _OF_STATES = {
 """Types and lengths of the arrays of a state."""
 
 
-def check_state(model, state, *names: str) -> list[wp.array]:
+def arrays_of_state(model, state, *names: str) -> list[wp.array]:
     """Arrays of a state by their names, if kernels can use them.
 
     Raises:

@@ -9,6 +9,7 @@ import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
 from newton_like.coercion import as_index, as_number
+from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.contacts import Contacts
 from newton_like.model.custom import AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
 from newton_like.model.edits import checked_flags, checked_names, edits_of
@@ -327,9 +328,9 @@ def inverse_inertias(inertia: np.ndarray) -> np.ndarray:
     inertia = np.asarray(inertia, dtype=np.float64)
     inverse = np.zeros_like(inertia)
     size = np.trace(inertia, axis1=1, axis2=2) / 3.0
-    regular = np.abs(np.linalg.det(inertia)) > 1.0e-12 * np.abs(size) ** 3
+    regular = np.abs(np.linalg.det(inertia)) > DEGENERATE * np.abs(size) ** 3
     inverse[regular] = np.linalg.inv(inertia[regular])
     singular = ~regular & inertia.any((1, 2)) & np.isfinite(inertia).all((1, 2))
     if singular.any():
-        inverse[singular] = np.linalg.pinv(inertia[singular], rcond=1.0e-9, hermitian=True)
+        inverse[singular] = np.linalg.pinv(inertia[singular], rcond=NEGLIGIBLE, hermitian=True)
     return inverse

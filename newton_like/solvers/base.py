@@ -11,7 +11,7 @@ import warp as wp
 from newton_like.arrays import check_recorded, host_array
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
-from newton_like.model.arguments import check_model, check_row, check_state
+from newton_like.model.arguments import arrays_of_state, check_model, check_row
 from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
@@ -212,7 +212,7 @@ class SolverBase:
             ValueError: an array of ``state`` is of another length or device, or has gaps.
         """
         model = self.model
-        joint_q, joint_qd = check_state(model, state, "joint_q", "joint_qd")
+        joint_q, joint_qd = arrays_of_state(model, state, "joint_q", "joint_qd")
         if self._sick is None:
             self._sick = wp.empty(model.world_count, dtype=wp.bool, device=model.device)
         self._sick.zero_()
@@ -254,7 +254,7 @@ class SolverBase:
             TypeError: what should be an array is none; an array of ``state`` of another scalar type.
         """
         model = self.model
-        arrays = check_state(model, state, "joint_q", "joint_qd", "body_q", "body_qd")
+        arrays = arrays_of_state(model, state, "joint_q", "joint_qd", "body_q", "body_qd")
         forces = None if state.body_f is None else check_row(model, state.body_f, "state.body_f", 6 * model.body_count)
         mask, indices = chosen_worlds(model, world_mask, "solver.reset")
         initial_q = self._initial("joint_q", "joint_coord", joint_q, mask, indices)

@@ -44,10 +44,7 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
     found = near_singular(model)
     if not found:
         return
-    arrays = ModelArrays(model)
-    shown = [
-        f"joint '{arrays['joint_label'][joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]
-    ]
+    shown = [f"joint '{model.joint_label[joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]]
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     warnings.warn(
         f"{user}: inertia nearly vanishes where joint axes line up that links of little or no mass connect, and motion through such a"

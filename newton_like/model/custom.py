@@ -202,7 +202,12 @@ class CustomAttribute:
             numbers = np.zeros(0, object)
         target = _numpy_type(self.scalar)
         kind = target.kind
-        if kind in "iu" and numbers.dtype.kind == "O" and all(isinstance(n, int) for n in numbers.flat):
+        if (
+            kind in "iu"
+            and numbers.dtype.kind == "O"
+            and numbers.size
+            and all(isinstance(n, int) for n in numbers.flat)
+        ):
             raise self._beyond(value, what)
         fits = numbers.dtype.kind in {"b": "biu", "i": "iu", "u": "iu", "f": "iuf"}[kind] or (numbers.size == 0)
         if not fits or numbers.size != int(np.prod(self.shape, dtype=int)):

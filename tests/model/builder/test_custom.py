@@ -404,6 +404,9 @@ def test_references_beyond_what_exists_are_refused():
 
 def test_rows_of_different_lengths_are_named():
     builder = ModelBuilder()
+    for dtype in (wp.vec3, wp.vec3i):
+        with pytest.raises(TypeError, match=r"'w'.*vec3"):
+            CustomAttribute("w", dtype, F.BODY, default=[[1, 2], [3]])
     builder.add_custom_attribute(CustomAttribute("v", wp.vec3, F.JOINT_DOF))
     link = builder.add_link(mass=1.0, inertia=np.eye(3))
     with pytest.raises((TypeError, ValueError), match=r"'v'"):

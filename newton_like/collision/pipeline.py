@@ -87,14 +87,16 @@ class _Finder:
         first, count: first candidate of every articulation, and number of its candidates. Those of a batch follow each other.
         near, gap, point: what is known of candidates.
         shape, plane: shape indices of candidates.
+        counts, starts: number of contacts of every articulation, then 0; and how many those before it have.
         unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
+        captured: whether CUDA graphs read its arrays.
         earlier: the finder of an earlier version of the model, if CUDA graphs read its arrays.
     """
 
     def __init__(self, model, earlier: _Finder | None = None):
         self.version, self.watch, self.unsupported = model.version, ShapeWatch(model), unsupported_pairs(model)
-        captured = earlier is not None and (earlier.earlier or any(part.recorded.captured for part in earlier.parts))
-        self.earlier = earlier if captured else None
+        self.earlier = earlier if earlier is not None and (earlier.earlier or earlier.captured) else None
+        self.captured = False
         tables = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
         self.parts = [_Part(model, batch, found) for batch, found in tables if found.numbers["candidates"]]
         first, count = np.zeros((2, model.articulation_count), dtype=np.int32)
@@ -111,6 +113,9 @@ class _Finder:
         shape, plane = (np.concatenate([*x, np.zeros(0, int)]) for x in (shape, plane))
         self.first, self.count, self.shape, self.plane = (
             wp.array(x, dtype=wp.int32, device=model.device) for x in (first, count, shape, plane)
+        )
+        self.counts, self.starts = (
+            wp.zeros(model.articulation_count + 1, dtype=wp.int32, device=model.device) for _ in range(2)
         )
         self.results = [
             [flat(a[start:end], model.dtype) for a in (self.near, self.gap, self.point)] for start, end in ends
@@ -188,7 +193,9 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
     if unsupported_contacts == "error":
         refuse_unsupported(model, finder.unsupported, "collide finds")
     finder.find(model, flat(body_q, model.dtype), flat(body_qd, model.dtype))
-    counts, starts = (wp.zeros(total + 1, dtype=wp.int32, device=model.device) for _ in range(2))
+    counts, starts = finder.counts, finder.starts
+    if model.device.is_cuda and model.device.is_capturing:
+        finder.captured = True
     count, write = collect_kernels(model.dtype)
     wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
     wp.utils.array_scan(counts, starts, inclusive=False)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.kernels.branches import branch_kernels
-from newton_like.model.arguments import check_array, joint_selection
+from newton_like.model.arguments import arrays_of_state, check_array, joint_selection
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run, selection
 from newton_like.types import BodyFlags, warp_types
@@ -36,14 +36,6 @@ def _joint_arrays(model, joint_q, joint_qd) -> list[wp.array]:
     return [
         check_array(model, joint_q, "joint_q", model.dtype, (model.joint_coord_count,)),
         check_array(model, joint_qd, "joint_qd", model.dtype, (model.joint_dof_count,)),
-    ]
-
-
-def _body_arrays(model, state) -> list[wp.array]:
-    kinds = warp_types(model.dtype)
-    return [
-        check_array(model, state.body_q, "state.body_q", kinds.transform, (model.body_count,)),
-        check_array(model, state.body_qd, "state.body_qd", kinds.spatial_vector, (model.body_count,)),
     ]
 
 
@@ -76,14 +68,17 @@ def eval_fk(
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    joints, (body_q, body_qd) = _joint_arrays(model, joint_q, joint_qd), _body_arrays(model, state)
+    joints, (body_q, body_qd) = (
+        _joint_arrays(model, joint_q, joint_qd),
+        arrays_of_state(model, state, "body_q", "body_qd"),
+    )
     chosen = selection(model, mask, indices)
     if joint_mask is None and body_flag_filter == BodyFlags.ALL:
-        run(model, _FK, [*joints, body_q, body_qd], chosen)
+        move_bodies(model, [*joints, body_q, body_qd], chosen)
         return
     # computes all bodies of these articulations, then moves the selected ones relative to their parents
     full = [wp.clone(array) for array in (body_q, body_qd)]
-    run(model, _FK, [*joints, *full], chosen)
+    move_bodies(model, [*joints, *full], chosen)
     kinds = warp_types(model.dtype)
     wp.launch(
         branch_kernels(model.dtype, kinds.transform, kinds.spatial_vector).move_bodies,
@@ -104,6 +99,11 @@ def eval_fk(
         outputs=[body_q, body_qd],
         device=model.device,
     )
+
+
+def move_bodies(model, arrays, mask: wp.array | None) -> None:
+    """:func:`eval_fk` of arrays that were checked: ``joint_q, joint_qd, body_q, body_qd``."""
+    run(model, _FK, arrays, mask)
 
 
 def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_filter=BodyFlags.ALL) -> None:
@@ -131,7 +131,7 @@ def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    bodies, joints = _body_arrays(model, state), _joint_arrays(model, joint_q, joint_qd)
+    bodies, joints = arrays_of_state(model, state, "body_q", "body_qd"), _joint_arrays(model, joint_q, joint_qd)
     chosen = selection(model, mask, indices)
     if body_flag_filter == BodyFlags.ALL:
         run(model, _IK, [*bodies, *joints], chosen)

@@ -249,6 +249,16 @@ _WARP_TYPES = {
 }
 
 
+_SCALARS = {
+    float: wp.float32,
+    np.float32: wp.float32,
+    np.float64: wp.float64,
+    np.dtype(np.float32): wp.float32,
+    np.dtype(np.float64): wp.float64,
+}
+"""Scalar types of Python and NumPy, and what Warp takes them for."""
+
+
 def warp_types(dtype) -> SimpleNamespace:
     """Warp types over one scalar type: ``real, vec2, vec3, quat, mat33, transform, spatial_vector``.
 
@@ -259,9 +269,7 @@ def warp_types(dtype) -> SimpleNamespace:
     Raises:
         TypeError: any other type.
     """
-    names = {float: wp.float32, np.float32: wp.float32, np.float64: wp.float64}
-    names |= {np.dtype(np.float32): wp.float32, np.dtype(np.float64): wp.float64}
     try:
-        return _WARP_TYPES[names.get(dtype, dtype)]
+        return _WARP_TYPES[dtype if dtype in _WARP_TYPES else _SCALARS.get(dtype, dtype)]
     except (KeyError, TypeError):
         raise TypeError(f"dtype {dtype!r} is not a scalar type of a model; use wp.float32 or wp.float64") from None

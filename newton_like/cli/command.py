@@ -298,6 +298,7 @@ def _simulate(args) -> None:
 
     from newton_like.cli.pose import prepare
     from newton_like.cli.simulate import ignored, simulate, video_path
+    from newton_like.collision.ground import unsupported_pairs
 
     _keep_input(args)
     device_there(args.device)
@@ -310,9 +311,10 @@ def _simulate(args) -> None:
         dtype=wp.float32,
         prepare=lambda builder, report: prepare(builder, report, args),
     )
-    scene.remarks.extend(ignored(scene.model))
+    pairs = unsupported_pairs(scene.model)
+    scene.remarks.extend(ignored(scene.model, pairs))
     _tell(args, scene.remarks)
-    data = simulate(scene, args, video)
+    data = simulate(scene, args, video, pairs)
     if args.json:
         _print_json(data)
         return

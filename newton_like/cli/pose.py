@@ -83,7 +83,8 @@ def _driven(builder) -> list[int]:
 
 
 def _named(builder, name: str) -> list[int]:
-    """Joints whose label, or its part after the last slash, matches a name with wildcards.
+    """Joints whose label, or its part after the last slash, equals a name. If there are none: joints that a drive can move and whose label
+    matches the name as a pattern with wildcards.
 
     Raises:
         KeyError: no joint matches.
@@ -92,7 +93,7 @@ def _named(builder, name: str) -> list[int]:
     moving = [j for j in range(len(labels)) if len(_dofs(builder, j))]
     found = [j for j in moving if labels[j] == name or labels[j].endswith(f"/{name}")]
     found = found or [
-        j for j in moving if fnmatchcase(labels[j], name) or fnmatchcase(labels[j].rpartition("/")[2], name)
+        j for j in _driven(builder) if fnmatchcase(labels[j], name) or fnmatchcase(labels[j].rpartition("/")[2], name)
     ]
     if not found:
         raise unknown("joint", name, [labels[j] for j in moving], "the file")

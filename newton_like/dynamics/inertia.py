@@ -242,7 +242,8 @@ def _check(model, bodies, masses, inertias) -> None:
     for body, mass, inertia in zip(bodies, masses, inertias, strict=True):
         wrong = inertia_math.check(mass, inertia)
         if wrong:
-            raise ValueError(f"link {model.body_label[body]!r} (body {body}): {wrong} (mass {mass:g} kg)")
+            of = "" if mass < 0.0 else f" (mass {mass:g} kg)"
+            raise ValueError(f"link {model.body_label[body]!r} (body {body}): {wrong}{of}")
 
 
 def _write(array: wp.array, bodies, values) -> None:

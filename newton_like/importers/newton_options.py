@@ -6,6 +6,8 @@ import difflib
 import functools
 import inspect
 
+import numpy as np
+
 _ROOT = "compose the pose with xform, or set builder.joint_q and joint_X_p of the root afterwards"
 _MASSLESS = "merge links by collapse_fixed_joints=True"
 _GAPS = "newton_like has one convention for margins and gaps"
@@ -67,7 +69,7 @@ def refuses_others(known: dict):
 
         @functools.wraps(function)
         def importer(builder, source, **options):
-            for name in options.keys() - set(own):
+            for name in [name for name in options if name not in own]:
                 _refuse(function.__name__, name, options.pop(name), known, own)
             return function(builder, source, **options)
 
@@ -79,13 +81,13 @@ def refuses_others(known: dict):
 def _refuse(function: str, name: str, value, known: dict, own) -> None:
     if name in known:
         neutral, cure = known[name]
-        same = (
-            tuple(value) == neutral
-            if isinstance(neutral, tuple) and isinstance(value, list | tuple)
-            else value == neutral
-        )
-        if not same:
-            raise ValueError(f"{function}: newton_like does not support Newton's option {name}={value!r}; {cure}")
+        if isinstance(neutral, tuple) and isinstance(value, list):
+            value = tuple(value)
+        # an array is none of these values, and comparing it would give an array
+        if not (isinstance(value, type(neutral) | int | np.generic) and bool(value == neutral)):
+            raise ValueError(
+                f"{function}: {name}={value!r} is an option of Newton that newton_like does not support; {cure}"
+            )
         return
     near = difflib.get_close_matches(name, [*own[2:], *known], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(own[2:])}"

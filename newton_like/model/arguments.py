@@ -10,6 +10,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat, host_array
+from newton_like.types import warp_types
 
 SEARCHED = 8192
 """Largest number of entries for which arrays are checked for finite values by default: by one product, in half a microsecond. For larger
@@ -169,6 +170,51 @@ def check_array(model, array, name: str, dtype, shape: tuple[int, ...]) -> wp.ar
     if not array.is_contiguous:
         raise ValueError(f"{name} is not contiguous; pass {name}.contiguous()")
     return array
+
+
+def check_row(model, array, name: str, count: int) -> wp.array:
+    """The numbers of an array of scalars, vectors or transforms as one row, if a kernel can use them.
+
+    Raises:
+        TypeError: no Warp array, or another scalar type.
+        ValueError: another number of numbers, another device, or gaps between its entries.
+    """
+    if not isinstance(array, wp.array):
+        raise TypeError(f"{name} must be a Warp array, not {type(array).__name__}")
+    scalar = getattr(array.dtype, "_wp_scalar_type_", array.dtype)
+    if scalar is not model.dtype:
+        raise TypeError(f"{name} holds {scalar.__name__}; this model needs {model.dtype.__name__}")
+    row = flat(check_array(model, array, name, array.dtype, array.shape), model.dtype)
+    if row.size != count:
+        raise ValueError(f"{name} has {row.size} numbers; this model needs {count}")
+    return row
+
+
+_OF_STATES = {
+    "joint_q": ("real", "joint_coord_count"),
+    "joint_qd": ("real", "joint_dof_count"),
+    "body_q": ("transform", "body_count"),
+    "body_qd": ("spatial_vector", "body_count"),
+}
+"""Types and lengths of the arrays of a state."""
+
+
+def arrays_of_state(model, state, *names: str) -> list[wp.array]:
+    """Arrays of a state by their names, if kernels can use them.
+
+    Raises:
+        TypeError: no state, an array that is none, or one of another scalar type.
+        ValueError: an array of another length or device, or with gaps.
+    """
+    kinds, arrays = warp_types(model.dtype), []
+    for name in names:
+        kind, count = _OF_STATES[name]
+        try:
+            array = getattr(state, name)
+        except AttributeError:
+            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}") from None
+        arrays.append(check_array(model, array, f"state.{name}", getattr(kinds, kind), (getattr(model, count),)))
+    return arrays
 
 
 def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | None:

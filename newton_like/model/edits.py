@@ -11,6 +11,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat
+from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
@@ -69,7 +70,12 @@ def checked_names(names, what: str) -> frozenset[str]:
         TypeError: they are not names.
         ValueError: the array does not exist, or it does not vary.
     """
-    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if names is None or isinstance(names, str):
+        names = () if names is None else (names,)
+    else:
+        names = (
+            tuple(names) if isinstance(names, set | frozenset) else tuple(as_list(names, what, "names of model arrays"))
+        )
     known = [name for group in GROUPS for name in ARRAYS[group]]
     for name in names:
         if name not in known:
@@ -132,7 +138,7 @@ class Edits:
             wp.launch(
                 edit_kernels().mark,
                 dim=mask.shape[0],
-                inputs=[mask, sum(1 << g for g in groups), self.version],
+                inputs=[mask, sum(1 << g for g in groups), 1 << GRAVITY, self.version],
                 outputs=[self.when],
                 device=self.when.device,
                 record_tape=False,
@@ -175,8 +181,9 @@ def edits_of(model) -> Edits:
     """The edits of a model."""
     if model._edits is None:
         model._edits = edits = Edits(model.world_count, model.body_count, model.device)
-        edits.version = model.version  # a copy of a model counts on
         edits.read_masses(model, False)
+        # a copy of a model counts on
+        edits.version = model.version
     return model._edits
 
 

@@ -49,6 +49,8 @@ def _taken(old: wp.array, value, what: str) -> wp.array | None:
     if value is None or value is old:
         return value
     if isinstance(value, wp.array) and value.device == old.device and _numbers(value) == _numbers(old):
+        if not value.is_contiguous:
+            raise ValueError(f"{what}: the array is not contiguous; pass array.contiguous()")
         return value
     numbers = host_array(value, what)
     wanted = (*old.shape, *getattr(old.dtype, "_shape_", ()))

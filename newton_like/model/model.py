@@ -10,6 +10,7 @@ import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
 from newton_like.coercion import as_index, as_number
+from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts
 from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
@@ -54,7 +55,7 @@ class Model(Fields):
             no meshes or do not collide.
         shape_collision_filter_pairs: pairs of shapes that never touch: a :class:`PairSet`. Shapes of one body, and of
             bodies that a joint connects (unless told otherwise), are in it.
-        gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3.
+        gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3. Articulations of world -1 have that of world 0.
         body_world_start, joint_world_start, joint_coord_world_start, joint_dof_world_start, articulation_world_start,
             shape_world_start: first entity of each world, then the first shared one after all worlds, then the number
             of all, ``[world_count + 2]`` int.
@@ -354,9 +355,9 @@ def inverse_inertias(inertia: np.ndarray) -> np.ndarray:
     inertia = np.asarray(inertia, dtype=np.float64)
     inverse = np.zeros_like(inertia)
     size = np.trace(inertia, axis1=1, axis2=2) / 3.0
-    regular = np.abs(np.linalg.det(inertia)) > 1.0e-12 * np.abs(size) ** 3
+    regular = np.abs(np.linalg.det(inertia)) > DEGENERATE * np.abs(size) ** 3
     inverse[regular] = np.linalg.inv(inertia[regular])
     singular = ~regular & inertia.any((1, 2)) & np.isfinite(inertia).all((1, 2))
     if singular.any():
-        inverse[singular] = np.linalg.pinv(inertia[singular], rcond=1.0e-9, hermitian=True)
+        inverse[singular] = np.linalg.pinv(inertia[singular], rcond=NEGLIGIBLE, hermitian=True)
     return inverse

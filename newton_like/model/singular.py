@@ -75,12 +75,16 @@ class ModelArrays:
 
     def __init__(self, model):
         self._model, self.replaced = model, {}
+        # on a GPU reading an array is a copy
+        self._read: dict = {}
 
     def __getitem__(self, name: str):
         if name in self.replaced:
             return self.replaced[name]
-        value = getattr(self._model, name)
-        return value.numpy() if isinstance(value, wp.array) else value
+        if name not in self._read:
+            value = getattr(self._model, name)
+            self._read[name] = value.numpy() if isinstance(value, wp.array) else value
+        return self._read[name]
 
 
 CURE = (

@@ -37,13 +37,16 @@ class _Arrays(Fields):
         if self._custom or other._custom:
             pairs += self._custom_pairs(other)
         for name, mine, theirs in pairs:
-            if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            if _kind(mine) != _kind(theirs):
                 raise ValueError(
-                    f"{type(self).__name__}.{name}: cannot assign {theirs.dtype.__name__}{theirs.shape} to "
-                    f"{mine.dtype.__name__}{mine.shape}; both must come from the same model"
+                    f"{type(self).__name__}.{name.replace(':', '.')}: cannot assign {_described(theirs)} to {_described(mine)};"
+                    " both must come from the same model"
                 )
         for _, mine, theirs in pairs:
-            wp.copy(mine, theirs)
+            if isinstance(mine, list):
+                mine[:] = theirs
+            else:
+                wp.copy(mine, theirs)
 
     def _custom_pairs(self, other) -> list[tuple]:
         """Names of custom attributes and pairs of their arrays. Copies lists of strings."""
@@ -54,10 +57,7 @@ class _Arrays(Fields):
                 f"{type(self).__name__}.{missing[0].replace(':', '.')} is an attribute of one of the two only; both must come from"
                 " models with the same custom attributes"
             )
-        for key, texts in mine.items():
-            if isinstance(texts, list):
-                texts[:] = theirs[key]
-        return [(key, array, theirs[key]) for key, array in mine.items() if isinstance(array, wp.array)]
+        return [(key, array, theirs[key]) for key, array in mine.items()]
 
     def clone(self, requires_grad: bool | None = None):
         """An independent copy.
@@ -78,6 +78,15 @@ class _Arrays(Fields):
         """Whether the arrays have gradients."""
         arrays = [getattr(self, name) for name in self._names] + list(self._custom_arrays().values())
         return any(getattr(array, "requires_grad", False) for array in arrays)
+
+
+def _kind(array) -> tuple:
+    """What two arrays, or lists of texts, must have in common for one to be copied into the other."""
+    return (str, len(array)) if isinstance(array, list) else (array.dtype, array.shape)
+
+
+def _described(array) -> str:
+    return f"{len(array)} texts" if isinstance(array, list) else f"{array.dtype.__name__}{array.shape}"
 
 
 def copied(array, requires_grad: bool | None):

@@ -33,7 +33,7 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
     ):
         return chosen, None
     check_recorded(model.device, f"{what} with worlds from the host")
-    values = host_array(chosen, "world_mask").ravel()
+    values = host_array(chosen, "world_mask", "bools or indices of worlds").ravel()
     if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
         values = values.astype(np.int32)
         wrong = values[(values < 0) | (values >= count)]

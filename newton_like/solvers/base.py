@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, flat, host_array, unrecorded
+from newton_like.arrays import check_recorded, host_array, unrecorded
 from newton_like.kernels.solvers.health import health_kernels
-from newton_like.kinematics import eval_fk
-from newton_like.model.arguments import check_model
+from newton_like.kinematics import move_bodies
+from newton_like.model.arguments import arrays_of_state, check_model, check_row
 from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, check_masses, edits_of
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, refuse_singular
@@ -96,7 +96,7 @@ class SolverBase:
         refuse_singular(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
-        self._chosen = self._control = self._armature_matters = None
+        self._chosen = self._sick = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
 
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
@@ -181,7 +181,7 @@ class SolverBase:
         """The model's initial control, as of its version."""
         if self._control is None:
             with unrecorded(self.model.device, f"{type(self).__name__} without a control"):
-                self._control = self.model.control()
+                self._control = self.model.control(requires_grad=False)
         return self._control
 
     # ------------------------------------------------------------------------------------------------ health
@@ -194,10 +194,17 @@ class SolverBase:
             highest_speed: the bound [m/s or rad/s].
 
         Returns:
-            ``[world_count]`` bool.
+            ``[world_count]`` bool. Articulations of world -1 count as those of world 0.
+
+        Raises:
+            TypeError: ``state`` is no state, or of another scalar type.
+            ValueError: an array of ``state`` is of another length or device, or has gaps.
         """
         model = self.model
-        healthy = wp.full(model.world_count, True, dtype=wp.bool, device=model.device)
+        joint_q, joint_qd = arrays_of_state(model, state, "joint_q", "joint_qd")
+        if self._sick is None:
+            self._sick = wp.empty(model.world_count, dtype=wp.bool, device=model.device)
+        self._sick.zero_()
         wp.launch(
             health_kernels(model.dtype).examine,
             dim=model.articulation_count,
@@ -207,17 +214,17 @@ class SolverBase:
                 model.joint_q_start,
                 model.joint_qd_start,
                 model.dtype(highest_speed),
-                state.joint_q,
-                state.joint_qd,
+                joint_q,
+                joint_qd,
             ],
-            outputs=[healthy],
+            outputs=[self._sick],
             device=model.device,
         )
-        return healthy.numpy()
+        return ~self._sick.numpy()
 
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
         """Resets worlds to an initial state, and clears their contact forces and their accounts of energy. Other worlds do not
-        change.
+        change. Articulations of world -1 are reset with world 0.
 
         Arrays may be of Warp, NumPy or torch, or lists. Warp arrays on the device of the model are used without a copy and
         without synchronisation. Other arrays, and indices, are copied through the host.
@@ -236,11 +243,11 @@ class SolverBase:
             TypeError: an argument is not an array.
         """
         model = self.model
-        if not hasattr(state, "joint_q"):
-            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
+        arrays = arrays_of_state(model, state, "joint_q", "joint_qd", "body_q", "body_qd")
+        forces = None if state.body_f is None else check_row(model, state.body_f, "state.body_f", 6 * model.body_count)
         mask, indices = chosen_worlds(model, world_mask, "solver.reset")
-        initial_q = self._initial("joint_q", "joint_coord", joint_q, indices)
-        initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, indices)
+        initial_q = self._initial("joint_q", "joint_coord", joint_q, mask, indices)
+        initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, mask, indices)
         if self._chosen is None:
             self._chosen = wp.zeros(model.articulation_count, dtype=wp.bool, device=model.device)
         kernels = health_kernels(model.dtype)
@@ -256,24 +263,26 @@ class SolverBase:
                 initial_q,
                 initial_qd,
             ],
-            outputs=[state.joint_q, state.joint_qd, self._chosen],
+            outputs=[*arrays[:2], self._chosen],
             device=model.device,
         )
         self._forget(mask)
-        if state.body_f is not None:
-            inputs, forces = [mask, model.body_world], flat(state.body_f, model.dtype)
+        if forces is not None:
+            inputs = [mask, model.body_world]
             wp.launch(kernels.release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
         if model.articulation_count:
-            eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
+            move_bodies(model, arrays, self._chosen)
 
-    def _initial(self, name: str, kind: str, given, indices: wp.array | None) -> wp.array:
+    def _initial(self, name: str, kind: str, given, mask: wp.array, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""
         model, whole = self.model, getattr(self.model, name)
         if given is None:
             return whole
         if not isinstance(given, wp.array) or given.device != model.device or given.dtype is not model.dtype:
             check_recorded(model.device, f"solver.reset with {name} from the host")
-            given = wp.array(host_array(given, name), dtype=model.dtype, device=model.device)
+            numbers = host_array(given, name)
+            self._check_finite(name, numbers, mask, indices)
+            given = wp.array(numbers, dtype=model.dtype, device=model.device)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
         each = self._size_of_worlds(f"{kind}_world_start")
@@ -285,6 +294,23 @@ class SolverBase:
         kernel = health_kernels(model.dtype).spread
         wp.launch(kernel, dim=given.shape, inputs=[given, indices], outputs=[spread], device=model.device)
         return spread
+
+    def _check_finite(self, name: str, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> None:
+        """Raises ValueError if numbers of worlds that are chosen are not finite."""
+        if np.isfinite(numbers).all():
+            return
+        wrong = np.flatnonzero(~np.isfinite(numbers.ravel()))
+        model, size = self.model, getattr(self.model, name).size
+        if numbers.size == size and (indices is None or numbers.ndim == 1):
+            starts = (model.joint_q_start if name == "joint_q" else model.joint_qd_start).numpy()
+            joints = np.searchsorted(starts, wrong, side="right") - 1
+            worlds = np.maximum(model.joint_world.numpy()[joints], 0)
+            wrong = wrong[mask.numpy()[worlds]]
+        if wrong.size:
+            raise ValueError(
+                f"{name} holds {numbers.ravel()[wrong[0]]} at index {wrong[0]}, and {wrong.size} numbers that are not finite in all; give"
+                " finite ones"
+            )
 
     def _size_of_worlds(self, name: str) -> int | None:
         """How many entities of a kind each world has, None where worlds differ or share some."""

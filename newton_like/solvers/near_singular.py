@@ -25,6 +25,9 @@ PROMISING = 0.1
 """The least measure of these below which the configuration is searched around."""
 ROUNDS, AROUND = (0.3, 0.1, 0.03, 0.01), 24
 """Widths of the searches as parts of the range, and configurations of each."""
+SEARCHED = 100_000
+"""Joints, times configurations, that the searches of an articulation compute at most: for half a second. Where more degrees of freedom are
+near, the nearest are searched around."""
 SHOWN = 4
 """Joints that a warning names."""
 
@@ -41,10 +44,7 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
     found = near_singular(model)
     if not found:
         return
-    arrays = ModelArrays(model)
-    shown = [
-        f"joint '{arrays['joint_label'][joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]
-    ]
+    shown = [f"joint '{model.joint_label[joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]]
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     warnings.warn(
         f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, because links of little or no mass"
@@ -98,7 +98,8 @@ def _ranges(arrays, tree: Trees) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least measure that a search finds for each of some degrees of freedom, and the inertia that it has of its rigid load there."""
+    """The least measure that draws, and searches around the nearest, find for each of some degrees of freedom, and the inertia that it
+    has of its rigid load there."""
     rng = np.random.default_rng(1)
     share = np.concatenate([rng.uniform(size=(DRAWS, tree.dofs)), rng.choice([0.0, 0.5, 1.0], (DRAWS, tree.dofs))])
     q = np.concatenate([low + share * (high - low), np.clip(0.0, low, high)[None]])
@@ -107,6 +108,8 @@ def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> 
     at, every = q[best], np.arange(len(dofs))
     least, felt = measure[best, every], whole[best, every]
     near = np.flatnonzero(least < PROMISING)
+    most = max(SEARCHED // (len(ROUNDS) * AROUND * len(tree.parent)), 1)
+    near = np.sort(near[np.argsort(least[near], kind="stable")[:most]])
     every = np.arange(len(near))
     for width in ROUNDS if near.size else ():
         steps = width * (high - low) * rng.uniform(-1.0, 1.0, (len(near), AROUND, tree.dofs))

@@ -70,6 +70,8 @@ def generator(seed) -> np.random.Generator:
         return np.random.default_rng(seed)
     except TypeError:
         raise TypeError(f"seed must be a number or a numpy.random.Generator, not {type(seed).__name__}") from None
+    except ValueError:
+        raise ValueError(f"seed {seed!r} is negative; give a number of at least 0") from None
 
 
 def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: wp.array | None = None) -> wp.array:

@@ -12,6 +12,7 @@ from newton_like.coercion import as_list
 from newton_like.dynamics.internal.common import (
     check_passes_gradients,
     finite_numbers,
+    joints_changed,
     output_array,
 )
 from newton_like.dynamics.names import check_name, index_of, names_of, unknown
@@ -137,8 +138,7 @@ def _write(model, holder, name: str, values, joints) -> None:
     if places.size:
         inputs, device = [rows, int(values.ndim == 2), places], model.device
         wp.launch(scatter_entries(model.dtype), shape, inputs=inputs, outputs=[array], device=device)
-    if hasattr(holder, "joints_changed"):
-        holder.joints_changed()
+    joints_changed(holder)
 
 
 def places_of(model, name: str, joints) -> wp.array:

@@ -63,7 +63,11 @@ def random_state(
         "base_vel_ang_bounds": (base_vel_ang_bounds, (3,)),
         "joint_vel_bounds": (joint_vel_bounds, (dofs,)),
     }
-    low_high = {name: None if given is None else _bounds(given, shape, name) for name, (given, shape) in bounds.items()}
+    without = ("base_pos_bounds", "base_rpy_bounds", "joint_pos_bounds")
+    low_high = {
+        name: None if given is None and name in without else _bounds(given, shape, name)
+        for name, (given, shape) in bounds.items()
+    }
     state = model.state()
     positions = None
     if low_high["joint_pos_bounds"] is not None:

@@ -11,6 +11,7 @@ from newton_like.dynamics.internal.common import (
     columns,
     dof_vector,
     evaluate,
+    joints_changed,
     representation,
     state_arrays,
 )
@@ -69,5 +70,4 @@ def set_velocity(model, state, velocity, repr=None) -> None:
     if model.articulation_count and result.size:
         program = cached_program("eval_native_velocity", (Q, field), (_NATIVE,)).ask(base_repr=representation(repr))
         run(model, program, [q, given, result])
-    if hasattr(state, "joints_changed"):
-        state.joints_changed()
+    joints_changed(state)

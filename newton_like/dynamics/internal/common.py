@@ -76,6 +76,12 @@ def check_state(model, state, name: str, velocities: bool = True) -> None:
         raise TypeError(f"{name} must be a State, as model.state() makes it, not {type(state).__name__}")
 
 
+def joints_changed(state) -> None:
+    """Tells a state whose joint arrays were written, if it keeps quantities that follow from them."""
+    if hasattr(state, "joints_changed"):
+        state.joints_changed()
+
+
 def input_array(model, array, name: str, dtype, shape: tuple[int, ...], starts: wp.array | None = None) -> wp.array:
     """Checks an input array of a program. With `starts`, the first index of each joint, errors name the joint.
 

@@ -117,7 +117,7 @@ class SceneBuilder:
 
     def _own(self, path: str, frequencies) -> dict:
         """Entries of custom attributes of a prim."""
-        return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.time)
+        return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.reader)
 
     def _in_world(self, pose: np.ndarray) -> np.ndarray:
         """Converts a pose in the stage to a pose in the world."""

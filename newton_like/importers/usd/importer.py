@@ -183,7 +183,7 @@ def add_usd(
         for part in parts if entities else ():
             own = {str(other.world.GetPath()) for other in parts if other.world is not None and other is not part}
             top = stage.GetPrimAtPath(root) if part.world is None else part.world
-            add_entities(builder, _prims(top, ignored, own), moment, name, report, part.index)
+            add_entities(builder, _prims(top, ignored, own), part.scene.reader, name, report, part.index)
     warn(UsdWarning, report, name)
     if options.verbose:
         tell(name, report.bodies.values(), report.joints.values(), chain.from_iterable(report.shapes.values()))

@@ -42,7 +42,7 @@ class StageParser:
         self.reader = Reader(source, time)
         units = Units(UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage))
         self.scene = Scene(source, units, str(UsdGeom.GetStageUpAxis(stage)), reader=self.reader)
-        self.scene.prim_at, self.scene.time = stage.GetPrimAtPath, time
+        self.scene.prim_at = stage.GetPrimAtPath
         self._root_path, self._ignore = root_path, [re.compile(pattern) for pattern in ignore]
         self._left_out = left_out
         self._cache = UsdGeom.XformCache(time)

@@ -63,7 +63,7 @@ def _passes_on(target, arguments: type):
 
         @functools.wraps(method)
         def checked(self, *args, **given):
-            for name in given.keys() - known.keys():
+            for name in (name for name in given if name not in known):
                 raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}")
             return method(self, *args, **given)
 

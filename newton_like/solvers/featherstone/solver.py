@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-import numpy as np
 import warp as wp
 
 from newton_like.arrays import active_tape, unrecorded
-from newton_like.coercion import as_number
+from newton_like.coercion import as_count, as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
+from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.edits import checked_names
@@ -21,12 +21,27 @@ from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.arrays import arrays_of, check_arguments, check_arrays
+from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
 from newton_like.types import warp_types
 
 _RECORDED = 16
 DRIVE_PASSES = 4
 """Passes of the search for saturated drives; most steps need none."""
+
+
+def _speed(value, name: str) -> float:
+    speed = as_number(value, name)
+    if not speed > 0.0:
+        raise ValueError(f"{name} {speed:g} m/s must be positive")
+    return speed
+
+
+def _rate(value, name: str) -> float:
+    rate = as_number(value, name)
+    if rate < 0.0:
+        raise ValueError(f"{name} {rate:g} 1/s is negative; give a rate of at least 0")
+    return rate
 
 
 class SolverFeatherstone(SolverBase):
@@ -73,7 +88,18 @@ class SolverFeatherstone(SolverBase):
     Raises:
         ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled
             joints, kinematic bodies, colliding pairs other than shape and plane.
+        TypeError: an argument is of another kind.
+
+    ``iterations``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes that may be written at any
+    time, with the same errors; the next step uses the new values. A CUDA graph keeps the values that it was captured with. The other
+    settings cannot be changed.
     """
+
+    iterations = Setting(as_count)
+    restitution_speed = Setting(_speed)
+    max_depenetration_speed = Setting(_speed)
+    angular_damping = Setting(_rate)
+    evaluator, unsupported_contacts, width, threads = Fixed(), Fixed(), Fixed(), Fixed()
 
     def __init__(
         self,
@@ -93,24 +119,14 @@ class SolverFeatherstone(SolverBase):
             raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
         if unsupported_contacts not in ("error", "ignore"):
             raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
-        if int(iterations) != iterations or iterations < 1:
-            raise ValueError(f"iterations {iterations!r} must be a whole number of at least 1")
-        for name, value in (
-            ("restitution_speed", restitution_speed),
-            ("max_depenetration_speed", max_depenetration_speed),
-        ):
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
-        angular_damping = as_number(angular_damping, "angular_damping")
-        if angular_damping < 0.0:
-            raise ValueError(f"angular_damping {angular_damping:g} 1/s is negative; give a rate of at least 0")
+        self._recorded = None
+        self.iterations = iterations
+        self.restitution_speed = restitution_speed
+        self.max_depenetration_speed = max_depenetration_speed
+        self.angular_damping = angular_damping
         super().__init__(model)
         model.varying |= checked_names(varying, "varying")
-        self.iterations = int(iterations)
         self.evaluator = evaluator
-        self.restitution_speed = float(restitution_speed)
-        self.max_depenetration_speed = float(max_depenetration_speed)
-        self.angular_damping = angular_damping
         self.unsupported_contacts = unsupported_contacts
         self.width = lane_width(model.device, model.dtype, width)
         self.threads = threads
@@ -124,6 +140,11 @@ class SolverFeatherstone(SolverBase):
         self._steppers, self._given = self._make_steppers(), None
         self._watch, self._broken = ShapeWatch(model), False
         self._last_was_handed = False
+
+    def _settings_changed(self) -> None:
+        # the next step tells its recording of the options anew
+        for recording in (self._recorded or {}).values():
+            recording.dt = None
 
     def _refuse_contacts(self) -> None:
         refuse_unsupported(self.model, unsupported_pairs(self.model), "SolverFeatherstone resolves")
@@ -197,17 +218,7 @@ class SolverFeatherstone(SolverBase):
         recording.run()
 
     def _hand_over(self, contacts) -> None:
-        if not hasattr(contacts, "rigid_contact_normal"):
-            raise TypeError(
-                f"contacts must be None or Contacts, as model.collide() makes them, not {type(contacts).__name__}"
-            )
-        if (
-            contacts.rigid_contact_normal.dtype is not warp_types(self.model.dtype).vec3
-            or contacts.device != self.model.device
-        ):
-            raise ValueError(
-                "contacts belong to another model (device or scalar type); they come from model.contacts()"
-            )
+        check_contacts(self.model, contacts)
         self._used = wp.zeros(max(contacts.rigid_contact_max, 1), dtype=wp.int32, device=self.model.device)
         self._handed = contacts
         for stepper in self._given:
@@ -219,7 +230,7 @@ class SolverFeatherstone(SolverBase):
         Not used are contacts between two moving or two fixed shapes, contacts of shapes that do not exist, more than
         ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
         """
-        if self._handed is None:
+        if not self._last_was_handed:
             return 0
         return int(self._handed.rigid_contact_count.numpy()[0]) - int(self._used.numpy().sum())
 

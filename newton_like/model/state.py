@@ -49,7 +49,7 @@ class _Arrays(Fields):
                 wp.copy(mine, theirs)
 
     def _custom_pairs(self, other) -> list[tuple]:
-        """Names of custom attributes and pairs of their arrays. Copies lists of strings."""
+        """Keys of the custom attributes, and the arrays, or lists of strings, of both objects."""
         mine, theirs = self._custom_arrays(), other._custom_arrays()
         missing = sorted({*self._custom, *other._custom} - (mine.keys() & theirs.keys()))
         if missing:

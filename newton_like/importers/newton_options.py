@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
+
+from newton_like.options import check_option
 
 _ROOT = "compose the pose with xform, or set builder.joint_q and joint_X_p of the root afterwards"
 _MASSLESS = "merge links by collapse_fixed_joints=True"
@@ -68,25 +69,9 @@ def refuses_others(known: dict):
         @functools.wraps(function)
         def importer(builder, source, **options):
             for name in options.keys() - set(own):
-                _refuse(function.__name__, name, options.pop(name), known, own)
+                check_option(function.__name__, name, options.pop(name), known, own[2:])
             return function(builder, source, **options)
 
         return importer
 
     return decorate
-
-
-def _refuse(function: str, name: str, value, known: dict, own) -> None:
-    if name in known:
-        neutral, cure = known[name]
-        same = (
-            tuple(value) == neutral
-            if isinstance(neutral, tuple) and isinstance(value, list | tuple)
-            else value == neutral
-        )
-        if not same:
-            raise ValueError(f"{function}: {name}={value!r} is an option of Newton that is not here: {cure}")
-        return
-    near = difflib.get_close_matches(name, [*own[2:], *known], n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(own[2:])}"
-    raise TypeError(f"{function}() has no option {name!r}{hint}")

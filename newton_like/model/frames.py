@@ -107,7 +107,7 @@ class FrameTable:
         self.articulation = np.array([articulation.get(a, -1) for a in self.articulation.tolist()], dtype=np.int64)
 
     def check(self, body_count: int) -> None:
-        """Checks the table.
+        """Checks the table, and normalises its quaternions.
 
         Raises:
             ValueError: columns of different lengths; a number that is not finite; a quaternion without unit length.
@@ -123,7 +123,8 @@ class FrameTable:
         if wrong.any():
             i = int(np.flatnonzero(wrong)[0])
             raise IndexError(f"frame {self.label[i]!r}: body {self.body[i]} is out of range: {body_count} exist")
-        unit = np.abs(np.linalg.norm(self.transform[:, 3:], axis=1) - 1.0) <= UNIT_TOLERANCE
-        wrong = ~(unit & np.isfinite(self.transform).all(axis=1))
+        length = np.linalg.norm(self.transform[:, 3:], axis=1)
+        wrong = ~((np.abs(length - 1.0) <= UNIT_TOLERANCE) & np.isfinite(self.transform).all(axis=1))
         for i in np.flatnonzero(wrong)[:1].tolist():
             as_transform(self.transform[i], f"frame {self.label[i]!r}")
+        self.transform[:, 3:] /= length[:, None]

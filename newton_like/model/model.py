@@ -237,10 +237,7 @@ class Model(Fields):
         Args:
             rigid_contact_max: how many; by default eight for every colliding shape on a body.
         """
-        if rigid_contact_max is None:
-            flags, body = self.shape_flags.numpy(), self.shape_body.numpy()
-            moving = np.count_nonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0))
-            rigid_contact_max = CONTACTS_PER_SHAPE * int(moving)
+        rigid_contact_max = contact_room(self) if rigid_contact_max is None else rigid_contact_max
         return Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
 
     def collide(
@@ -343,6 +340,12 @@ def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int
     for shape, body in enumerate(shape_body):
         result[body].append(shape)
     return result
+
+
+def contact_room(model) -> int:
+    """Default capacity for contacts: `CONTACTS_PER_SHAPE` for every colliding shape on a body."""
+    flags, body = model.shape_flags.numpy(), model.shape_body.numpy()
+    return CONTACTS_PER_SHAPE * int(np.count_nonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0)))
 
 
 def inverse_masses(mass: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
-from newton_like.coercion import as_index, as_number
+from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts
 from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
@@ -183,15 +183,36 @@ class Model(Fields):
         _add_custom(state, self._custom_state, grad)
         return state
 
-    def control(self, requires_grad: bool | None = None) -> Control:
+    def control(self, requires_grad: bool | None = None, clone_variables: bool = True) -> Control:
         """A new control with the forces and targets of the model.
 
         Args:
             requires_grad: allocate gradients; by default as the model.
+            clone_variables: False: the arrays are those of the model, and not copies. Edits of them change both.
+
+        Raises:
+            ValueError: ``requires_grad`` differs from that of the arrays, which are not copied.
         """
+        if not as_flag(clone_variables, "clone_variables"):
+            return self._shared_control(requires_grad)
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
         control = Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
         _add_custom(control, self._custom_control, grad)
+        return control
+
+    def _shared_control(self, requires_grad: bool | None) -> Control:
+        """A control with the arrays of the model."""
+        arrays = {name: getattr(self, name) for name in Control._names}
+        for name, array in arrays.items():
+            if requires_grad is not None and bool(requires_grad) != array.requires_grad:
+                raise ValueError(
+                    f"requires_grad={requires_grad} with clone_variables=False: {name} of the model has requires_grad"
+                    f" {array.requires_grad}, and is not copied; leave requires_grad out"
+                )
+        control = Control(**arrays)
+        if self._custom_control:
+            attach(control, self._custom_control)
+            control._custom = tuple(self._custom_control)
         return control
 
     def get_custom_frequency_count(self, frequency: str) -> int:

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 
 from newton_like import ModelBuilder, eval_fk
-from newton_like.solvers import SolverFeatherstone
+from newton_like.solvers import SolverBase, SolverFeatherstone
 from tests.support.mechanisms import quadruped, worlds_of
 from tests.support.tensor import Tensor
 
@@ -153,3 +153,21 @@ def test_rows_of_worlds_that_differ_are_refused():
     solver = SolverFeatherstone(scene.finalize("cpu"), unsupported_contacts="ignore")
     with pytest.raises(ValueError, match=r"worlds.*alike"):
         solver.reset(solver.model.state(), [0], np.zeros((1, solver.model.joint_coord_count)))
+
+
+def test_options_of_newton_without_effect_are_accepted():
+    model = one_body().finalize("cpu")
+    options = {"use_tile_gemm": True, "fuse_cholesky": False, "friction_smoothing": 0.5, "deterministic": None}
+    made = SolverFeatherstone(model, update_mass_matrix_interval=1, **options)
+    assert isinstance(made, SolverBase)
+    assert made.device == model.device
+    with pytest.raises(ValueError, match="update_mass_matrix_interval=4"):
+        SolverFeatherstone(model, update_mass_matrix_interval=4)
+    with pytest.raises(TypeError, match=r"'iteration'.*'iterations'"):
+        SolverFeatherstone(model, iteration=4)
+
+
+def one_body() -> ModelBuilder:
+    builder = ModelBuilder()
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    return builder

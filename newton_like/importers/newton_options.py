@@ -15,10 +15,6 @@ URDF = {
     "bodies_follow_joint_ordering": (True, "bodies are always added in the order of joints"),
     "collapse_massless_fixed_root": (False, _MASSLESS),
     "force_position_velocity_actuation": (False, "set builder.joint_target_mode afterwards"),
-    "joint_damping_mode": (
-        "passive",
-        "the damping of a URDF is passive; set builder.joint_target_kd for that of a drive",
-    ),
     "override_root_xform": (False, _ROOT),
 }
 MJCF = {
@@ -46,11 +42,6 @@ USD = {
     "hide_collision_shapes": (False, "clear ShapeFlags.VISIBLE in builder.shape_flags afterwards"),
     "legacy_margin_gap": (False, _GAPS),
     "load_static_visual_shapes": (True, "leave visuals out by hide_visuals=True, or prims by ignore_paths"),
-    "only_load_enabled_joints": (
-        False,
-        "disabled joints are kept with joint_enabled false; leave them out by ignore_paths",
-    ),
-    "only_load_enabled_rigid_bodies": (True, "a prim whose rigidBodyEnabled is false is part of what carries it"),
     "override_root_xform": (False, _ROOT),
     "parse_mujoco_options": (True, "leave gravity out by scene_gravity=False"),
     "return_deformable_results": (False, "there are no deformable bodies here"),

@@ -365,7 +365,14 @@ class ShapeMethods:
         target_max_min_color_ratio: float = 1.1,
         coloring_algorithm=None,
     ) -> None:
-        """Does nothing. In Newton it colours particles and bodies for ``SolverVBD``, which does not exist here."""
+        """Has no effect. In Newton it colours particles and bodies for ``SolverVBD``, which does not exist here.
+
+        Raises:
+            TypeError, ValueError: an argument is of another kind than in Newton.
+        """
+        as_flag(include_bending, "include_bending")
+        as_flag(balance_colors, "balance_colors")
+        as_number(target_max_min_color_ratio, "target_max_min_color_ratio")
 
     def add_shape_collision_filter_pair(self, shape_a: int, shape_b: int) -> None:
         """Disables contacts between two shapes.

@@ -25,6 +25,7 @@ from newton_like.types import (
 
 if TYPE_CHECKING:
     from newton_like import dynamics
+    from newton_like.collision import CollisionPipeline
     from newton_like.dynamics.forces import eval_inverse_dynamics
     from newton_like.dynamics.matrices import eval_mass_matrix
     from newton_like.kinematics import eval_fk, eval_ik, eval_jacobian
@@ -36,6 +37,7 @@ __all__ = [
     "MAXVAL",
     "Axis",
     "BodyFlags",
+    "CollisionPipeline",
     "Contacts",
     "Control",
     "GeoType",
@@ -66,6 +68,7 @@ _LATER = (
 """Packages that are imported when they are first asked for, as an attribute of this one."""
 
 _FROM = {
+    "CollisionPipeline": "collision",
     "MechanismState": "mechanism",
     "eval_fk": "kinematics",
     "eval_ik": "kinematics",

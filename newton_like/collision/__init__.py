@@ -1,5 +1,6 @@
 """Collision detection: pairs of shapes, and the contacts of a state."""
 
+from newton_like.collision.collision_pipeline import CollisionPipeline
 from newton_like.collision.pipeline import collide
 
-__all__ = ["collide"]
+__all__ = ["CollisionPipeline", "collide"]

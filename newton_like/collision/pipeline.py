@@ -278,7 +278,8 @@ class HandOver:
         """
         if not self._turning and any(getattr(self.model, name).numpy().any() for name in TURNING):
             raise TablesChanged
-        for row, name in enumerate(MATERIALS):
+        # Warp cannot take rows of an array without columns
+        for row, name in enumerate(MATERIALS if self.model.shape_count else ()):
             wp.copy(self.material[row], getattr(self.model, name))
 
     def place(self, contacts, used: wp.array) -> None:

@@ -300,15 +300,16 @@ def joint_dofs(model, joint, articulation: int = 0) -> slice:
         joint: name or index.
         articulation: which one; the first by default.
     """
-    return _span(model, model.joint_qd_start.numpy(), joint, articulation)
+    return _span(model, "joint_qd_start", joint, articulation)
 
 
 def joint_coords(model, joint, articulation: int = 0) -> slice:
     """Coordinates of a joint among those of its articulation; see :func:`joint_dofs`."""
-    return _span(model, model.joint_q_start.numpy(), joint, articulation)
+    return _span(model, "joint_q_start", joint, articulation)
 
 
-def _span(model, starts: np.ndarray, joint, articulation) -> slice:
+def _span(model, array: str, joint, articulation) -> slice:
     i = index_of(model, "joint", joint, articulation)
+    starts = getattr(model, array).numpy()
     first = int(names_of(model).start[articulation])
     return slice(int(starts[first + i] - starts[first]), int(starts[first + i + 1] - starts[first]))

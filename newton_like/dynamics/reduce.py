@@ -41,7 +41,8 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
         builder: the builder, before :meth:`ModelBuilder.finalize`.
         joints_to_keep: labels or indices of the joints that stay movable. All other joints are locked, except those of floating
             bases (FREE or DISTANCE, on the world), which are locked only if ``locked_positions`` contains them. A label selects
-            all joints with this label, as in the worlds of a scene. By default all joints that are not in ``locked_positions``.
+            all joints with this label, as in the worlds of a scene. The last part of a label (``"elbow"`` for ``"arm/elbow"``) is enough
+            where it is unique in each articulation. By default all joints that are not in ``locked_positions``.
         locked_positions: positions of locked joints: a dict from labels or indices to coordinates (a number, or as many as the joint has
             in ``joint_q``; quaternions x y z w). The default is the builder's ``joint_q``; for mimic joints it follows from their leaders.
 
@@ -51,9 +52,9 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
     Raises:
         KeyError: no joint has one of the labels.
         IndexError: no joint has one of the indices.
-        TypeError: a model or something else is given instead of a builder, or no number instead of one.
-        ValueError: a joint is both kept and locked, cannot be locked (it closes a loop or is disabled), has another number of
-            coordinates, a quaternion that is not of unit length, or only one of a leader and its follower is kept.
+        TypeError: a model or something else is given instead of a builder, or something else instead of a number.
+        ValueError: a name is ambiguous; a joint is both kept and locked, cannot be locked (it closes a loop or is disabled), has another
+            number of coordinates, a quaternion that is not of unit length, or only one of a leader and its follower is kept.
     """
     if not isinstance(builder, ModelBuilder):
         raise TypeError(

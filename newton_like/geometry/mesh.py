@@ -12,6 +12,7 @@ import numpy as np
 
 from newton_like.coercion import LARGEST, as_count, as_flag, as_number, as_vector
 from newton_like.geometry.mesh_color import mean_color
+from newton_like.geometry.primitives import Primitives
 
 MAX_HULL_VERTICES = 64
 """Default largest number of vertices of a collision hull."""
@@ -45,7 +46,7 @@ def _numbers(value, what: str) -> np.ndarray:
         raise TypeError(f"{what} must be an array of numbers, not {str(value)[:SHOWN_CHARACTERS]}") from None
 
 
-class Mesh:
+class Mesh(Primitives):
     """Triangle mesh, seen from outside with counter-clockwise triangles.
 
     A mesh does not change after it was made, so that shapes, worlds and models share it. Volume properties and hull are

@@ -11,9 +11,9 @@ import numpy as np
 
 from newton_like.coercion import as_list, as_number
 
-UNIT_TOLERANCE = 1.0e-3
-"""Largest deviation of a given quaternion's length from one. Smaller deviations are rounding errors (float32, or four
-digits) and are removed by normalisation; larger ones raise an error."""
+UNIT_TOLERANCE = 1.0e-2
+"""Largest deviation of a given quaternion's length from one. Smaller deviations are rounding errors (of two or more
+decimals) and are removed by normalisation; larger ones raise an error."""
 
 IDENTITY = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 """The identity transform."""

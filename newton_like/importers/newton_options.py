@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 
-import numpy as np
+from newton_like.options import check_option
 
 _ROOT = "compose the pose with xform, or set builder.joint_q and joint_X_p of the root afterwards"
 _MASSLESS = "merge links by collapse_fixed_joints=True"
@@ -16,10 +15,6 @@ URDF = {
     "bodies_follow_joint_ordering": (True, "bodies are always added in the order of joints"),
     "collapse_massless_fixed_root": (False, _MASSLESS),
     "force_position_velocity_actuation": (False, "set builder.joint_target_mode afterwards"),
-    "joint_damping_mode": (
-        "passive",
-        "the damping of a URDF is passive; set builder.joint_target_kd for that of a drive",
-    ),
     "override_root_xform": (False, _ROOT),
 }
 MJCF = {
@@ -47,11 +42,6 @@ USD = {
     "hide_collision_shapes": (False, "clear ShapeFlags.VISIBLE in builder.shape_flags afterwards"),
     "legacy_margin_gap": (False, _GAPS),
     "load_static_visual_shapes": (True, "leave visuals out by hide_visuals=True, or prims by ignore_paths"),
-    "only_load_enabled_joints": (
-        False,
-        "disabled joints are kept with joint_enabled false; leave them out by ignore_paths",
-    ),
-    "only_load_enabled_rigid_bodies": (True, "a prim whose rigidBodyEnabled is false becomes part of its parent body"),
     "override_root_xform": (False, _ROOT),
     "parse_mujoco_options": (True, "leave gravity out by scene_gravity=False"),
     "return_deformable_results": (False, "newton_like has no deformable bodies"),
@@ -70,25 +60,9 @@ def refuses_others(known: dict):
         @functools.wraps(function)
         def importer(builder, source, **options):
             for name in [name for name in options if name not in own]:
-                _refuse(function.__name__, name, options.pop(name), known, own)
+                check_option(function.__name__, name, options.pop(name), known, own[2:])
             return function(builder, source, **options)
 
         return importer
 
     return decorate
-
-
-def _refuse(function: str, name: str, value, known: dict, own) -> None:
-    if name in known:
-        neutral, cure = known[name]
-        if isinstance(neutral, tuple) and isinstance(value, list):
-            value = tuple(value)
-        # an array is none of these values, and comparing it would give an array
-        if not (isinstance(value, type(neutral) | int | np.generic) and bool(value == neutral)):
-            raise ValueError(
-                f"{function}: {name}={value!r} is an option of Newton that newton_like does not support; {cure}"
-            )
-        return
-    near = difflib.get_close_matches(name, [*own[2:], *known], n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(own[2:])}"
-    raise TypeError(f"{function}() has no option {name!r}{hint}")

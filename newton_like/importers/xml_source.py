@@ -29,6 +29,10 @@ class ImportFileError(ValueError):
     """A robot file is wrong. The message names the file, the line, the element and a solution."""
 
 
+class OutsideFoldersError(ValueError):
+    """A file that a robot file names is outside of the folders that may be read, or of its package."""
+
+
 class MissingFileError(ImportFileError):
     """A file that a robot file names is in none of the allowed folders."""
 
@@ -271,14 +275,15 @@ def find_file(
         The file, or ``None``; and all paths that were tried.
 
     Raises:
-        ValueError: an unsupported kind of URI, another machine, or a path out of its package or of ``within``.
+        OutsideFoldersError: a path out of its package or of ``within``.
+        ValueError: an unsupported kind of URI, or another machine.
     """
     roots = [Path(root) for root in ([package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs)]
     scheme = uri.split(":", 1)[0].lower() if "://" in uri or uri.lower().startswith("file:") else ""
     if scheme in ("package", "model"):
         package, _, rest = unquote(uri.split("://", 1)[1]).partition("/")
         if package in (os.curdir, os.pardir) or os.path.isabs(rest) or _climbs(rest):
-            raise ValueError(f"{uri!r} leads out of its package; name the package that the file is in")
+            raise OutsideFoldersError(f"{uri!r} leads out of its package; name the package that the file is in")
         within, above = None, [] if folder is None else [folder, *folder.parents]
         candidates = []
         for root in [*roots, *above, *_package_path()]:
@@ -300,7 +305,7 @@ def find_file(
     if within is not None:
         tried = [path for path in tried if any(Path(os.path.abspath(path)).is_relative_to(root) for root in within)]
         if not tried:
-            raise ValueError(
+            raise OutsideFoldersError(
                 f"{uri!r} is outside of the folders that may be read ({', '.join(map(str, within))}); move it there, or "
                 "name its folder in package_dirs"
             )

@@ -22,7 +22,7 @@ _views: WeakKeyDictionary = WeakKeyDictionary()
 def check_model(model):
     """Checks a model. Raises TypeError for other objects."""
     if not hasattr(model, "joint_coord_world_start"):
-        cure = "; call its finalize()" if hasattr(model, "finalize") else ""
+        cure = "; pass a Model: builder.finalize()" if hasattr(model, "finalize") else ""
         raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}{cure}")
     return model
 

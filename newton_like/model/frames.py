@@ -107,7 +107,7 @@ class FrameTable:
         self.articulation = np.array([articulation.get(a, -1) for a in self.articulation.tolist()], dtype=np.int64)
 
     def check(self, body_count: int, articulation_count: int) -> None:
-        """Checks that the table fits its bodies and articulations.
+        """Checks that the table fits its bodies and articulations, and normalises its quaternions.
 
         Raises:
             ValueError: columns of different lengths; a number that is not finite, or a quaternion that is not of unit length.
@@ -129,7 +129,9 @@ class FrameTable:
                 i = int(np.flatnonzero(wrong)[0])
                 raise IndexError(f"frame {self.label[i]!r}: {name} {index[i]} is out of range: {exist} exist")
         transform = np.asarray(self.transform)
-        unit = np.abs(np.linalg.norm(transform[:, 3:], axis=1) - 1.0) <= UNIT_TOLERANCE
+        length = np.linalg.norm(transform[:, 3:], axis=1)
+        unit = np.abs(length - 1.0) <= UNIT_TOLERANCE
         wrong = ~(unit & np.isfinite(transform).all(axis=1))
         for i in np.flatnonzero(wrong)[:1].tolist():
             as_transform(transform[i], f"frame {self.label[i]!r}")
+        transform[:, 3:] /= length[:, None]

@@ -9,7 +9,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
-from newton_like.coercion import as_index, as_number
+from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts
@@ -183,15 +183,36 @@ class Model(Fields):
         _add_custom(state, self._custom_state, grad)
         return state
 
-    def control(self, requires_grad: bool | None = None) -> Control:
+    def control(self, requires_grad: bool | None = None, clone_variables: bool = True) -> Control:
         """A new control with the forces and targets of the model.
 
         Args:
             requires_grad: allocate gradients; by default as the model.
+            clone_variables: False: the arrays are those of the model, and not copies. Edits of them change both.
+
+        Raises:
+            ValueError: ``requires_grad`` differs from that of the arrays, which are not copied.
         """
+        if not as_flag(clone_variables, "clone_variables"):
+            return self._shared_control(requires_grad)
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
         control = Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
         _add_custom(control, self._custom_control, grad)
+        return control
+
+    def _shared_control(self, requires_grad: bool | None) -> Control:
+        """A control with the arrays of the model."""
+        arrays = {name: getattr(self, name) for name in Control._names}
+        for name, array in arrays.items():
+            if requires_grad is not None and bool(requires_grad) != array.requires_grad:
+                raise ValueError(
+                    f"requires_grad={requires_grad} with clone_variables=False: {name} of the model has requires_grad"
+                    f" {array.requires_grad}, and is not copied; leave requires_grad out"
+                )
+        control = Control(**arrays)
+        if self._custom_control:
+            attach(control, self._custom_control)
+            control._custom = tuple(self._custom_control)
         return control
 
     def get_custom_frequency_count(self, frequency: str) -> int:
@@ -237,10 +258,7 @@ class Model(Fields):
         Args:
             rigid_contact_max: how many; by default eight for every colliding shape on a body.
         """
-        if rigid_contact_max is None:
-            flags, body = self.shape_flags.numpy(), self.shape_body.numpy()
-            moving = np.count_nonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0))
-            rigid_contact_max = CONTACTS_PER_SHAPE * int(moving)
+        rigid_contact_max = contact_room(self) if rigid_contact_max is None else rigid_contact_max
         return Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
 
     def collide(
@@ -343,6 +361,12 @@ def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int
     for shape, body in enumerate(shape_body):
         result[body].append(shape)
     return result
+
+
+def contact_room(model) -> int:
+    """Default capacity for contacts: `CONTACTS_PER_SHAPE` for every colliding shape on a body."""
+    flags, body = model.shape_flags.numpy(), model.shape_body.numpy()
+    return CONTACTS_PER_SHAPE * int(np.count_nonzero((flags & int(ShapeFlags.COLLIDE_SHAPES) != 0) & (body >= 0)))
 
 
 def inverse_masses(mass: np.ndarray) -> np.ndarray:

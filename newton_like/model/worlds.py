@@ -42,7 +42,11 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
         mask = np.zeros(count, bool)
         mask[values] = True
         if mask.sum() != values.size:
-            raise ValueError("world_mask contains an index twice; give each world once")
+            again = int(values[np.flatnonzero(np.bincount(values, minlength=count)[values] > 1)[0]])
+            raise ValueError(
+                f"world_mask contains the index {again} twice: integers are indices of worlds, and masks are bools"
+                f" (give each index once, or {count} bools)"
+            )
         return wp.array(mask, dtype=wp.bool, device=model.device), wp.array(values, dtype=int, device=model.device)
     if values.dtype.kind == "f":
         raise TypeError(f"world_mask must contain bools or indices of worlds, not {values.dtype}")

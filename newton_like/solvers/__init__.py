@@ -1,5 +1,6 @@
 """Solvers: what moves a state forward in time."""
 
+from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone import SolverFeatherstone
 
-__all__ = ["SolverFeatherstone"]
+__all__ = ["SolverBase", "SolverFeatherstone"]

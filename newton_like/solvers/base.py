@@ -99,6 +99,11 @@ class SolverBase:
         self._chosen = self._sick = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
 
+    @property
+    def device(self) -> wp.Device:
+        """Device of the model."""
+        return self.model.device
+
     def step(self, state_in, state_out, control=None, contacts=None, dt: float = 1.0 / 240.0) -> None:
         """Advances all worlds by one step.
 

@@ -296,7 +296,10 @@ FUNCTIONS = [
 def options_of(function) -> dict:
     """Representations other than the default ones."""
     names = inspect.signature(function).parameters
-    return {name: repr for name, repr in (("repr", VelRepr.INERTIAL), ("out_repr", VelRepr.BODY)) if name in names}
+    # where both names have a default, they are names of one argument
+    both = "repr" in names and "out_repr" in names and names["repr"].default is not None
+    wanted = (("repr", VelRepr.INERTIAL), ("out_repr", VelRepr.BODY))[: 1 if both else 2]
+    return {name: repr for name, repr in wanted if name in names}
 
 
 @pytest.mark.slow

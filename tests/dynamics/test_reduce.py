@@ -206,6 +206,30 @@ def test_loops_stay_closed():
         dynamics.reduce(builder, ["shoulder"], {"rod": (0, 0, 0, 1)})
 
 
+def test_short_names_mean_the_same_as_whole_labels():
+    """In every articulation of a scene; ambiguous ones are refused."""
+    text = '<robot name="{}"><link name="base"/>' + "".join(
+        f'<link name="l{i}"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>'
+        f'<joint name="j{i}" type="continuous"><parent link="{f"l{i - 1}" if i else "base"}"/><child link="l{i}"/></joint>'
+        for i in range(3)
+    )
+    builder = ModelBuilder()
+    for name in ("left", "right"):
+        builder.add_urdf(text.format(name) + "</robot>")
+    for kept, whole in ((["j1"], ["left/j1", "right/j1"]), (["left/j1", "j2"], ["left/j1", "left/j2", "right/j2"])):
+        less, same = dynamics.reduce(builder, kept), dynamics.reduce(builder, whole)
+        assert less.joint_label == same.joint_label == whole
+        assert less.joint_X_p == same.joint_X_p
+    turned = dynamics.reduce(builder, ["j1"], {"j2": 0.5})
+    assert turned.shape_count == 0
+    assert turned.body_inertia == dynamics.reduce(builder, ["j1"], {"left/j2": 0.5, "right/j2": 0.5}).body_inertia
+    builder.joint_label[1] = "left/a/j2"
+    with pytest.raises(ValueError, match=r"'j2' is ambiguous.*left/a/j2.*left/j2"):
+        dynamics.reduce(builder, ["j2"])
+    with pytest.raises(KeyError, match="2"):  # no part of a label between slashes
+        dynamics.reduce(builder, ["2"])
+
+
 def test_wrong_arguments_are_refused(rng):
     builder = chain()
     with pytest.raises(KeyError, match=r"joint.*'knee'.*'shoulder'.*'elbow'"):

@@ -136,3 +136,92 @@ def test_other_options_of_newton_are_refused_by_name(method, table, tmp_path):
     for options in ({"xfrom": 1, "lable": 2}, {"lable": 2, "xfrom": 1}):
         with pytest.raises(TypeError, match=repr(next(iter(options)))):
             add("nowhere", **options)
+
+
+SWITCHED_OFF = """#usda 1.0
+(metersPerUnit = 1
+upAxis = "Z")
+def Xform "base" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) { float physics:mass = 1
+float3 physics:diagonalInertia = (1, 1, 1)
+}
+def Xform "tip" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) { float physics:mass = 1
+float3 physics:diagonalInertia = (1, 1, 1)
+}
+def Xform "still" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) { bool physics:rigidBodyEnabled = 0
+float physics:mass = 1
+float3 physics:diagonalInertia = (1, 1, 1)
+}
+def PhysicsRevoluteJoint "held" { rel physics:body0 = </base>
+rel physics:body1 = </tip>
+}
+def PhysicsRevoluteJoint "loose" { rel physics:body0 = </base>
+rel physics:body1 = </tip>
+bool physics:jointEnabled = 0
+}
+"""
+
+
+def test_disabled_joints_and_bodies_are_left_out_or_kept():
+    def read(**options):
+        stage = Usd.Stage.CreateInMemory()
+        stage.GetRootLayer().ImportFromString(SWITCHED_OFF)
+        builder = ModelBuilder()
+        return builder, builder.add_usd(stage, **options)
+
+    for options, joints, bodies in (
+        ({}, {"/held", "/loose"}, {"/base", "/tip"}),
+        (
+            {"only_load_enabled_joints": False, "only_load_enabled_rigid_bodies": True},
+            {"/held", "/loose"},
+            {"/base", "/tip"},
+        ),
+        ({"only_load_enabled_joints": True}, {"/held"}, {"/base", "/tip"}),
+        ({"only_load_enabled_rigid_bodies": False}, {"/held", "/loose"}, {"/base", "/tip", "/still"}),
+    ):
+        builder, made = read(**options)
+        assert set(made.joints) == joints
+        assert set(made.bodies) == bodies
+        for path in {"/loose"} & joints:
+            assert not builder.joint_enabled[made.joints[path]]
+        if "/still" in bodies:
+            assert builder.body_mass[made.bodies["/still"]] == 1.0
+    with pytest.raises(TypeError, match="only_load_enabled_joints"):
+        read(only_load_enabled_joints="yes")
+
+
+def test_reports_of_stages_answer_the_names_of_newton():
+    _, made = add_usd()
+    assert made["path_body_map"] == made["bodies"] == made.bodies
+    assert made["path_joint_map"] == made.joints
+    assert made["path_shape_map"] == {path: shapes[0] for path, shapes in made.shapes.items()}
+    assert (made["linear_unit"], made["mass_unit"], made["up_axis"]) == (1.0, 1.0, made.up_axis)
+    with pytest.raises(KeyError, match=r"path_cloth_map.*path_body_map.*path_shape_map"):
+        _ = made["path_cloth_map"]
+    assert add_usd(ignore_paths=None)[1].bodies == made.bodies
+
+
+def test_damping_of_a_urdf_is_passive_or_that_of_drives(rng):
+    damping = rng.uniform(0.1, 1.0, 2)
+    text = (
+        '<robot name="r"><link name="base"/>'
+        + "".join(
+            f'<link name="{n}"/><joint name="{n}" type="{kind}"><parent link="base"/><child link="{n}"/><axis xyz="0 0 1"/>'
+            f'<dynamics damping="{d!r}"/></joint>'
+            for n, kind, d in zip("ab", ("continuous", "planar"), damping.tolist(), strict=True)
+        )
+        + "</robot>"
+    )
+    kept, made = {}, {}
+    for mode in ("passive", "drive"):
+        builder = ModelBuilder()
+        builder.default_joint_cfg.damping, builder.default_joint_cfg.target_kd = 3.0, 5.0
+        with pytest.warns(UserWarning, match="mass"):
+            builder.add_urdf(text, joint_damping_mode=mode)
+        kept[mode], made[mode] = builder.joint_damping, builder.joint_target_kd
+    expected = [damping[0], *[damping[1]] * 3]
+    np.testing.assert_allclose(kept["passive"], expected)
+    np.testing.assert_allclose(made["drive"], expected)
+    assert set(kept["drive"]) == {3.0}
+    assert set(made["passive"]) == {5.0}
+    with pytest.raises(ValueError, match="joint_damping_mode='active'"):
+        ModelBuilder().add_urdf(text, joint_damping_mode="active")

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 
 from newton_like import ModelBuilder, dynamics, eval_fk
-from newton_like.solvers import SolverFeatherstone
+from newton_like.solvers import SolverBase, SolverFeatherstone
 from tests.support.mechanisms import quadruped, worlds_of
 from tests.support.tensor import Tensor
 
@@ -132,7 +132,8 @@ def test_a_scene_without_worlds_is_one(rng):
         (([True, False],), ValueError, f"world_mask.*2.*{WORLDS}"),
         (([WORLDS],), IndexError, f"world {WORLDS} "),
         (([-1],), IndexError, "world -1 "),
-        (([2, 2],), ValueError, "world_mask.*index"),
+        (([2, 2],), ValueError, "world_mask.*index 2 .*masks are bools"),
+        (([1, 0, 1, 0, 0, 0],), ValueError, f"world_mask.*index 1 .*masks are bools.*{WORLDS} bools"),
         (([0.5] * WORLDS,), TypeError, "world_mask"),
         (("all",), TypeError, "world_mask.*'all'"),
         ((None, np.zeros(3)), ValueError, r"joint_q .*\(3,\)"),
@@ -228,3 +229,21 @@ def test_a_new_solver_refuses_unsound_masses(rng, evaluator, value, name):
     wp.copy(array, sound)
     model.notify_changed()
     assert np.isfinite(dynamics.mass_matrix(model, model.state()).numpy()).all()
+
+
+def test_options_of_newton_without_effect_are_accepted():
+    model = one_body().finalize("cpu")
+    options = {"use_tile_gemm": True, "fuse_cholesky": False, "friction_smoothing": 0.5, "deterministic": None}
+    made = SolverFeatherstone(model, update_mass_matrix_interval=1, **options)
+    assert isinstance(made, SolverBase)
+    assert made.device == model.device
+    with pytest.raises(ValueError, match="update_mass_matrix_interval=4"):
+        SolverFeatherstone(model, update_mass_matrix_interval=4)
+    with pytest.raises(TypeError, match=r"'iteration'.*'iterations'"):
+        SolverFeatherstone(model, iteration=4)
+
+
+def one_body() -> ModelBuilder:
+    builder = ModelBuilder()
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    return builder

@@ -68,13 +68,6 @@ class _View(selection.ArticulationView, metaclass=_ViewType):
     """Views of newton_like."""
 
 
-class _Builder(newton_like.ModelBuilder):
-    """Builders of newton_like, with the method `color` that Newton's tests call for one of its solvers."""
-
-    def color(self) -> None:
-        """Does nothing."""
-
-
 @wp.kernel
 def centres_of_mass(
     body_q: wp.array[wp.transform],
@@ -109,7 +102,6 @@ def install(folder: str) -> None:
         _Shim(
             "newton",
             newton_like,
-            ModelBuilder=_Builder,
             solvers=_Shim("newton.solvers", solvers),
             examples=examples,
             tests=tests,

@@ -19,6 +19,7 @@ from newton_like.dynamics.internal.common import (
 )
 from newton_like.dynamics.internal.dense import coord_rows
 from newton_like.kernels.joints.configuration import NORMAL, PRINCIPAL, ZERO
+from newton_like.model.arguments import check_model
 from newton_like.programs.program import Field, Program
 
 
@@ -81,7 +82,7 @@ def zero_configuration(model, *, out: wp.array | None = None) -> wp.array:
 
     Arguments, result and errors as for :func:`normalize_configuration`.
     """
-    return _choose(model, ZERO, None, out)
+    return _choose(check_model(model), ZERO, None, out)
 
 
 def rand_configuration(model, seed=None, *, out: wp.array | None = None) -> wp.array:
@@ -99,6 +100,7 @@ def rand_configuration(model, seed=None, *, out: wp.array | None = None) -> wp.a
     Raises:
         ValueError, TypeError: as :func:`normalize_configuration`; ``seed`` cannot seed a generator.
     """
+    check_model(model)
     out = output_array(model, out, (model.articulation_count, positions(model)))
     return coord_rows(model).rows(random_joint_positions(model, seed), out=out) if out.size else out
 

@@ -21,7 +21,13 @@ from newton_like.importers.shared import (
     remark_massless,
 )
 from newton_like.importers.urdf.parse import Joint, Link, Piece, UrdfRobot
-from newton_like.importers.xml_source import ImportFileError, MissingFileError, allowed_folders, find_file
+from newton_like.importers.xml_source import (
+    ImportFileError,
+    MissingFileError,
+    OutsideFoldersError,
+    allowed_folders,
+    find_file,
+)
 from newton_like.types import MAXVAL, JointTargetMode, ShapeFlags
 
 
@@ -32,6 +38,7 @@ class UrdfOptions(Options):
     massless_link_density: float
     soft_limits: bool
     skip_missing_meshes: bool
+    joint_damping_mode: str = "passive"
 
     @property
     def visuals(self) -> bool:
@@ -176,7 +183,8 @@ class RobotBuilder:
             settings["velocity_limit"] = bounded(unit * joint.velocity)
         for name in ("damping", "friction", "limit_ke", "limit_kd"):
             if getattr(joint, name) is not None:
-                settings[name] = getattr(joint, name)
+                in_drive = name == "damping" and self.options.joint_damping_mode == "drive"
+                settings["target_kd" if in_drive else name] = getattr(joint, name)
         if joint.armature is not None:
             # The armature of a linear joint is a mass, because the reduction converts metres of the file to radians.
             settings["armature"] = joint.armature * (1.0 if sliding else self.options.scale**2)
@@ -285,7 +293,7 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
             try:
                 meshes[id(geometry)] = _load_mesh(robot, geometry.filename, options)
             except (OSError, ValueError) as error:
-                missing = isinstance(error, FileNotFoundError)
+                missing = isinstance(error, FileNotFoundError | OutsideFoldersError)
                 if needed and not (missing and options.skip_missing_meshes):
                     cure = ", or ignore such meshes with skip_missing_meshes=True" if missing else ""
                     raise geometry.element.error(
@@ -293,7 +301,7 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
                         MissingFileError if missing else ImportFileError,
                     ) from error
                 what = (
-                    "collision meshes are missing"
+                    "collision meshes are missing or outside of the folders that may be read,"
                     if needed
                     else "visual meshes are missing, unreadable or outside of the folders that may be read,"
                 )

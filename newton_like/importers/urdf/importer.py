@@ -13,6 +13,7 @@ from newton_like.importers.urdf.build import RobotBuilder, UrdfOptions
 from newton_like.importers.urdf.motors import SafetyController, Transmission, reflect_rotors, use_soft_limits
 from newton_like.importers.urdf.parse import parse_robot
 from newton_like.importers.xml_source import read_xml
+from newton_like.model.arguments import check_choice
 from newton_like.types import Axis
 
 
@@ -73,6 +74,7 @@ def add_urdf(
     massless_link_density: float = 0.0,
     soft_limits: bool = False,
     rotor_inertia: float | dict[str, float] | None = None,
+    joint_damping_mode: str = "passive",
     joint_ordering: str | None = "dfs",
     collapse_fixed_joints: bool = False,
     package_dirs=(),
@@ -137,6 +139,8 @@ def add_urdf(
         rotor_inertia: moment of inertia of the motors' rotors about their own axes [kg m^2], one number or by name of
             the actuator or joint in a ``<transmission>``. With the reduction n, n^2 times it is the joint's armature.
             ``None``: the value of the file (``drake:rotor_inertia``), else the armature of ``builder.default_joint_cfg``.
+        joint_damping_mode: what the damping of ``<dynamics>`` becomes. ``"passive"``: ``joint_damping``. ``"drive"``: ``joint_target_kd``,
+            the damping of the drive. The other one is that of ``builder.default_joint_cfg``.
         joint_ordering: order of bodies and joints: ``"dfs"`` depth first, ``"bfs"`` breadth first, ``None`` as in the
             file. Joints at the same link keep the order of the file.
         collapse_fixed_joints: merge links that fixed joints connect into one body. The base joint is not removed.
@@ -158,6 +162,7 @@ def add_urdf(
     massless_link_density = as_number(massless_link_density, "massless_link_density")
     if massless_link_density < 0.0:
         raise ValueError(f"massless_link_density {massless_link_density:g} kg/m^3 must be at least 0")
+    check_choice(joint_damping_mode, "joint_damping_mode", ("passive", "drive"))
     options = UrdfOptions.read(builder, locals())
     robot = parse_robot(read_xml(source, options.package_dirs))
     if options.soft_limits:

@@ -103,14 +103,27 @@ class SafetyController:
     element: XmlElement = field(repr=False, compare=False)
 
 
-def read_transmission(element: XmlElement, count: Callable[[str], None]) -> Transmission:
-    """Reads a ``<transmission>``; ``count`` is called with the name of each item that is ignored."""
+def read_transmission(
+    element: XmlElement, count: Callable[[str], None], remark: Callable[[str, str], None]
+) -> Transmission:
+    """Reads a ``<transmission>``.
+
+    Args:
+        element: the element.
+        count: called with the name of each item that is left out.
+        remark: called with a statement and the name of a joint.
+    """
     _take_stock(element, count)
     kind = element.get("type") or _text(element, "type")
-    joints = tuple(_end(joint, None, count) for joint in element.all("joint"))
+
+    def no_number() -> None:
+        for joint in element.all("joint"):
+            remark("mechanicalReductions of joints are no numbers, and count as 1", joint.get("name", ""))
+
+    joints = tuple(_end(joint, None, no_number) for joint in element.all("joint"))
     # PR2 files have the reduction as a sibling of the actuator.
     beside = element.first("mechanicalReduction")
-    actuators = tuple(_end(actuator, beside, count) for actuator in element.all("actuator"))
+    actuators = tuple(_end(actuator, beside, no_number) for actuator in element.all("actuator"))
     return Transmission(element.get("name", ""), kind.strip().rsplit("/", 1)[-1], joints, actuators)
 
 
@@ -213,14 +226,14 @@ def _moment(value, name: str) -> float:
     return moment
 
 
-def _end(element: XmlElement, beside: XmlElement | None, count: Callable[[str], None]) -> TransmissionEnd:
+def _end(element: XmlElement, beside: XmlElement | None, no_number: Callable[[], None]) -> TransmissionEnd:
     reduction = element.first("drake:gear_ratio") or element.first("mechanicalReduction") or beside
     try:
         factor = _number(reduction, 1.0)
     except ImportFileError:
         if reduction.tag != "mechanicalReduction":
             raise
-        count("mechanicalReduction/text")
+        no_number()
         factor = 1.0
     if factor == 0.0:
         raise reduction.error("a reduction of 0 is impossible; give actuator speed / joint speed")

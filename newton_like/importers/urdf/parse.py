@@ -293,6 +293,8 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
     if mass == 0.0 and np.any(matrix):
         robot.remark("links have inertia but no mass; the inertia is ignored", link)
         matrix = np.zeros((3, 3))
+    if mass > 0.0 and not np.any(matrix):
+        robot.remark("links have mass without inertia: the mass is a point", link)
     origin = _origin(element)
     rotation = quat_to_matrix(origin[3:])
     return mass, origin[:3], rotation @ matrix @ rotation.T
@@ -438,7 +440,7 @@ def _read_transmissions(robot: UrdfRobot) -> None:
         robot.not_understood[name] += 1
 
     for element in robot.source.root.all("transmission"):
-        transmission = read_transmission(element, count)
+        transmission = read_transmission(element, count, robot.remark)
         robot.transmissions.append(transmission)
         if any(end.name not in robot.joints for end in transmission.joints):
             robot.remark("transmissions name joints that do not exist, and are ignored", transmission.name)

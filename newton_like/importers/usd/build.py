@@ -34,6 +34,8 @@ class UsdOptions(Options):
     enable_self_collisions: bool | None
     scene_gravity: bool
     load_sites: bool
+    only_load_enabled_joints: bool
+    only_load_enabled_rigid_bodies: bool
     verbose: bool
     joint_drive_gains_scaling: float = 1.0
 

@@ -64,6 +64,32 @@ class UsdImport:
     remarks: dict[str, list[str]]
     not_understood: dict[str, int]
 
+    def __getitem__(self, key: str):
+        """An entry by its name in Newton's dictionary, or the name of an attribute.
+
+        Newton's names are ``path_body_map``, ``path_joint_map``, ``path_shape_map`` (the first shape of each prim; :attr:`shapes` has all),
+        ``linear_unit``, ``mass_unit`` and ``up_axis``.
+
+        Raises:
+            KeyError: there is no such entry.
+        """
+        if key == "path_shape_map":
+            return {path: shapes[0] for path, shapes in self.shapes.items() if shapes}
+        names = {**{name: name for name in self.__dataclass_fields__}, **_NEWTON_KEYS}
+        if key not in names:
+            known = ", ".join(sorted([*names, "path_shape_map"]))
+            raise KeyError(f"the report of add_usd has no entry {key!r}; it has {known}")
+        return getattr(self, names[key])
+
+
+_NEWTON_KEYS = {
+    "path_body_map": "bodies",
+    "path_joint_map": "joints",
+    "linear_unit": "meters_per_unit",
+    "mass_unit": "kilograms_per_unit",
+}
+"""Names of entries in Newton's dictionary, and attributes of :class:`UsdImport`."""
+
 
 @refuses_others(USD)
 def add_usd(
@@ -76,7 +102,9 @@ def add_usd(
     parent_body: int = -1,
     package_dirs=(),
     root_path: str = "/",
-    ignore_paths=(),
+    ignore_paths=None,
+    only_load_enabled_joints: bool = False,
+    only_load_enabled_rigid_bodies: bool = True,
     time: float | None = None,
     scene_gravity: bool = True,
     hide_visuals: bool = False,
@@ -136,7 +164,9 @@ def add_usd(
         package_dirs: other folders from which layers may be read. Names that do not start with a dot are also searched
             there.
         root_path: path of the prim whose descendants are added.
-        ignore_paths: regular expressions; prims with a matching path are ignored with their descendants.
+        ignore_paths: regular expressions; prims with a matching path are ignored with their descendants; ``None``: none.
+        only_load_enabled_joints: ignore joints whose jointEnabled is false. By default they are added with ``joint_enabled`` false.
+        only_load_enabled_rigid_bodies: prims whose rigidBodyEnabled is false become parts of their parent body (the default), else bodies.
         time: time code at which attributes are read; ``None`` for their default values.
         scene_gravity: use the gravity of the stage.
         hide_visuals: leave out geometry without CollisionAPI; ``load_visual_shapes=False`` does the same.
@@ -166,7 +196,7 @@ def add_usd(
     options = UsdOptions.read(builder, locals())
     stage, name = open_stage(source, options.package_dirs)
     moment = Usd.TimeCode.Default() if time is None else Usd.TimeCode(as_number(time, "time"))
-    root, ignored = _path(root_path), regular_expressions(ignore_paths, "ignore_paths")
+    root, ignored = _path(root_path), regular_expressions(() if ignore_paths is None else ignore_paths, "ignore_paths")
 
     def parse(path: str, left_out: frozenset):
         return StageParser(stage, name, moment, path, ignored, options, left_out).parse()

@@ -76,6 +76,8 @@ class StageParser:
             ):
                 walk.PruneChildren()
         for prim, kind, applied in self._joint_prims:
+            if self._options.only_load_enabled_joints and not self.reader.flag(prim, "physics:jointEnabled", True):
+                continue
             scene.joints[str(prim.GetPath())] = self._joints.read(prim, kind, applied)
         self._scale_mimics()
         self._bind_materials()
@@ -159,7 +161,8 @@ class StageParser:
     def _read_body(self, prim, path: str, applied) -> bool:
         """Reads a body. Returns false if the body is disabled, so that its colliders are static."""
         reader, units = self.reader, self.scene.units
-        if not reader.flag(prim, "physics:rigidBodyEnabled", True):
+        enabled = reader.flag(prim, "physics:rigidBodyEnabled", True)
+        if not enabled and self._options.only_load_enabled_rigid_bodies:
             return False
         place = self._place(prim, path)
         if place.sheared:

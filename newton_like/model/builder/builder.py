@@ -25,6 +25,7 @@ from newton_like.model.frames import FrameTable
 from newton_like.model.model import Model, shapes_by_body
 from newton_like.model.pairs import PairSet
 from newton_like.model.tendons import Tendon
+from newton_like.options import OneOf, check_option
 from newton_like.types import Axis, AxisType, BodyFlags
 
 DEFAULT_GRAVITY = -9.81
@@ -47,6 +48,28 @@ _SETTINGS = {
 """Functions that check and convert the values of attributes that are not lists."""
 
 _OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
+
+_SKIPPED = {
+    f"skip_{part}": (OneOf((True, False)), "give True or False")
+    for part in (
+        "all_validations", "validation_worlds", "validation_joints", "validation_shapes", "validation_inertia",
+        "validation_structure", "validation_joint_ordering",
+    )
+}  # fmt: skip
+"""Options of `finalize` in Newton that have no effect here, see :func:`newton_like.options.check_option`."""
+
+_OF_MODELS = (
+    "articulation_world_start", "body_inv_inertia", "body_inv_mass", "body_world_start", "custom_frequency_articulation",
+    "custom_frequency_counts", "custom_frequency_label_attributes", "device", "dtype", "hull_points", "joint_ancestor",
+    "joint_coord_world_start", "joint_dof_world_start", "joint_world_start", "made_by", "max_dofs_per_articulation",
+    "max_joints_per_articulation", "requires_grad", "shape_collision_radius", "shape_hull_count", "shape_hull_first",
+    "shape_world_start", "version",
+)  # fmt: skip
+"""Attributes of instances of :class:`Model` that a builder lacks."""
+
+
+class ModelExpectedError(AttributeError, TypeError):
+    """A builder was given in place of a :class:`Model`. It is an AttributeError, so that ``hasattr`` answers, and a TypeError."""
 
 
 def _urdf():
@@ -160,6 +183,13 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise AttributeError(f"a ModelBuilder has no attribute {name!r} to set{hint}")
         super().__setattr__(name, value)
+
+    def __getattr__(self, name: str):
+        if name in _OF_MODELS or (not name.startswith("_") and hasattr(Model, name)):
+            raise ModelExpectedError(
+                f"model must be a Model, not a ModelBuilder, which has no {name!r}; pass a Model: builder.finalize()"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def gravity(self) -> tuple[float, float, float]:
@@ -397,7 +427,9 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
     else:
         add_urdf, add_mjcf, add_usd = _Importer(_urdf), _Importer(_mjcf), _Importer(_usd)
 
-    def finalize(self, device=None, *, requires_grad: bool = False, dtype=wp.float32) -> Model:
+    def finalize(
+        self, device=None, *, requires_grad: bool = False, dtype=wp.float32, **skipped_validations: bool
+    ) -> Model:
         """Checks the builder and creates a model. The builder can still be used afterwards.
 
         Args:
@@ -405,10 +437,13 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             requires_grad: allocate gradients of the arrays that functions have gradients with respect to: masses, centres of mass,
                 inertias, stiffness and damping of limits, gravity, and initial coordinates, velocities, forces and targets.
             dtype: scalar type of all real arrays, ``wp.float32`` or ``wp.float64``.
+            skipped_validations: options of Newton, ``skip_all_validations`` and others. They have no effect: everything is always checked.
 
         Raises:
             ValueError, TypeError, IndexError: an entity is invalid; the message names the entity and a solution.
         """
+        for name, value in skipped_validations.items():
+            check_option("finalize", name, value, _SKIPPED, ("device", "requires_grad", "dtype"))
         return finalize(self, device=device, requires_grad=requires_grad, dtype=dtype)
 
     def _describe(self, kind: str, index: int) -> str:

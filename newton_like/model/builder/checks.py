@@ -18,8 +18,8 @@ from newton_like.model.columns import COLUMNS, COUNTS, INT_SHAPES, KINDS, SHAPES
 from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.types import MAXVAL, BodyFlags, GeoType, JointTargetMode, JointType, ShapeFlags
 
-AXIS_TOLERANCE = UNIT_TOLERANCE
-"""Largest deviation of an axis' length from one that counts as rounding; as for quaternions."""
+AXIS_TOLERANCE = 1.0e-3
+"""Largest deviation of an axis' length from one that counts as rounding."""
 
 _PLURAL = {"body": "bodies", "coord": "coordinates"}
 """Of kinds that take more than an s."""

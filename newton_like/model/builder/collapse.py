@@ -77,10 +77,25 @@ def _kept(builder, joints_to_keep) -> set[int]:
 
 
 def joints_called(builder, joint: int | str) -> list[int]:
-    """Indices of all joints with a label, or the joint with an index."""
-    if isinstance(joint, str) and joint in builder.joint_label:
-        return [j for j, label in enumerate(builder.joint_label) if label == joint]
-    return [builder._resolve("joint", joint)]
+    """Indices of all joints with a label, or whose label ends with ``/`` and a short name, or the joint with an index.
+
+    Raises:
+        KeyError, IndexError, TypeError: there is none.
+        ValueError: several joints of an articulation have the short name.
+    """
+    if not isinstance(joint, str):
+        return [builder._resolve("joint", joint)]
+    whole = [j for j, label in enumerate(builder.joint_label) if label == joint]
+    if whole:
+        return whole
+    found = [j for j, label in enumerate(builder.joint_label) if label.endswith(f"/{joint}")]
+    places: dict[tuple[int, int], int] = {}
+    for j in found:
+        other = places.setdefault((builder.joint_articulation[j], builder.joint_world[j]), j)
+        if other != j:
+            labels = f"{builder._describe('joint', other)} and {builder._describe('joint', j)}"
+            raise ValueError(f"joint {joint!r} is ambiguous: {labels}; give the whole label or the index")
+    return found or [builder._resolve("joint", joint)]
 
 
 def _tree_joints(builder) -> dict[int, int]:

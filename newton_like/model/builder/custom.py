@@ -433,7 +433,11 @@ def _count_of_references(model, attribute: CustomAttribute) -> int | None:
     """Number of entities that an attribute may refer to; None if it refers to none."""
     if attribute.references in REFERENCES:
         return getattr(model, REFERENCES[attribute.references])
-    return model.world_count if attribute.references == "world" else model.custom_frequency_counts.get(attribute.references)
+    return (
+        model.world_count
+        if attribute.references == "world"
+        else model.custom_frequency_counts.get(attribute.references)
+    )
 
 
 def _entries(attribute: CustomAttribute, value, count: int, what: str) -> list:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable
 
@@ -15,6 +16,7 @@ from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.edits import checked_names
 from newton_like.model.model import EVALUATORS
+from newton_like.options import ANY, check_option
 from newton_like.programs.device import lane_width
 from newton_like.programs.recording import Recording, Recordings
 from newton_like.programs.robot import namespace
@@ -28,6 +30,15 @@ from newton_like.types import warp_types
 _RECORDED = 16
 DRIVE_PASSES = 4
 """Passes of the search for saturated drives; most steps need none."""
+
+_NEWTON = {
+    "update_mass_matrix_interval": (1, "the mass matrix is computed and factored in every step"),
+    "friction_smoothing": (ANY, ""),
+    "use_tile_gemm": (ANY, ""),
+    "fuse_cholesky": (ANY, ""),
+    "deterministic": (ANY, ""),
+}
+"""Options of Newton 1.8 that do not exist here: values without effect, and advice in place of others."""
 
 
 def _speed(value, name: str) -> float:
@@ -84,8 +95,11 @@ class SolverFeatherstone(SolverBase):
             of such a parameter compiles the kernel again.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
+        newton_options: options of Newton 1.8 that choose how it computes: ``use_tile_gemm``, ``fuse_cholesky``, ``deterministic`` and
+            ``friction_smoothing`` have no effect; ``update_mass_matrix_interval`` must be 1.
 
     Raises:
+        TypeError: `model` is no model, or an argument is unknown.
         ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled
             joints, kinematic bodies, colliding pairs other than shape and plane.
         TypeError: an argument is of another kind.
@@ -114,7 +128,11 @@ class SolverFeatherstone(SolverBase):
         varying: Iterable[str] = (),
         width: int | None = None,
         threads: int | None = None,
+        **newton_options,
     ):
+        for name, value in newton_options.items():
+            own = [*inspect.signature(SolverFeatherstone).parameters][1:-1]
+            check_option("SolverFeatherstone", name, value, _NEWTON, own)
         if evaluator not in EVALUATORS:
             raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
         if unsupported_contacts not in ("error", "ignore"):

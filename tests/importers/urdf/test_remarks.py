@@ -116,3 +116,35 @@ def test_meshes_that_fit_no_folder_can_be_skipped(tmp_path):
     with pytest.raises(ImportFileError, match=r"hand\.stl") as caught:  # a broken file is not missing
         load(source, skip_missing_meshes=True)
     assert not isinstance(caught.value, MissingFileError)
+
+
+def test_meshes_outside_of_the_allowed_folders_can_be_skipped(tmp_path):
+    """As in MJCF files: by path, by file URI, and through the folders of a package."""
+    (tmp_path / "robot" / "urdf").mkdir(parents=True)
+    (tmp_path / "hand.stl").write_text("secret")
+    source = tmp_path / "robot" / "urdf" / "bot.urdf"
+    for name in ("../../hand.stl", f"file://{tmp_path}/hand.stl", "package://robot/../../hand.stl"):
+        mesh = f'<collision><geometry><mesh filename="{name}"/></geometry></collision>'
+        source.write_text(robot(link("a", INERTIAL + mesh)))
+        with pytest.raises(MissingFileError, match=r"hand\.stl.*skip_missing_meshes=True"):
+            load(source)
+        with pytest.warns(UrdfWarning, match=r"outside.*hand\.stl"):
+            _, report = load(source, skip_missing_meshes=True)
+        assert not report.shapes["a"]
+
+
+def test_mass_without_inertia_is_remarked(rng):
+    numbers = {"point": (rng.uniform(0.1, 1.0), 0.0), "solid": (rng.uniform(0.1, 1.0), 1.0), "nothing": (0.0, 0.0)}
+    links = [
+        link(
+            name,
+            f'<inertial><mass value="{mass!r}"/>'
+            f'<inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" ixy="0" ixz="0" iyz="0"/></inertial>',
+        )
+        for name, (mass, inertia) in numbers.items()
+    ]
+    joints = [joint(f"to_{name}", "fixed", "solid", name) for name in ("point", "nothing")]
+    with pytest.warns(UrdfWarning, match="mass without inertia"):
+        builder, report = load(robot(*links, *joints))
+    assert remarked(report, "mass without inertia") == ["point"]
+    assert builder.body_mass[report.links["point"]] == numbers["point"][0]

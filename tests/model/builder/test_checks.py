@@ -243,6 +243,38 @@ def test_rounding_is_no_error(rng):
         np.testing.assert_allclose(got, given, atol=2e-4)  # four digits
 
 
+def test_quaternions_are_normalised_within_one_percent_of_unit_length(rng):
+    """Those that methods get, of frames, and those that are edited; others raise an error."""
+
+    def poses(turn):
+        builder = robot()
+        pose = (*rng.normal(size=3), *turn)
+        body = builder.add_link(**UNIT, xform=pose)
+        joint = builder.add_joint_revolute(0, body, parent_xform=pose, child_xform=pose)
+        builder.extend_articulation(0, [joint])
+        shape = builder.add_shape_sphere(body, xform=pose)
+        builder.frames.extend(["tool"], [0], [pose])
+        builder.body_q[1], builder.joint_X_c[1] = pose, pose
+        model = builder.finalize("cpu", dtype=wp.float64)
+        yield from (model.body_q.numpy()[body], model.joint_X_p.numpy()[joint], model.joint_X_c.numpy()[joint])
+        yield from (model.shape_transform.numpy()[shape], model.body_q.numpy()[1], model.joint_X_c.numpy()[1])
+        yield model.frames.transform[-1]
+
+    turn = rng.normal(size=4)
+    turn /= np.linalg.norm(turn)
+    for factor in (0.991, 1.009):
+        for pose in poses(factor * turn):
+            np.testing.assert_allclose(pose[3:], turn, rtol=0.0, atol=1e-15)
+    for factor in (0.98, 1.02):
+        with pytest.raises(ValueError, match="quaternion"):
+            list(poses(factor * turn))
+        for name in ("body_q", "joint_X_c", "shape_transform"):
+            builder = robot()
+            getattr(builder, name)[0] = (0.0, 0.0, 0.0, *(factor * turn))
+            with pytest.raises(ValueError, match=f"quaternion.*{name}"):
+                builder.finalize("cpu")
+
+
 def test_orphans_are_named():
     builder = robot()
     builder.add_link(**UNIT, label="lost")

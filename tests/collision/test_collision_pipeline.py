@@ -1,0 +1,97 @@
+"""The pipeline with Newton's interface: the contacts of `Model.collide`, and options that are refused by name."""
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from newton_like.collision.collision_pipeline import _NEWTON
+from newton_like.options import ANY, OneOf
+from tests.collision.test_pipeline import on_ground, scene
+
+ARRAYS = ("count", "shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1")
+
+
+def test_contacts_are_those_of_the_model(rng):
+    model = on_ground(["sb", "bs"]).finalize("cpu")
+    state = model.state()
+    state.body_q.assign(np.c_[rng.normal(scale=0.1, size=(4, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (4, 1))])
+    pipeline = nl.CollisionPipeline(model, broad_phase="nxn", unsupported_contacts="ignore")
+    contacts = pipeline.contacts()
+    assert pipeline.collide(state, contacts, dt=0.01) is None
+    expected = model.collide(state, unsupported_contacts="ignore")
+    assert contacts.rigid_contact_max == pipeline.rigid_contact_max == expected.rigid_contact_max
+    assert contacts.rigid_contact_count.numpy()[0] > 0
+    for name in ARRAYS:
+        np.testing.assert_array_equal(
+            getattr(contacts, f"rigid_contact_{name}").numpy(), getattr(expected, f"rigid_contact_{name}").numpy()
+        )
+    with pytest.raises(ValueError, match="unsupported_contacts"):
+        nl.CollisionPipeline(model).collide(state, contacts)
+    assert pipeline.device == model.device
+
+
+def test_solvers_take_the_contacts(rng):
+    """With the impulses of the solver's own contacts."""
+    model = on_ground(["s"]).finalize("cpu")
+    solver, pipeline = nl.solvers.SolverFeatherstone(model, evaluator="general"), nl.CollisionPipeline(model)
+    states, contacts = [], pipeline.contacts()
+    height, speed = 0.1 - rng.uniform(0.001, 0.01), rng.uniform(0.5, 2.0)
+    for given in (None, contacts):
+        state = model.state()
+        state.joint_q.assign([0.0, 0.0, height, 0.0, 0.0, 0.0, 1.0])
+        state.joint_qd.assign([0.0, 0.0, -speed, 0.0, 0.0, 0.0])
+        nl.eval_fk(model, state.joint_q, state.joint_qd, state)
+        pipeline.collide(state, contacts)
+        solver.step(state, state, None, given, 1e-3)
+        states.append(state.joint_qd.numpy())
+    np.testing.assert_allclose(states[1], states[0], atol=1e-5)
+    assert states[0][2] > -0.5 * speed
+
+
+def test_models_without_shapes_step_with_an_empty_list():
+    model = scene("n").finalize("cpu")
+    solver, pipeline = nl.solvers.SolverFeatherstone(model, evaluator="general"), nl.CollisionPipeline(model)
+    states = [model.state(), model.state()]
+    contacts = pipeline.contacts()
+    for state, given in zip(states, (None, contacts), strict=True):
+        pipeline.collide(state, contacts)
+        solver.step(state, state, None, given, 0.01)
+    np.testing.assert_array_equal(states[1].joint_qd.numpy(), states[0].joint_qd.numpy())
+    assert states[0].joint_qd.numpy().any()
+
+
+def test_capacity_and_gradients():
+    model = on_ground(["sb"]).finalize("cpu")
+    pipeline = nl.CollisionPipeline(model, rigid_contact_max=3, requires_grad=True, unsupported_contacts="ignore")
+    contacts = pipeline.contacts()
+    assert contacts.rigid_contact_max == 3
+    assert contacts.rigid_contact_point0.requires_grad
+    assert not nl.CollisionPipeline(model).contacts().rigid_contact_point0.requires_grad
+    state = model.state()
+    pipeline.collide(state, contacts)
+    found = model.collide(state, unsupported_contacts="ignore").rigid_contact_count.numpy()[0]
+    assert contacts.dropped == found - 3 > 0
+
+
+def test_options_of_newton_are_refused_by_name():
+    model = on_ground(["s"]).finalize("cpu")
+    for name, (neutral, _) in _NEWTON.items():
+        for value in neutral if isinstance(neutral, OneOf) else [True if neutral is ANY else neutral]:
+            nl.CollisionPipeline(model, **{name: value})
+        if neutral is not ANY:
+            for other in ("other", 0.3, np.ones(2)):
+                with pytest.raises(ValueError, match=name):
+                    nl.CollisionPipeline(model, **{name: other})
+    with pytest.raises(TypeError, match=r"'rigid_contact_may'.*rigid_contact_max"):
+        nl.CollisionPipeline(model, rigid_contact_may=1)
+    for wrong, error in ((-1, (ValueError, IndexError)), ("many", TypeError)):
+        with pytest.raises(error, match="rigid_contact_max"):
+            nl.CollisionPipeline(model, rigid_contact_max=wrong)
+    with pytest.raises(ValueError, match="unsupported_contacts"):
+        nl.CollisionPipeline(model, unsupported_contacts="maybe")
+    with pytest.raises(TypeError, match="Model"):
+        nl.CollisionPipeline(nl.ModelBuilder())
+    pipeline = nl.CollisionPipeline(model)
+    for name, value in (("soft_contact_margin", 0.1), ("soft_self_contact", True)):
+        with pytest.raises(ValueError, match=name):
+            pipeline.collide(model.state(), pipeline.contacts(), **{name: value})

@@ -1,0 +1,30 @@
+"""What a model makes: controls."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import ModelBuilder
+from newton_like.model.custom import AttributeAssignment, AttributeFrequency
+
+
+def test_controls_may_share_the_arrays_of_their_model():
+    builder = ModelBuilder()
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    builder.add_custom_attribute(
+        ModelBuilder.CustomAttribute(
+            name="heat",
+            frequency=AttributeFrequency.JOINT_DOF,
+            assignment=AttributeAssignment.CONTROL,
+            dtype=wp.float32,
+        )
+    )
+    model = builder.finalize("cpu")
+    own, shared = model.control(), model.control(clone_variables=False)
+    for name in ("joint_f", "joint_target_q", "joint_target_qd", "joint_act"):
+        assert getattr(shared, name) is getattr(model, name)
+        assert getattr(own, name).ptr != getattr(model, name).ptr
+    assert model.control(clone_variables=False).heat.ptr == shared.heat.ptr != own.heat.ptr
+    assert shared.clone().joint_f.ptr != model.joint_f.ptr
+    with pytest.raises(ValueError, match=r"requires_grad.*clone_variables"):
+        model.control(requires_grad=True, clone_variables=False)

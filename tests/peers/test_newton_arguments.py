@@ -1,0 +1,68 @@
+"""Arguments of Newton's functions: the default of each is accepted here, and so is what a script passes by name."""
+
+import inspect
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+import newton_like as nl
+from newton_like import assets
+
+if find_spec("newton") is None:
+    pytest.skip("newton is not installed", allow_module_level=True)
+
+import newton
+import newton.solvers
+
+FILES = {
+    "add_urdf": '<robot name="r"><link name="a"><inertial><mass value="1"/>'
+    '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link></robot>',
+    "add_mjcf": '<mujoco><worldbody><body><freejoint/><geom size="0.1"/></body></worldbody></mujoco>',
+    "add_usd": str(assets.path("warehouse.usda")),
+}
+
+
+def one_body() -> nl.ModelBuilder:
+    builder = nl.ModelBuilder()
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    return builder
+
+
+def defaults(function) -> dict:
+    """The optional arguments of a function with their defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+@pytest.mark.parametrize("method", sorted(FILES))
+def test_defaults_of_importers_are_accepted(method):
+    options = defaults(getattr(newton.ModelBuilder, method))
+    assert options
+    for name, value in options.items():
+        builder = nl.ModelBuilder()
+        getattr(builder, method)(FILES[method], **{name: value})
+        assert builder.body_count > 0
+
+
+def test_defaults_of_models_and_solvers_are_accepted():
+    builder = one_body()
+    for name, value in defaults(newton.ModelBuilder.finalize).items():
+        assert builder.finalize(**{name: value}).body_count == 1
+    model = builder.finalize("cpu")
+    for name, value in defaults(newton.Model.control).items():
+        assert model.control(**{name: value}).joint_f.size == 6
+    for name, value in defaults(newton.solvers.SolverFeatherstone.__init__).items():
+        assert nl.solvers.SolverFeatherstone(model, **{name: value}).model is model
+    for name, value in defaults(newton.CollisionPipeline.__init__).items():
+        assert nl.CollisionPipeline(model, **{name: value}).model is model
+    pipeline = nl.CollisionPipeline(model)
+    for name, value in defaults(newton.CollisionPipeline.collide).items():
+        pipeline.collide(model.state(), pipeline.contacts(), **{name: value})
+    for name, value in {
+        **defaults(newton.ModelBuilder.color),
+        **defaults(newton.ModelBuilder.approximate_meshes),
+    }.items():
+        method = builder.color if name in defaults(newton.ModelBuilder.color) else builder.approximate_meshes
+        if name in inspect.signature(method).parameters:
+            method(**{name: value})

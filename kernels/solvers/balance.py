@@ -8,12 +8,12 @@ the kick undo that to second order only: what turns by a few tenths of a radian 
 with q in the middle, K the kinetic and E the whole mechanical energy of the bodies: the work of all forces but the bias is
 K(q, v1) - K(q, v0) - dt bias . (v0 + v1) / 2, exactly. Each world keeps the sum of these gains, down to a share of its kinetic energy.
 What is above zero is taken back, never more: first by a damping of its joints, which leaves momentum alone, and where these have no
-more to give, from all motion about its centre of mass.
+more to give, from all motion about its centre of mass. Where a kinematic body moves, nothing is: its motion does work.
 """
 
 import types
 
-from newton_like.kernels.tree import PARENT_QUAT
+from newton_like.kernels.tree import PARENT_QUAT, PRESCRIBED
 
 # Shares of the kinetic energy: what may have been lost and come back, and what cannot wait until the motion is fast again.
 CREDIT, OWED = 0.1, 1.0e-3
@@ -64,6 +64,15 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-30))
         half = m.mul(m.fill(real(0.5)), dt)
+        # kinematic bodies keep their velocity; one that rests carries its tree as the world does
+        carried = zero
+        moves = zero
+        for i in range(T.dofs):
+            if T.dof_limits[i] & PRESCRIBED:
+                v = m.get(mem, L.v + i, t)
+                m.put(mem, L.u + i, t, m.where_prescribed(P, b, i, v, m.get(mem, L.u + i, t)))
+                carried = m.where_prescribed(P, b, i, one, carried)
+                moves = m.where_prescribed(P, b, i, m.fma(v, v, moves), moves)
         m.forward_kinematics(b, t, T, P, L, mem)
         gain = kinetic(b, t, L.v, T, P, L, mem)
         late = kinetic(b, t, L.u, T, P, L, mem)
@@ -77,7 +86,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         energy = energy_after(b, t, half, T, P, L, mem)
         gain = m.add(gain, energy)
         account = m.larger(m.add(m.get(mem, L.account, t), gain), m.mul(m.fill(real(-CREDIT)), late))
-        fresh = m.sub(m.get(mem, L.fastness, t), fast)
+        fresh = m.where_lt(zero, moves, m.neg(one), m.sub(m.get(mem, L.fastness, t), fast))
         # a damping of each joint by its own inertia
         linear = zero
         for i in range(T.dofs):
@@ -90,6 +99,8 @@ def balance_program(m: types.SimpleNamespace) -> dict:
                     v = m.get(mem, L.u + i, t)
                     root = m.get(mem, L.root + i, t)
                     f = m.neg(m.div(v, m.mul(root, root)))
+                    if T.dof_limits[i] & PRESCRIBED:
+                        f = m.where_prescribed(P, b, i, zero, f)
                     m.put(mem, L.tau + i, t, f)
                     linear = m.fnma(f, v, linear)
         m.whiten(t, m.fill(real(1.0)), L.tau, T, L, mem)
@@ -104,6 +115,8 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         for i in range(T.dofs):
             old = m.get(mem, L.middle + i, t)
             new = m.where_lt(zero, on, m.fma(share, m.get(mem, L.u + i, t), old), old)
+            if T.dof_limits[i] & PRESCRIBED:
+                new = m.where_prescribed(P, b, i, old, new)
             m.put(mem, L.u + i, t, new)
             m.put(mem, L.v + i, t, new)
         less = energy_after(b, t, half, T, P, L, mem)
@@ -120,7 +133,8 @@ def balance_program(m: types.SimpleNamespace) -> dict:
                 drift = m.fma3(
                     m.velocity_at(m.get6(mem, L.twist + 6 * k, t), m.get3(mem, L.com + 3 * k, t)), own, drift
                 )
-            drift = m.scale3(drift, m.rcp(mass))
+            # a floating kinematic body has no mass, and what it carries does not drift
+            drift = m.scale3(drift, m.where_lt(zero, carried, zero, m.rcp(m.larger(mass, tiny))))
             inner = m.fnma(m.mul(m.fill(real(0.5)), mass), m.dot(drift, drift), inner)
             drift = m.apply_t(drift, m.quat_to_matrix(m.joint_quat(P, b, 0, PARENT_QUAT)))
         slower = m.sub(one, m.div(account, m.larger(inner, tiny)))

@@ -18,8 +18,11 @@ from newton_like.types import ModelFlags
 JOINTS, GAINS, BODIES, SHAPES, GRAVITY = GROUPS = range(5)
 """Groups of arrays that are read together."""
 
-TYPES, OTHERS = 5, 6
-"""Types and hulls of shapes, and all other arrays: only the version of their last edit is noted."""
+TYPES, OTHERS, KINDS = 5, 6, 7
+"""Types and hulls of shapes, all other arrays, and flags of bodies: only the version of their last edit is noted."""
+
+FLAGS = "body_flags"
+"""What a kinematic body changes belongs to all groups of joints, bodies and shapes."""
 
 _FLAGS = {
     # joints may be carried by bodies that rest
@@ -28,13 +31,14 @@ _FLAGS = {
     | ModelFlags.CONSTRAINT_PROPERTIES
     | ModelFlags.JOINT_DOF_FORCE_PROPERTIES
     | ModelFlags.JOINT_DOF_INERTIAL_PROPERTIES
-    | ModelFlags.JOINT_REFERENCE_POSE_PROPERTIES,
-    BODIES: ModelFlags.BODY_INERTIAL_PROPERTIES,
-    SHAPES: ModelFlags.SHAPE_PROPERTIES | ModelFlags.SHAPE_TYPE_AND_SOURCE,
+    | ModelFlags.JOINT_REFERENCE_POSE_PROPERTIES
+    | ModelFlags.BODY_PROPERTIES,
+    BODIES: ModelFlags.BODY_INERTIAL_PROPERTIES | ModelFlags.BODY_PROPERTIES,
+    SHAPES: ModelFlags.SHAPE_PROPERTIES | ModelFlags.SHAPE_TYPE_AND_SOURCE | ModelFlags.BODY_PROPERTIES,
     GRAVITY: ModelFlags.MODEL_PROPERTIES,
 }
 
-_ACCOUNTED = int(_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY])
+_ACCOUNTED = int((_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY]) & ~ModelFlags.BODY_PROPERTIES)
 
 _MATERIAL = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
 ARRAYS = {
@@ -62,7 +66,7 @@ def checked_names(names, what: str) -> frozenset[str]:
         ValueError: there is no such array, or it does not vary.
     """
     names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
-    known = [name for group in GROUPS for name in ARRAYS[group]]
+    known = [*(name for group in GROUPS for name in ARRAYS[group]), FLAGS]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
@@ -91,7 +95,7 @@ class Edits:
 
     Attributes:
         version: how often arrays were edited.
-        last: version of the last edit of each group, of types and hulls of shapes, and of others.
+        last: version of the last edit of each group, of types and hulls of shapes, of others, and of flags of bodies.
         masses: version of the last edit that left a mass or a moment of inertia negative or not finite, of the last that left an inertia
             singular, and of the last that left a body lean that was not, ``[3]``.
         lean: bodies without mass, or without inertia about some axis, ``[body_count]`` bool.
@@ -101,7 +105,7 @@ class Edits:
 
     def __init__(self, world_count: int, body_count: int, device):
         self.version = 0
-        self.last = [0] * (len(GROUPS) + 2)
+        self.last = [0] * (len(GROUPS) + 3)
         self.lean = wp.zeros(body_count, dtype=wp.bool, device=device)
         self.masses = wp.zeros(3, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
@@ -114,6 +118,8 @@ class Edits:
         groups = [g for g in GROUPS if flags & _FLAGS[g]]
         if flags & ModelFlags.SHAPE_TYPE_AND_SOURCE:
             self.last[TYPES] = self.version
+        if flags & ModelFlags.BODY_PROPERTIES:
+            self.last[KINDS] = self.version
         if flags & ~_ACCOUNTED:
             self.last[OTHERS] = self.version
         for g in groups:

@@ -77,6 +77,8 @@ class SolverFeatherstone(SolverBase):
             joints, kinematic bodies, colliding pairs other than shape and plane.
     """
 
+    supports = frozenset({"kinematic bodies"})
+
     def __init__(
         self,
         model,
@@ -128,7 +130,11 @@ class SolverFeatherstone(SolverBase):
         self._last_was_handed = False
 
     def _refuse_contacts(self) -> None:
-        refuse_unsupported(self.model, unsupported_pairs(self.model), "SolverFeatherstone resolves")
+        refuse_unsupported(self.model, unsupported_pairs(self.model, dynamic=True), "SolverFeatherstone resolves")
+
+    def _kinds_changed(self) -> None:
+        if self.unsupported_contacts == "error":
+            self._refuse_contacts()
 
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
         return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]

@@ -181,7 +181,7 @@ class BodyFlags(IntFlag):
     DYNAMIC = 1
     """Moves by the forces on it."""
     KINEMATIC = 2
-    """Moves as its state says; forces do nothing to it."""
+    """Moves with the velocity that its joint has in the state; forces do not change it."""
     ALL = 3
 
 

@@ -230,7 +230,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             mass: mass [kg]. Shapes added later add theirs.
             label: name; without one ``body_<index>``.
             lock_inertia: shapes added later leave mass, centre of mass and inertia alone.
-            is_kinematic: forces do not move it; only bodies that hang on the world may be.
+            is_kinematic: solvers keep the velocity of its joint, which is yours to set in the state; only bodies that hang on the world
+                may be.
             custom_attributes: entries of :class:`CustomAttribute` of bodies, by key.
 
         Returns:

@@ -51,6 +51,13 @@ class SolverFeatherstone(SolverBase):
     normal: 0.01 mm for a single body at rest with the default softness, some 0.05 mm for the foot of a robot. Contacts and limits do
     not spring back: with the default damping ratio an impact ends in the step it begins in, and what it leaves of penetration is
     corrected within some 0.2 s.
+    A kinematic body keeps the velocity that its joint has in ``state_in``, bit by bit, and its pose follows from that. Set ``joint_q`` and
+    ``joint_qd`` before a step to prescribe its motion. No force changes it: neither gravity nor contacts, nor drives, springs, friction and
+    limits of its joint. What hangs on it moves as on a body of infinite mass. A step takes the velocity for constant, and joint velocities
+    of other bodies are relative to it: who changes it between steps at the acceleration a adds the inertial forces ``-M[:, root] a`` to
+    ``Control.joint_f``, with M of :func:`newton_like.dynamics.mass_matrix`. Nothing gives way where a kinematic body presses what it
+    carries against the ground: contact forces then grow without bounds.
+
     Contacts of moving shapes with anything but planes are not resolved: a model that has such pairs is refused, unless
     ``unsupported_contacts="ignore"``.
 
@@ -74,7 +81,7 @@ class SolverFeatherstone(SolverBase):
 
     Raises:
         ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled
-            joints, kinematic bodies, colliding pairs other than shape and plane.
+            joints, colliding pairs other than shape and plane.
     """
 
     supports = frozenset({"kinematic bodies"})
@@ -223,7 +230,7 @@ class SolverFeatherstone(SolverBase):
     def unused_contacts(self) -> int:
         """How many contacts of the list that the last step was handed were not used.
 
-        Not used are contacts between two moving or two fixed shapes, contacts of shapes that do not exist, more than
+        Not used are contacts between two moving or two fixed shapes, contacts of shapes of kinematic bodies, of shapes that do not exist, more than
         ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
         """
         if self._handed is None:

@@ -103,6 +103,8 @@ STEP = (
     # limits and friction of dofs, couplings
     Row("dof_need", "negative where a dof needs its hard limits", _dofs, "kernel"),
     Row("dof_fresh", "negative where it turned out to", _dofs, "kernel"),
+    Row("speeding", "positive where a speed is above HELD times its limit", _one, "kernel"),
+    Row("unsettled", "the same of SETTLED", _one, "kernel"),
     Row("dof_row", "coefficients of rows of dofs", lambda n: n.dof_numbers * n.dofs),
     Row("dof_y", "whitened rows of dofs", lambda n: n.reach * n.dofs),
     Row("coupling_row", "coefficients of couplings", lambda n: n.coupling_numbers * n.couplings, "couplings"),
@@ -110,7 +112,6 @@ STEP = (
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),
-    Row("first_over", "what `over` was after the first solution", _one, "kernel"),
     Row("first_u", "its velocities", _dofs, "kernel"),
     Row("first_impulse", "its impulses", lambda n: n.contact_rows * n.candidates + n.couplings + n.limit_rows, "kernel"),
     # energy that the discretisation adds

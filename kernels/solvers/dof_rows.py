@@ -24,11 +24,9 @@ from newton_like.kernels.tree import (  # isort: skip
 DOF_ROW = 7
 HARD, RESPONSE, INVERSE_RESPONSE, SIDE = range(TARGET + 1, DOF_ROW)
 
-# Velocities above this multiple of their limit are cut off at it. Sweeps leave them there where rows are nearly parallel: near a
-# configuration in which a chain of massless links is singular, hundreds of sweeps do not settle, and speeds of hundreds of times the limit
-# gain energy. In other robots eight sweeps leave some per cent, and up to a few times the limit for a step where an impact hits many
-# limits. These are not cut off: to change the velocity of one joint alone can add energy.
-CUT_OFF = 10.0
+# Multiples of velocity limits. A step is solved again where sweeps leave a velocity above SETTLED; `slow_down` brings what is left above HELD
+# down to it. Sweeps hardly settle rows that are nearly parallel, as those of a chain of massless links near a singular configuration.
+SETTLED, HELD = 1.2, 1.05
 
 # the impulses of a dof
 DOF_IMPULSES = 3
@@ -36,7 +34,7 @@ OF_FRICTION, OF_VELOCITY, OF_POSITION = range(DOF_IMPULSES)
 
 
 def dof_row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``dof_need``, ``dof_violation``, ``dof_build``, ``dof_sweep`` and ``within_limit``."""
+    """For the namespace `m`: ``dof_need``, ``dof_violation``, ``dof_build``, ``dof_sweep`` and ``speeding``."""
     real = m.real
 
     @m.func
@@ -165,11 +163,14 @@ def dof_row_program(m: types.SimpleNamespace) -> dict:
         m.chain_add(t, i, y, total, T, L, mem)
 
     @m.func
-    def within_limit(b, i: int, u: m.lane, P) -> m.lane:
-        """The velocity u of dof i, its limit where sweeps that did not settle left it far beyond. A number that is none stays one."""
-        limit = m.gain(P, b, i, VELOCITY_LIMIT)
-        bound = m.mul(m.fill(real(CUT_OFF)), limit)
-        return m.where_lt(bound, u, limit, m.where_lt(u, m.neg(bound), m.neg(limit), u))
+    def speeding(b, t, multiple: m.lane, T, P, L, mem) -> m.lane:
+        """By how much velocities u are above a multiple of their limits, at most; zero where none is."""
+        most = m.fill(real(0.0))
+        for i in range(T.dofs):
+            if T.dof_limits[i] & VELOCITY:
+                u = absolute(m.get(mem, L.u + i, t))
+                most = m.larger(most, m.fnma(multiple, m.gain(P, b, i, VELOCITY_LIMIT), u))
+        return most
 
     @m.func
     def friction_sweep(b, t, dt: m.lane, T, P, L, mem):

@@ -10,9 +10,13 @@ import warp as wp
 from newton_like.kernels.batched import GENERAL_FLAGS
 from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
-from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, OF_VELOCITY
+from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
+
+# Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
+# others where a velocity is above its limit.
+AGAIN = 3
 
 
 def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -108,12 +112,16 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @m.func
     def recheck(b, t, o, T, P, L, mem):
-        """The constrained velocity, and which limits it breaks that nothing enforced; over is positive where there are any."""
+        """The constrained velocity, and which limits it breaks: those that no row enforced (fresh), and speeds that sweeps left. over is
+        positive where there are any that a further solution has to mend."""
         dt = m.fill(o.dt)
         zero = m.fill(real(0.0))
         m.unwhiten(t, T, L, mem)
         find_excess(b, t, dt, T, P, L, mem)
-        over = m.get(mem, L.over, t)
+        m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem))
+        unsettled = m.speeding(b, t, m.fill(real(SETTLED)), T, P, L, mem)
+        m.put(mem, L.unsettled, t, unsettled)
+        over = m.larger(m.get(mem, L.over, t), unsettled)
         for i in range(T.dofs):
             if T.dof_limits[i] & (VELOCITY | POSITION):
                 worse = m.dof_violation(b, t, i, dt, T, P, L, mem)
@@ -127,8 +135,6 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.damp_spins(t, m.fill(o.spin_share), T, L, mem)
         for i in range(T.dofs):
             u = m.get(mem, L.u + i, t)
-            if T.dof_limits[i] & VELOCITY:
-                u = m.within_limit(b, i, u, P)
             if T.dof_limits[i] & PRESCRIBED:
                 u = m.where_prescribed(P, b, i, m.get(mem, L.v + i, t), u)
             m.put(mem, L.v + i, t, u)
@@ -389,12 +395,16 @@ def step_kernel(
 
     @m.func
     def again(b, t, contacts: int, kept: int, o, T, P, L, mem, active: wp.array2d[int]) -> int:
-        """Solves once more with the limits that turned out to be broken. Worlds without a broken one keep what they had."""
+        """Solves once more with the limits that turned out to be broken, and with all of them where a speed has not settled. Worlds without
+        a broken one keep what they had. over <- positive where a speed has not settled now."""
         zero = m.fill(real(0.0))
-        m.put(mem, L.first_over, t, m.get(mem, L.over, t))
+        over = m.get(mem, L.over, t)
+        speeding = m.get(mem, L.speeding, t)
+        every = m.neg(m.get(mem, L.unsettled, t))
         for i in range(T.dofs):
             m.put(mem, L.first_u + i, t, m.get(mem, L.u + i, t))
-            m.put(mem, L.dof_fresh + i, t, m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t)))
+            need = m.smaller(m.get(mem, L.dof_need + i, t), m.get(mem, L.dof_fresh + i, t))
+            m.put(mem, L.dof_fresh + i, t, m.smaller(need, every))
         m.copy(t, L.first_impulse, L.impulse, kept, mem)
         as_forces(t, L.impulse, kept, o, mem)
         saturate(b, t, o, T, P, L, mem)
@@ -403,7 +413,8 @@ def step_kernel(
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
-        over = m.get(mem, L.first_over, t)
+        m.put(mem, L.speeding, t, m.where_lt(zero, over, m.get(mem, L.speeding, t), speeding))
+        m.put(mem, L.over, t, m.where_lt(zero, over, m.get(mem, L.unsettled, t), zero))
         for i in range(T.dofs):
             old = m.get(mem, L.first_u + i, t)
             m.put(mem, L.u + i, t, m.where_lt(zero, over, m.get(mem, L.u + i, t), old))
@@ -475,8 +486,11 @@ def step_kernel(
         limits = find_limits(t, T, L, mem, active)
         constrain(b, t, contacts, limits, o, T, P, L, mem, active)
         recheck(b, t, o, T, P, L, mem)
-        if m.any_lt(zero, m.get(mem, L.over, t)):
-            limits = again(b, t, contacts, rows * T.candidates + T.couplings + T.limit_rows, o, T, P, L, mem, active)
+        for _ in range(AGAIN):
+            if m.any_lt(zero, m.get(mem, L.over, t)):
+                limits = again(
+                    b, t, contacts, rows * T.candidates + T.couplings + T.limit_rows, o, T, P, L, mem, active
+                )
 
         # what is remembered: forces of active rows alone, in the order of their candidates; the rest of the memory stays zero
         for n in range(contacts):
@@ -500,6 +514,9 @@ def step_kernel(
             m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
             m.keep(mem, L.account, L.kept_account, t, kept, b, 1)
             m.keep(mem, L.owed, L.kept_owed, t, kept, b, 1)
+            m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem))
+        if m.any_lt(zero, m.get(mem, L.speeding, t)):
+            m.slow_down(b, t, T, P, L, mem)
         finish(b, t, o, T, P, L, mem)
         m.take(b, t, B, outputs, pieces_out, mask, mem)
 

@@ -64,7 +64,7 @@ class JointDofConfig(_Settings):
     effort_limit: float = 1.0e6
     """Largest force of the drive."""
     velocity_limit: float = 1.0e6
-    """Largest speed."""
+    """Largest speed. SolverFeatherstone keeps velocities within 1.05 times the limit."""
     friction: float = 0.0
     """Dry friction: force that a motion along the axis has to overcome."""
     actuator_mode: JointTargetMode | None = None

@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 import warp as wp
+from newton_like.kernels.solvers.dof_rows import HELD
 
-from newton_like import dynamics
 from newton_like.model import ModelBuilder
 from newton_like.model.singular import ModelArrays, trees_with
 from newton_like.solvers import SolverFeatherstone
@@ -41,8 +41,8 @@ def limbs(count: int, between: float = 0.0) -> ModelBuilder:
     return builder
 
 
-def simulated(builder, rng, worlds: int = 12, steps: int = 500):
-    """Largest speed, and the largest rise of energy over its lowest value so far, of worlds that start anywhere."""
+def fastest(builder, rng, worlds: int = 12, steps: int = 500) -> float:
+    """Largest speed of worlds that start anywhere."""
     many = worlds_of(builder, worlds)
     model = many.finalize("cpu", dtype=wp.float64)
     with warnings.catch_warnings():
@@ -51,20 +51,17 @@ def simulated(builder, rng, worlds: int = 12, steps: int = 500):
     state = model.state()
     state.joint_q = rng.uniform(-1.5, 1.5, model.joint_coord_count)
     state.joint_qd = rng.uniform(-6.0, 6.0, model.joint_dof_count)
-    speed, lowest, rise = 0.0, np.full(worlds, np.inf), 0.0
+    speed = 0.0
     for _ in range(steps):
         solver.step(state, state)
         speed = max(speed, np.abs(state.joint_qd.numpy()).max())
-        energy = dynamics.mechanical_energy(model, state).numpy()
-        rise = max(rise, (energy - lowest).max())
-        lowest = np.minimum(lowest, energy)
-    return speed, rise
+    return speed
 
 
 def test_velocity_limits_hold_where_inertia_nearly_vanishes(rng):
-    """Sweeps do not settle there; speeds of ten times the limit, and more, were left."""
-    speed, _ = simulated(limbs(3), rng)
-    assert speed <= 10.01 * SPEED
+    """Sweeps alone do not settle there, and leave speeds of ten times the limit, and more."""
+    speed = fastest(limbs(3), rng)
+    assert speed <= (HELD + 1e-6) * SPEED
 
 
 @pytest.mark.parametrize("between", [0.0, 1e-6])

@@ -230,7 +230,7 @@ class SolverFeatherstone(SolverBase):
     def unused_contacts(self) -> int:
         """How many contacts of the list that the last step was handed were not used.
 
-        Not used are contacts between two moving or two fixed shapes, contacts of kinematic bodies, contacts of shapes that do not exist, more than
+        Not used are contacts between two moving or two fixed shapes, those of kinematic bodies and of shapes that do not exist, more than
         ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
         """
         if self._handed is None:

@@ -103,19 +103,19 @@ def test_nothing_changes_the_velocity_of_a_kinematic_body(rng, dtype):
     np.testing.assert_allclose(moved, steps * DT * given[:, :3], atol=20 * rounding * (1.0 + np.abs(given).max()))
 
 
-def cart(axis=(1.0, 0.0, 0.0), joint="prismatic", mass=0.0, gravity=(0.0, 0.0, -GRAVITY), **settings) -> ModelBuilder:
-    """A double pendulum on a kinematic body, which slides along or turns about an axis through the origin."""
+def cart(joint="prismatic", axis=(1.0, 0.0, 0.0), mass=0.0, gravity=(0.0, 0.0, -GRAVITY)) -> ModelBuilder:
+    """A double pendulum on a kinematic body, which slides along an axis or turns about it, or is fixed."""
     builder = ModelBuilder(gravity=gravity)
     base = builder.add_link(mass=mass, inertia=mass * np.eye(3), is_kinematic=True)
-    root = getattr(builder, f"add_joint_{joint}")(-1, base, axis=axis, **settings)
-    joints, parent = [root], base
+    root = {} if joint == "fixed" else {"axis": axis}
+    joints, parent = [getattr(builder, f"add_joint_{joint}")(-1, base, **root)], base
     for i in range(2):
         link = builder.add_link(mass=1.0 + i, com=(0.0, 0.0, -0.2), inertia=0.01 * np.eye(3))
         at = (0.1, 0.0, 0.0 if i == 0 else -0.4, 0.0, 0.0, 0.0, 1.0)
         joints.append(builder.add_joint_revolute(parent, link, axis=(0.0, 1.0, 0.3 * i), parent_xform=at))
         parent = link
     builder.add_articulation(joints)
-    builder.joint_q[1:] = [1.0, -0.5]
+    builder.joint_q[-2:] = [1.0, -0.5]
     return builder
 
 
@@ -127,30 +127,16 @@ def swing(builder, speed, seconds=2.0, dtype=wp.float64, dt=DT, **options):
 
 
 def test_a_pendulum_swings_on_a_cart_as_on_the_world(rng):
-    """Galilei: at any constant velocity of the cart, also where the motion is fast, and whatever mass the cart has."""
-    fixed = cart()
-    fixed.body_flags[0] = int(BodyFlags.DYNAMIC)
-    base, *_ = fixed.joint_child
-    held = ModelBuilder(gravity=(0.0, 0.0, -GRAVITY))
-    base, joints = held.add_link(), []
-    joints.append(held.add_joint_fixed(-1, base))
-    parent = base
-    for i in range(2):
-        link = held.add_link(mass=1.0 + i, com=(0.0, 0.0, -0.2), inertia=0.01 * np.eye(3))
-        at = (0.1, 0.0, 0.0 if i == 0 else -0.4, 0.0, 0.0, 0.0, 1.0)
-        joints.append(held.add_joint_revolute(parent, link, axis=(0.0, 1.0, 0.3 * i), parent_xform=at))
-        parent = link
-    held.add_articulation(joints)
-    held.joint_q[:] = [1.0, -0.5]
-    simulation = Simulation(held, DT, dtype=wp.float64)
-    still = simulation.run(2.0, lambda: np.concatenate([simulation.q[0], simulation.qd[0]]))
+    """Galilei: at any constant velocity of the cart, and whatever its mass."""
+    fixed = Simulation(cart("fixed"), DT, dtype=wp.float64)
+    still = fixed.run(2.0, lambda: np.concatenate([fixed.q[0], fixed.qd[0]]))
     for mass in (0.0, float(rng.uniform(1.0, 1e4))):
         resting = swing(cart(axis=random_unit(rng), mass=mass), 0.0)
         np.testing.assert_allclose(resting[:, [1, 2, 4, 5]], still, atol=1e-10)
         speed = float(rng.uniform(0.5, 3.0))
         moving = swing(cart(axis=random_unit(rng), mass=mass), speed)
         np.testing.assert_array_equal(moving[:, 3], speed)
-        # where nothing rests on what the solver keeps account of, a moving cart makes no difference
+        # energy that the step adds to fast motion is taken back on carts at rest alone
         np.testing.assert_allclose(moving[:240, [1, 2]], still[:240, :2], atol=1e-3)
 
 
@@ -246,10 +232,10 @@ def test_roots_of_all_types_keep_what_was_prescribed(rng, kind):
         assert kind == "fixed" or np.abs(simulation.q - before)[0, :-1].max() > 0.01
 
 
-def legged(kinematic: bool, foot: bool = True, shape_on_base: bool = False) -> ModelBuilder:
+def legged() -> ModelBuilder:
     """A base on a slider with a leg that drags its foot over the ground."""
     builder = ModelBuilder()
-    base = builder.add_link(mass=3.0, inertia=0.1 * np.eye(3), is_kinematic=kinematic)
+    base = builder.add_link(mass=3.0, inertia=0.1 * np.eye(3))
     leg = builder.add_link(mass=0.5, com=(0.0, 0.0, -0.1), inertia=0.005 * np.eye(3))
     limits = dict(limit_lower=-0.4, limit_upper=0.6, velocity_limit=8.0, effort_limit=20.0)
     joints = [builder.add_joint_prismatic(-1, base, axis=(1.0, 0.0, 0.0), parent_xform=(0, 0, 0.3, 0, 0, 0, 1))]
@@ -258,16 +244,15 @@ def legged(kinematic: bool, foot: bool = True, shape_on_base: bool = False) -> M
     )
     builder.add_articulation(joints)
     builder.joint_q[1] = 0.59
-    if foot:
-        builder.add_shape_sphere(leg, xform=(0, 0, -0.3, 0, 0, 0, 1), radius=0.05, cfg=ShapeConfig(density=0.0, mu=0.2))
-    if shape_on_base:
-        builder.add_shape_sphere(base, radius=0.1, label="skid")
+    foot = ShapeConfig(density=0.0, mu=0.2, restitution=0.5)
+    builder.add_shape_sphere(leg, xform=(0, 0, -0.3, 0, 0, 0, 1), radius=0.05, cfg=foot)
+    builder.add_shape_sphere(base, radius=0.1)
     return builder
 
 
 def run_legged(evaluator, dtype, flags, speed, steps=120, edit=None, **options):
     """Everything public of worlds of which each has its own flag and speed of the base, ``[step, world, n]``."""
-    model = copies_of(legged(False, shape_on_base=True), len(flags)).finalize("cpu", dtype=dtype)
+    model = copies_of(legged(), len(flags)).finalize("cpu", dtype=dtype)
     solver = SolverFeatherstone(model, evaluator=evaluator, unsupported_contacts="ignore", **options)
 
     def assign(flags):

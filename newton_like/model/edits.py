@@ -22,7 +22,7 @@ TYPES, OTHERS, KINDS = 5, 6, 7
 """Types and hulls of shapes, all other arrays, and flags of bodies: only the version of their last edit is noted."""
 
 FLAGS = "body_flags"
-"""What a kinematic body changes belongs to all groups of joints, bodies and shapes."""
+"""The array that says which bodies are kinematic, on which numbers of all groups but gravity depend."""
 
 _FLAGS = {
     # joints may be carried by bodies that rest
@@ -31,14 +31,13 @@ _FLAGS = {
     | ModelFlags.CONSTRAINT_PROPERTIES
     | ModelFlags.JOINT_DOF_FORCE_PROPERTIES
     | ModelFlags.JOINT_DOF_INERTIAL_PROPERTIES
-    | ModelFlags.JOINT_REFERENCE_POSE_PROPERTIES
-    | ModelFlags.BODY_PROPERTIES,
-    BODIES: ModelFlags.BODY_INERTIAL_PROPERTIES | ModelFlags.BODY_PROPERTIES,
-    SHAPES: ModelFlags.SHAPE_PROPERTIES | ModelFlags.SHAPE_TYPE_AND_SOURCE | ModelFlags.BODY_PROPERTIES,
+    | ModelFlags.JOINT_REFERENCE_POSE_PROPERTIES,
+    BODIES: ModelFlags.BODY_INERTIAL_PROPERTIES,
+    SHAPES: ModelFlags.SHAPE_PROPERTIES | ModelFlags.SHAPE_TYPE_AND_SOURCE,
     GRAVITY: ModelFlags.MODEL_PROPERTIES,
 }
 
-_ACCOUNTED = int((_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY]) & ~ModelFlags.BODY_PROPERTIES)
+_ACCOUNTED = int(_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY])
 
 _MATERIAL = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
 ARRAYS = {

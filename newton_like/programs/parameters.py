@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
-from newton_like.model.edits import ARRAYS, BODIES, FLAGS, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
+from newton_like.model.edits import ARRAYS, BODIES, FLAGS, GAINS, GRAVITY, GROUPS, JOINTS, KINDS, SHAPES, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.device import interleaved
 from newton_like.programs.structs import copied
@@ -142,6 +142,7 @@ class Parameters:
     def __init__(self, m, model, batch, contacts=None, prescribed: bool = False):
         self.m, self.batch, self.contacts, self.device = m, batch, contacts, model.device
         self._drivers = _drivers(batch.template, contacts) if prescribed else {}
+        self._kinds = model.body_flags.numpy().copy() if prescribed else None
         template = batch.template
         colliders, hull, planes = (0, 0, 0) if contacts is None else contacts.sizes
         counts = dict(
@@ -171,6 +172,7 @@ class Parameters:
         """
         edits = edits_of(model)
         groups = [g for g in GROUPS if edits.last[g] > self._since]
+        kinds = self._kinds_changed(model, edits)
         declared = model.varying - self._loose
         if not groups and not declared:
             self._since = edits.version
@@ -181,7 +183,7 @@ class Parameters:
             self.P.uniform, self.P.varying = wp.clone(self.P.uniform), wp.clone(self.P.varying)
             self._copied = False
             self._recorded.clear()
-        self._read(model, edits, groups)
+        self._read(model, edits, groups, kinds)
         differs, binds, tables = self._news()
         if binds or tables:
             raise TablesChanged
@@ -190,13 +192,25 @@ class Parameters:
             return copied, False
         self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
         after, self._since = self._since, since
-        self._read(model, edits, groups)
+        self._read(model, edits, groups, kinds)
         self._since = after
         self._status.zero_()
         return True, True
 
-    def _read(self, model, edits, groups: list[int]) -> None:
-        """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once."""
+    def _kinds_changed(self, model, edits) -> bool:
+        """Whether bodies became kinematic or dynamic since that was last looked at."""
+        if (
+            not self._drivers
+            or edits.last[KINDS] <= self._since
+            or np.array_equal(model.body_flags.numpy(), self._kinds)
+        ):
+            return False
+        self._kinds = model.body_flags.numpy().copy()
+        return True
+
+    def _read(self, model, edits, groups: list[int], kinds: bool) -> None:
+        """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once. With `kinds`, reads all
+        numbers that flags of bodies change, in the worlds whose joints were edited."""
         self._seen.fill_(self._since)
         for group in groups:
             key = (edits.when.ptr, *[getattr(model, name).ptr for name in (*ARRAYS[group], "body_q", FLAGS)])
@@ -205,6 +219,9 @@ class Parameters:
                 target = self._target(self._held, self.P.varying, edits, self._seen)
                 known = self._recorded[group] = (key, *self._launches(model, target, group))
             self._run(known[1])
+        for group in (GAINS, BODIES, SHAPES) if kinds else ():
+            target = self._target(self._held, self.P.varying, edits, self._seen)
+            self._run(self._launches(model, target, group, edits.rows[JOINTS])[0])
 
     def _loosen(self, names) -> None:
         """Takes the numbers of some arrays out of the held ones."""
@@ -329,9 +346,9 @@ class Parameters:
         """Reads the numbers of one group of arrays for the articulations of `target`."""
         self._run(self._launches(model, target, group)[0])
 
-    def _launches(self, model, target, group: int) -> tuple[list, list]:
-        """Recorded launches that do so, and what they read."""
-        target.edited = self._edits.rows[group]
+    def _launches(self, model, target, group: int, edited: wp.array | None = None) -> tuple[list, list]:
+        """Recorded launches that do so, and what they read; `edited`: when worlds were edited, None: in arrays of the group."""
+        target.edited = self._edits.rows[group] if edited is None else edited
         launches, reads = [], [target]
 
         def launch(name: str, items: int, inputs: list, outputs: tuple = ()) -> None:

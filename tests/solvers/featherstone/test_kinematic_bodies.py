@@ -458,3 +458,13 @@ def test_the_dynamics_library_does_not_look_at_flags(rng):
         model.notify_changed(ModelFlags.BODY_PROPERTIES)
         results.append(forward_dynamics(model, state).numpy().copy())
     np.testing.assert_array_equal(*results)
+
+
+def test_flags_are_taken_over_in_the_worlds_of_the_mask():
+    scene = copies_of(two_balls(ball=False), 3)
+    scene.body_flags[2] = K
+    simulation = Simulation(scene, DT, dtype=wp.float64)
+    simulation.model.body_flags.fill_(K)
+    simulation.solver.notify_model_changed(ModelFlags.BODY_PROPERTIES, [1])
+    simulation.run(0.1)
+    np.testing.assert_allclose(simulation.qd[:, 2], [-0.1 * GRAVITY, 0.0, 0.0])

@@ -11,7 +11,8 @@ from newton_like.solvers import SolverFeatherstone
 from tests.support import reference
 from tests.support.mechanisms import mechanism, random_commands, random_start, same_robot
 from tests.support.mechanisms import worlds_of as copies_of
-from tests.support.random_trees import random_state, random_tree, random_unit
+from tests.support.mujoco_bridge import MujocoBridge
+from tests.support.random_trees import random_state, random_transform, random_tree, random_unit
 from tests.support.simulate import GRAVITY, Simulation, worlds_of
 
 DT = 1.0 / 240.0
@@ -36,8 +37,8 @@ def prescribed_dofs(model) -> np.ndarray:
 
 
 def test_accelerations_are_those_of_a_tree_whose_root_does_not_accelerate(rng):
-    """M qdd + bias = tau in the rows of the other dofs, and qdd = 0 for those of the kinematic root, against dense dynamics in NumPy.
-    Joints of all types, forces on everything."""
+    """M qdd + bias = tau in the rows of the other dofs, and qdd = 0 for those of the kinematic root, with M and the forces of dense
+    dynamics in NumPy and of MuJoCo. Joints of all types, forces on everything."""
     scene, _ = trees_on_kinematic_roots(rng, stiffness=True)
     simulation = Simulation(scene, 1.0e-7, dtype=wp.float64)
     model, prescribed = simulation.model, prescribed_dofs(simulation.model)
@@ -55,13 +56,15 @@ def test_accelerations_are_those_of_a_tree_whose_root_does_not_accelerate(rng):
         free = ~prescribed[tree.dofs]
         here, speed = q[tree.coords], qd[tree.dofs]
         bias = reference.inverse_dynamics(tree, here, speed, np.zeros(tree.dof_count), body_f[tree.bodies])
-        force = reference.generalized_forces(tree, here, joint_f[tree.dofs]) + reference.passive_forces(
-            tree, here, speed
-        )
-        mass = reference.mass_matrix(tree, here)[np.ix_(free, free)]
-        expected = np.linalg.solve(mass, (force - bias)[free])
+        tau = reference.generalized_forces(tree, here, joint_f[tree.dofs])
+        dense = reference.mass_matrix(tree, here), tau + reference.passive_forces(tree, here, speed) - bias
+        bridge = MujocoBridge(model, world=w)
+        mass = bridge.mass_matrix(here)
+        mujoco = mass, mass @ bridge.forward_dynamics(here, speed, tau, body_f[tree.bodies])
         actual = ((new[tree.dofs] - speed) / simulation.dt)[free]
-        assert np.abs(actual - expected).max(initial=0.0) < 1e-4 * (1.0 + np.abs(expected).max(initial=0.0))
+        for mass, force in (dense, mujoco):
+            expected = np.linalg.solve(mass[np.ix_(free, free)], force[free])
+            assert np.abs(actual - expected).max(initial=0.0) < 1e-4 * (1.0 + np.abs(expected).max(initial=0.0))
 
 
 @BOTH
@@ -181,6 +184,24 @@ def test_a_bead_on_a_turning_rod_moves_out_by_the_centrifugal_force(rng):
         np.testing.assert_array_equal(path[:, 2], turn)
         errors.append(abs(path[-1, 1] / (start * np.cosh(turn)) - 1.0))
     assert errors[0] < 1e-3
+    assert errors[1] < 0.3 * errors[0]
+
+
+def test_a_body_that_no_force_holds_moves_straight_beside_a_turning_base(rng):
+    """A FREE joint below a kinematic body that turns and moves: the velocity of the centre of mass in the world stays, in second order of
+    the step."""
+    frames, speed, errors = random_transform(rng, 0.3), rng.normal(size=12), []
+    for dt in (DT, 0.5 * DT):
+        builder = ModelBuilder(gravity=(0.0, 0.0, 0.0))
+        base = builder.add_link(is_kinematic=True)
+        body = builder.add_link(mass=1.0, com=(0.1, 0.0, 0.2), inertia=np.eye(3))
+        joints = [builder.add_joint_free(base), builder.add_joint_free(body, parent=base, parent_xform=frames)]
+        builder.add_articulation(joints)
+        simulation = Simulation(builder, dt, dtype=wp.float64)
+        simulation.set_state(qd=speed)
+        velocities = simulation.run(0.5, lambda s=simulation: s.velocities[0, 1, :3].copy())
+        errors.append(np.abs(velocities[-1] - velocities[0]).max())
+    assert errors[0] < 0.01
     assert errors[1] < 0.3 * errors[0]
 
 

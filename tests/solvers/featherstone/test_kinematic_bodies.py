@@ -143,6 +143,31 @@ def test_a_pendulum_swings_on_a_cart_as_on_the_world(rng):
         np.testing.assert_allclose(moving[:240, [1, 2]], still[:240, :2], atol=1e-3)
 
 
+@pytest.mark.parametrize("speed", [1.0, 20.0])
+def test_a_kinematic_root_at_rest_is_a_fixed_one(rng, speed):
+    """Also where the links turn so fast that the solver takes back energy."""
+    frames, axes, qd = (
+        [random_transform(rng, 0.2) for _ in range(4)],
+        [random_unit(rng) for _ in range(4)],
+        speed * rng.normal(size=4),
+    )
+    paths = []
+    for kind in ("fixed", "free", "ball"):
+        builder = ModelBuilder()
+        parent = builder.add_link(is_kinematic=True)
+        joints = [getattr(builder, f"add_joint_{kind}")(parent=-1, child=parent)]
+        for frame, axis in zip(frames, axes, strict=True):
+            link = builder.add_link(mass=1.0, com=frame[:3], inertia=0.02 * np.eye(3))
+            joints.append(builder.add_joint_revolute(parent, link, axis=axis, parent_xform=frame))
+            parent = link
+        builder.add_articulation(joints)
+        simulation = Simulation(builder, DT, dtype=wp.float64)
+        simulation.set_state(qd=[*np.zeros(simulation.qd.size - 4), *qd])
+        paths.append(simulation.run(0.5, lambda s=simulation: s.qd[0, -4:].copy()))
+    np.testing.assert_allclose(paths[1], paths[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(paths[2], paths[0], rtol=1e-9, atol=1e-9)
+
+
 def test_an_accelerated_cart_is_felt_through_inertial_forces(rng):
     """On a cart with the acceleration a, the motion is that on a cart at rest in gravity less a. The joint forces -M a, of the columns of
     the root, make it so; the velocity of the cart is set before each step. Joint forces act in first order of the step."""
@@ -489,3 +514,17 @@ def test_flags_are_taken_over_in_the_worlds_of_the_mask():
     simulation.solver.notify_model_changed(ModelFlags.BODY_PROPERTIES, [1])
     simulation.run(0.1)
     np.testing.assert_allclose(simulation.qd[:, 2], [-0.1 * GRAVITY, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("leader", [0, 1])
+def test_a_joint_that_is_coupled_with_a_prescribed_one_follows_it(rng, leader):
+    """Whichever of them is the mimic joint."""
+    builder = cart("revolute")
+    builder.joint_q[1:] = [0.1, 0.0]
+    ratio = float(rng.uniform(0.5, 1.0))
+    builder.set_joint_mimic(
+        1 - leader, leader, coeffs=(0.1 if leader == 0 else -0.1 / ratio, ratio if leader == 0 else 1.0 / ratio)
+    )
+    path = swing(builder, 0.5, 1.0)
+    np.testing.assert_array_equal(path[:, 3], 0.5)
+    np.testing.assert_allclose(path[-1, 1], 0.1 + ratio * path[-1, 0], atol=1e-6)

@@ -1,1 +1,1 @@
-"""Everything that runs on the device: Warp functions, structs and kernels. Nothing here reads a file or knows the Model class."""
+"""Code that runs on the device: Warp functions, structs and kernels. It neither reads files nor uses the `Model` class."""

@@ -1,4 +1,5 @@
-"""The kernel of every program that is no step: it brings numbers of articulations into memory, runs the program, and takes results out."""
+"""The kernel of all programs except the step: it copies the inputs of articulations into memory, runs the program, and copies the results
+to arrays."""
 
 import types
 from functools import cache
@@ -6,21 +7,21 @@ from functools import cache
 import warp as wp
 
 GENERAL_FLAGS = "-march=native -ffp-contract=off"
-"""How general kernels are compiled on a CPU: without Warp's own thresholds for inlining, in half the time."""
+"""Compiler flags of general kernels on a CPU. Leaving out Warp's own inlining thresholds halves the compile time."""
 
 
 def batch_kernel(
     m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, result: str = "take"
 ):
-    """The kernel that runs a program over a batch: thread i does the blocks from ``first + i * each`` up to the next one's.
+    """Makes the kernel that runs a program over a batch. Thread i computes blocks ``first + i * each`` to ``first + (i + 1) * each - 1``.
 
-    Threads of a CPU do all their blocks in one go, as it takes time to hand a kernel its arguments.
+    A CPU thread computes all its blocks in one call, because passing arguments to a kernel takes time.
 
     Args:
         m: the programs' namespace with `piece_moves`.
-        compute: ``compute(b, t, T, P, L, mem)``, a Warp function; `emitted` code is told the pieces that are written, too.
-        flags: for the compiler of CPUs.
-        result: what is done with the results, of :data:`newton_like.kernels.pieces.RESULTS`.
+        compute: ``compute(b, t, T, P, L, mem)``, a Warp function; with `emitted` it also takes ``pieces_out``.
+        flags: compiler flags for CPUs.
+        result: how the results are stored, one of :data:`newton_like.kernels.pieces.RESULTS`.
     """
     options = {"cpu_compiler_flags": flags}
     take = getattr(m, result)
@@ -59,7 +60,7 @@ def batch_kernel(
 
 @cache
 def sum_kernel(real):
-    """Kernel over columns: adds the sum of a column, from the first row to the last, to a number."""
+    """Kernel over columns: adds the sum of column i, from the first row to the last, to ``total[i]``."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def kernel(
@@ -78,8 +79,8 @@ def sum_kernel(real):
 
 @cache
 def gather_kernel(real):
-    """Kernel over worlds and columns: adds what the articulations of a world have in a column, in their order, to its number, and leaves
-    zeros there. Those that all worlds share count for the first."""
+    """Kernel over worlds and columns: adds the rows of a world's articulations in column i, in their order, to
+    ``total[world * columns + i]``, and sets these rows to zero. Rows of articulations of world -1 are added to the first world."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def kernel(

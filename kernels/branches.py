@@ -1,4 +1,5 @@
-"""Forward and inverse kinematics of some joints: results for whole articulations, carried over to the chosen bodies and coordinates."""
+"""Forward and inverse kinematics of selected joints: the results of whole articulations are applied to the selected bodies and
+coordinates only."""
 
 from functools import cache
 from types import SimpleNamespace
@@ -8,7 +9,7 @@ import warp as wp
 
 @cache
 def branch_kernels(real, transform, spatial_vector) -> SimpleNamespace:
-    """``move_bodies`` and ``copy_joints`` over one scalar type and the transforms and spatial vectors of it."""
+    """``move_bodies`` and ``copy_joints`` for one scalar type and its transforms and spatial vectors."""
 
     @wp.func
     def is_chosen(
@@ -36,7 +37,8 @@ def branch_kernels(real, transform, spatial_vector) -> SimpleNamespace:
         body_q: wp.array[transform],
         body_qd: wp.array[spatial_vector],
     ):
-        """Moves the children of chosen joints: against their parents as in the pose of all joints, ``full_q`` and ``full_qd``."""
+        """Moves the children of the selected joints. Their poses and velocities relative to their parents become those in ``full_q`` and
+        ``full_qd``, the results for all joints."""
         a = wp.tid()
         if articulations and not articulations[a]:
             return
@@ -79,7 +81,7 @@ def branch_kernels(real, transform, spatial_vector) -> SimpleNamespace:
         joint_q: wp.array[real],
         joint_qd: wp.array[real],
     ):
-        """Copies coordinates and velocities of the joints whose children have one of the flags."""
+        """Copies coordinates and velocities of the joints whose child bodies have at least one of the flags."""
         a = wp.tid()
         if articulations and not articulations[a]:
             return

@@ -1,4 +1,4 @@
-"""Account of edited arrays, world by world, and what follows from edited masses."""
+"""Kernels that record in which worlds arrays were edited, and that update what depends on masses and inertias."""
 
 import types
 from functools import cache
@@ -8,7 +8,7 @@ import warp as wp
 
 @cache
 def edit_kernels() -> types.SimpleNamespace:
-    """Kernels that keep account of edits: `mark` over worlds, `watch` over shapes."""
+    """Kernels ``mark`` (over worlds), which records edits, and ``watch`` (over shapes), which detects edited flags and collision groups."""
 
     @wp.kernel(module="unique", enable_backward=False)
     def mark(mask: wp.array[wp.bool], groups: int, version: int, when: wp.array2d[int]):
@@ -44,31 +44,34 @@ def edit_kernels() -> types.SimpleNamespace:
 
 
 DEGENERATE = 1.0e-12
-"""An inertia is singular if its determinant is below so much of the cube of its mean moment."""
+"""An inertia is singular if its determinant is at most this fraction of the cube of its mean moment."""
 
 REGULAR = 3.0e-8
-"""Determinant of a body's inertia, over the cube of its mean moment, above which no moment is below 1e-9 of the largest."""
+"""If the determinant of a body's inertia over the cube of its mean moment is above this value, no principal moment is below 1e-9 of
+the largest."""
 
 NOTHING = 1.0e-20
-"""Inertia [kg or kg m^2] that counts as none: below that of a grain of dust, above rounding around exact zeros."""
+"""Masses [kg] and inertias [kg m^2] up to this value count as zero. It is below those of a grain of dust, and above rounding errors around
+exact zeros."""
 
 NEGLIGIBLE = 1.0e-9
-"""Of a singular one, products of principal moments below so much of the square of the mean one count as none."""
+"""A singular inertia has rank one if the largest cross product of two of its rows is at most this fraction of its squared trace."""
 
 
 @cache
 def mass_kernels(real) -> types.SimpleNamespace:
-    """Kernels that look at the masses of bodies of edited worlds.
+    """Kernels that check and invert the masses and inertias of bodies of edited worlds.
 
-    `invert`, over worlds from the `first` on and what they share, finds inverse masses and inertias, 0 where there is none. It tells in
-    `found` that a mass or a moment of inertia is negative or not finite, that an inertia is singular, and that a body became `lean`.
-    `invert_singular`, over bodies, finds the pseudo-inverses of singular inertias.
+    ``invert``, over the worlds from `first` on, computes inverse masses and inertias; the inverse of a zero or singular one is 0. The last
+    world is world -1. The kernel sets ``found[0]`` if a mass or an inertia is negative or not finite, ``found[1]`` if an inertia is
+    singular, and ``found[2]`` if a body became `lean` (its mass or inertia is zero or nearly singular).
+    ``invert_singular``, over bodies, computes the pseudo-inverses of singular inertias.
     """
     f = wp.float64
 
     @wp.func
     def moment(inertia: wp.array[real], at: int, i: int, j: int):
-        """An entry of the symmetric part."""
+        """Entry (i, j) of the symmetric part of the inertia that starts at `at`."""
         return f(0.5) * (f(inertia[at + 3 * i + j]) + f(inertia[at + 3 * j + i]))
 
     @wp.kernel(module="unique", enable_backward=False)
@@ -89,7 +92,7 @@ def mass_kernels(real) -> types.SimpleNamespace:
         w = first + wp.tid()
         if edited[w] != version:
             return
-        # what all worlds share lies before the first and after the last of them
+        # bodies of world -1 are stored before the first world and after the last one
         count = body_start[w + 1] - body_start[w]
         before = int(0)
         if w == edited.shape[0] - 1:
@@ -164,7 +167,7 @@ def mass_kernels(real) -> types.SimpleNamespace:
         regular = wp.abs(wp.dot(x, wp.cross(y, z))) > f(DEGENERATE) * wp.abs(size * size * size)
         if regular or not (trace > f(0.0) and wp.isfinite(trace)):
             return
-        # the direction without inertia, if there is one only, is along all products of rows
+        # all cross products of the rows of a matrix of rank two are along its null vector
         null = wp.cross(x, y)
         other = wp.cross(y, z)
         if wp.length_sq(other) > wp.length_sq(null):

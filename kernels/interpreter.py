@@ -1,7 +1,7 @@
-"""A program that does what a list of operations says: long programs of one robot without a compiler.
+"""Interpreter of a list of operations. It executes long programs for one robot without compiling them.
 
-A list is read at the same pace by all lanes, and every operation is the one that emitted code and general kernels use, so that
-the bits are the same. Equal operations come in runs, each with its number and its length: processors guess what is next more often.
+All lanes execute the same operations, and these are the functions that emitted code and general kernels call, so the results have the
+same bits. Equal operations are grouped into runs, stored as the operation's number and the run's length; this improves branch prediction.
 """
 
 import types
@@ -11,13 +11,13 @@ import warp as wp
 OPERATIONS = (
     "move", "fma", "fnma", "div", "rcp", "sqrt", "min", "max", "where_lt", "sin", "cos", "atan2", "exp", "log", "param",
 )  # fmt: skip
-"""Operations in the order of their numbers. Sums and products are fused ones, with a one or a zero among their operands."""
+"""Operations in the order of their numbers. Sums and products are fused operations with one operand equal to one or zero."""
 
 MOVE, FMA, FNMA, DIV, RCP, SQRT, MIN, MAX, WHERE_LT, SIN, COS, ATAN2, EXP, LOG, PARAM = range(len(OPERATIONS))
 
 READS = {"fma": 3, "fnma": 3, "div": 2, "min": 2, "max": 2, "where_lt": 4, "atan2": 2, "param": 2}
-"""Integers that an operation is told besides the row of memory that it writes, where it is not one: rows that it reads; of a parameter
-its place and its group."""
+"""Numbers of integers after the row that an operation writes; other operations have one. They are the rows that the operation reads, or
+the index and the group of a parameter."""
 
 GROUPS = ("joint", "dof", "body", "gain", "gravity")
 """Groups of parameters in the order of their numbers."""
@@ -26,9 +26,9 @@ BODIES, GAINS, GRAVITY = map(GROUPS.index, ("body", "gain", "gravity"))
 
 
 def interpreter_program(m: types.SimpleNamespace) -> dict:
-    """``eval_code``: the operations that ``T.code`` lists, on rows of memory."""
+    """For the namespace `m`: ``eval_code``, which executes the operations in ``T.code`` on rows of memory."""
 
-    # operations of one number and of two: loops over them are unrolled when the kernel is made
+    # operations with one operand and with two; Warp unrolls the loops over them
     of_one = (
         (MOVE, m.detach), (RCP, m.rcp), (SQRT, m.sqrt), (SIN, m.sin), (COS, m.cos), (EXP, m.exp), (LOG, m.log),
     )  # fmt: skip
@@ -51,7 +51,7 @@ def interpreter_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def row(t, i: int, T, mem) -> m.lane:
-        """The number in the row that integer i of the code names."""
+        """The value in the row whose index is integer i of the code."""
         return m.get(mem, told(T.code, i), t)
 
     @m.func

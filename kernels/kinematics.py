@@ -15,7 +15,7 @@ def kinematics_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def body_accelerations(t, world: m.Vec3, T, L, mem):
-        """drift <- the accelerations of all bodies, from nu_dot at L.acceleration, where the world accelerates by `world`."""
+        """drift <- the accelerations of all bodies, from nu_dot at L.acceleration and the linear acceleration `world` of the world."""
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(world, m.zero3()))
         for k in range(T.bodies):
             a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
@@ -25,7 +25,7 @@ def kinematics_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def write_bodies(b, t, T, P, L, mem):
-        """Public poses and velocities, from the results of forward_kinematics."""
+        """body_q, body_qd <- public poses and velocities, from the results of forward_kinematics."""
         for k in range(T.bodies):
             m.write_pose(t, k, T.body_slot[k], L, mem)
 
@@ -54,7 +54,7 @@ def kinematics_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_jacobian(b, t, T, P, L, mem):
-        """matrix <- six rows of every link that the largest articulation has; what this one lacks is zero."""
+        """matrix <- the Jacobian, six rows a link; rows and columns that only larger articulations of the model have are zero."""
         m.clear(t, L.v, T.dofs, mem)
         forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.matrix, 6 * T.links * T.columns, mem)

@@ -1,14 +1,14 @@
-"""Lanes: one number per world of a block, and the few operations every program is written with.
+"""Lanes: one number per world of a block, and the operations on them.
 
 On a CPU a lane is ``wp.types.vector(width, real)`` and each operation is one SIMD instruction (a native snippet over
 clang's ``ext_vector_type``). At width 1 (a GPU thread) a lane is a plain scalar and each operation is an
-ordinary Warp function. No other file knows the width.
+ordinary Warp function. Programs do not depend on the width.
 
 Accuracy: ``add`` to ``sqrt`` are correctly rounded; ``fma`` and ``fnma`` round once where the processor can, else twice.
 ``sin`` and ``cos`` have an absolute error below 1.2e-7 (float32) and 3e-16 (float64) for every finite angle, by the
 Cephes polynomials (S. Moshier) after a three-term Cody-Waite reduction up to |x| = 8192 and the scalar library beyond.
-``atan2`` (Cephes, too) is good to three units in the last place; ``exp`` and ``log`` are the scalar library's, lane by
-lane, good to two. The sign of a zero means nothing.
+``atan2`` (also Cephes) has an error of at most three units in the last place; ``exp`` and ``log`` call the scalar library
+for each lane, with an error of at most two. Programs do not depend on the sign of a zero.
 """
 
 import types
@@ -36,7 +36,7 @@ def lane_math(width: int, real=wp.float32) -> types.SimpleNamespace:
 def _scalar_math(real) -> types.SimpleNamespace:
     lane, memory = real, wp.array2d[real]
     func, struct, width, varied = wp.func, wp.struct, 1, False
-    shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
+    shared = wp.func(inline=False)  # for large functions with several callers: compiled once
 
     @wp.func
     def fill(a: real) -> lane:
@@ -72,7 +72,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
 
     @wp.func
     def detach(a: lane) -> lane:
-        """`a`, which reverse mode takes for a constant."""
+        """Returns `a`, as a constant in reverse mode."""
         return a
 
     @wp.func
@@ -119,7 +119,7 @@ def _scalar_math(real) -> types.SimpleNamespace:
     def log(a: lane) -> lane:
         return wp.log(a)
 
-    # Warp's own indexing serves negative indices and any strides, and takes a dozen instructions; a GPU does little else
+    # Warp's own indexing supports negative indices and any strides, which takes a dozen instructions: most of a GPU's work here
     @wp.func_native("return mem.data[(size_t)i * mem.shape[1] + t];")
     def get(mem: wp.array2d[lane], i: int, t: int) -> lane: ...
 
@@ -165,7 +165,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     lane = wp.types.vector(width, real)
     memory = wp.array2d[lane]
     func, struct, varied = wp.func, wp.struct, False
-    shared = wp.func(inline=False)  # for what is large and called from several places: compiled once
+    shared = wp.func(inline=False)  # for large functions with several callers: compiled once
 
     vector = f"wp::vec_t<{width}, {C_NAME[real]}>"
 
@@ -242,7 +242,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     @wp.func_native(code(each("wp::log(a[i])"), "a"))
     def log(a_: lane) -> lane: ...
 
-    # A CPU worker owns its memory, so the worker index t plays no role and items lie next to each other.
+    # A CPU worker has its own memory, so the index t is not used and rows are contiguous.
     @wp.func_native("return mem.data[i];")
     def get(mem: wp.array2d[lane], i: int, t: int) -> lane: ...
 
@@ -263,7 +263,7 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
     )
     def any_selected(mask: wp.array[bool], start: int, stride: int, b: int, count: int) -> bool: ...
 
-    # n times: the integers of `code` from `at` on name a result and the three numbers that it follows from
+    # n operations: each has four integers in `code`, from `at` on: the row of the result and the rows of three operands
     run = f"{FUSE}{simd_types(width, real)} simd* M = (simd*)mem.data; const int* c = code.data + at;"
     run += " for (int k = 0; k < n; ++k, c += 4) M[c[0]] ="
 

@@ -1,10 +1,10 @@
-"""The memory of a worker: one table of the rows in which programs keep numbers.
+"""The memory of a worker: the table of its rows.
 
-A row is a run of lanes under a name. ``L.name`` is where it starts; the struct ``Layout``, the sizes, what outlives a step and what
-specialised code has to write follow from the table below. A new row is a new line of it.
+A row is a named sequence of lanes; ``L.name`` is the index of its first lane. The struct ``Layout``, the sizes, the lanes that persist
+between steps and the rows that specialised code writes follow from the tables below. To add a row, add a line.
 
-Every program has the rows of `KINEMATICS`; the step of `SolverFeatherstone` has those of `STEP` as well; programs of the dynamics library
-name the further rows that they need.
+Every program has the rows of `KINEMATICS`. The step of `SolverFeatherstone` also has those of `STEP`. Each program of the dynamics library
+names the further rows that it uses.
 """
 
 import types
@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """A run of lanes.
+    """A named sequence of lanes.
 
     Attributes:
-        name: its field of ``Layout``.
-        meaning: of its numbers.
-        size: of the namespace of counts (see :func:`sizes`), how many lanes; None: the program that has the row says.
-        read_by: which code reads it without being traced: ``"kernel"``, the kernel that strings the stages of a step together;
-            ``"hulls"`` and ``"couplings"``, general functions that specialised steps call too. A trace shows all other readers.
-        kept: of the namespace of counts, how many of its lanes, from the first one on, outlive a step; None: none.
-        shared: whether programs of the library use a row of a step, too.
+        name: the field of ``Layout``.
+        meaning: the meaning of its numbers.
+        size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
+        read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"`` and
+            ``"couplings"``, general functions that specialised steps also call. Traces contain all other readers.
+        kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
+            lane persists.
+        shared: whether programs of the dynamics library also use a row of a step.
     """
 
     name: str
@@ -55,19 +56,19 @@ KINEMATICS = (
     Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + 1)),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies),
-    # the kernel reads of it what the traced `predict` reads
+    # the kernel reads the same entries as the traced stage `predict`
     Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings"),
 )
 """Rows of every program."""
 
 STEP = (
-    # what comes in
+    # inputs
     Row("force", "joint forces", _dofs, shared=True),
     Row("target_q", "position targets", lambda n: n.coords, "kernel", shared=True),
     Row("target_v", "velocity targets", _dofs),
     Row("act", "forces of drives", _dofs),
     Row("wrench", "external wrenches on bodies", lambda n: 6 * n.bodies, shared=True),
-    # forces without constraints, and the velocity that they give
+    # forces without constraints, and the resulting velocity
     Row("error", "from coordinates to their targets, by dof", _dofs, shared=True),
     Row("strain", "from rest values to coordinates, by dof", _dofs, shared=True),
     Row("root", "inverse roots of the factor's diagonal", _dofs, "couplings kernel", shared=True),
@@ -85,12 +86,12 @@ STEP = (
     Row("tau", "forces without the bias", _dofs, shared=True),
     Row("u", "new velocities", _dofs, "kernel", shared=True),
     Row("z", "new velocities, whitened", _dofs, "couplings kernel", shared=True),
-    # contacts: candidates have places and forces, active contacts have rows
+    # contacts: candidates have positions and forces, active contacts have constraint rows
     Row("gap", "distances of candidates", lambda n: n.candidates, "hulls"),
     Row("near", "negative where a candidate acts", lambda n: n.candidates, "kernel"),
     Row("clear", "negative where a collider may touch", lambda n: n.colliders, "kernel"),
     Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls"),
-    # impulses follow each other: they are scaled, set aside and forgotten as one
+    # impulses are contiguous, so that they are scaled, copied and cleared together
     Row("impulse", "impulses of candidates, between steps forces", lambda n: n.contact_rows * n.candidates, "kernel",
         lambda n: n.contact_rows * n.candidates, shared=True),
     Row("coupling_impulse", "the same of couplings", lambda n: n.couplings, "couplings kernel", lambda n: n.couplings),
@@ -100,7 +101,7 @@ STEP = (
     Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates, shared=True),
     Row("material", "material of a contact", lambda n: 6),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
-    # limits and friction of dofs, couplings
+    # constraint rows of dofs (limits and friction) and couplings
     Row("dof_need", "negative where a dof needs its hard limits", _dofs, "kernel"),
     Row("dof_fresh", "negative where it turned out to", _dofs, "kernel"),
     Row("speeding", "positive where a speed is above HELD times its limit", _one, "kernel"),
@@ -114,11 +115,11 @@ STEP = (
     Row("free_z", "z without impulses", _dofs, "kernel"),
     Row("first_u", "its velocities", _dofs, "kernel"),
     Row("first_impulse", "its impulses", lambda n: n.contact_rows * n.candidates + n.couplings + n.limit_rows, "kernel"),
-    # energy that the discretisation adds
+    # energy added by the time discretisation
     Row("fastness", "how much the motion turns in a step, as `bias_change`", _one, "kernel"),
     Row("account", "energy that was added and not taken back", _one, "kernel", _one),
     Row("owed", "one where that cannot wait until the motion is fast again", _one, "kernel", _one),
-    # what goes out
+    # outputs
     Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel", shared=True),
     Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel", shared=True),
 )  # fmt: skip
@@ -174,7 +175,7 @@ LIBRARY = (
     # orientations that are differentiated
     Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + 1)),
 )
-"""Further rows of programs of the dynamics library; these may name rows of `STEP`, too."""
+"""Further rows of programs of the dynamics library, which also use the shared rows of `STEP`."""
 
 ROWS = {row.name: row for row in (*KINEMATICS, *STEP, *LIBRARY)}
 STEP_ROWS = tuple(row.name for row in (*KINEMATICS, *STEP))
@@ -183,19 +184,19 @@ KEPT = tuple(row for row in STEP if row.kept is not None)
 
 
 def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
-    """How many lanes rows have whose table gives a size.
+    """Numbers of lanes of rows that have a `size`.
 
     Args:
-        rows: of the table.
-        counts: coords, dofs, bodies; entries of `h`; reach, the longest chain; for a step candidates, colliders,
-            contact_rows, couplings, limit_rows and given, and numbers of a record: contact_numbers, dof_numbers, coupling_numbers.
+        rows: rows with a `size`.
+        counts: a namespace with coords, dofs, bodies, entries (of `h`) and reach (the longest chain); for a step also candidates,
+            colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
+            coupling_numbers.
     """
     return {row.name: row.size(counts) for row in rows}
 
 
 def stack(sizes: dict[str, int]) -> dict[str, int]:
-    """Where rows of these sizes start that lie one behind the other, and at ``"size"`` where they end, and one lane more: memory is
-    never empty."""
+    """First lanes of contiguous rows of these sizes. The entry ``"size"`` is the total plus one, because memory must not be empty."""
     layout, at = {}, 0
     for name, size in sizes.items():
         layout[name] = at
@@ -205,9 +206,10 @@ def stack(sizes: dict[str, int]) -> dict[str, int]:
 
 
 def layout_struct(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: the struct ``Layout``: where rows start, and ``kept_name``, where they start in what outlives a step.
+    """For the namespace `m`: the struct ``Layout``. Field ``name`` is the first lane of a row, and ``kept_name`` its first lane in the
+    memory that persists between steps.
 
-    Functions are told the struct by value: steps and the library have one each, of the rows that they use (``m.memory_rows``).
+    Structs are passed by value, so steps and the dynamics library have separate structs with only the rows in ``m.memory_rows``.
     """
     kept = [f"kept_{row.name}" for row in KEPT] if m.memory_rows == STEP_ROWS else []
     fields = ["size", *m.memory_rows, *kept]

@@ -69,17 +69,13 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         differs: wp.array[wp.bool]
         status: wp.array[wp.bool]
 
-    @wp.func
-    def give(G: Target, lane: int, place: int, x: wp.float64):
-        value = real(x)
-        held = G.held[place]
-        if value != held:
-            if held == held:
-                G.differs[place] = True
-                G.status[0] = True
-            elif G.written != 0:
-                # of numbers that are held the lanes have copies
-                G.numbers[lane + place * G.step] = value
+    # pointers: indices that may be negative and strides, which arrays of Warp have, take half the time of a kernel on a CPU
+    @wp.func_native(f"""
+        auto value = static_cast<wp::{real.__name__}>(x), held = G.held.data[place];
+        if (held != held) {{ if (G.written) G.numbers.data[lane + place * G.step] = value; }}
+        else if (value != held) {{ G.differs.data[place] = true; G.status.data[0] = true; }}
+    """)
+    def give(G: Target, lane: int, place: int, x: wp.float64): ...
 
     @wp.func
     def give3(G: Target, lane: int, place: int, x: wp.vec3d):
@@ -99,20 +95,25 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         return block * G.block_step + thread - block * G.width
 
     @wp.func
-    def edited(G: Target, i: int):
-        return G.edited[G.world[i]] > G.since[0]
+    def articulation(G: Target, at_lane: int):
+        """The articulation of a thread, or -1 if its world was not edited, and where its first number goes. Lanes beyond the last
+        articulation repeat it."""
+        thread = G.first_lane + at_lane
+        i = wp.min(thread, G.count - 1)
+        if G.edited[G.world[i]] <= G.since[0]:
+            i = -1
+        return i, lane_of(G, thread)
 
-    @wp.func
-    def fetch(a: wp.array[real], i: int):
-        return wp.float64(a[i])
+    @wp.func_native("return a.data[i];")
+    def fetch(a: wp.array[real], i: int) -> wp.float64: ...
 
     @wp.func
     def fetch3(a: wp.array[real], i: int):
-        return wp.vec3d(wp.float64(a[i]), wp.float64(a[i + 1]), wp.float64(a[i + 2]))
+        return wp.vec3d(fetch(a, i), fetch(a, i + 1), fetch(a, i + 2))
 
     @wp.func
     def prescribed(slot: int, first: int, flags: wp.array[int]):
-        """Whether the body at a place of an articulation is kinematic; not where the place is -1."""
+        """Whether the body at a place of an articulation is kinematic; False for the place -1."""
         found = bool(False)
         if slot >= 0:
             found = (flags[first + slot] & KINEMATIC) != 0
@@ -139,7 +140,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         qd_start: int,
         qd_stride: int,
         dof_at: wp.array[int],
-        # the place of the body that each joint moves, if that may be kinematic, else -1
+        # the place of each joint's body in the articulation, if that body may be kinematic; else -1
         driver: wp.array[int],
         body_start: int,
         body_stride: int,
@@ -155,11 +156,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         joint_axis: wp.array[real],
     ):
         at_lane, share = wp.tid()
-        thread = G.first_lane + at_lane
-        # the last block repeats the last articulation
-        i = wp.min(thread, G.count - 1)
-        lane = lane_of(G, thread)
-        if not edited(G, i):
+        i, lane = articulation(G, at_lane)
+        if i < 0:
             return
         for k in range(share, G.items, G.sharing):
             j = joint_start + joint_stride * i + k
@@ -209,7 +207,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         body_start: int,
         body_stride: int,
         slot: wp.array[int],
-        # the place of the body that moves each body, if that may be kinematic, else -1
+        # the place in the articulation of the body that moves each body, if it may be kinematic; else -1
         driver: wp.array[int],
         # Model:
         body_flags: wp.array[int],
@@ -218,16 +216,13 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         body_inertia: wp.array[real],
     ):
         at_lane, share = wp.tid()
-        thread = G.first_lane + at_lane
-        # the last block repeats the last articulation
-        i = wp.min(thread, G.count - 1)
-        lane = lane_of(G, thread)
-        if not edited(G, i):
+        i, lane = articulation(G, at_lane)
+        if i < 0:
             return
         for k in range(share, G.items, G.sharing):
             j = body_start + body_stride * i + slot[k]
             at = body_at + BODY * k
-            # what moves with a kinematic body feels no force: its inertia does not count
+            # forces do not act on a kinematic body and bodies that are fixed to it: their inertia does not count
             felt = wp.float64(1.0)
             if prescribed(driver[k], body_start + body_stride * i, body_flags):
                 felt = wp.float64(0.0)
@@ -256,7 +251,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         rest_w_of: wp.array[int],
         mimic_of: wp.array[int],
         has_coordinate: wp.array[int],
-        # the place of the body that each dof moves, if that may be kinematic, else -1
+        # the place of each dof's body in the articulation, if that body may be kinematic; else -1
         driver: wp.array[int],
         body_start: int,
         body_stride: int,
@@ -282,11 +277,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         binds: wp.array[wp.bool],
     ):
         at_lane, share = wp.tid()
-        thread = G.first_lane + at_lane
-        # the last block repeats the last articulation
-        i = wp.min(thread, G.count - 1)
-        lane = lane_of(G, thread)
-        if not edited(G, i):
+        i, lane = articulation(G, at_lane)
+        if i < 0:
             return
         for d in range(share, G.items, G.sharing):
             j = qd_start + qd_stride * i + d
@@ -385,7 +377,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         planes: wp.array2d[int],
         allowed: wp.array2d[wp.bool],
         turning: int,
-        # the place of the body that moves each collider, if that may be kinematic, else -1
+        # the place in the articulation of the body that moves each collider, if it may be kinematic; else -1
         driver: wp.array[int],
         body_start: int,
         body_stride: int,
@@ -404,11 +396,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         shape_material_mu_rolling: wp.array[real],
     ):
         at_lane, share = wp.tid()
-        thread = G.first_lane + at_lane
-        # the last block repeats the last articulation
-        i = wp.min(thread, G.count - 1)
-        lane = lane_of(G, thread)
-        if not edited(G, i):
+        i, lane = articulation(G, at_lane)
+        if i < 0:
             return
         for k in range(share, G.items, G.sharing):
             s = shapes[i, k]
@@ -433,7 +422,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, surface + MU_ROLLING, rolling)
             give(G, lane, surface + MARGIN, fetch(shape_margin, s) + fetch(shape_margin, g))
             gap = fetch(shape_gap, s) + fetch(shape_gap, g)
-            # no force moves what moves with a kinematic body
+            # contacts do not act on a kinematic body and bodies that are fixed to it
             if not allowed[i, k] or prescribed(driver[k], body_start + body_stride * i, body_flags):
                 gap = wp.float64(-FAR)
             give(G, lane, surface + GAP, gap)
@@ -451,11 +440,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         shape_transform: wp.array[real],
     ):
         at_lane, share = wp.tid()
-        thread = G.first_lane + at_lane
-        # the last block repeats the last articulation
-        i = wp.min(thread, G.count - 1)
-        lane = lane_of(G, thread)
-        if not edited(G, i):
+        i, lane = articulation(G, at_lane)
+        if i < 0:
             return
         for k in range(share, G.items, G.sharing):
             g = planes[i, k]
@@ -486,10 +472,9 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     @wp.kernel(module=module, enable_backward=False)
     def gravities(G: Target, gravity_at: int, world: wp.array[int], gravity: wp.array[real]):
         at_lane, _ = wp.tid()
-        thread = G.first_lane + at_lane
-        i = wp.min(thread, G.count - 1)
-        if edited(G, i):
-            give3(G, lane_of(G, thread), gravity_at, fetch3(gravity, 3 * world[i]))
+        i, lane = articulation(G, at_lane)
+        if i >= 0:
+            give3(G, lane, gravity_at, fetch3(gravity, 3 * world[i]))
 
     @wp.kernel(module=module, enable_backward=False)
     def copies(G: Target, start: int, first: wp.array[real]):

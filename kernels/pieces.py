@@ -1,7 +1,7 @@
-"""Bringing numbers of articulations from flat arrays into memory, and taking results out.
+"""Copies between the flat arrays of a model and the memory of workers.
 
-A *piece* says where the numbers of one array lie, in the array and in memory. The loops over pieces are native code at widths above 1:
-a piece is not copied to be read.
+A *piece* describes where the numbers of one array are, in the array and in memory. At widths above 1 the loops over pieces are native code,
+which reads pieces without copying the struct.
 """
 
 import types
@@ -10,17 +10,18 @@ import warp as wp
 from newton_like.kernels.simd import staging_code, valid_code
 
 RESULTS = ("take", "take_packed", "take_added")
-"""What is done with results: they are written; the same, from packed memory; the same, and added to what the array holds."""
+"""How results are stored: written from memory, written from packed memory, or added from packed memory to the values of the array."""
 
 
 def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the structs ``Batch`` and ``Piece``, ``wanted`` and what moves
-    pieces: ``bring``, ``any_given`` and the functions of `RESULTS`."""
+    """The namespace `m` with the structs ``Batch`` and ``Piece`` and the functions ``wanted``, ``bring``, ``any_given`` and those of
+    `RESULTS`."""
     real, width = m.real, m.width
 
     @wp.struct
     class Batch:
-        """Which articulations a batch has: how many, and the first one and the stride to the next among those of the model."""
+        """The articulations of a batch: their count, and the first one and the stride between them among those of the model.
+        `masked` is 1 if a mask selects some of them."""
 
         count: int
         masked: int
@@ -29,9 +30,9 @@ def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
     @wp.struct
     class Piece:
-        """What belongs to an articulation in the flat array `numbers`: `parts` runs of `size` numbers, run i at
-        ``start + part[i]`` for the first articulation and `stride` further on for the next; in memory they follow each other
-        from `row` on; where memory is packed, number i of a run is ``place[i]`` numbers behind the first one's lane."""
+        """The numbers of an articulation in the flat array `numbers`, in `parts` runs of `size` numbers. Run i starts at
+        ``start + part[i]`` for the first articulation and `stride` further for each next one. In memory the runs are contiguous
+        from `row` on. In packed memory, the lane of number i of a run starts ``place[i]`` numbers after the first lane."""
 
         row: int
         start: int
@@ -92,7 +93,7 @@ def _scalar_moves(real, Batch, Piece) -> dict:
                     place = i
                     if packed:
                         place = piece.place[i]
-                    # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
+                    # adding zero turns -0 into +0, so that a world's bits do not depend on the active rows of other worlds in its block
                     old = real(0.0)
                     if added:
                         old = piece.numbers[start + i]
@@ -144,7 +145,7 @@ def _simd_moves(m, Batch, Piece) -> dict:
 
     @wp.func_native(every.format(first="k", last="k + 1", code=look) + " return false;")
     def any_given(b: int, B: Batch, pieces: wp.array[Piece], k: int) -> bool:
-        """Whether any number of piece k is not zero in block b."""
+        """Whether any number of piece k in block b is nonzero."""
 
     @wp.func_native(out())
     def take(b: int, t: int, B: Batch, results: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: memory): ...

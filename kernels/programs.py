@@ -82,15 +82,15 @@ LAYERS = (
     integrate_program,
     balance_program,
 )
-"""From the namespace so far to what comes into it, by name: all that a layer returns is called as ``m.name`` by those above. Layers
-return their local names, so that these must differ."""
+"""Functions that add programs to the namespace `m`, in this order. A layer gets the namespace so far and returns new names; later layers
+call them as ``m.name``. Layers return all their local names, so these must be unique."""
 
 _REPLACED = {"func", "shared"}
-"""Names that a layer may give another meaning."""
+"""Names that a layer may redefine."""
 
 
 def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
-    """Every program over the numbers of `m`; `rows` of memory are known to its structs."""
+    """All programs over the numbers of `m`; the struct ``Layout`` has the memory rows `rows`."""
     m = types.SimpleNamespace(**vars(m), memory_rows=rows)
     for layer in LAYERS:
         made = layer(m)
@@ -104,5 +104,5 @@ def assemble(m: types.SimpleNamespace, rows: tuple[str, ...] = LIBRARY_ROWS) -> 
 
 @cache
 def programs(width: int, real=wp.float32, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.SimpleNamespace:
-    """Every program over lanes of `width` worlds, as Warp functions: they compile as they stand for any robot."""
+    """All programs over lanes of `width` worlds, as Warp functions that serve all robots."""
     return assemble(lane_math(width, real), rows)

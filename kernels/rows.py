@@ -1,8 +1,8 @@
-"""Constraint rows in whitened velocities: what contacts, limits, couplings and loops do alike.
+"""Constraint rows in whitened velocities, for contacts, limits, couplings and loops.
 
-In z = sqrt(D) L v, see `kernels.dynamics.factor`, a constraint with Jacobian row J becomes y = D^-1/2 L^-T JT: J v = y.z,
-J M^-1 JT = y.y, and an impulse p adds p y to z. A row of one body is listed along its chain, from the root down; one of several bodies
-over all degrees of freedom. Three rows of a point follow each other at a distance of ``T.reach``.
+In z = sqrt(D) L v, see `kernels.dynamics.matrices.factor`, a constraint with Jacobian row J becomes y = D^-1/2 L^-T JT: J v = y.z,
+J M^-1 JT = y.y, and an impulse p adds p y to z. A row of one body has an entry for each dof of its chain, from the root down; a row of
+several bodies has an entry for each dof. The three rows of a point have a stride of ``T.reach``.
 """
 
 import types
@@ -14,7 +14,7 @@ MASS, SOFTNESS, TARGET = range(3)
 
 
 def row_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: what builds, whitens, multiplies and visits rows."""
+    """For the namespace `m`: functions that build, whiten, multiply and update constraint rows."""
     real = m.real
 
     @m.func
@@ -49,7 +49,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def half_solve(t, leaf: int, y: int, T, L, mem):
-        """y <- D^-1/2 L^-T y, in place, for a row y that is listed along the chain of dof `leaf`."""
+        """y <- D^-1/2 L^-T y, in place, for a row y over the chain of dof `leaf`."""
         at = T.chain_at[leaf]
         depth = T.depth[leaf]
         for d in range(depth, -1, -1):
@@ -70,7 +70,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def chain_dot(t, leaf: int, y: int, T, L, mem) -> m.lane:
-        """y . z for a row of a chain, in two sums that do not wait for each other."""
+        """y . z for a row of a chain, as two independent sums that a processor computes in parallel."""
         at = T.chain_at[leaf]
         n = T.depth[leaf] + 1
         even = m.fill(real(0.0))
@@ -95,7 +95,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
     def linear_row(t, k: int, y: int, n: m.Vec3, arm: m.Vec3, T, L, mem) -> m.lane:
         """y <- the whitened row of n . (velocity of the point) with arm = point x n, along the chain of body k.
 
-        Returns the row times v: that velocity before the step.
+        Returns J v, this velocity before the step.
         """
         leaf = T.leaf[k]
         at = T.chain_at[leaf]
@@ -120,8 +120,8 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def point_rows(t, k: int, y: int, x: m.Vec3, n: m.Vec3, u1: m.Vec3, u2: m.Vec3, T, L, mem) -> m.lane:
-        """Three whitened rows, one after the other from y on: the velocities along n, u1 and u2 of the point x of body k. Returns the
-        first of these velocities before the step."""
+        """Stores three whitened rows from y on, at a stride of T.reach: the velocities along n, u1 and u2 of point x of body k. Returns
+        the velocity along n before the step."""
         before = linear_row(t, k, y, n, m.cross(x, n), T, L, mem)
         linear_row(t, k, y + T.reach, u1, m.cross(x, u1), T, L, mem)
         linear_row(t, k, y + 2 * T.reach, u2, m.cross(x, u2), T, L, mem)
@@ -129,7 +129,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def set_aside(b, t, T, P, L, mem):
-        """z <- 0 for prescribed dofs, so that the impulses of rows are not lost in the rounding of their velocities."""
+        """z <- 0 for prescribed dofs: their velocities are so large in z that rounding removes impulses beside them."""
         for i in range(T.dofs):
             if T.dof_limits[i] & PRESCRIBED:
                 z = m.get(mem, L.z + i, t)
@@ -170,7 +170,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def point_velocity(t, leaf: int, y: int, T, L, mem) -> m.Vec3:
-        """The products with z of three rows of one chain."""
+        """y . z, y' . z, y'' . z for three rows of one chain"""
         return m.vec(
             chain_dot(t, leaf, y, T, L, mem),
             chain_dot(t, leaf, y + T.reach, T, L, mem),
@@ -189,7 +189,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.struct
     class Spring:
-        """What a spring-damper amounts to over one implicit step: the impulse p changes by mass (target - u) - softness p."""
+        """A spring-damper over one implicit step: the impulse p changes by mass (target - u) - softness p."""
 
         mass: m.lane
         softness: m.lane
@@ -197,7 +197,8 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def spring(gap: m.lane, omega: m.lane, damping_ratio: m.lane, dt: m.lane) -> Spring:
-        """Of natural frequency omega per unit of effective mass; `push` is its target where it is compressed, by -gap."""
+        """A spring-damper of natural frequency omega per unit of effective mass; `push` is the target velocity if it is compressed, by
+        -gap."""
         w = m.mul(dt, omega)
         a = m.fma(m.fill(real(2.0)), damping_ratio, w)
         stiffness = m.mul(w, a)
@@ -206,7 +207,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def unilateral(t, at: int, u: m.lane, old: m.lane, mem) -> m.lane:
-        """The impulse, not negative, after a visit at velocity u to the row whose MASS, SOFTNESS and TARGET are at `at`."""
+        """The nonnegative impulse after a Gauss-Seidel update at velocity u of the row whose MASS, SOFTNESS and TARGET are at `at`."""
         error = m.mul(m.sub(u, m.get(mem, at + TARGET, t)), m.get(mem, at + MASS, t))
         return m.larger(m.fill(real(0.0)), m.fnma(m.get(mem, at + SOFTNESS, t), old, m.sub(old, error)))
 
@@ -223,7 +224,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def disc(t, p: int, x: m.lane, y: m.lane, bound: m.lane, on: m.lane, mem):
-        """Moves the impulses p, p + 1 to (x, y) shrunk into the disc of radius `bound`, where on is one."""
+        """Sets the impulses at p and p + 1 to (x, y) projected onto the disc of radius `bound`, in lanes where `on` is one."""
         length = m.sqrt(m.fma(x, x, m.fma(y, y, m.fill(real(1.0e-30)))))
         shrink = m.where_lt(bound, length, m.div(bound, length), m.fill(real(1.0)))
         old = m.get(mem, p, t)

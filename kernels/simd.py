@@ -1,4 +1,4 @@
-"""C++ text for registers of several worlds: their types, sines and arcs, and how numbers get from arrays into them and back."""
+"""C++ source text for SIMD registers of several worlds: types, sine, cosine and arctangent, and copies between arrays and lanes."""
 
 import warp as wp
 
@@ -71,12 +71,12 @@ _ATAN = {
 }
 
 
-# products and sums of one expression become one instruction where the processor has it
+# fuses products and sums of one expression into one instruction if the processor has it
 FUSE = "\n#pragma clang fp contract(on)\n"
 
 
 def simd_types(width: int, real) -> str:
-    """C++ typedefs ``simd`` and ``simdi`` of one register of `width` numbers and of as many integers."""
+    """C++ typedefs ``simd`` and ``simdi`` of registers of `width` numbers and `width` integers."""
     attribute = f"__attribute__((ext_vector_type({width}), aligned({4 if real is wp.float32 else 8})))"
     typedefs = f"typedef {C_NAME[real]} real_t; typedef {C_NAME[real]} simd {attribute};"
     return f"{typedefs} typedef {_SINCOS[real]['integer']} simdi {attribute};"
@@ -138,7 +138,7 @@ if (__builtin_reduce_or((simdi)!(big > {smallest}) | (simdi)!(big < {largest})))
 def _transpose(size: int, lane: int) -> tuple[str, list[str]]:
     """C++ statements that transpose the square matrix with the rows ``r0, r1, ...``, and the names of the rows of the result.
 
-    Registers are made of pieces of 16 bytes, `lane` numbers; first numbers move within them, then whole pieces move.
+    A register consists of pieces of 16 bytes, `lane` numbers each. Numbers are first shuffled within pieces, then whole pieces are.
     """
     text: list[str] = []
 
@@ -180,21 +180,21 @@ def staging_code(
 ) -> str:
     """C++ statements that move `n` numbers of every world k of a block from an array into lanes (`inward`), or back.
 
-    Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Worlds
-    that a short block lacks read the last one's numbers, and nobody writes them back, nor those that are not `wanted`.
-    Where lanes are `packed`, number i is in the lane that starts at number ``place[i]``. Numbers may be `added` to those of the array,
-    without overlap.
+    Squares of `width` numbers of `width` worlds are transposed in registers; the last square overlaps the one before it. Unused lanes
+    of the last block get the numbers of its last world. Numbers are stored only for existing worlds for which `wanted` is true.
+    If lanes are `packed`, number i is in the lane that starts at number ``place[i]``. With `added`, numbers are added to those of the
+    array; squares then do not overlap.
     """
     shuffles, result = _transpose(width, 16 // (4 if real is wp.float32 else 8))
     steps = ("0", "step", "2 * step", "step3", "4 * step", "step5", "2 * step3", "step7")
     worlds = [f"{'far' if k > 7 else 'near'} + {steps[k % 8]}" for k in range(width)]
     lanes = [f"lane + (size_t)(unsigned)index[{k}]" if packed else f"from + {k * width}" for k in range(width)]
     loads, stores = (worlds, lanes) if inward else (lanes, worlds)
-    # pointers that the compiler cannot see through: it would keep one for each world, more than there are registers
+    # hides the pointers from the compiler, which otherwise keeps one for each world, more than there are registers
     square = 'real_t* near = row + i; real_t* far = near + 8 * step; asm("" : "+r"(near), "+r"(far));'
     square += "const int* index = place.data + i;" if packed else f"real_t* from = lane + (size_t)i * {width};"
     square += "".join(f"simd r{k}; __builtin_memcpy(&r{k}, {loads[k]}, sizeof(simd));" for k in range(width))
-    # adding zero turns -0 into +0, so that a world's bits do not depend on which rows its neighbours activate
+    # adding zero turns -0 into +0, so that a world's bits do not depend on the active rows of other worlds in its block
     square += "".join(f"r{k} = r{k} + real_t(0);" for k in range(width) if not inward and not added) + shuffles
     for k in range(width):
         if added:
@@ -203,7 +203,7 @@ def staging_code(
         else:
             square += f"__builtin_memcpy({stores[k]}, &{result[k]}, sizeof(simd));"
     if added:
-        # what the last square has too much is left alone
+        # the last square does not store beyond the last number
         square = f"const simdb some = __builtin_convertvector(order < n - j, simdb); {square}"
     if inward:
         single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + (size_t)stride * (k < valid ? k : valid - 1);"
@@ -234,5 +234,5 @@ def staging_code(
 
 
 def valid_code(width: int) -> str:
-    """C++ expression: the number of worlds of block b. The last block may be short."""
+    """C++ expression: the number of worlds of block b; the last block may have fewer than `width`."""
     return f"(count - b * {width} < {width} ? count - b * {width} : {width})"

@@ -9,7 +9,7 @@ import types
 
 
 def spatial_algebra(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: vectors, rotations, twists, wrenches and inertias over whatever number ``m.lane`` is."""
+    """For the namespace `m`: vectors, rotations, twists, wrenches and inertias of numbers of type ``m.lane``."""
     lane, add, sub, mul, fma, fnma, neg, rcp, fill = m.lane, m.add, m.sub, m.mul, m.fma, m.fnma, m.neg, m.rcp, m.fill
     real, memory = m.real, m.memory
 
@@ -58,7 +58,7 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
         h: Vec3
         i: Sym3
 
-    # what makes them of their parts
+    # constructors
     vec, quat, rows, sym, spatial = Vec3, Quat, Mat33, Sym3, Spatial
 
     @m.func
@@ -136,7 +136,7 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def quat_detach(q: Quat) -> Quat:
-        """`q`, which reverse mode takes for a constant."""
+        """Returns `q`, as a constant in reverse mode."""
         return quat(m.detach(q.x), m.detach(q.y), m.detach(q.z), m.detach(q.w))
 
     @m.func
@@ -154,7 +154,7 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def quat_normalize(a: Quat) -> Quat:
-        """The unit quaternion along a; a zero quaternion stays zero, whose rotation matrix is the identity."""
+        """The unit quaternion along a. A zero quaternion stays zero; quat_to_matrix maps it to the identity."""
         square = fma(a.x, a.x, fma(a.y, a.y, fma(a.z, a.z, mul(a.w, a.w))))
         s = rcp(m.sqrt(m.larger(square, fill(real(1.0e-30)))))
         return quat(mul(a.x, s), mul(a.y, s), mul(a.z, s), mul(a.w, s))
@@ -289,7 +289,7 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def turned_inertia_plus(mass: lane, c: Vec3, at_com: Sym3, r: Mat33, p: Inertia) -> Inertia:
-        """p + the inertia about the reference point of a body with its centre of mass at c, and `at_com` in its axes, r."""
+        """p + the inertia about the reference point of a body with its centre of mass at c and the inertia `at_com` in its axes r."""
         h = scale3(c, mass)
         return Inertia(add(mass, p.m), add3(h, p.h), sym_shift(sym_rotate_plus(at_com, r, p.i), h, c))
 
@@ -387,20 +387,20 @@ def spatial_algebra(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def clear(t: int, at: int, n: int, mem: memory):
-        """Zeros in n rows."""
+        """Sets n rows to zero."""
         zero = m.fill(real(0.0))
         for i in range(n):
             m.put(mem, at + i, t, zero)
 
     @m.func
     def copy(t: int, to: int, at: int, n: int, mem: memory):
-        """n rows from `at` on, to the rows from `to` on."""
+        """Copies n rows from `at` on to the rows from `to` on."""
         for i in range(n):
             m.put(mem, to + i, t, m.get(mem, at + i, t))
 
     @m.func
     def put_sums(t: int, to: int, a: int, b: int, n: int, mem: memory):
-        """The sums of the n rows from a on and those from b on, to the rows from `to` on."""
+        """Stores the sums of the n rows from a on and those from b on in the rows from `to` on."""
         for i in range(n):
             m.put(mem, to + i, t, m.add(m.get(mem, a + i, t), m.get(mem, b + i, t)))
 

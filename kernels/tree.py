@@ -1,10 +1,10 @@
-"""What a program knows of a robot: the shape of its tree (integers) and its parameters (numbers).
+"""The data of a robot that programs read: the structure of its tree (integers) and its parameters (numbers).
 
-`Tree` is the same for every world of a template. `Params` holds the numbers of all worlds: one copy where all worlds agree, one
-lane a world where they differ, and a program does not notice which. `newton_like.programs.parameters` fills the parameter blocks
+`Tree` is the same for every world of a template. `Params` holds the parameters of all worlds: one copy where all worlds agree, or one
+lane a world where they differ; functions such as `body_param` read both. `newton_like.programs.parameters` fills the parameter blocks
 below, `newton_like.collision.ground` those of colliders and planes.
 
-Bodies are numbered along the tree, parents first; body ``k`` is moved by joint ``k``, and index ``T.bodies`` stands for the world.
+Bodies are numbered along the tree, parents first. Joint ``k`` moves body ``k``, and index ``T.bodies`` is the world.
 Degrees of freedom are numbered along the bodies. The *chain* of a degree of freedom lists it and all its ancestors from the root
 down; ``depth`` is its place in that list. Row ``i`` of a packed triangular matrix has ``depth[i] + 1`` entries, one for each
 member of the chain.
@@ -14,21 +14,21 @@ import types
 
 import warp as wp
 
-# What can bind a degree of freedom, as bits of Tree.dof_limits. PRESCRIBED: it moves a kinematic body in some world.
+# Limits and friction that a degree of freedom may have, as bits of Tree.dof_limits; PRESCRIBED: it moves a kinematic body in some world.
 EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED = 1, 2, 4, 8, 16
 
-# The armature of a prescribed degree of freedom, and half of it, above which no other is. Beside it all inertia and all impulses vanish in
-# rounding. It is a power of four: products of its root and of the root's inverse are exact. Squares of whitened velocities stay finite in
-# single precision.
+# The armature of a prescribed degree of freedom, and half of it; other armatures are smaller. Rounding removes all inertia and all
+# impulses beside it. It is a power of four, so that products of its root and of the inverse of this root are exact. Squares of whitened
+# velocities are finite in single precision.
 PRESCRIBED_ARMATURE, MOST_ARMATURE = 2.0**80, 2.0**79
 
-# Joint kinds. PRISMATIC, REVOLUTE and single-axis D6 joints share two of them; DISTANCE moves as FREE.
+# Joint kinds. A D6 joint with a single axis is PRISMATIC or REVOLUTE; a DISTANCE joint is FREE.
 FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
 
-# Representations of velocities, see newton_like.kernels.dynamics.representation; NATIVE: velocities of the joint as they are.
+# Representations of velocities, see newton_like.kernels.dynamics.representation; NATIVE: the joint's own velocities.
 NATIVE, COM, MIXED, INERTIAL, BODY_FIXED = range(5)
 
-# Blocks of parameters: how many numbers each has, and where they are in it.
+# Parameter blocks: the size of each block, and the positions of parameters in it.
 
 BODY = 10  # inertia about the centre of mass: xx yy zz xy xz yz, link axes
 MASS, CENTRE_OF_MASS, INERTIA = 0, 1, 4
@@ -47,16 +47,16 @@ GAIN = 17
     ARMATURE, DAMPING, STIFFNESS, REST_Q, TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, EFFORT_LIMIT, VELOCITY_LIMIT, FRICTION_LOSS,
     LIMIT_LOWER, LIMIT_UPPER, LIMIT_OMEGA, LIMIT_DAMPING_RATIO, MIMIC_OFFSET, MIMIC_RATIO, CLIP_FORCE,
 ) = range(GAIN)  # fmt: skip
-# A rest orientation has four numbers: x, y, z at REST_Q of three dofs, w where the first one's mimic offset would be.
+# The four numbers of a rest orientation: x, y, z at REST_Q of three dofs, and w at MIMIC_OFFSET of the first one.
 REST_W = MIMIC_OFFSET
 
 COLLIDER = 20
 SIZE, CENTER, ROTATION, SURFACE, RADIUS = 0, 3, 6, 10, 18
-# A surface. Natural frequency and damping ratio are those of its spring-damper per unit of effective mass.
+# Surface properties. OMEGA and DAMPING_RATIO are those of its spring-damper per unit of effective mass.
 MU, RESTITUTION, OMEGA, DAMPING_RATIO, MU_TORSIONAL, MU_ROLLING, MARGIN, GAP = range(8)
 
-# A contact that is handed over: whether there is one, its point on the body (link frame) and on the other shape (world), the normal, the
-# margins of both, and the surface from MU to MU_ROLLING.
+# A contact given to the solver: 1 if it exists, its point on the body (link frame) and on the other shape (world), the normal, both
+# margins, and the surface properties from MU to MU_ROLLING.
 GIVEN = 18
 GIVEN_ON, GIVEN_POINT, GIVEN_OTHER_POINT, GIVEN_NORMAL = 0, 1, 4, 7
 GIVEN_MARGIN, GIVEN_OTHER_MARGIN, GIVEN_SURFACE = 10, 11, 12
@@ -67,8 +67,8 @@ NORMAL, TANGENT_1, TANGENT_2, OFFSET, OFFSET_1, OFFSET_2, HALF_LENGTH, HALF_WIDT
 
 
 def tree_structs(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: the structs of a robot, the readers of its parameters, and ``func`` and ``shared`` that know the
-    arguments of all programs. These names need no annotation where they are
+    """For the namespace `m`: the structs of a robot, the functions that read its parameters, and the decorators ``func`` and ``shared``,
+    which annotate arguments with these names:
 
         b: block, t: column of the memory (int),  T: Tree,  P: Params,  L: Layout,  o: Options,  mem: the memory
     """
@@ -111,7 +111,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         candidate_collider: wp.array[int]
         candidate_body: wp.array[int]
         plane_finite: wp.array[int]
-        # colliders from the first one on are looked at only when they come near; hulls, from the second one on, come last
+        # contact points of colliders from first_guarded on are computed only if they are near; hulls, from first_hull on, come last
         first_guarded: int
         first_hull: int
         # per coupling (a mimic joint or a distance limit)
@@ -121,42 +121,42 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         coupling_other: wp.array[int]
         # rows of a contact point: 3, or 6 with torsional and rolling friction
         contact_rows: int
-        # forces of limits and friction that outlive a step: three a dof, or none
+        # forces of limits and friction that persist between steps: three a dof, or 0
         limit_rows: int
         # stride of a constraint row: the longest chain
         reach: int
         # sizes of dense results: joints and dofs of the largest articulation of the model
         links: int
         columns: int
-        # representations of the base's velocity, of results, and of given wrenches (NATIVE: there are none)
+        # representations of the base's velocity, of results, and of given wrenches (NATIVE: no wrenches are given)
         base_repr: int
         output_repr: int
         wrench_repr: int
-        # velocities that one frame sees of another are along the world's axes
+        # 1: relative velocities of frames have world axes
         world_axes: int
-        # given wrenches follow each other by link, not by body
+        # 1: given wrenches are ordered by link, 0: by body
         wrenches_by_link: int
-        # the wrenches of frames stand in place of what was on their links
+        # 1: the wrenches of frames replace those given for their links
         replace_wrenches: int
-        # forces of FREE joints are world wrenches at the centre of mass
+        # 1: forces of FREE joints are wrenches at the centre of mass in world axes
         world_wrench: int
-        # which momentum, inertia or energy is asked for, see `kernels.dynamics.momentum`
+        # selects a momentum, inertia or energy, see `kernels.dynamics.momentum`
         quantity: int
-        # which coordinates, see `kernels.joints.configuration`, and which passive forces, see `kernels.dynamics.system`
+        # selects coordinates, see `kernels.joints.configuration`, and passive forces, see `kernels.dynamics.system`
         configuration_mode: int
         force_terms: int
-        # numbers of a result that no count above gives
+        # size of a result that depends on none of the counts above
         result_size: int
-        # contact points, or frames, and on which link each is
+        # number of contact points or frames, and the link of each
         points: int
         point_body: wp.array[int]
-        # numbers a frame's offset from its link has (0, 3: a point, or 7), and how many of its vectors' components are wanted
+        # numbers of a frame's offset from its link (0; 3: a point; 7: a transform), and components of its results
         offset_size: int
         components: int
-        # what contact forces follow, as bits of the contact's file, and visits paid to each point
+        # the contact law, as bits defined in the law's file, and the number of Gauss-Seidel sweeps
         contact_law: int
         contact_sweeps: int
-        # rows of loop joints, and what each is; the bodies of their parents, then those of their children, are at point_body
+        # rows of loop joints and their kinds; point_body has the parent bodies of all rows, then the child bodies
         loop_rows: int
         loop_kind: wp.array[int]
         proximal_steps: int
@@ -167,14 +167,14 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     class Params:
         uniform: wp.array[m.real]
         varying: m.memory
-        # whether any number of the group differs between worlds
+        # 1: parameters of the group differ between worlds
         joints_vary: int
         bodies_vary: int
         gains_vary: int
         colliders_vary: int
         planes_vary: int
         gravity_vary: int
-        # where the groups start
+        # first index of each group
         joint_at: int
         dof_at: int
         body_at: int
@@ -192,7 +192,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         drive_passes: int
         restitution_speed: m.real
         push_speed: m.real
-        # what is left of the spin of floating bodies after a step
+        # factor on the angular velocity of floating bodies after a step
         spin_share: m.real
 
     @m.func
@@ -284,7 +284,7 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     known = dict(b=int, t=int, T=Tree, P=Params, L=m.Layout, o=Options, mem=m.memory)
 
     def annotated(f):
-        # in the order of the arguments, which Warp takes for theirs
+        # Warp expects annotations in the order of the arguments
         names = (*f.__code__.co_varnames[: f.__code__.co_argcount], "return")
         told = {**known, **f.__annotations__}
         f.__annotations__ = {name: told[name] for name in names if name in told}

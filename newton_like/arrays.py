@@ -1,4 +1,4 @@
-"""Arrays as programs take them: numbers in a row, and whether something records what is done with them."""
+"""Conversion of arrays for programs, and checks of active tapes and captures."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import warp as wp
 from warp._src import context
 
 _NO_NUMBERS = {"c": "complex numbers", "U": "text", "S": "text", "M": "dates", "m": "durations"}
-"""Kinds of NumPy's types that would be taken for real numbers in silence."""
+"""Kinds of NumPy types that NumPy converts to real numbers without an error."""
 
 
 def active_tape() -> wp.Tape | None:
-    """The tape that records now. Warp has no public name for it."""
+    """The active tape, or None. Warp has no public function for it."""
     runtime = context.runtime
     return None if runtime is None else runtime.tape
 
@@ -31,13 +31,13 @@ def flat(array: wp.array, dtype) -> wp.array:
     if array.requires_grad and array.grad is not None:
         gradient = wp.array(ptr=array.grad.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False)
     row = wp.array(ptr=array.ptr, dtype=dtype, shape=(size,), device=array.device, copy=False, grad=gradient)
-    # a view does not own its memory
+    # keeps the owner of the memory alive
     row._owner = array
     return row
 
 
 def check_recorded(device, what: str) -> None:
-    """Called before what a CUDA graph cannot record is done: the first call with some arrays compiles and copies from the host.
+    """Raises an error before operations that a CUDA graph cannot record: the first call with new arrays compiles and copies from the host.
 
     Raises:
         RuntimeError: a CUDA graph is being captured.
@@ -60,11 +60,12 @@ def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
 
 
 def host_array(value, what: str, wanted: str = "an array of numbers") -> np.ndarray:
-    """Real numbers, whole numbers or bools as a NumPy array: of the host, of Warp, or of a tensor wherever that is; perhaps what was given.
+    """Real numbers, integers or bools of the host, of a Warp array or of a tensor on any device as a NumPy array. An array may be returned
+    without a copy.
 
     Raises:
-        TypeError: no numbers, complex numbers, text, or rows of different lengths.
-        ValueError: a Warp array with gradients while a tape records, which nothing would lead back to.
+        TypeError: not numbers, complex numbers, text, or rows of different lengths.
+        ValueError: a Warp array with gradients while a tape records, because its gradients would be lost.
     """
     found = repr(value) if isinstance(value, str | bytes | None) else type(value).__name__
     if isinstance(value, wp.array):
@@ -74,14 +75,14 @@ def host_array(value, what: str, wanted: str = "an array of numbers") -> np.ndar
                 "leave the call out of the tape"
             )
         value = value.numpy()
-    elif hasattr(value, "detach"):  # of torch, which hands out neither gradients nor memory of GPUs by itself
+    elif hasattr(value, "detach"):  # torch does not convert tensors with gradients or on GPUs
         value = value.detach().cpu()
     try:
         numbers = np.asarray(value)
         if numbers.dtype.kind in _NO_NUMBERS:
             found = f"{found} ({_NO_NUMBERS[numbers.dtype.kind]})"
             raise TypeError
-        if numbers.dtype.kind == "O" and any(each is None for each in numbers.flat):  # which NumPy takes for NaN
+        if numbers.dtype.kind == "O" and any(each is None for each in numbers.flat):  # NumPy converts None to NaN
             raise TypeError
         return numbers if numbers.dtype.kind in "biuf" else numbers.astype(np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""In a checkout, ``kernels/`` and ``assets/`` stand beside the package, not inside as in a wheel."""
+"""Imports in a checkout, where ``kernels/`` and ``assets/`` are beside the package, and not in it as in a wheel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BESIDE = ("newton_like.kernels", "newton_like.assets")
 
 
 class FinderBeside:
-    """Finds what stands beside the package, and nothing else there."""
+    """A finder of these packages beside the package, which finds no other modules."""
 
     @staticmethod
     def find_spec(name: str, path=None, target=None):

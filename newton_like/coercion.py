@@ -1,4 +1,4 @@
-"""Turns what users write for numbers, vectors and indices into plain Python numbers, or says why it cannot."""
+"""Conversion of user input for numbers, vectors and indices to Python numbers, with errors for invalid values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import warp as wp
 from newton_like.types import Axis
 
 LARGEST = 1.0e30
-"""Largest number that may stand for a length, a mass or another quantity in SI units. Nothing is larger, and products of
-a few such numbers, as an inertia far from the origin, do not overflow."""
+"""Largest accepted length, mass or other quantity in SI units. Physical quantities are smaller, and products of a few such
+numbers, such as an inertia far from the origin, do not overflow."""
 
 
 def as_number(value, what: str, *, finite: bool = True) -> float:
@@ -22,11 +22,11 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
     Args:
         value: the number.
         what: its name in the error.
-        finite: refuse infinities and what is beyond ``LARGEST`` too. NaN is always refused.
+        finite: whether infinities and numbers beyond ``LARGEST`` also raise an error. NaN always does.
 
     Raises:
-        TypeError: ``value`` is no number.
-        ValueError: it is NaN, or infinite or too large where that has no meaning.
+        TypeError: ``value`` is not a number.
+        ValueError: NaN; with `finite`, an infinite or too large number.
     """
     if isinstance(value, str | bytes):
         raise TypeError(f"{what} must be a number, not {value!r}")
@@ -44,15 +44,15 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
 
 
 def as_list(value, what: str, entries: str) -> list:
-    """Entries of a list, a tuple, an array or whatever else holds some in an order.
+    """Entries of a list, a tuple, an array or another ordered collection.
 
     Args:
         value: the entries.
-        what: their name in the error.
-        entries: what they should be, for the error.
+        what: name of the argument in the error.
+        entries: description of valid entries for the error.
 
     Raises:
-        TypeError: ``value`` holds no entries, or none in an order, or is a text.
+        TypeError: ``value`` is a string or not an ordered collection.
     """
     if isinstance(value, wp.array):
         value = value.numpy()
@@ -68,7 +68,7 @@ def as_flag(value, what: str) -> bool:
     """A truth value: ``True``, ``False``, 1 or 0, of Python or NumPy.
 
     Raises:
-        TypeError: ``value`` is something else; the text ``"False"`` for instance would count as true in Python.
+        TypeError: ``value`` has another type; for instance the string ``"False"`` is true in Python.
     """
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
         return bool(value)
@@ -79,7 +79,7 @@ def as_member(enum, value, what: str):
     """Member of an enumeration from that member or its number.
 
     Raises:
-        TypeError: ``value`` is no integer, or a member of another enumeration.
+        TypeError: ``value`` is not an integer, or is a member of another enumeration.
         ValueError: no member has that number.
     """
     if isinstance(value, enum):
@@ -157,11 +157,11 @@ def _integer(value, demand: str) -> int:
 
 
 def as_count(value, name: str, lowest: int = 1, most: int = 2**31 - 1) -> int:
-    """How many of something there are.
+    """A count.
 
     Raises:
-        TypeError: no integer.
-        ValueError: it is less than `lowest` or above `most`.
+        TypeError: not an integer.
+        ValueError: less than `lowest` or above `most`.
     """
     count = _integer(value, f"{name} must be an integer")
     if not lowest <= count <= most:

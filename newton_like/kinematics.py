@@ -1,12 +1,12 @@
-"""Kinematics of the articulations of a model: from joint coordinates to bodies and back, and the Jacobian between them.
+"""Kinematics of the articulations of a model: poses of bodies from joint coordinates and the reverse, and Jacobians.
 
-Articulations of one shape are advanced together, in SIMD lanes on all cores of a CPU and one a thread on a GPU, by the
-programs of `newton_like.kernels`. Numbers that come from the model (anchors, axes, centres of mass, masses, armature)
-are read once and kept: after editing model arrays call :meth:`Model.notify_changed`.
+Articulations of one shape are computed together by the programs of `newton_like.kernels`, in SIMD lanes on all cores of a CPU, or one a
+thread on a GPU. Parameters of the model (anchors, axes, centres of mass, masses, armature) are read once and cached: after editing model
+arrays call :meth:`Model.notify_changed`.
 
-All functions can be differentiated by Warp's tape: where an array that goes out requires gradients, the reverse mode of the
-program's trace (:mod:`newton_like.compiler.adjoint`) is put on it. Gradients reach joint coordinates, velocities, poses and twists, and
-``body_mass``, ``body_com`` and ``body_inertia`` where they require them.
+All functions can be differentiated by Warp's tape. If an output array requires gradients, the adjoint of the program's trace
+(:mod:`newton_like.compiler.adjoint`) is recorded on the tape. There are gradients with respect to joint coordinates, velocities, poses and
+twists, and with respect to ``body_mass``, ``body_com`` and ``body_inertia`` if they require them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def eval_fk(
     if joint_mask is None and body_flag_filter == BodyFlags.ALL:
         run(model, _FK, [*joints, body_q, body_qd], chosen)
         return
-    # all bodies of these articulations, then the chosen ones from their parents on
+    # computes all bodies of these articulations, then moves the selected ones relative to their parents
     full = [wp.clone(array) for array in (body_q, body_qd)]
     run(model, _FK, [*joints, *full], chosen)
     kinds = warp_types(model.dtype)

@@ -1,5 +1,5 @@
-"""CPU threads that share the blocks of a launch, as Warp releases Python's lock inside a launch. Results do not depend on their
-number."""
+"""Launches on several CPU threads, each with a share of the blocks. Warp releases Python's lock during a launch. Results do not depend on
+the number of threads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 import warp as wp
 
 SHARES_PER_THREAD = 4
-"""More shares than threads, so that a thread which is held up does not hold up the others."""
+"""Number of shares per thread, above 1 so that a delayed thread does not delay the others."""
 
 
 def worker_count(threads: int | None = None) -> int:
-    """How many CPU threads share a launch: `threads`, else the environment variable ``NEWTON_LIKE_THREADS``, else all cores.
+    """Number of CPU threads of a launch: `threads`, else the environment variable ``NEWTON_LIKE_THREADS``, else the number of cores.
 
     Raises:
-        ValueError: fewer than one.
+        ValueError: a number below 1.
     """
     chosen = threads if threads is not None else os.environ.get("NEWTON_LIKE_THREADS")
     if chosen is None:
@@ -32,9 +32,9 @@ def worker_count(threads: int | None = None) -> int:
 
 
 class Command:
-    """A launch that Warp has recorded (``record_cmd=True``), whose arguments are packed once and not at every launch on a CPU.
+    """A launch that Warp has recorded (``record_cmd=True``). On a CPU its arguments are packed once, and not for every launch.
 
-    On GPUs and in captures it is Warp that launches.
+    On GPUs and in captures Warp launches the kernel.
     """
 
     def __init__(self, recorded: wp.Launch):
@@ -73,12 +73,12 @@ def _pool(size: int) -> ThreadPoolExecutor:
 
 
 def run_shared(workers: list[list]) -> None:
-    """Launches the shares of a work on several threads, each share once: a free thread takes the next one.
+    """Launches the shares on several threads, each share once. A free thread takes the next share.
 
-    A thread that the operating system is late to start is not waited for: others do its share.
+    If the operating system starts a thread late, other threads compute its shares.
 
     Args:
-        workers: for every worker the same shares, on its own memory where shares need some.
+        workers: for every worker, the commands of all shares, on the worker's own memory if they need memory.
     """
     if len(workers) == 1:
         for command in workers[0]:
@@ -99,7 +99,7 @@ def run_shared(workers: list[list]) -> None:
 
 
 def cut(blocks: int, threads: int, each: int = SHARES_PER_THREAD) -> list[tuple[int, int]]:
-    """First block and number of blocks of the shares of some threads, `each` for a thread."""
+    """First block and number of blocks of each share, with `each` shares per thread."""
     if threads == 1:
         return [(0, blocks)] if blocks else []
     ends = np.linspace(0, blocks, min(each * threads, blocks) + 1).astype(int)
@@ -107,17 +107,17 @@ def cut(blocks: int, threads: int, each: int = SHARES_PER_THREAD) -> list[tuple[
 
 
 WORTHWHILE = 10_000
-"""Small pieces of work (a body, a joint) from which on waking a thread saves time: some 200 microseconds."""
+"""Number of small pieces of work (a body, a joint) for which another thread saves time: some 200 microseconds."""
 
 
 def shared_out(record, size: int, pieces: int, device) -> list[list[Command]]:
-    """Recorded launches for `run_shared`: one, or one for each thread where there is enough to do.
+    """Recorded launches for `run_shared`: one, or several shares if there is enough work.
 
     Args:
-        record: ``record(first, count)`` records a launch of the threads from ``first`` on.
-        size: threads in all.
-        pieces: of work that they do.
-        device: where they run.
+        record: ``record(first, count)`` records a launch of the kernel's threads from ``first`` on.
+        size: total number of the kernel's threads.
+        pieces: number of pieces of work.
+        device: device of the launch.
     """
     threads = 1 if device.is_cuda or pieces < WORTHWHILE else worker_count()
     return [[Command(record(first, count)) for first, count in cut(size, threads, 1)]] * threads

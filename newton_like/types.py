@@ -181,7 +181,7 @@ class BodyFlags(IntFlag):
     DYNAMIC = 1
     """Moves by the forces on it."""
     KINEMATIC = 2
-    """Moves with the velocity that its joint has in the state; forces do not change it."""
+    """Moves with the joint velocity of the state; forces do not change it."""
     ALL = 3
 
 

@@ -1,7 +1,7 @@
-"""What runs on a GPU gives what it gives on a CPU, the same bits for a world wherever it is, and can be captured into a graph.
+"""Results on a GPU agree with those on a CPU, do not depend on a world's index (same bits), and launches can be captured in a graph.
 
-Without a CUDA device these tests are skipped. ``NEWTON_LIKE_GPU=cpu`` lets a CPU stand in for one: kernels advance one world a thread
-and memory is laid out as on a GPU, so that all but the device itself is tried.
+Without a CUDA device these tests are skipped. With ``NEWTON_LIKE_GPU=cpu`` they run on a CPU with one world a thread and the memory layout
+of a GPU, which tests all code except the device.
 """
 
 import os
@@ -36,7 +36,7 @@ SINGLE = 1.0e-3
 
 
 class Gpu:
-    """A GPU, or the CPU that stands in for one inside of `with gpu:`."""
+    """A GPU, or its substitute by a CPU within `with gpu:`."""
 
     def __init__(self, monkeypatch):
         self.device, self.real, self._patch = wp.get_device(GPU), wp.get_device(GPU).is_cuda, monkeypatch
@@ -75,7 +75,7 @@ def walkers(worlds: int = WORLDS):
 
 
 def started(model, worlds: int = WORLDS, first: int = 0):
-    """A state in which world i is where it is whatever the number of worlds."""
+    """A state in which the state of world i does not depend on the number of worlds."""
     state = model.state()
     q, qd = (x.numpy().reshape(worlds, -1).copy() for x in (state.joint_q, state.joint_qd))
     for i in range(worlds):
@@ -175,7 +175,7 @@ def test_a_world_that_breaks_is_found_and_reset_alone(gpu):
 
 
 def test_steps_and_resets_are_captured(gpu):
-    """A graph of two steps and a reset by mask does what the calls do; what was not called before is refused."""
+    """A graph of two steps and a reset by mask agrees with the calls; capturing calls without an earlier call raises an error."""
     with gpu:
         model = walkers().finalize(gpu.device)
         solver, state, other = SolverFeatherstone(model, unsupported_contacts="ignore"), started(model), started(model)
@@ -266,7 +266,7 @@ def test_dynamics(gpu, rng, evaluator):
 
 
 def test_recordings(gpu, tmp_path):
-    """What is recorded of a model on a GPU reads back as on a CPU."""
+    """Recordings of a model on a GPU are read back as those on a CPU."""
     pytest.importorskip("pxr")
     from pxr import Usd, UsdGeom
 
@@ -311,7 +311,7 @@ def test_examples(gpu, example, tmp_path):
 
 
 def test_memory(gpu):
-    """Below the 40 kB a world that were asked for."""
+    """The memory is below the required 40 kB a world."""
     from tests.benchmarks.first_step import array_bytes
 
     with gpu:

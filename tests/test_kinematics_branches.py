@@ -97,7 +97,7 @@ def test_kinematic_bodies_stay_and_carry_the_others(rng):
 
 def test_gradients_are_those_of_central_differences(rng):
     model = forest(rng, robots=1, joints=5).finalize("cpu", dtype=wp.float64)
-    model.evaluator = "general"  # nothing to compile
+    model.evaluator = "general"  # no compilation
     base, _, _ = moving_state(model, rng)
     eval_fk(model, base.joint_q, base.joint_qd, base)
     mask = rng.random(model.joint_count) < 0.6

@@ -333,7 +333,7 @@ def test_gradients_are_those_of_central_differences(rng):
     """Of every joint type on a moving parent, and of random trees."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
-        # what would take long to compile is interpreted: the same bits (tests/compiler/test_listing.py)
+        # code with a long compile time is interpreted, with the same bits (tests/compiler/test_listing.py)
         model.evaluator = "general"
 
         def bodies(joint_q, joint_qd, model=model):

@@ -30,7 +30,7 @@ VELOCITY = {wp.float32: 1e-4, wp.float64: 2e-13}
 
 
 class Bodies:
-    """What `eval_ik` reads of a state."""
+    """The arrays of a state that `eval_ik` reads."""
 
     def __init__(self, body_q, body_qd):
         self.body_q, self.body_qd = body_q, body_qd
@@ -104,7 +104,7 @@ def two_links(rng, linear=(), angular=()) -> ModelBuilder:
 
 
 def test_skewed_sliding_axes(rng):
-    """Sliding axes stay as they are given: only turning axes are made orthonormal."""
+    """Linear axes are not changed: only angular axes are made orthonormal."""
     for count in (2, 3):
         for _ in range(5):
             axes = Rotation.random(None, rng).as_matrix()[:count] + 0.3 * rng.normal(size=(count, 3))
@@ -112,7 +112,7 @@ def test_skewed_sliding_axes(rng):
             model = two_links(rng, linear=axes).finalize("cpu", dtype=wp.float64)
             stored = model.joint_axis.numpy()[6 : 6 + count]
             np.testing.assert_allclose(stored, axes, atol=1e-15)
-            # skewed axes share what is rounded: by the inverse of their smallest singular value
+            # oblique axes amplify rounding errors by the inverse of their smallest singular value
             loss = 1.0 / np.linalg.svd(axes, compute_uv=False)[-1] ** 2
             check_round_trip(model, *random_state(model, rng), 1e-14 * loss, 1e-13 * loss)
 
@@ -205,7 +205,7 @@ def test_the_nearest_pose_a_hinge_can_take(rng):
 
 
 def test_slides_read_the_offset_along_their_axes(rng):
-    """Off its axes, a slide reads the nearest point it can reach: what is left over is at right angles to them."""
+    """The coordinates of linear axes give the nearest reachable point: the residual is orthogonal to the axes."""
     for count in (1, 2, 3):
         axes = Rotation.random(None, rng).as_matrix()[:count] + 0.2 * rng.normal(size=(count, 3))
         model = two_links(rng, linear=axes / np.linalg.norm(axes, axis=1, keepdims=True)).finalize(
@@ -222,7 +222,7 @@ def test_slides_read_the_offset_along_their_axes(rng):
 
 
 def test_a_revolving_parent_does_not_move_the_coordinates_of_its_child(rng):
-    """Both turn about a distant point as one: joint velocities below the base are zero, whatever the offsets are."""
+    """Both rotate as one body about a distant point: joint velocities below the base are zero, for any offsets."""
     model = every_kind(rng).finalize("cpu", dtype=wp.float64)
     q, qd = random_state(model, rng)
     spin = np.zeros_like(qd)
@@ -330,7 +330,7 @@ def test_gradients_are_those_of_central_differences(rng):
     """At poses that the joints cannot quite take."""
     for builder in (every_kind(rng), forest(rng, worlds=2)):
         model = builder.finalize("cpu", dtype=wp.float64)
-        # what would take long to compile is interpreted: the same bits (tests/compiler/test_listing.py)
+        # code with a long compile time is interpreted, with the same bits (tests/compiler/test_listing.py)
         model.evaluator = "general"
         kinds = warp_types(wp.float64)
 

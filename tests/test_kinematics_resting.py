@@ -22,7 +22,7 @@ def finalized(builder: ModelBuilder, **options):
 
 
 def robot(frames, base_pose, resting: bool) -> ModelBuilder:
-    """A floating, a turning and a hinged body on a resting one, or on the world where that stands."""
+    """A floating, a turning and a hinged body on a resting body, or on the world at the pose of that body."""
     builder = ModelBuilder()
     parent, place = -1, base_pose
     if resting:

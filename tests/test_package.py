@@ -1,4 +1,4 @@
-"""What is reachable from the top of the package."""
+"""Names of the top-level package."""
 
 import inspect
 import subprocess

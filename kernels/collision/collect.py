@@ -1,6 +1,6 @@
-"""From candidates to a list of contacts, and from a list of contacts to the candidates of the solver.
+"""Kernels that collect a list of contacts from candidates, and that assign a list of contacts to the candidates of the solver.
 
-Lists are ordered by articulation and candidate, whatever the device does first.
+Lists are ordered by articulation and candidate on every device.
 """
 
 from functools import cache
@@ -14,11 +14,11 @@ from newton_like.kernels.tree import (  # isort: skip
 )  # fmt: skip
 
 LOOKAHEAD = 1.0 / 120.0
-"""Contacts are found where shapes come within their gap of each other in twice this time [s]."""
+"""Contacts are detected between shapes that come within their gap of each other in twice this time [s]."""
 
 
 def detect_kernel(m):
-    """Kernel over blocks: the candidates of all colliders at the given poses and velocities of bodies."""
+    """Kernel over blocks: computes the candidates of all colliders from the poses and velocities of bodies."""
     real = m.real
 
     @wp.func
@@ -44,7 +44,7 @@ def detect_kernel(m):
 
 @cache
 def collect_kernels(real):
-    """Kernels over articulations: ``(count, write)`` the contacts among their candidates, some of which are near."""
+    """Kernels ``(count, write)`` over articulations: they count and write the contacts, the candidates with negative ``near``."""
     vec3 = wp.types.vector(3, real)
     transform = wp.types.transformation(real)
 
@@ -111,7 +111,7 @@ def collect_kernels(real):
 
 @cache
 def hand_over_kernels(real):
-    """Kernels ``(keys, place)`` that bring a list of contacts, in any order, to the solver's candidates."""
+    """Kernels ``(keys, place)`` that assign a list of contacts, in any order, to the solver's candidates."""
     vec3 = wp.types.vector(3, real)
 
     @wp.kernel(module="unique", enable_backward=False)
@@ -124,7 +124,7 @@ def hand_over_kernels(real):
         key: wp.array[int],
         value: wp.array[int],
     ):
-        """key <- the moving shape of each contact with a fixed one, or a large number; value <- the contact."""
+        """key <- the shape of each contact that forces move, or 2147483647 unless the other one is fixed; value <- the contact's index."""
         i = wp.tid()
         value[i] = i
         key[i] = 2147483647
@@ -142,7 +142,7 @@ def hand_over_kernels(real):
         key: wp.array[int],
         value: wp.array[int],
         slots: int,
-        # where each shape's candidates are: articulation of the batch and first candidate, or -1
+        # of each shape: the articulation of the batch, or -1, and the first candidate
         articulation: wp.array[int],
         candidate: wp.array[int],
         shape0: wp.array[int],
@@ -156,7 +156,7 @@ def hand_over_kernels(real):
         given: wp.array3d[real],
         used: wp.array[int],
     ):
-        """The n-th contact of a shape becomes its n-th candidate; used <- 1 for each contact that found a place."""
+        """Stores the n-th contact of a shape as its n-th candidate; used <- 1 for each stored contact."""
         n = wp.tid()
         s = key[n]
         if s == 2147483647:
@@ -196,7 +196,7 @@ def hand_over_kernels(real):
             given[b, at + GIVEN_NORMAL + j, lane] = up[j]
         given[b, at + GIVEN_MARGIN, lane] = near
         given[b, at + GIVEN_OTHER_MARGIN, lane] = far
-        # means of both shapes' material, whose rows have a time constant in place of OMEGA
+        # means of the materials of both shapes; `material` has a time constant in the row OMEGA
         for j in range(material.shape[0]):
             mean = real(0.5) * (material[j, s] + material[j, other])
             if j == OMEGA:
@@ -209,7 +209,7 @@ def hand_over_kernels(real):
 
 @cache
 def force_kernel(real):
-    """Kernel over articulations: the contact force on each shape, from the forces a step remembers."""
+    """Kernel over articulations: adds up the contact force on each shape from the forces that a step keeps for its warm start."""
     vec3 = wp.types.vector(3, real)
     transform = wp.types.transformation(real)
 

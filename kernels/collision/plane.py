@@ -1,9 +1,9 @@
-"""Shapes against planes: the candidate contact points of each shape, and how far they are above the plane.
+"""Collision of shapes with planes: candidate contact points of each shape and their heights above the plane.
 
-A shape has a fixed number of candidates, so that a contact keeps its place from step to step and can be warm-started. A point's
-gap is its signed distance from the plane less both margins, positive apart. Points of sphere, capsule, box and small hulls belong
-to the shape; those of a cylinder, cone or ellipsoid move over its rim; of a large hull the deepest vertex and the three that
-span the widest patch with it are taken.
+A shape has a fixed number of candidates, so that a contact has the same index in every step and can be warm-started. The gap of a point
+is its signed distance from the plane less both margins, positive if separated. Candidates of a sphere, capsule or box are fixed
+to the shape. Those of a cylinder, cone or ellipsoid move over its rim or surface. Those of a hull are its deepest vertex and three
+vertices that span a wide patch with it.
 """
 
 import types
@@ -13,7 +13,7 @@ from newton_like.kernels.tree import (  # isort: skip
     TANGENT_1, TANGENT_2,
 )  # fmt: skip
 
-# Collider kinds, and how many candidate points each has.
+# Collider kinds and their numbers of candidates.
 SPHERE, CAPSULE, BOX, CYLINDER, CONE, ELLIPSOID, HULL = range(7)
 POINTS = (1, 2, 8, 8, 5, 1, 4)
 
@@ -21,12 +21,12 @@ FAR = 1.0e10
 
 
 def plane_collision(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``detect``, which fills the candidates of one collider."""
+    """For the namespace `m`: ``detect``, which computes the candidates of one collider, and ``clearance``."""
     real = m.real
 
     @m.func
     def put_candidate(b, t, c: int, s: int, x: m.Vec3, radius: m.lane, dt: m.lane, T, P, L, mem):
-        """Stores candidate c: its gap, how much closer than the detection distance it is, and its place (relative to the origin)."""
+        """Stores candidate c: its gap; its gap less the detection distance (``near``); and its position relative to the origin."""
         pl = T.collider_plane[s]
         n = m.plane_vec(P, b, pl, NORMAL)
         o = m.get3(mem, L.origin, t)
@@ -51,12 +51,13 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def rim(b, t, c: int, s: int, center: m.Vec3, radius: m.lane, r: m.Mat33, dt: m.lane, T, P, L, mem):
-        """Four points of the circle about `center`, the first one the closest to the plane; r's third column is the circle's axis."""
+        """Stores four points of the circle about `center`, the point closest to the plane first. The circle's axis is the third column
+        of r."""
         axis = m.column(r, 2)
         n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
         down = m.sub3(m.scale3(axis, m.dot(n, axis)), n)
         square = m.dot(down, down)
-        # a disc that lies flat has no lowest point: any frame does
+        # a disc that lies flat has no lowest point; the first point is then on the x axis of r
         flat = m.fill(real(1.0e-6))
         scale = m.rcp(m.sqrt(m.larger(square, flat)))
         x = m.column(r, 0)
@@ -94,8 +95,9 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def hull_patch(b, t, c: int, s: int, center: m.Vec3, r: m.Mat33, dt: m.lane, T, P, L, mem):
-        """The deepest vertex, the farthest one from it, and the two farthest to either side of their line, or behind the first one. A
-        vertex counts the more the lower it is: one that is not chosen may sink, and what pushes it out later would add energy."""
+        """Stores four vertices: the deepest one, the farthest one from it, and the two farthest on either side of the line through both,
+        or behind the first one. Distances are weighted by depth, because a vertex that is left out may penetrate the plane, and pushing
+        it out later adds energy."""
         n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
         count = T.hull_count[s]
         zero = m.fill(real(0.0))
@@ -106,7 +108,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
             low = m.neg(m.dot(n, x))
             first = choose(low, lowest, x, first)
             lowest = m.larger(lowest, low)
-        # vertices within this height of the deepest one may carry the shape within the step; those below the plane do
+        # vertices within this height of the deepest one may touch the plane within the step; those below the plane touch it now
         thick = m.mul(m.fill(real(0.05)), m.collider_param(P, b, s, RADIUS))
         slab = m.sub(lowest, thick)
         plane = m.sub(m.dot(n, m.get3(mem, L.origin, t)), m.plane_param(P, b, T.collider_plane[s], OFFSET))
@@ -129,7 +131,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         right = m.sub3(behind, side)
         third = first
         fourth = first
-        # points on the line, whose area is all rounding, span nothing
+        # areas of points on the line are rounding errors
         most = m.mul(m.fill(real(1.0e-4)), farthest)
         best = most
         for i in range(count):
@@ -150,7 +152,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def clearance(b, t, s: int, dt: m.lane, T, P, L, mem) -> m.lane:
-        """Negative where collider s, or the bounding sphere of a hull, is within the detection distance of its plane."""
+        """The distance of collider s, or of the bounding sphere of a hull, from its plane less the detection distance; negative if near."""
         k = T.collider_body[s]
         kind = T.collider_kind[s]
         n = m.plane_vec(P, b, T.collider_plane[s], NORMAL)
@@ -163,7 +165,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
         radius = m.collider_param(P, b, s, RADIUS)
         extent = radius
         if kind != HULL:
-            # how far the shape reaches along -n: exact for a box, a cylinder and an ellipsoid, a bound for a cone
+            # the shape's extent along -n: exact for a box, a cylinder and an ellipsoid, an upper bound for a cone
             size = m.collider_vec(P, b, s, SIZE)
             local = m.collider_quat(P, b, s, ROTATION)
             d = m.apply_t(m.apply_t(n, body), m.quat_to_matrix(local))
@@ -185,7 +187,7 @@ def plane_collision(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def detect(b, t, s: int, dt: m.lane, T, P, L, mem):
-        """Fills the candidates of collider s."""
+        """Computes the candidates of collider s."""
         k = T.collider_body[s]
         kind = T.collider_kind[s]
         c = T.collider_candidate[s]

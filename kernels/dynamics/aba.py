@@ -1,11 +1,11 @@
-"""Forward dynamics: by the articulated-body algorithm (Featherstone 2008, table 7.1), or from the joint-space inertia.
+"""Forward dynamics by the articulated-body algorithm (Featherstone 2008, table 7.1), or from the joint-space inertia.
 
-A joint of several degrees of freedom gives way to the force on it one degree after the other, the last one first. With the
-articulated inertia I and bias force p of the body, as far as reduced already,
+The backward pass reduces a joint of several degrees of freedom one degree at a time, the last one first. With the articulated
+inertia I and bias force p of the body, reduced by the later degrees of freedom,
 
     U_i = I S_i,   d_i = S_i . U_i + armature_i,   u_i = tau_i - S_i . p,   I <- I - U_i U_i^T / d_i,   p <- p + U_i u_i / d_i
 
-and on the way out, with the acceleration a of what the i-th axis is carried by, qdd_i = (u_i - U_i . a) / d_i.
+The forward pass computes qdd_i = (u_i - U_i . a) / d_i from the acceleration a of the link before the i-th axis.
 """
 
 import types
@@ -19,7 +19,7 @@ def aba_program(m: types.SimpleNamespace) -> dict:
 
     @m.struct
     class Articulated:
-        """A symmetric 6 x 6 inertia [[a, h], [h^T, i]]: accelerations about the reference point to forces."""
+        """A symmetric 6 x 6 inertia [[a, h], [h^T, i]] that maps spatial accelerations about the reference point to spatial forces."""
 
         a: m.Sym3
         h: m.Mat33
@@ -68,9 +68,9 @@ def aba_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def give_way(b, t, k: int, T, P, L, mem):
-        """The articulated inertia and bias force of body k, at L.articulated and L.load, <- as its parent feels them.
+        """articulated, load <- the articulated inertia and bias force of body k, reduced by its joint: the terms added to its parent's.
 
-        lever <- U and pivot <- 1 / d; tau <- u.
+        lever <- U; pivot <- 1 / d; tau <- u.
         """
         first = T.dof_at[k]
         n = T.linear[k] + T.angular[k]
@@ -100,7 +100,7 @@ def aba_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def base_forces(b, t, T, P, L, mem):
-        """tau <- the given forces, those of a floating base from the representation T.output_repr to its joint's."""
+        """tau <- the given forces; those of a floating base are converted from the representation T.output_repr to its joint's."""
         m.copy(t, L.tau, L.force, T.dofs, mem)
         if T.free_root != 0 and T.output_repr != NATIVE:
             f = m.get6(mem, L.force, t)
@@ -110,7 +110,7 @@ def aba_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def base_accelerations(t, T, L, mem):
-        """vector <- with those of a floating base from its joint's velocities to the representation T.output_repr."""
+        """Converts the accelerations of a floating base at L.vector from its joint's velocities to the representation T.output_repr."""
         if T.free_root != 0 and T.output_repr != NATIVE:
             a = m.joint_drift(t, 0, L.v, T, L, mem)
             for i in range(6):
@@ -168,7 +168,7 @@ def aba_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_forward_dynamics_crb(b, t, T, P, L, mem):
-        """The same by solving M qdd = tau - h."""
+        """The same as eval_forward_dynamics, by solving M qdd = tau - h."""
         accelerating_forces(b, t, L.vector, T, P, L, mem)
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.factorize_apart(b, t, T, P, L, mem)

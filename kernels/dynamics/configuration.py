@@ -1,4 +1,4 @@
-"""Coordinates of whole articulations as points of their manifold, joint by joint."""
+"""Coordinates of articulations on their configuration manifold."""
 
 import types
 
@@ -7,13 +7,13 @@ def configuration_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``eval_configuration``, ``eval_local_coordinates``, ``eval_global_coordinates`` and
     ``eval_velocity_of_rate``.
 
-    What an articulation has less of than the largest one is zero in the results: no program writes there, and memory is zero when it
-    is made.
+    Results have the size of the largest articulation. Entries beyond the size of a smaller one are zero: no program writes them, and
+    memory is allocated with zeros.
     """
 
     @m.func
     def eval_configuration(b, t, T, P, L, mem):
-        """third <- coordinates as ``T.configuration_mode`` asks for them: q normalised or made principal, or of no motion."""
+        """third <- q normalised, q made principal, or the zero configuration, selected by ``T.configuration_mode``."""
         for k in range(T.bodies):
             m.choose_joint(t, k, L.third, T, L, mem)
 
@@ -25,13 +25,13 @@ def configuration_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_global_coordinates(b, t, T, P, L, mem):
-        """third <- the coordinates whose local ones about q are at `vector`."""
+        """third <- the coordinates with the local coordinates `vector` about q."""
         for k in range(T.bodies):
             m.global_joint(t, k, T, L, mem)
 
     @m.func
     def eval_velocity_of_rate(b, t, T, P, L, mem):
-        """vector <- the velocities with which q changes at the rates at `second`."""
+        """vector <- the velocities at which q has the time derivative `second`."""
         for k in range(T.bodies):
             m.velocity_of_rate(b, t, k, T, P, L, mem)
 

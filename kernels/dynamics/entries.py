@@ -1,4 +1,4 @@
-"""Chosen entries of flat arrays as rows of articulations, and back; gradients flow through both."""
+"""Kernels that gather selected entries of flat arrays into rows of articulations, and scatter them back. Both are differentiable."""
 
 from functools import cache
 
@@ -7,7 +7,7 @@ import warp as wp
 
 @cache
 def gather_entries(kind):
-    """The kernel that picks entries of a flat array, ``[articulations, entries]``; zero where the place is negative."""
+    """The kernel that gathers entries of a flat array into ``[articulations, entries]``; zero where the index is negative."""
 
     @wp.kernel(module="unique", enable_backward=kind is not wp.bool)
     def kernel(
@@ -28,7 +28,7 @@ def gather_entries(kind):
 
 @cache
 def scatter_entries(kind):
-    """The kernel that writes entries of a flat array from rows, or from one row that all articulations share (``stride`` 0)."""
+    """The kernel that scatters rows to entries of a flat array. With ``stride`` 0 all articulations use one row."""
 
     @wp.kernel(module="unique")
     def kernel(

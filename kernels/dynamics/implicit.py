@@ -2,9 +2,9 @@
 
     d x = M^-1 (d tau - d ID(q, nu, x) at constant x)
 
-(Carpentier and Mansard 2018, "Analytical derivatives of rigid body dynamics algorithms", section IV). What is computed is
-x + M^-1 (tau - ID(q, nu, x)), one step of iterative refinement, where x and the factors of M count as constants: its value is
-that of forward dynamics, and going backward through it takes one solve and the adjoint of inverse dynamics.
+(Carpentier and Mansard 2018, "Analytical derivatives of rigid body dynamics algorithms", section IV). The program computes
+x + M^-1 (tau - ID(q, nu, x)), one step of iterative refinement, in which x and the factors of M are constants. The value is
+that of forward dynamics, and its backward pass takes one solve and the adjoint of inverse dynamics.
 """
 
 import types

@@ -1,9 +1,9 @@
-"""Inertial parameters of bodies as vectors of ten numbers, and back; both differentiable by Warp's tape.
+"""Conversion of the inertial parameters of bodies to vectors of ten numbers, and back. Both are differentiable by Warp's tape.
 
     (m, cx, cy, cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz)
 
-with the centre of mass c and the inertia about it; or *linear*, with the first moment m c in place of c and the inertia about the
-link's origin, ``I + m (c.c 1 - c c^T)``: forces and energies are linear in these ten (Atkeson, An and Hollerbach 1986).
+with the centre of mass c and the inertia about it. In the *linear* form the first moment m c replaces c, and the inertia is about the
+link's origin, ``I + m (c.c 1 - c c^T)``; forces and energies are linear in these ten numbers (Atkeson, An and Hollerbach 1986).
 """
 
 import types

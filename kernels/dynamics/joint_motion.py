@@ -1,4 +1,4 @@
-"""Motion across single joints: transform, motion subspace, twist and bias acceleration of the child seen from its parent."""
+"""Motion across single joints: transform, motion subspace, twist and bias acceleration of the child relative to its parent."""
 
 import types
 
@@ -19,7 +19,7 @@ def joint_motion_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_motion_subspaces(b, t, T, P, L, mem):
-        """matrix <- for every dof the twist of its joint for a unit velocity, in the representation ``T.output_repr`` of the child."""
+        """matrix <- the joint twist for a unit velocity of every dof, in the representation ``T.output_repr`` of the child."""
         m.still(t, T, L, mem)
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.matrix, 6 * T.columns, mem)
@@ -33,7 +33,7 @@ def joint_motion_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def eval_joint_motion(b, t, T, P, L, mem):
         """vector <- the twist of every joint's child relative to its parent, in the representation ``T.output_repr`` of the child;
-        second <- its time derivative while the velocities stay."""
+        second <- its time derivative at constant joint velocities."""
         m.prepare(b, t, T, P, L, mem)
         m.clear(t, L.vector, 6 * T.links, mem)
         m.clear(t, L.second, 6 * T.links, mem)

@@ -1,10 +1,10 @@
-"""Poses, velocities, Jacobians with their derivatives, and accelerations of frames that links carry.
+"""Poses, velocities, Jacobians with their derivatives, and accelerations of frames fixed to links.
 
-Frame i of a program is carried by body ``T.point_body[i]`` (-1: the world, -2: none in this articulation, whose results are
-zeros), and stands at its offset there: ``T.offset_size`` numbers, a point (3), a transform (7), or nothing (0): the link frame.
+Frame i of a program is fixed to body ``T.point_body[i]`` (-1: the world; -2: no body of this articulation, with zero results). Its offset
+on the body has ``T.offset_size`` numbers: 3 for a point, 7 for a transform, 0 for the link frame.
 
-With S_j the motion subspace of dof j, V the twist of the body, both about a point at rest, and p and R the place and the axes of a
-representation, column j of a Jacobian is S_j seen at p along R, and its time derivative
+With the motion subspace S_j of dof j and the twist V of the body, both about a point at rest, and the point p and the axes R of a
+representation, column j of a Jacobian is S_j at p along R, and its time derivative
 
     d/dt (v + w x p) = v' + w' x p + w x p',    d/dt (R^T u) = R^T (u' - w_body x u)
 
@@ -17,11 +17,12 @@ from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL
 
 
 def link_kinematics_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``eval_frame_transforms`` and its like."""
+    """For the namespace `m`: ``eval_frame_transforms``, ``eval_frame_velocities``, ``eval_frame_jacobians``,
+    ``eval_frame_jacobian_derivatives`` and ``eval_frame_accelerations``."""
 
     @m.func
     def frame_body(i: int, T) -> int:
-        """The body that carries frame i, T.bodies for the world, -1 for none."""
+        """The body of frame i; T.bodies for the world, -1 for no body."""
         k = T.point_body[i]
         body = k
         if k == -1:
@@ -34,7 +35,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
     def frame_place(t, i: int, k: int, T, L, mem) -> m.Vec3:
         """The origin of frame i on body k."""
         x = m.get3(mem, L.pos + 3 * k, t)
-        # points are seen from the world, which has no offset
+        # where offsets are points, the last frame is the world, without an offset
         if T.offset_size == 7 or (T.offset_size == 3 and i < T.points):
             x = m.apply_plus(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.offset + T.offset_size * i, t), x)
         return x
@@ -74,13 +75,13 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def still(t, T, L, mem):
-        """Velocities of zero, for what depends on coordinates alone."""
+        """Clears the velocities, for results that depend only on coordinates."""
         m.clear(t, L.v, T.dofs, mem)
 
     @m.func
     def eval_frame_transforms(b, t, T, P, L, mem):
-        """vector <- poses of the frames, seen from the last of them, which has no row itself: position and, unless
-        ``T.components`` is 3, quaternion."""
+        """vector <- poses of the first T.points frames relative to frame T.points: position and, unless ``T.components`` is 3,
+        quaternion."""
         still(t, T, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.components * T.points, mem)
@@ -97,7 +98,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_frame_velocities(b, t, T, P, L, mem):
-        """vector <- velocities of the frames relative to the last of them, which stands for the world."""
+        """vector <- velocities of the first T.points frames relative to frame T.points."""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.vector, T.components * T.points, mem)
         base = frame_body(T.points, T)
@@ -135,7 +136,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_jacobians(t, rates: int, T, L, mem):
-        """matrix <- Jacobians of the frames, or, where `rates` is 1, their time derivatives"""
+        """matrix <- Jacobians of the frames, or their time derivatives if `rates` is 1"""
         size = T.components * T.columns
         m.clear(t, L.matrix, size * T.points, mem)
         for i in range(T.points):
@@ -171,7 +172,7 @@ def link_kinematics_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_frame_accelerations(b, t, T, P, L, mem):
-        """vector <- time derivatives of the frames' velocities, when those of nu in ``T.base_repr`` are `acceleration`."""
+        """vector <- time derivatives of the frames' velocities, for the time derivative `acceleration` of nu in ``T.base_repr``."""
         m.prepare(b, t, T, P, L, mem)
         m.body_accelerations(t, m.zero3(), T, L, mem)
         m.clear(t, L.vector, T.components * T.points, mem)

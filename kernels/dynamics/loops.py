@@ -1,13 +1,13 @@
-"""Joints that close loops, as rows of a constraint on the accelerations of trees, and the dynamics under it.
+"""Loop joints as constraint rows on the accelerations of trees, and constrained forward dynamics.
 
-A row says that a number g stays zero (n: a direction fixed to the parent, c and p: the anchors of child and parent, u: a direction
+A row requires that an error g is zero (n: a direction fixed to the parent, c and p: the anchors of child and parent, u: a direction
 fixed to the child; all in world axes):
 
     linear    g = n . (c - p)      W = (n, c x n)
     angular   g = n . u            W = (0, u x n)
 
-With the twists V and accelerations A of the two bodies, all about one point, W is a wrench on the child, and its opposite one on the
-parent: g' = W . (V_c - V_p) = K nu, and g'' = W . (A_c - A_p) + W' . (V_c - V_p) = K nu_dot + k.
+With the twists V and accelerations A of the two bodies, all about one point, and the unit constraint wrench W on the child (-W on the
+parent): g' = W . (V_c - V_p) = K nu, and g'' = W . (A_c - A_p) + W' . (V_c - V_p) = K nu_dot + k.
 
 The accelerations a and the forces l solve M a + h = tau + K^T l and K a = -k - 2 f K nu - f^2 g (Featherstone 2008, section 8.5). With
 the whitened rows Y = D^-1/2 L^-T K^T of `kernels.rows`: Y^T Y l = b. Y^T Y may be singular, and its solution is approached
@@ -35,7 +35,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def loop_row_kind(r: int, T) -> int:
-        """What row r is: none if it is one of another robot."""
+        """The kind of row r; NO_ROW if the row belongs to another articulation."""
         kind = T.loop_kind[r]
         if m.frame_body(r, T) < 0 or m.frame_body(T.loop_rows + r, T) < 0:
             kind = 0
@@ -43,7 +43,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def loop_vector(t, r: int, i: int, k: int, L, mem) -> m.Vec3:
-        """The vector at i of row r, which is fixed to body k, along world axes."""
+        """The vector at position i of row r, fixed to body k, in world axes."""
         return m.apply(m.get9(mem, L.rot + 9 * k, t), m.get3(mem, L.loop + LOOP * r + i, t))
 
     @m.func
@@ -90,7 +90,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def across(t, r: int, at: int, T, mem) -> m.Spatial:
-        """The spatial vector of the child of row r minus that of its parent, out of those of all bodies."""
+        """The spatial vector of row r's child minus that of its parent; the vectors of all bodies start at `at`."""
         a = m.get6(mem, at + 6 * m.frame_body(T.loop_rows + r, T), t)
         b = m.get6(mem, at + 6 * m.frame_body(r, T), t)
         return m.spatial(m.sub3(a.v, b.v), m.sub3(a.w, b.w))
@@ -108,7 +108,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def moves_too(k: int, d: int, i: int, T) -> int:
-        """1 where dof i, the d-th of its chain, moves body k."""
+        """1 if dof i, number d of its chain, moves body k, else 0."""
         found = 0
         if k < T.bodies:
             leaf = T.leaf[k]
@@ -120,7 +120,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_loop_row(t, r: int, at: int, T, L, mem):
-        """Row r of K at `at`, where zeros are: one number for each dof that moves one of its bodies and not the other."""
+        """Stores the nonzero entries of row r of K at `at`: those of dofs that move exactly one of its two bodies."""
         w = loop_wrench(t, r, T, L, mem)
         for side in range(2):
             k = m.frame_body(T.loop_rows + r, T)
@@ -163,8 +163,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def whitened_loops(t, T, L, mem):
-        """loop_row <- Y; loop_gram <- the lower half of the Cholesky factor of Y^T Y + s 1, with inverses on its diagonal (Golub and
-        Van Loan 2013, algorithm 4.2.1). The factors of M are known."""
+        """loop_row <- Y; loop_gram <- the lower Cholesky factor of Y^T Y + s 1, with its diagonal inverted (Golub and Van Loan 2013,
+        algorithm 4.2.1). Needs the factors of M."""
         n = T.loop_rows
         m.clear(t, L.loop_row, T.dofs * n, mem)
         largest = m.fill(real(smallest))
@@ -219,7 +219,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def solve_loops(t, T, L, mem):
-        """u, loop_force <- the solution for the forces at z and the accelerations that loop_want asks of the rows."""
+        """u, loop_force <- the solution for the forces at z and the required row accelerations at loop_want."""
         m.whiten_row(t, L.z, T, L, mem)
         for r in range(T.loop_rows):
             b = m.get(mem, L.loop_want + r, t)
@@ -235,7 +235,7 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def want_closing(t, T, L, mem):
-        """loop_want <- -g'' - 2 f g' - f^2 g. The bodies' drift is that of newton_euler."""
+        """loop_want <- -g'' - 2 f g' - f^2 g. L.drift must have the result of newton_euler."""
         f = m.get(mem, L.weights, t)
         for r in range(T.loop_rows):
             x = m.fill(real(0.0))
@@ -254,8 +254,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_constrained_dynamics(b, t, T, P, L, mem):
-        """vector <- accelerations with closed loops, in the representation T.output_repr, in which the forces of a floating base are too;
-        loop_force <- l"""
+        """vector <- accelerations with closed loops; loop_force <- l. Accelerations and forces of a floating base are in the
+        representation T.output_repr."""
         first_loop_solution(b, t, T, P, L, mem)
         m.copy(t, L.vector, L.u, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
@@ -284,8 +284,8 @@ def loop_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_constrained_dynamics_implicit(b, t, T, P, L, mem):
-        """The same for reverse mode, by the implicit function theorem, as `kernels.dynamics.implicit`: one more solve for what the
-        solution leaves over, where it, the factors of M and the whitened rows count as constants."""
+        """eval_constrained_dynamics for reverse mode, by the implicit function theorem (see `kernels.dynamics.implicit`): one more solve
+        for the residual of the solution. The solution, the factors of M and the whitened rows are constants in reverse mode."""
         first_loop_solution(b, t, T, P, L, mem)
         for i in range(T.dofs):
             m.detach_rows(t, L.h + T.row[i], T.depth[i] + 1, mem)

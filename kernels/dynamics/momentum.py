@@ -1,10 +1,10 @@
 """Momentum, centre of mass, energy and inertias of whole mechanisms, subtrees and links.
 
-Sums run over the bodies about the mechanism's centre of mass c, where momentum and inertia are smallest, so that no digits are lost
-by shifting them (Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid robot"):
+Sums over bodies are taken about the mechanism's centre of mass c, where momentum and inertia are smallest, so that shifting them to
+another point loses no digits (Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid robot"):
 
-    column of the centroidal momentum matrix   I_c S_i            composite inertia of the bodies that dof i moves
-    its bias                                   sum of (f, n)      what gives the bodies their drift, without gravity
+    column of the centroidal momentum matrix   I_c S_i            I_c: composite inertia of the bodies that dof i moves
+    its bias                                   sum of (f, n)      wrenches of the bodies' bias accelerations, without gravity
     average velocity                           I^-1 h             I: the inertia with all joints locked
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import warp as wp
 from newton_like.kernels.tree import ARMATURE, BODY_FIXED
 
-# what T.quantity asks eval_momentum and eval_momentum_matrix for; at c where CENTROIDAL is added, else as in the base's frame
+# T.quantity for eval_momentum and eval_momentum_matrix; about c if CENTROIDAL is added, else about the point of the base's representation
 MOMENTUM, AVERAGE, CENTROIDAL = 0, 2, 1
 CENTRE = 4
 # and eval_inertia
@@ -25,14 +25,14 @@ KINETIC, POTENTIAL, MECHANICAL = range(3)
 LINK_MASS, LINK_CENTRE, LINK_POTENTIAL = range(3)
 
 TINY = 1.0e-18
-"""A mass or an inertia below which there is none [kg, kg m^2]; the square of its inverse is still a float32."""
+"""Masses [kg] and inertias [kg m^2] below this value count as zero. The square of its inverse is in the range of float32."""
 
 
 def momentum_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``eval_momentum``, ``eval_momentum_matrix``, ``eval_momentum_bias``, ``eval_inertia``, ``eval_energy``,
     ``eval_total_mass`` and ``eval_links``."""
     real = m.real
-    # a moment of inertia this much smaller than the trace is none: rounding leaves a few units of 1e-7 or 1e-16
+    # moments of inertia below this fraction of the trace count as zero: their rounding errors are a few units of 1e-7 or 1e-16
     negligible = 1.0e-13 if real in (wp.float64, np.float64) else 1.0e-6
 
     @m.func
@@ -47,7 +47,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def centre_of_mass(b, t, T, P, L, mem) -> m.Vec3:
-        """Of all bodies; the reference point where there is no mass."""
+        """The centre of mass of all bodies; the reference point if there is no mass."""
         mass = m.fill(real(0.0))
         h = m.zero3()
         for k in range(T.bodies):
@@ -66,7 +66,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def seen_from(s: m.Spatial, p: m.Vec3) -> m.Spatial:
-        """A twist about the point p in place of the reference point."""
+        """Shifts a twist from the reference point to the point p."""
         return m.spatial(m.velocity_at(s, p), s.w)
 
     @m.func
@@ -83,8 +83,8 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def sym_inverse(s: m.Sym3) -> m.Sym3:
-        """The inverse of an inertia by its LDL^T decomposition. Where there is no inertia about an axis (all mass lies on it), the
-        pseudo-inverse: nothing about that axis; where there is none at all, zero."""
+        """The inverse of an inertia by its LDL^T decomposition. If the inertia about an axis is zero (all mass lies on the axis), the
+        result is the pseudo-inverse, which is zero about that axis. The inverse of a zero inertia is zero."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         trace = m.add(s.xx, m.add(s.yy, s.zz))
@@ -103,7 +103,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
             m.fma(m.mul(g, g), r2, m.fma(m.mul(a, a), r1, r0)), m.fma(m.mul(e, e), r2, r1), r2,
             xy, m.mul(g, r2), m.neg(m.mul(e, r2)),
         )  # fmt: skip
-        # n: the axis without inertia, from the transposed inverse of L; it is projected out
+        # n: the axis with zero inertia, from the transposed inverse of L; the result is projected onto its complement
         w0 = m.where_lt(limit, s.xx, zero, one)
         w1 = m.where_lt(limit, d1, zero, one)
         w2 = m.where_lt(limit, d2, zero, one)
@@ -123,7 +123,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def asked_place(t, centroidal: int, c: m.Vec3, T, L, mem) -> m.Vec3:
-        """The point of results, from c: that of the representation of body 0, or c itself."""
+        """The point of the results, relative to c: the point of the representation of body 0, or c itself."""
         p = m.zero3()
         if centroidal == 0:
             p = m.sub3(m.place_of(t, 0, T.output_repr, L, mem), c)
@@ -131,7 +131,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def along(kind: int, a: m.Vec3, r: m.Mat33) -> m.Vec3:
-        """A vector along the axes of a representation; r turns those of the first link into the world's."""
+        """A world vector along the axes of a representation; r rotates from the axes of the first link to the world's."""
         return m.turned_back(kind, m.spatial(a, m.zero3()), r).v
 
     @m.func
@@ -154,7 +154,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_momentum_matrix(b, t, T, P, L, mem):
-        """matrix <- what takes the velocities to the momentum, the average velocity or the velocity of the centre of mass"""
+        """matrix <- the matrix from velocities to the momentum, the average velocity or the velocity of the centre of mass"""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
         c = centre_of_mass(b, t, T, P, L, mem)
@@ -189,7 +189,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_momentum_bias(b, t, T, P, L, mem):
-        """vector <- the rate of the centroidal momentum, second <- the acceleration of the centre of mass, while nu is constant"""
+        """vector <- the rate of the centroidal momentum, second <- the acceleration of the centre of mass, both at constant nu"""
         m.prepare(b, t, T, P, L, mem)
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.zero3(), m.zero3()))
         f = m.spatial(m.zero3(), m.zero3())
@@ -203,7 +203,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
         r = m.get9(mem, L.rot, t)
         rate = m.spatial(f.v, m.cross_plus(f.v, c, f.w))
         if T.output_repr == BODY_FIXED:
-            # components along axes that turn
+            # the axes rotate with the base
             h = whole_momentum(b, t, c, T, P, L, mem)
             v = m.get6(mem, L.twist, t)
             rate = m.spatial(m.cross_plus(h.v, v.w, rate.v), m.cross_plus(h.w, v.w, rate.w))
@@ -217,7 +217,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_inertia(t, at: int, kind: int, s: m.Inertia, r: m.Mat33, mem):
-        """Stores the 6 x 6 matrix of an inertia: twists about its point to momenta, along world axes or those of r."""
+        """Stores the 6 x 6 matrix of an inertia, which maps twists about its point to momenta, along world axes or the axes r."""
         h = s.h
         i = s.i
         if kind == BODY_FIXED:
@@ -233,7 +233,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def inertia_from(s: m.Inertia, p: m.Vec3) -> m.Inertia:
-        """An inertia about the point p in place of the one that it is about."""
+        """Shifts an inertia from its point to the point p, relative to it."""
         g = m.fma3(s.h, m.fill(real(-2.0)), m.scale3(p, s.m))
         half = m.fill(real(-0.5))
         h = m.fnma3(p, s.m, s.h)
@@ -249,7 +249,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_inertia(b, t, T, P, L, mem):
-        """matrix <- 6 x 6 inertias of every link, of every subtree, or of the whole"""
+        """matrix <- 6 x 6 inertias of every link, of every subtree, or of the whole mechanism"""
         m.clear(t, L.v, T.dofs, mem)
         m.prepare(b, t, T, P, L, mem)
         if T.quantity < WHOLE:
@@ -266,7 +266,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
         else:
             c = centre_of_mass(b, t, T, P, L, mem)
             total = whole_inertia(b, t, c, T, P, L, mem)
-            # exactly zero, where rounding leaves something
+            # zero about the centre of mass; removes rounding errors
             total.h = m.zero3()
             p = asked_place(t, T.quantity - WHOLE, c, T, L, mem)
             put_inertia(t, L.matrix, T.output_repr, inertia_from(total, p), m.get9(mem, L.rot, t), mem)
@@ -306,7 +306,7 @@ def momentum_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_links(b, t, T, P, L, mem):
-        """vector <- masses of the links that are asked for, places of their centres of mass, or their potential energies in gravity"""
+        """vector <- masses, positions of the centres of mass, or potential energies in gravity of the links at T.point_body"""
         if T.quantity != LINK_MASS:
             m.clear(t, L.v, T.dofs, mem)
             m.forward_kinematics(b, t, T, P, L, mem)

@@ -1,4 +1,4 @@
-"""Offsets of frames that gradients flow to."""
+"""Differentiable offsets of frames."""
 
 from functools import cache
 
@@ -7,7 +7,8 @@ import warp as wp
 
 @cache
 def offset_kernel(real):
-    """The kernel that puts an offset, ``[7]`` or ``[articulation_count, 7]`` as one row, among those of all frames."""
+    """The kernel that copies an offset, ``[7]`` (``stride`` 0) or flattened ``[articulation_count, 7]`` (``stride`` 7), into the offsets of
+    all frames."""
 
     @wp.kernel(module="unique")
     def place_offset(

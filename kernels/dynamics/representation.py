@@ -1,15 +1,15 @@
 """Representations of velocities, accelerations and wrenches of a frame, linear parts first.
 
-All of them are components of the frame's spatial vector about the articulation's reference point, taken at a point and along axes
-(Traversaro and Saccon 2019, "Multibody dynamics notation"):
+A representation gives the components of the frame's spatial vector at a point and along axes (Traversaro and Saccon 2019, "Multibody
+dynamics notation"):
 
     COM       velocity of the centre of mass, world axes
     MIXED     velocity of the frame's origin, world axes
     INERTIAL  velocity of the body's point at the world's origin, world axes
     BODY      velocity of the frame's origin, the frame's axes
 
-A floating base has its native velocities, or any of these: its motion subspace is then another one, and every algorithm that
-reads the subspace gives matrices and forces in that representation.
+A floating base has its native velocities, or those of a representation. ``prepare`` then replaces its motion subspace, and every algorithm
+that reads the subspace gives matrices and forces in that representation.
 """
 
 import types
@@ -18,13 +18,13 @@ from newton_like.kernels.tree import BODY_FIXED, COM, INERTIAL, NATIVE
 
 
 def representation_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: conversions of spatial vectors; ``prepare``, which every program of the dynamics starts with;
-    ``eval_velocity`` and its inverse ``eval_native_velocity``."""
+    """For the namespace `m`: conversions of spatial vectors; ``prepare``, the kinematics with a base representation; ``eval_velocity``
+    and its inverse ``eval_native_velocity``."""
     real = m.real
 
     @m.func
     def turned_back(kind: int, s: m.Spatial, r: m.Mat33) -> m.Spatial:
-        """Along the axes of the representation; r turns the frame's axes into the world's."""
+        """Rotates s from world axes to those of the representation; r rotates from the frame's axes to the world's."""
         out = s
         if kind == BODY_FIXED:
             out = m.spatial(m.apply_t(s.v, r), m.apply_t(s.w, r))
@@ -50,7 +50,7 @@ def representation_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def twist_as(kind: int, v: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
-        """Components of a twist about the reference point; p is the representation's point."""
+        """Components in a representation of the twist v about the reference point; p is the representation's point."""
         return turned_back(kind, m.spatial(m.velocity_at(v, p), v.w), r)
 
     @m.func
@@ -61,7 +61,7 @@ def representation_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def acceleration_as(kind: int, a: m.Spatial, v: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
-        """Time derivatives of the components of twist_as, from the spatial acceleration a and the twist v."""
+        """Time derivatives of the components of twist_as(v), from the spatial acceleration a and the twist v."""
         at = m.spatial(m.velocity_at(a, p), a.w)
         if kind < INERTIAL:
             at = m.spatial(m.cross_plus(v.w, m.velocity_at(v, p), at.v), at.w)
@@ -69,7 +69,7 @@ def representation_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def wrench_as(kind: int, f: m.Spatial, p: m.Vec3, r: m.Mat33) -> m.Spatial:
-        """Components of a wrench about the reference point: f.v is the force, f.w the torque."""
+        """Components in a representation of the wrench f about the reference point; f.v is the force, f.w the torque."""
         return turned_back(kind, m.spatial(f.v, m.cross_plus(f.v, p, f.w)), r)
 
     @m.func
@@ -80,14 +80,14 @@ def representation_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def place_of(t, k: int, kind: int, L, mem) -> m.Vec3:
-        """The point of a representation of body k."""
+        """The point of a representation of body k, relative to the reference point."""
         return reference_place(
             kind, m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.com + 3 * k, t), m.get3(mem, L.origin, t)
         )
 
     @m.func
     def change_base(t, T, L, mem):
-        """Motion subspace and velocities of a floating base in the representation ``T.base_repr``."""
+        """Converts motion subspace and velocities of a floating base to the representation ``T.base_repr``."""
         if T.free_root != 0 and T.base_repr != NATIVE:
             r = m.get9(mem, L.rot, t)
             p = place_of(t, 0, T.base_repr, L, mem)
@@ -107,7 +107,7 @@ def representation_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def prepare(b, t, T, P, L, mem):
-        """Kinematics at q and v, with base velocities in the representation ``T.base_repr``: v becomes nu."""
+        """Forward kinematics at q and v; v <- nu, with base velocities in the representation ``T.base_repr``."""
         m.forward_kinematics(b, t, T, P, L, mem)
         change_base(t, T, L, mem)
 
@@ -130,7 +130,7 @@ def representation_program(m: types.SimpleNamespace) -> dict:
             p = place_of(t, 0, T.base_repr, L, mem)
             v = twist_from(T.base_repr, m.get6(mem, L.vector, t), p, m.get9(mem, L.rot, t))
             at = m.velocity_at(v, m.get3(mem, L.com, t))
-            # the native axes are those of the parent's anchor: directions of the slides, and of the turns
+            # the native velocities are along the axes of the parent's anchor, which the subspace contains
             for i in range(3):
                 slide = m.get6(mem, L.subspace + 6 * i, t)
                 turn = m.get6(mem, L.subspace + 6 * (3 + i), t)

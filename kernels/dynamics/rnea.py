@@ -1,10 +1,10 @@
 """Inverse dynamics by the recursive Newton-Euler algorithm (Luh, Walker and Paul 1980; Featherstone 2008, table 5.1).
 
-With the world accelerating upward by -g, every body accelerates by a. What makes it do so:
+Gravity is included as an acceleration -g of the world. The force and moment that give a body its acceleration, and the joint forces, are
 
     f = m a_com,   n = I alpha + w x I w   (about the centre of mass),   tau_i = S_i . (sum of f, n over the subtree)
 
-The bias forces are what remains when all joint accelerations are zero, and a is the bodies' drift.
+The bias forces are the joint forces at zero joint accelerations; the bodies then have their bias accelerations (`drift`).
 """
 
 import types
@@ -17,7 +17,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def bias_accelerations(b, t, vel: int, T, P, L, mem):
-        """The acceleration of every body while all qdd are zero, gravity included."""
+        """drift <- the acceleration of every body at zero qdd, with gravity."""
         m.put6(mem, L.drift + 6 * T.bodies, t, m.spatial(m.neg3(m.gravity(P, b)), m.zero3()))
         for k in range(T.bodies):
             a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, vel, T, L, mem))
@@ -25,7 +25,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def with_force(b, t, k: int, a: m.Spatial, n: m.Vec3, P, L, mem) -> m.Spatial:
-        """The wrench, about the origin, of the force that accelerates body k by a, and of the moment n."""
+        """The wrench about the origin of the moment n and the force that gives body k the acceleration a."""
         v = m.get6(mem, L.twist + 6 * k, t)
         c = m.get3(mem, L.com + 3 * k, t)
         at_com = m.cross_plus(v.w, m.velocity_at(v, c), m.velocity_at(a, c))
@@ -34,7 +34,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def inertial_wrench(b, t, k: int, a: m.Spatial, P, L, mem) -> m.Spatial:
-        """The wrench, about the origin, that gives body k the acceleration a."""
+        """The wrench about the origin that gives body k the acceleration a."""
         w = m.get3(mem, L.twist + 6 * k + 3, t)
         i = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
         n = m.cross_plus(w, m.sym_apply(i, w), m.sym_apply(i, a.w))
@@ -42,12 +42,12 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def body_load(b, t, k: int, P, L, mem) -> m.Spatial:
-        """The wrench, about the origin, that gives body k its drift."""
+        """The wrench about the origin that gives body k the acceleration at L.drift."""
         return inertial_wrench(b, t, k, m.get6(mem, L.drift + 6 * k, t), P, L, mem)
 
     @m.func
     def own_load(b, t, k: int, P, L, mem) -> m.Spatial:
-        """The same through the axes of the body, in which its inertia is given: less work where nothing else needs that of the world."""
+        """The same as body_load, computed in the axes of the body. This is cheaper if the inertia in world axes is not used elsewhere."""
         a = m.get6(mem, L.drift + 6 * k, t)
         i = m.body_inertia(P, b, k)
         r = m.get9(mem, L.rot + 9 * k, t)
@@ -57,8 +57,8 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def bias_forces(b, t, vel: int, out: int, T, P, L, mem):
-        """out <- -h, the bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`, on the other side of the
-        equation of motion. The bodies' twists must be those of `vel`."""
+        """out <- -h, the negative bias forces (Coriolis, centrifugal, gyroscopic, gravity) at the velocities `vel`. L.twist must have the
+        twists for these velocities."""
         bias_accelerations(b, t, vel, T, P, L, mem)
         for k in range(T.bodies - 1, -1, -1):
             f = body_load(b, t, k, P, L, mem)
@@ -70,7 +70,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def link_wrench(t, k: int, T, L, mem) -> m.Spatial:
-        """The wrench given for link k in the representation T.wrench_repr, about the origin."""
+        """The wrench about the origin that is given for link k in the representation T.wrench_repr."""
         at = 6 * T.body_slot[k]
         if T.wrenches_by_link == 1:
             at = 6 * k
@@ -79,7 +79,7 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def newton_euler(b, t, out: int, T, P, L, mem):
-        """out <- M nu_dot + h, less the given wrenches of links where T.wrench_repr is not 0; nu_dot at L.acceleration."""
+        """out <- M nu_dot + h, less the given wrenches of links unless T.wrench_repr is NATIVE; nu_dot at L.acceleration."""
         turned = m.turned_base(T)
         m.body_accelerations(t, m.neg3(m.gravity(P, b)), T, L, mem)
         for k in range(T.bodies - 1, -1, -1):
@@ -104,14 +104,14 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_inverse_dynamics(b, t, T, P, L, mem):
-        """vector <- M nu_dot + h - the given wrenches, in the representation T.base_repr, or, where T.world_wrench is 1, as
-        Control.joint_f"""
+        """vector <- M nu_dot + h - the given wrenches, in the representation T.base_repr, or in that of Control.joint_f if T.world_wrench
+        is 1"""
         m.prepare(b, t, T, P, L, mem)
         if T.world_wrench == 0:
             m.clear(t, L.vector, T.columns, mem)
         newton_euler(b, t, L.vector, T, P, L, mem)
         if T.world_wrench == 1:
-            # numbers for each dof, without gaps
+            # the result has the dofs of this articulation only
             for k in range(T.bodies):
                 m.joint_wrench(t, k, L.vector, T, L, mem)
 
@@ -139,8 +139,8 @@ def rnea_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_frame_forces(b, t, T, P, L, mem):
-        """third <- wrenches, by link, and those at `second`, in the representation T.output_repr of the frames that they act in, one force
-        where T.components is 3; T.replace_wrenches 1: in place of what was on those links."""
+        """third <- the wrenches of links plus those at `second` on frames. The latter are in the representation T.output_repr of their
+        frames, and only forces if T.components is 3. If T.replace_wrenches is 1, they replace the wrenches of the frames' links."""
         m.clear(t, L.v, T.dofs, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.copy(t, L.third, L.wrenches, 6 * T.links, mem)

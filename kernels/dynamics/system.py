@@ -1,9 +1,9 @@
-"""A mechanism as a system of differential equations: forces of the joints, rates of coordinates, and stages of integrators.
+"""A mechanism as a system of differential equations: joint forces, rates of coordinates, and stages of integrators.
 
-Stages are those of Runge-Kutta-Munthe-Kaas methods (Munthe-Kaas 1999; Hairer, Lubich and Wanner 2006, IV.8): what is added up are
-increments in the Lie algebra of every joint, from the coordinates at the start of the step, and their rates, which
-``increment_rate`` makes of velocities. Each stage of explicit Euler, Heun's method and the classical Runge-Kutta method needs the
-rates of the one before and a weighted sum of all so far, and nothing else.
+Stages are those of Runge-Kutta-Munthe-Kaas methods (Munthe-Kaas 1999; Hairer, Lubich and Wanner 2006, IV.8). They add increments in the
+Lie algebra of every joint, relative to the coordinates at the start of the step; ``increment_rate`` computes their rates from velocities.
+Each stage of explicit Euler, Heun's method and the classical Runge-Kutta method needs only the rates of the previous stage and a weighted
+sum of all previous rates.
 """
 
 import types
@@ -20,14 +20,14 @@ def system_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def friction_share(v: m.lane, speed: m.lane) -> m.lane:
-        """The sign of v, growing evenly from -1 to 1 between -speed and speed."""
+        """The sign of v, with a linear transition from -1 to 1 between -speed and speed."""
         one = m.fill(real(1.0))
         share = m.div(v, m.larger(speed, m.fill(real(1.0e-30))))
         return m.larger(m.smaller(share, one), m.neg(one))
 
     @m.func
     def limit_force(b, t, i: int, P, L, mem, q: m.lane) -> m.lane:
-        """-k d - c v of a dof whose coordinate q is beyond a limit by d, else nothing."""
+        """-k d - c v for a dof whose coordinate q exceeds a limit by d, else zero."""
         zero = m.fill(real(0.0))
         lower = m.gain(P, b, i, LIMIT_LOWER)
         upper = m.gain(P, b, i, LIMIT_UPPER)
@@ -38,8 +38,8 @@ def system_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_joint_forces(b, t, T, P, L, mem):
-        """vector <- joint forces + the passive forces that ``T.force_terms`` asks for; weights holds the speed from which static friction
-        is whole."""
+        """vector <- joint forces + the passive forces selected by ``T.force_terms``; weights[0] is the speed from which static friction
+        has its full value."""
         if T.force_terms & SPRINGS:
             for k in range(T.bodies):
                 m.joint_errors(b, t, k, T, P, L, mem)
@@ -61,7 +61,7 @@ def system_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_position_rate(b, t, T, P, L, mem):
-        """vector <- dq/dt, ``T.result_size`` places; weights holds the gain that pulls quaternions to unit length."""
+        """vector <- dq/dt, ``T.result_size`` numbers; weights[0] is the gain that pulls quaternions to unit length."""
         m.clear(t, L.vector, T.result_size, mem)
         gain = m.get(mem, L.weights, t)
         for k in range(T.bodies):
@@ -81,8 +81,8 @@ def system_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_stage(b, t, T, P, L, mem):
-        """next_q, next_v <- from q and v by rates and totals with their weights, next_rate <- the rates there; the increments have
-        weights[2] times the new velocities besides."""
+        """next_q, next_v <- q and v after the weighted rates and totals; next_rate <- the rates of the increments there. The increments
+        also contain weights[2] times the new velocities."""
         for i in range(T.dofs):
             v = weighted(t, i, m.get(mem, L.v + i, t), L.acceleration, L.acceleration_total, L, mem)
             m.put(mem, L.next_v + i, t, v)
@@ -96,7 +96,7 @@ def system_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_increment(b, t, T, P, L, mem):
-        """next_v <- from vector by rates and totals with their weights: ``T.result_size`` further states of the articulation."""
+        """next_v <- vector plus the weighted rates and totals, for ``T.result_size`` further states of the articulation."""
         for i in range(T.result_size):
             m.put(mem, L.next_v + i, t, weighted(t, i, m.get(mem, L.vector + i, t), L.rate, L.rate_total, L, mem))
             add_rate(t, i, L.rate, L.rate_total, L.next_rate_total, L, mem)

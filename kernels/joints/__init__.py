@@ -1,1 +1,1 @@
-"""Joints on the device: coordinates to poses and velocities, and back."""
+"""Joint kinematics on the device: poses and velocities from coordinates, and coordinates from poses."""

@@ -1,8 +1,8 @@
-"""Manifolds of the joints' coordinates: how they are chosen, compared and moved.
+"""Configuration manifolds of joints: normalisation, local coordinates and their inverse.
 
-All that matters of a joint here is whether it has a rotation as a whole.
+The functions depend on a joint only by whether one quaternion represents its rotation.
 
-Local coordinates of a joint about others (q0) are the differences of its coordinates, and of rotations and poses
+Local coordinates of a joint about coordinates q0 are differences of coordinates, except for rotations and poses:
 
     BALL  phi = log(inverse(R0) R)         FREE  phi = log(inverse(H0) H), linear part first
 
@@ -13,31 +13,31 @@ d = inverse(R0) (p - p0), in closed form (Sola, Deray and Atchuthan 2018, "A mic
 
     w' = V^-1 y for the relative angular velocity y in the axes of R0,   and the linear part is differentiated as it stands
 
-which is the inverse right Jacobian times the child anchor's twist in its own axes, without its 6 x 6 matrix.
+which is the inverse right Jacobian times the child anchor's twist in its own axes, without forming the 6 x 6 matrix.
 
-Coefficients of series are written out: Warp works out ``1.0 / 6.0`` in single precision.
+Coefficients of series are written as decimals, because Warp evaluates ``1.0 / 6.0`` in single precision.
 """
 
 import types
 
-# what T.configuration_mode asks eval_configuration for
+# T.configuration_mode of eval_configuration
 NORMAL, PRINCIPAL, ZERO = range(3)
 
 
 def configuration_dispatch(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: the functions of joints that choose, compare and move coordinates."""
+    """For the namespace `m`: functions of joints that normalise coordinates, compare them and add local coordinates to them."""
     real = m.real
     Vec3, Quat = m.Vec3, m.Quat
 
     @m.func
     def quat_principal(q: Quat) -> Quat:
-        """Of a quaternion and its negative, which are the same rotation, the one with w >= 0."""
+        """q or -q, which represent the same rotation: the quaternion with w >= 0."""
         s = m.where_lt(q.w, m.fill(real(0.0)), m.fill(real(-1.0)), m.fill(real(1.0)))
         return m.quat(m.mul(q.x, s), m.mul(q.y, s), m.mul(q.z, s), m.mul(q.w, s))
 
     @m.func
     def principal_angle(a: m.lane) -> m.lane:
-        """The angle in (-pi, pi] of the same turn; one that is there keeps its bits."""
+        """The equivalent angle in (-pi, pi]. An angle in this interval keeps its bits."""
         pi = m.fill(real(3.141592653589793))
         low = m.neg(pi)
         turned = m.atan2(m.sin(a), m.cos(a))
@@ -46,7 +46,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def choose_joint(t, k: int, out: int, T, L, mem):
-        """Coordinates of joint k at `out`: those of q normalised or made principal, or those of no motion."""
+        """Coordinates of joint k at `out` <- q normalised, q made principal, or the zero configuration."""
         mode = T.configuration_mode
         qi = L.q + T.q_at[k]
         to = out + T.q_at[k]
@@ -61,7 +61,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
                     place = m.zero3()
                 m.put3(mem, to, t, place)
             q = m.get4(mem, qi + shift, t)
-            # no rotation has the quaternion zero; programs take it for the identity
+            # programs treat a zero quaternion as the identity
             empty = m.fma(q.x, q.x, m.fma(q.y, q.y, m.fma(q.z, q.z, m.mul(q.w, q.w))))
             q = m.quat(q.x, q.y, q.z, m.where_lt(zero, empty, q.w, one))
             if mode == ZERO:
@@ -89,8 +89,8 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
     def log_factor(s: m.lane) -> m.lane:
         """c(s) = (1 - x cot x) / s with x = sqrt(s) / 2, for 0 <= s <= pi^2.
 
-        x cot x = 1 - 2 sum of x^2 / (k^2 pi^2 - x^2): two terms as they are, the rest as a power series; every summand is positive,
-        so that nothing cancels anywhere.
+        x cot x = 1 - 2 sum of x^2 / (k^2 pi^2 - x^2). The terms k = 1 and 2 are evaluated in this form, the others as a power series.
+        Every summand is positive, so there is no cancellation.
         """
         two = m.fill(real(2.0))
         near = m.mul(
@@ -156,7 +156,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
         e = m.fma(e, s, m.fill(real(0.0001984126984126984)))
         e = m.fma(e, s, m.fill(real(-0.008333333333333333)))
         e = m.fma(e, s, m.fill(real(0.16666666666666666)))
-        # beyond two radians nothing cancels in the closed form
+        # the closed form has no cancellation beyond two radians
         one = m.fill(real(1.0))
         large = m.larger(s, one)
         angle = m.sqrt(large)
@@ -167,7 +167,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def local_joint(b, t, k: int, T, P, L, mem):
-        """vector, third <- local coordinates of joint k about those at `second`, and their rates."""
+        """vector, third <- local coordinates of joint k about the coordinates at `second`, and their rates."""
         dof = T.dof_at[k]
         at = T.q_at[k]
         shift = m.rotation_at(T.kind[k])
@@ -198,7 +198,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def global_joint(t, k: int, T, L, mem):
-        """third <- coordinates of joint k, from those at q and the local ones at `vector` about them."""
+        """third <- coordinates of joint k, from q and the local coordinates at `vector` about q."""
         dof = T.dof_at[k]
         at = T.q_at[k]
         shift = m.rotation_at(T.kind[k])
@@ -218,7 +218,7 @@ def configuration_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def velocity_of_rate(b, t, k: int, T, P, L, mem):
-        """vector <- velocities of joint k whose coordinates have the rates at `second`; what lengthens a quaternion is no velocity."""
+        """vector <- velocities of joint k for the coordinate rates at `second`. The component of a rate along its quaternion is ignored."""
         dof = T.dof_at[k]
         at = T.q_at[k]
         shift = m.rotation_at(T.kind[k])

@@ -1,14 +1,14 @@
-"""Joint kinds: how a joint's coordinates move its body. The one place that knows them, with its inverse, `kernels.joints.inverse`.
+"""Forward kinematics of joint kinds. Only this file and its inverse, `kernels.joints.inverse`, depend on the kinds.
 
 Pose: X_wc = X_wp X_p X_j(q) inverse(X_c). The motion subspace S (columns, world axes about the articulation's origin)
 gives the joint's twist S qd; its apparent derivative gives the bias acceleration (Featherstone 2008, sections 3.5 and
 4.4):
 
 * axes fixed in the parent (revolute, prismatic, ball, each link of a compound chain): v_parent x S qd
-* FREE, whose linear coordinates are the velocity u of the centre of mass: v_parent x S qd + (u x w, 0), because the
-  point the angular columns turn about moves with u
+* FREE, whose linear velocity u is that of the centre of mass: v_parent x S qd + (u x w, 0), because the reference point
+  of the angular columns moves with u
 
-Where a trace is to be differentiated (``m.varied``), orientations are constants with variations, see `variation`.
+In traces for differentiation (``m.varied``), orientations are constants with variations, see `variation`.
 """
 
 import types
@@ -20,13 +20,14 @@ from newton_like.kernels.tree import (  # isort: skip
 
 
 def joint_dispatch(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: the functions that place a body and move it."""
+    """For the namespace `m`: functions that compute poses, motion subspaces and velocities from joint coordinates."""
     real, varied = m.real, m.varied
     Vec3, Quat, Mat33, Spatial = m.Vec3, m.Quat, m.Mat33, m.Spatial
 
     @m.func
     def set_origin(b, t, T, P, L, mem):
-        """The reference point: the root's anchor, which a floating base carries along; and the world, body T.bodies."""
+        """Stores the reference point, which is the root's anchor (of a floating base, the anchor on the base), and the pose and velocity of
+        the world, body T.bodies."""
         zero = m.zero3()
         o = m.joint_vec(P, b, 0, PARENT_POS)
         if T.free_root != 0:
@@ -44,7 +45,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_pose(b, t, k: int, q: Quat, anchor: Vec3, P, L, mem):
-        """Stores the pose of body k from its rotation and the place of its anchor."""
+        """Stores the pose of body k from its orientation q and the position of its anchor."""
         if varied:
             q = m.quat_detach(q)
         r = m.quat_to_matrix(q)
@@ -59,7 +60,8 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_columns(b, t, dof: int, n: int, a: Mat33, pivot: Vec3, turn: int, L, mem):
-        """Stores the subspace of n slides along, or turns about (through `pivot`), the columns of a."""
+        """Stores the motion subspace of n translations along the columns of a, or, if `turn` is not 0, rotations about them through
+        `pivot`."""
         for i in range(n):
             axis = m.column(a, i)
             s = m.spatial(axis, m.zero3())
@@ -69,14 +71,14 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def slide(b, t, dof: int, qi: int, axes: Mat33, anchor: Vec3, P, L, mem) -> Vec3:
-        """The place of `anchor` after the slide of one linear dof of a compound joint, whose subspace is stored."""
+        """Returns `anchor` after the translation of one linear dof of a compound joint, and stores its motion subspace."""
         axis = m.apply(axes, m.dof_vec(P, b, dof, AXIS))
         m.put6(mem, L.subspace + 6 * dof, t, m.spatial(axis, m.zero3()))
         return m.fma3(axis, m.get(mem, qi, t), anchor)
 
     @m.func
     def turn_about(b, t, k: int, dof: int, qi: int, frame: Quat, pivot: Vec3, P, L, mem) -> Quat:
-        """The orientation `frame` after the turn of one angular dof of a compound joint, whose subspace is stored."""
+        """Returns the orientation `frame` after the rotation of one angular dof of a compound joint, and stores its motion subspace."""
         local = m.dof_vec(P, b, dof, AXIS)
         axes = m.quat_to_matrix(frame)
         if varied:
@@ -90,7 +92,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def place_body(b, t, k: int, T, P, L, mem):
-        """Pose, centre of mass, motion subspace and twist of body k, from those of its parent."""
+        """Computes pose, centre of mass, motion subspace and twist of body k from those of its parent."""
         p = T.parent[k]
         kind = T.kind[k]
         dof = T.dof_at[k]
@@ -142,7 +144,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
                 axes = m.varied_axes(t, k, axes, L, mem)
             anchor = m.apply_plus(axes, m.get3(mem, qi, t), anchor)
             if k == 0 and T.free_root != 0:
-                # the origin travels with this very anchor: exactly zero, without the rounding of a difference
+                # this anchor is the reference point: zero without rounding errors
                 anchor = m.zero3()
             turned = m.quat_multiply(frame, m.quat_normalize(m.get4(mem, qi + 3, t)))
             if varied:
@@ -155,7 +157,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
             axes = m.quat_to_matrix(turned)
             if varied:
                 axes = m.varied_axes(t, k, axes, L, mem)
-            # written out: there are three at most of each, and compilers keep the frame in registers between them
+            # unrolled, at most three of each, so that compilers keep the frame in registers
             if T.linear[k] > 0:
                 anchor = slide(b, t, dof, qi, axes, anchor, P, L, mem)
             if T.linear[k] > 1:
@@ -185,13 +187,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def move_body(t, k: int, vel: int, T, L, mem):
-        """The twist of body k, placed before, with the velocities at `vel`."""
+        """Computes the twist of body k for the velocities at `vel`; its pose and subspace must be known."""
         v = joint_twist(t, T.dof_at[k], T.linear[k] + T.angular[k], vel, L, mem)
         m.put6(mem, L.twist + 6 * k, t, m.add6(m.get6(mem, L.twist + 6 * T.parent[k], t), v))
 
     @m.func
     def joint_drift(t, k: int, vel: int, T, L, mem) -> Spatial:
-        """The bias acceleration of joint k: what its body accelerates by, beyond its parent, while qd is constant."""
+        """The bias acceleration of joint k: the acceleration of its body relative to its parent at constant qd."""
         kind = T.kind[k]
         dof = T.dof_at[k]
         v = m.get6(mem, L.twist + 6 * T.parent[k], t)
@@ -204,7 +206,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         else:
             move = joint_twist(t, dof, T.linear[k] + T.angular[k], vel, L, mem)
             a = m.cross_motion(v, move)
-            # the point that a free body turns about moves along, unless it is fixed to the world or to the body
+            # the reference point of a free body's rotation moves, unless it is fixed to the world or to the body
             if kind == FREE and (k > 0 or T.base_repr < INERTIAL):
                 u = joint_twist(t, dof, 3, vel, L, mem)
                 a = m.spatial(m.cross_plus(u.v, move.w, a.v), a.w)
@@ -212,13 +214,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def subspace_rates(t, out: int, T, L, mem):
-        """The time derivatives, six numbers a dof at `out`, of the columns of the motion subspaces at the velocities of the layout,
-        in world axes about a point at rest. ``sum over a joint's dofs of column rate times velocity`` is its `joint_drift`."""
+        """Stores, six numbers a dof at `out`, the time derivatives of the columns of the motion subspaces at the velocities L.v, in world
+        axes about a point at rest. The sum over a joint's dofs of column rate times velocity is its `joint_drift`."""
         for k in range(T.bodies):
             kind = T.kind[k]
             dof = T.dof_at[k]
             n = T.linear[k] + T.angular[k]
-            # what carries the columns: the parent, or the body where a floating base moves along its own axes
+            # the columns are fixed to the parent, or to the body if the velocity of a floating base is along its own axes
             v = m.get6(mem, L.twist + 6 * T.parent[k], t)
             if k == 0 and T.free_root != 0 and T.base_repr == BODY_FIXED:
                 v = m.get6(mem, L.twist, t)
@@ -227,7 +229,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
                 m.put6(mem, out + 6 * (dof + i), t, m.cross_motion(v, s))
                 if kind == COMPOUND:
                     v = m.fma6(s, m.get(mem, L.v + dof + i, t), v)
-            # the point that a free body turns about moves along, see joint_drift
+            # the reference point of a free body's rotation moves, see joint_drift
             if kind == FREE and (k > 0 or T.base_repr < INERTIAL):
                 u = joint_twist(t, dof, 3, L.v, L, mem)
                 for i in range(3):
@@ -243,7 +245,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def joint_errors(b, t, k: int, T, P, L, mem):
-        """error <- from the coordinates of joint k to their targets, strain <- from their rest values, by dof."""
+        """error <- targets minus coordinates of joint k, strain <- coordinates minus rest values, by dof."""
         kind = T.kind[k]
         dof = T.dof_at[k]
         at = T.q_at[k]
@@ -269,7 +271,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def joint_force(t, k: int, T, L, mem):
-        """Turns the force of a FREE joint, a world wrench at the centre of mass, into its parent anchor frame."""
+        """Rotates the force of a FREE joint, a wrench at the centre of mass, from world axes to the axes of its parent anchor."""
         if T.kind[k] == FREE:
             dof = T.dof_at[k]
             f = m.get3(mem, L.force + dof, t)
@@ -281,7 +283,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def joint_wrench(t, k: int, at: int, T, L, mem):
-        """The inverse of joint_force, for the forces at `at`."""
+        """The inverse of joint_force, in place for the forces at `at`."""
         if T.kind[k] == FREE:
             dof = T.dof_at[k]
             f = m.zero3()
@@ -295,7 +297,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def write_pose(t, k: int, slot: int, L, mem):
-        """The public pose of body k (link frame) and velocity (of its centre of mass, and angular), at place `slot`."""
+        """Stores at index `slot` the public pose of body k (link frame) and its velocity (of the centre of mass, and angular)."""
         v = m.get6(mem, L.twist + 6 * k, t)
         m.put3(mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin, t)))
         m.put4(mem, L.body_q + 7 * slot + 3, t, m.get4(mem, L.quat + 4 * k, t))
@@ -304,13 +306,13 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def child_com(b, k: int, P) -> Vec3:
-        """The centre of mass of body k in its joint's child anchor frame: inverse(X_c) com."""
+        """The centre of mass of body k in the child anchor frame of its joint: inverse(X_c) com."""
         c = m.sub3(m.body_com(P, b, k), m.joint_vec(P, b, k, CHILD_POS))
         return m.apply(m.quat_to_matrix(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE)), c)
 
     @m.func
     def rotation_at(kind: int) -> int:
-        """Where the rotation is among the coordinates, and among the dofs, of a joint that has one as a whole; -1: it has none."""
+        """First coordinate, and first dof, of the rotation of a joint with a quaternion; -1 for joints without a quaternion."""
         at = -1
         if kind == BALL:
             at = 0
@@ -320,8 +322,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def retract_joint(b, t, k: int, scale: m.lane, step: int, to: int, T, P, L, mem):
-        """Coordinates of joint k at `to` <- those of q moved by `scale` times the increments at `step`, one for each dof: turns by
-        rotation vectors in the axes of the parent's anchor, and slides, those of a free body's centre of mass, about which it turns."""
+        """Coordinates of joint k at `to` <- q moved by `scale` times the increments at `step`, one for each dof. Rotation increments are
+        rotation vectors in the axes of the parent's anchor. Linear increments of a free body move its centre of mass, about which the
+        body rotates."""
         kind = T.kind[k]
         move = step + T.dof_at[k]
         old = L.q + T.q_at[k]
@@ -345,26 +348,25 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def scale_spin(t, k: int, share: m.lane, vel: int, T, mem):
-        """The velocities at `vel`, with `share` of the angular velocity of joint k where it lets its body float."""
+        """Multiplies the angular velocity at `vel` of joint k by `share` if it is a FREE joint."""
         if T.kind[k] == FREE:
             at = vel + T.dof_at[k] + 3
             m.put3(mem, at, t, m.scale3(m.get3(mem, at, t), share))
 
     @m.func
     def rotation_vector_rate(x: Vec3, w: Vec3) -> Vec3:
-        """The rate of a rotation vector x, short against a turn, at the angular velocity w: the inverse of the differential of the
-        exponential map, w - x w / 2 + (1/12 + x^2/720 + x^4/30240) x (x w) with cross products (Hairer, Lubich and Wanner 2006,
-        III.4)."""
+        """The rate of a rotation vector x at the angular velocity w, for small |x|: the inverse of the differential of the exponential
+        map, w - x w / 2 + (1/12 + x^2/720 + x^4/30240) x (x w) with cross products (Hairer, Lubich and Wanner 2006, III.4)."""
         square = m.dot(x, x)
         c = m.fma(square, m.fill(real(3.306878306878307e-05)), m.fill(real(0.001388888888888889)))
-        # written out: Warp works out quotients of constants in single precision
+        # written as decimals, because Warp evaluates quotients of constants in single precision
         c = m.fma(square, c, m.fill(real(0.08333333333333333)))
         turned = m.cross(x, w)
         return m.fma3(m.cross(x, turned), c, m.fnma3(turned, m.fill(real(0.5)), w))
 
     @m.func
     def increment_rate(t, k: int, step: int, vel: int, out: int, T, mem):
-        """The rates at `out` of the increments at `step` of joint k, whose velocities are at `vel`."""
+        """Stores at `out` the rates of the increments at `step` of joint k for its velocities at `vel`."""
         first = T.dof_at[k]
         turns = rotation_at(T.kind[k])
         m.copy(t, out + first, vel + first, T.linear[k] + T.angular[k], mem)
@@ -385,7 +387,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def coordinate_rate(b, t, k: int, gain: m.lane, out: int, T, P, L, mem):
-        """dq/dt of joint k at `out`, from q and v."""
+        """Stores dq/dt of joint k at `out`, from q and v."""
         dof = L.v + T.dof_at[k]
         qi = L.q + T.q_at[k]
         to = out + T.q_at[k]

@@ -1,4 +1,4 @@
-"""A joint's coordinates and velocities from the poses and velocities of its bodies: the inverse of `joints`."""
+"""Inverse kinematics of joint kinds: coordinates and velocities of a joint from the poses and velocities of its bodies."""
 
 import types
 
@@ -6,18 +6,18 @@ from newton_like.kernels.tree import AXIS, BALL, CHILD_POS, CHILD_QUAT_INVERSE, 
 
 
 def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``open_world``, ``open_body`` and ``read_joint``: a joint's coordinates from its bodies.
+    """For the namespace `m`: ``open_world``, ``open_body`` and ``read_joint``.
 
-    Here ``pos`` is the place of the link frame in the world, ``com`` the centre of mass relative to it, and ``twist``
-    the public velocity: of the centre of mass, and angular. Differences of positions are taken first, so that nothing
-    is lost far from the world's origin but what ``body_q`` itself lacks.
+    Here ``pos`` is the position of the link frame in the world, ``com`` the centre of mass relative to it in world axes, and
+    ``twist`` the public velocity: of the centre of mass, and angular. Differences of positions are computed first, so that
+    far from the world's origin the only loss of precision is that of ``body_q`` itself.
     """
     real = m.real
     Vec3, Quat, Mat33 = m.Vec3, m.Quat, m.Mat33
 
     @m.func
     def open_world(t, T, L, mem):
-        """The world as a body that rests at the origin, body T.bodies."""
+        """Stores the world as a body at rest at the origin, body T.bodies."""
         z = m.fill(real(0.0))
         one = m.fill(real(1.0))
         w = T.bodies
@@ -29,7 +29,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def open_body(b, t, k: int, slot: int, P, L, mem):
-        """What the joints of body k need of its public pose and velocity, at place `slot`."""
+        """Stores orientation, position, centre of mass and velocity of body k from its public pose and velocity at index `slot`."""
         q = m.quat_normalize(m.get4(mem, L.body_q + 7 * slot + 3, t))
         r = m.quat_to_matrix(q)
         m.put4(mem, L.quat + 4 * k, t, q)
@@ -40,7 +40,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def wrap(a: m.lane) -> m.lane:
-        """An angle between -2 pi and 2 pi as one in (-pi, pi]."""
+        """Wraps an angle between -2 pi and 2 pi to (-pi, pi]."""
         pi = m.fill(real(3.141592653589793))
         turn = m.fill(real(6.283185307179586))
         down = m.where_lt(pi, a, m.sub(a, turn), a)
@@ -52,13 +52,13 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def angle_about(q: Quat, axis: Vec3) -> m.lane:
-        """The angle in (-pi, pi] of the turn about `axis` that is closest to q."""
+        """The angle in (-pi, pi] of the rotation about `axis` closest to q."""
         x = m.dot(m.vec(q.x, q.y, q.z), axis)
         return wrap(m.mul(m.fill(real(2.0)), m.atan2(x, q.w)))
 
     @m.func
     def read_slides(b, t, dof: int, qi: int, n: int, x: Vec3, v: Vec3, P, L, mem):
-        """Coordinates of x and v along n axes (n > 0) that need not be at right angles, by their dual basis."""
+        """Stores the coordinates of x and v along n > 0 axes, which may be oblique, by their dual basis."""
         a0 = m.dof_vec(P, b, dof, AXIS)
         if n == 1:
             m.put(mem, qi, t, m.dot(x, a0))
@@ -82,7 +82,8 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def read_two_turns(b, t, dof: int, qi: int, q: Quat, w: Vec3, P, L, mem):
-        """Angles in (-pi, pi] of q = turn about a0, then the turned a1: atan2 of entries of the rotation matrix."""
+        """Stores the angles in (-pi, pi] of q, a rotation about a0 and then about the rotated a1, by atan2 of entries of the rotation
+        matrix."""
         two = m.fill(real(2.0))
         a0 = m.dof_vec(P, b, dof, AXIS)
         a1 = m.dof_vec(P, b, dof + 1, AXIS)
@@ -102,17 +103,16 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def read_three_turns(b, t, dof: int, qi: int, q: Quat, w: Vec3, P, L, mem):
-        """Angles of q = turns about a0, the turned a1, the turned a2, the middle one in [-pi/2, pi/2].
+        """Stores the angles of q, rotations about a0, the rotated a1 and the rotated a2; the middle angle is in [-pi/2, pi/2].
 
         Half sum and half difference of the outer angles are angles in two planes of the quaternion (Bernardes and
-        Viollet 2022). Where the middle angle is +-pi/2 only one of them matters; the other is taken as zero, and the
-        pose is met all the same.
+        Viollet 2022). If the middle angle is +-pi/2, the pose depends on one of them only, and the other is set to zero.
         """
         one = m.fill(real(1.0))
         a0 = m.dof_vec(P, b, dof, AXIS)
         a1 = m.dof_vec(P, b, dof + 1, AXIS)
         e2 = m.cross(a0, a1)
-        # a left-handed triple: the last angle counts backwards
+        # the last angle is negated for a left-handed triple
         hand = m.where_lt(m.dot(e2, m.dof_vec(P, b, dof + 2, AXIS)), m.fill(real(0.0)), m.neg(one), one)
         v = m.vec(q.x, q.y, q.z)
         x = m.dot(v, a0)
@@ -142,12 +142,12 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def child_arm(b, t, k: int, P, L, mem) -> Vec3:
-        """From the origin of body k to the anchor of its joint."""
+        """The vector from the origin of body k to the anchor of its joint, in world axes."""
         return m.apply(m.get9(mem, L.rot + 9 * k, t), m.joint_vec(P, b, k, CHILD_POS))
 
     @m.func
     def joint_shift(b, t, k: int, frame: Quat, T, P, L, mem) -> Vec3:
-        """From the anchor of joint k in its parent, whose orientation is `frame`, to that in its child, along the axes of the first."""
+        """The vector from the parent anchor of joint k to its child anchor, in the axes `frame` of the parent anchor."""
         p = T.parent[k]
         at_parent = m.apply(m.get9(mem, L.rot + 9 * p, t), m.joint_vec(P, b, k, PARENT_POS))
         apart = m.sub3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.pos + 3 * p, t))
@@ -156,7 +156,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def joint_turn(b, t, k: int, frame: Quat, P, L, mem) -> Quat:
-        """The orientation of the child's anchor of joint k in that of its parent, which is `frame`."""
+        """The orientation of the child anchor of joint k relative to its parent anchor, whose orientation is `frame`."""
         child = m.quat_multiply(
             m.get4(mem, L.quat + 4 * k, t), m.quat_conjugate(m.joint_quat(P, b, k, CHILD_QUAT_INVERSE))
         )
@@ -164,7 +164,7 @@ def inverse_joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def read_joint(b, t, k: int, T, P, L, mem):
-        """Coordinates and velocities of joint k that bring body k closest to where it is, seen from its parent."""
+        """Stores the coordinates and velocities of joint k that best match the pose and velocity of body k relative to its parent."""
         kind = T.kind[k]
         p = T.parent[k]
         dof = T.dof_at[k]

@@ -299,7 +299,7 @@ def step_kernel(
 
     @m.func
     def work_on_carriers(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]) -> m.lane:
-        """The work of all impulses on kinematic bodies, which the rounding of their velocities hides in z."""
+        """The work of all impulses on kinematic bodies. z does not have it: rounding removes impulses beside their velocities."""
         work = m.fill(real(0.0))
         for e in range(T.couplings):
             p = m.get(mem, L.coupling_impulse + e, t)

@@ -38,7 +38,7 @@ With --json the result is one JSON object on stdout. An error is {"error": reaso
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the command and gives its exit code."""
+    """Runs the command and returns its exit code."""
     words = sys.argv[1:] if argv is None else argv
     _Parser.json = "--json" in words
     parser = _parser()
@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Writes errors of the options as JSON, too, if ``--json`` is among them."""
+    """An argument parser that also writes errors of options as JSON, if ``--json`` is among the options."""
 
     json = False
 
@@ -229,7 +229,7 @@ def _print_json(data) -> None:
 
 
 def _plain(data):
-    """Numbers that JSON does not have, such as infinity, become null."""
+    """Replaces numbers that JSON does not support, such as infinity, by null."""
     if isinstance(data, dict):
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):

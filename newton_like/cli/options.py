@@ -1,4 +1,4 @@
-"""Types of argparse for options that have numbers by the names of joints."""
+"""argparse types for options with numbers by joint name."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 import math
 
 DAMPING_TIME = 0.1
-"""Damping over stiffness of drives that are given no damping [s]."""
+"""Default ratio of damping to stiffness of drives [s]."""
 
 
 def assignments(text: str) -> list[tuple[str | None, list[float]]]:
     """Reads ``joint=value,value,other=value`` for argparse: names with their numbers. Numbers without a name come first, under None.
 
     Raises:
-        argparse.ArgumentTypeError: a value is no finite number.
+        argparse.ArgumentTypeError: a value is not a finite number.
     """
     found: list[tuple[str | None, list[float]]] = []
     for item in text.split(","):

@@ -1,4 +1,4 @@
-"""Initial joint positions, keyframes and drive gains that the command line asks for."""
+"""Initial joint positions, keyframes and drive gains from options of the command line."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from newton_like.types import JointTargetMode
 
 
 def prepare(builder, report, args) -> list[str]:
-    """Sets what the options ask for in a builder, and gives remarks.
+    """Applies the options to a builder, and returns remarks.
 
     Args:
-        builder: what was read.
-        report: of the importer.
+        builder: the builder with the imported scene.
+        report: the importer's report.
         args: options with ``keyframe``, ``joint_positions``, ``stiffness`` and ``damping``.
 
     Raises:
-        KeyError: no joint has that name; similar ones are named.
-        ValueError: a joint has another number of coordinates, or none that could be set.
+        KeyError: no joint has the name; the message lists similar names.
+        ValueError: a joint has another number of coordinates, or no coordinates that can be set.
     """
     remarks = _keyframe(report, args.keyframe) if args.keyframe is not None else []
     held = set()
@@ -74,7 +74,7 @@ def _floats(builder, joint: int) -> bool:
 
 
 def _driven(builder) -> list[int]:
-    """Joints that a drive can move: all but fixed joints, floating bases, joints that follow others and loop joints."""
+    """Joints that a drive can move: all except fixed joints, floating bases, mimic joints and loop joints."""
     return [
         j for j in range(len(builder.joint_label))
         if len(_dofs(builder, j)) and not _floats(builder, j) and builder.joint_mimic_joint[j] < 0
@@ -83,10 +83,10 @@ def _driven(builder) -> list[int]:
 
 
 def _named(builder, name: str) -> list[int]:
-    """Joints whose label, or its part behind the last slash, matches a name with wildcards.
+    """Joints whose label, or its part after the last slash, matches a name with wildcards.
 
     Raises:
-        KeyError: there is none.
+        KeyError: no joint matches.
     """
     labels = builder.joint_label
     moving = [j for j in range(len(labels)) if len(_dofs(builder, j))]

@@ -1,4 +1,4 @@
-"""Files as models, by their suffix."""
+"""Reads files as models, by suffix."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ READERS = {
 
 DEFAULTS: dict[str, dict] = {
     "urdf": {},
-    "mjcf": {"enable_self_collisions": True},  # the file says which shapes touch
+    "mjcf": {"enable_self_collisions": True},  # the file defines which shapes collide
     "usd": {},
 }
-"""Options of the importers that have another default here."""
+"""Options of the importers with another default in the command line."""
 
 COMMENT = re.compile(rb"<!--.*?-->", re.S)
 ROOT = re.compile(rb"<([A-Za-z_][\w.-]*)")
@@ -62,11 +62,11 @@ class Scene:
 
 
 def format_of(path: Path) -> str:
-    """The importer that reads a file.
+    """The format of a file.
 
     Raises:
-        FileNotFoundError, IsADirectoryError, OSError: there is no such file.
-        ValueError: no importer reads it.
+        FileNotFoundError, IsADirectoryError, OSError: the file does not exist or cannot be read.
+        ValueError: an unsupported format.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path}: is a folder; name a file in it")
@@ -88,17 +88,17 @@ def read(
     """Reads a file.
 
     Args:
-        path: of a URDF, MJCF or USD file.
-        options: of the importer. An option that is None has its default.
-        ground: add a ground plane at height 0. Floating bodies that would start below it are lifted onto it.
+        path: path of a URDF, MJCF or USD file.
+        options: options of the importer; None selects the default.
+        ground: add a ground plane at height 0. Floating bodies that start below it are lifted onto it.
         lift: height by which floating bodies are lifted [m].
         device: Warp device of the model.
         dtype: scalar type of the model.
-        prepare: function of the builder and the importer's report. It changes the builder before the model is made, and gives remarks.
+        prepare: function of the builder and the importer's report. It modifies the builder before `finalize`, and returns remarks.
 
     Raises:
-        FileNotFoundError, IsADirectoryError: there is no such file.
-        ValueError, TypeError, KeyError: the importer or the model refuses it.
+        FileNotFoundError, IsADirectoryError: the file does not exist.
+        ValueError, TypeError, KeyError: an error of the importer or of `finalize`.
     """
     kind = format_of(path)
     if kind == "usd" and options.get("up_axis") is not None:
@@ -135,7 +135,7 @@ def _start(model: Model) -> State:
 
 
 def _floating(model: Model) -> np.ndarray:
-    """Joints that leave their body free in the world."""
+    """Joints that let their body float freely in the world."""
     floats = look_up(model.joint_type.numpy(), "floats")
     return np.flatnonzero(floats & (model.joint_parent.numpy() < 0))
 
@@ -156,7 +156,7 @@ def _put_on_ground(model: Model, state: State, remarks: list[str]) -> State:
     rooted = np.zeros(model.body_count, dtype=bool)
     rooted[model.joint_child.numpy()[_floating(model)]] = True
     for parent, child in zip(model.joint_parent.numpy().tolist(), model.joint_child.numpy().tolist(), strict=True):
-        # parents come before their children
+        # parents precede their children
         rooted[child] |= parent >= 0 and rooted[parent]
     depth = float(-low[rooted].min(initial=0.0))
     if depth > 0.0:

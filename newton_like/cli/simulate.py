@@ -15,19 +15,19 @@ from newton_like.solvers import SolverFeatherstone
 
 VIDEO_SUFFIXES = (".gif", ".mp4")
 VIDEO_FPS = 25.0
-"""Most frames per second of a video."""
+"""Largest number of frames per second of a video."""
 SHOWN_PAIRS = 3
 JSON_PAIRS = 100
-"""Pairs of shapes that a remark names, and those that JSON lists."""
+"""Largest number of pairs of shapes in a remark, and in JSON output."""
 
 
 def simulate(scene: Scene, args, video: Path | None = None) -> dict:
-    """Runs the simulation of the command, and gives its results for JSON.
+    """Runs the simulation of the command, and returns its results for JSON.
 
     Args:
         scene: the model and its initial state.
         args: options of the command.
-        video: the GIF or MP4 file to write; None: write none.
+        video: the GIF or MP4 file to write, or None.
 
     Raises:
         ValueError: the state is no longer finite, or the solver does not support the model.
@@ -47,10 +47,10 @@ def simulate(scene: Scene, args, video: Path | None = None) -> dict:
 
         recorder = Recorder(model, str(output), fps=args.fps)
         recorder.record(state, 0.0)
-        # an error in writing is raised before the simulation
+        # so that errors in writing occur before the simulation
         recorder.save()
     before, dt = _energy(model, state), 1.0 / (args.fps * args.substeps)
-    # kernels are compiled before the clock runs
+    # compiles the kernels before the time measurement
     solver.step(state, state.clone(), dt=dt)
     if model.articulation_count:
         solver.reset(state)
@@ -84,7 +84,7 @@ def simulate(scene: Scene, args, video: Path | None = None) -> dict:
 
 
 def video_path(args) -> Path | None:
-    """The video that the options ask for: ``--output`` itself, or a file beside it or in the current folder.
+    """The path of the video for the options: ``--output`` itself, or a file beside it or in the current folder.
 
     Raises:
         ValueError: ``--viewer`` and the suffix of ``--output`` disagree.

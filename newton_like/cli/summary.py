@@ -1,4 +1,4 @@
-"""What is in a model: as a dictionary for machines, and as text for people."""
+"""Summaries of models: as a dictionary for JSON, and as text."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _joints(model) -> list[dict]:
 
 
 def headline(data: dict) -> str:
-    """How much there is of everything, in a line."""
+    """The numbers of entities, in one line."""
     counts = data["counts"]
     parts = [
         count_text(counts["bodies"], "body", "bodies"),
@@ -98,7 +98,7 @@ def headline(data: dict) -> str:
 
 
 def as_text(data: dict, name: str) -> str:
-    """The dictionary of :func:`summary` for people: the tree, and what the importer remarked."""
+    """The result of :func:`summary` as text: the tree, and the remarks of the importer."""
     lines = [
         f"{name} ({data['format'].upper()}): {headline(data)}",
         f"up {data['up_axis']}, gravity {_vector(data['gravity'])} m/s^2",
@@ -115,7 +115,7 @@ def as_text(data: dict, name: str) -> str:
         children.setdefault(body["parent"], []).append(body)
 
     def show(parent, depth: int) -> None:
-        # a tree may be deeper than Python's stack
+        # not recursive, because a tree may be deeper than Python's recursion limit
         stack = [(body, depth) for body in reversed(children.get(parent, []))]
         while stack:
             body, level = stack.pop()
@@ -133,7 +133,7 @@ def as_text(data: dict, name: str) -> str:
 
 
 def _vector(x) -> str:
-    # what a turn of the axes leaves of a zero is none
+    # a rotation of axes turns zeros into rounding errors
     least = 1e-12 * max(map(abs, x))
     return "(" + ", ".join(f"{v if abs(v) > least else 0.0:.4g}" for v in x) + ")"
 

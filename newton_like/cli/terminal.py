@@ -12,7 +12,7 @@ import warp as wp
 
 
 def natural_int(text: str, least: int = 0) -> int:
-    """A whole number of at least `least`, for argparse."""
+    """An integer of at least `least`, for argparse."""
     try:
         value = int(text)
     except ValueError:
@@ -23,12 +23,12 @@ def natural_int(text: str, least: int = 0) -> int:
 
 
 def positive_int(text: str) -> int:
-    """A whole number of at least 1, for argparse."""
+    """An integer of at least 1, for argparse."""
     return natural_int(text, least=1)
 
 
 def number_in(low: float, high: float, unit: str):
-    """A type of argparse: numbers from `low` to `high`, of a unit that the error names."""
+    """An argparse type for numbers from `low` to `high`; error messages give the unit."""
 
     def number(text: str) -> float:
         try:
@@ -43,7 +43,7 @@ def number_in(low: float, high: float, unit: str):
 
 
 def folder(text: str) -> Path:
-    """A folder that is there, for argparse."""
+    """An existing folder, for argparse."""
     path = Path(text)
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is no folder")
@@ -56,7 +56,7 @@ def count_text(count: int, noun: str, plural: str = "") -> str:
 
 
 def suffix_text(suffix: str) -> str:
-    """Name of files with a suffix, for errors."""
+    """Name of files with a suffix, for error messages."""
     return f"of the type '{suffix}'" if suffix else "without a suffix"
 
 
@@ -86,7 +86,7 @@ def reader_gone() -> None:
 
 
 def device_there(name: str) -> None:
-    """Checks the name of a Warp device. Raises ValueError: there is no such device; the message lists the available ones."""
+    """Checks the name of a Warp device. Raises ValueError for a missing device; the message lists the available ones."""
     try:
         wp.get_device(name)
     except (ValueError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Which shapes may touch, and the contacts of a state."""
+"""Collision detection: pairs of shapes, and the contacts of a state."""
 
 from newton_like.collision.pipeline import collide
 

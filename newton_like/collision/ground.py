@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, HULL, POINTS, SPHERE
+from newton_like.model.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
 from newton_like.types import BodyFlags, GeoType, ShapeFlags
@@ -24,9 +25,6 @@ _KIND = {
 
 CHEAP = (SPHERE, CAPSULE)
 """Kinds of colliders whose candidates cost less than finding out whether they are near."""
-
-_TURNING = ("mu_torsional", "mu_rolling")
-"""Materials that ask for rows about the normal and the tangents of a contact."""
 
 
 def may_collide(group_a, group_b):
@@ -113,7 +111,7 @@ class _Shapes:
         self.hull_first = model.shape_hull_first.numpy()
         self.hull_count = model.shape_hull_count.numpy()
         self.hull_points = model.hull_points.numpy().astype(np.float64)
-        self.turning = sum(getattr(model, f"shape_material_{name}").numpy() for name in _TURNING) > 0.0
+        self.turning = sum(getattr(model, name).numpy() for name in TURNING) > 0.0
         self.collides = (self.flags & ShapeFlags.COLLIDE_SHAPES) != 0
         pairs = model.shape_collision_filter_pairs.to_array().astype(np.int64).reshape(-1, 2)
         self.filter_codes = (pairs[:, 0] << 32) | pairs[:, 1]  # ascending
@@ -243,9 +241,7 @@ def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pai
     s = shape_index[:, [i for i, _, _ in pairs]]
     g = plane_index[:, plane] if len(pairs) else np.zeros((batch.count, 0), dtype=int)
     allowed = np.stack([a for _, _, a in pairs], axis=1) if pairs else np.zeros((batch.count, 0), dtype=bool)
-    turning = bool((shapes.turning[s] | shapes.turning[g]).any()) or any(
-        f"shape_material_{name}" in shapes.varying for name in _TURNING
-    )
+    turning = bool((shapes.turning[s] | shapes.turning[g]).any()) or not shapes.varying.isdisjoint(TURNING)
     finite = None
     if plane_index.size:
         finite = (shapes.scale[plane_index, :2] > 0).any(axis=(0, 2)) | ("shape_scale" in shapes.varying)
@@ -263,7 +259,7 @@ def unsupported_pairs(model, dynamic: bool = False) -> np.ndarray:
 
     Args:
         model: the model.
-        dynamic: leave out pairs of which no force moves either: of kinematic bodies, and of these with fixed shapes.
+        dynamic: leave out pairs of two kinematic bodies, and of a kinematic body with a fixed shape: forces move neither.
     """
     shapes = _Shapes(model)
     moving = moving_shapes(model)
@@ -323,8 +319,8 @@ def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
 
 
 def moving_shapes(model, dynamic: bool = False) -> np.ndarray:
-    """Which shapes are on bodies that some degree of freedom moves, ``[shape_count]`` bool. With `dynamic`, one that forces move: not those
-    of kinematic bodies."""
+    """Which shapes are on bodies that some degree of freedom moves, ``[shape_count]`` bool. With `dynamic`, degrees of freedom of kinematic
+    bodies do not count."""
     body_moves = np.zeros(model.body_count + 1, dtype=bool)
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
     moves = np.diff(model.joint_qd_start.numpy()) > 0

@@ -22,7 +22,7 @@ from newton_like.kernels.collision.collect import collect_kernels, detect_kernel
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import check_choice
-from newton_like.model.edits import KINDS, edits_of
+from newton_like.model.edits import KINDS, MATERIALS, TURNING, edits_of
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field
@@ -212,7 +212,7 @@ def given_tables(model, batch) -> ContactTables:
         bodies += [k] * len(lists[0])
         for a, x in enumerate(lists):
             shapes[a] += x.tolist()
-    turning = any(name in model.varying or getattr(model, name).numpy().any() for name in MATERIALS[4:])
+    turning = any(name in model.varying or getattr(model, name).numpy().any() for name in TURNING)
     of = np.repeat(np.arange(len(bodies)), SLOTS)
     couplings = couplings_of(batch)
     numbers = dict(
@@ -227,13 +227,6 @@ def given_tables(model, batch) -> ContactTables:
     tables = ContactTables(numbers, arrays)
     tables.shapes = np.array(shapes, dtype=int).reshape(batch.count, len(bodies))
     return tables
-
-
-MATERIALS = tuple(
-    f"shape_material_{name}"
-    for name in ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
-)
-"""Numbers of a material, in the order of a surface."""
 
 
 def _motion(model) -> np.ndarray:
@@ -270,7 +263,7 @@ class HandOver:
         Raises:
             TablesChanged: contacts need rows about their normal and tangents that they do not have.
         """
-        if not self._turning and any(getattr(self.model, name).numpy().any() for name in MATERIALS[4:]):
+        if not self._turning and any(getattr(self.model, name).numpy().any() for name in TURNING):
             raise TablesChanged
         for row, name in enumerate(MATERIALS):
             wp.copy(self.material[row], getattr(self.model, name))

@@ -1,4 +1,4 @@
-"""Edits of shapes that ask for other pairs of shapes, and not only for other numbers."""
+"""Detection of edits of shapes that change the pairs of colliding shapes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FORMS = ("shape_type", "shape_hull_first", "shape_hull_count", "hull_points")
 
 
 class ShapeWatch:
-    """The arrays from which pairs of shapes and their tables were made: flags, collision groups, filters, types and hulls.
+    """A record of the arrays that determine pairs of shapes and their tables: flags, collision groups, filters, types and hulls.
 
     Args:
         model: the model.
@@ -22,14 +22,14 @@ class ShapeWatch:
         self.accept(model)
 
     def accept(self, model) -> None:
-        """Takes the arrays as they are now for those from which the pairs were made."""
+        """Records the current arrays as those of the current pairs."""
         self._flags, self._groups = wp.clone(model.shape_flags), wp.clone(model.shape_collision_group)
         self._filtered = model.shape_collision_filter_pairs.codes
         self._forms = [getattr(model, name).numpy().copy() for name in _FORMS]
         self._since = edits_of(model).version
 
     def changed(self, model) -> bool:
-        """Whether these arrays were edited. The answer stays True until the edits are accepted."""
+        """Whether the arrays differ from the record. Stays True until :meth:`accept` is called."""
         edits = edits_of(model)
         if edits.last[SHAPES] > self._since and model.shape_count and self._differs(model, edits):
             return True

@@ -1,1 +1,1 @@
-"""From a program to code: traces, their order and adjoints, and what is emitted from them. No file here knows a model."""
+"""Specialisation of programs: traces, their order, their adjoints, and code generation. No file of this folder uses a model."""

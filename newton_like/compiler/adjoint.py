@@ -1,7 +1,7 @@
 """Reverse-mode differentiation of traces: straight-line code whose adjoint is straight-line code (Griewank and Walther 2008, chapter 3).
 
-The adjoint computes the values anew and then walks back, so nothing is stored between the two. Minima, maxima and
-comparisons pass the adjoint to the side that was taken.
+The adjoint recomputes the values before its backward pass, so no values are stored between a function and its adjoint. Minima, maxima
+and comparisons pass the adjoint to the selected operand.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
     """The trace of ``d_in = (d out / d in)^T d_out``.
 
     Args:
-        trace: of the function.
-        outputs: for every place that is written, the place of its adjoint.
-        inputs: for every place that is read, the place of its adjoint. Places of what nothing follows from are not written.
-        parameters: for every parameter, by its index, places and weights: so much of its adjoint goes there.
-        parameter: see :func:`newton_like.compiler.trace.tracing_math`; a constant of the adjoint may be a number of `trace`.
+        trace: the trace of the function.
+        outputs: memory index of the adjoint, for every index that the function writes.
+        inputs: memory index of the adjoint, for every index that the function reads. Adjoints of unused inputs are not written.
+        parameters: for the index of every parameter, pairs of a memory index and a weight; the weighted adjoint is stored there.
+        parameter: see :func:`newton_like.compiler.trace.tracing_math`; parameters that are constants in the adjoint may be variable in
+            `trace`.
         real: the working precision.
 
     Raises:
@@ -50,12 +51,12 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
         else:
             values[n] = getattr(m, _METHOD.get(name, name))(*map(value, args))
     adjoint: dict[int, Number] = {}
-    # whether it is the negative of that: signs are carried along, and cost nothing
+    # whether the stored adjoint has the opposite sign; propagating signs avoids negations
     negative: dict[int, bool] = {}
     flipped = False
 
     def give(a, x: Number, y: Number | None = None, minus: bool = False) -> None:
-        """Adds x, or x y, to the adjoint of an operand, or subtracts it."""
+        """Adds x, or x y, to the adjoint of operand a; subtracts it if `minus`."""
         if not isinstance(a, int):
             return
         minus = minus != flipped
@@ -78,7 +79,7 @@ def adjoint_trace(trace: Trace, outputs: dict, inputs: dict, parameters: dict, p
         if n in adjoint and name not in ("load", "param", "uniform", "detach"):
             if name not in _RULES:
                 raise NotImplementedError(f"operation {name} has no derivative")
-            # the rules are linear in the adjoint
+            # valid because the rules are linear in the adjoint
             flipped = negative[n]
             _RULES[name](m, adjoint[n], values[n], args, value, give)
     for n in sorted(needed):
@@ -116,7 +117,7 @@ def _sub(m, d, out, args, value, give):
 
 
 def _product(m, d, out, args, value, give, minus: bool = False):
-    """Of two operands, or less it, and a third one as it is."""
+    """The rule of a b, a b + c or, if `minus`, c - a b."""
     a, b, *rest = args
     give(a, d, value(b), minus)
     give(b, d, value(a), minus)

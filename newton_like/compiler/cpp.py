@@ -1,4 +1,4 @@
-"""Traces as native code: straight-line C++ over SIMD registers on a CPU, over plain numbers on a GPU thread."""
+"""Emits traces as native code: straight-line C++ over SIMD registers on a CPU, over scalars on a GPU."""
 
 import re
 from bisect import bisect_right
@@ -12,38 +12,39 @@ from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.simd import FUSE, atan2_code, simd_types, sincos_code
 
 FLAGS = "-march=native -ffp-contract=off -fno-slp-vectorize -fno-vectorize"
-"""How emitted code is compiled on a CPU: it is vector code already, and fuses what the programs say and nothing else."""
+"""Compiler flags of emitted code on a CPU. The code is vectorised already, and only the fused operations of programs are fused."""
 
 CUT = 8000
-"""Operations of one C++ function, unless more are asked for. Compilers need much more than twice as long for twice as much
-straight-line code; values that are handed over cost some percent."""
+"""Default limit of the operations of one C++ function. Compile time grows faster than linearly with the length of straight-line code;
+passing values between functions costs a few percent of run time."""
 
 LONG = 4000
-"""Operations from which on vector code has an order of its own: shorter code, whose numbers lie near, runs as fast in any order."""
+"""Number of operations from which vector code is reordered. The values of shorter code are in nearby caches, so the order does not
+matter."""
 
 SCALAR_CUT = 2000
-"""The same for plain numbers, whatever is asked for: CUDA's compiler needs minutes for a function of ten thousand operations."""
+"""Limit of the operations of one function of scalar code: CUDA's compiler needs minutes for a function of ten thousand operations."""
 
 MOST_PACKED = 0.8
-"""Share of different numbers in a result up to which each of them is written once."""
+"""A result is packed, with each distinct number stored once, if at most this fraction of its numbers is distinct."""
 
 ALIGN = 'V aligned __attribute__((aligned(64))); asm volatile("" : : "r"(&aligned));'
-"""C++ statements for functions that keep vectors on the stack: without them compilers put them across two cache lines."""
+"""C++ statements that align the stack of functions with vectors on it; otherwise vectors may straddle two cache lines."""
 
 FEW_ANGLES = 3
-"""Angles of one trace from which on their sines and cosines are found in a loop."""
+"""Number of angles of a trace from which their sines and cosines are computed in a loop."""
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
 _INTEGERS = ("b", "t", "a", "c", "s")
-"""Integers that programs are called with and places in memory may depend on."""
+"""Integer arguments of programs, on which memory indices may depend."""
 
 _PLAIN = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}", "rcp": "real_t(1) / {}", "detach": "{}",
     "min": "{0} < {1} ? {0} : {1}", "max": "{0} > {1} ? {0} : {1}", "where_lt": "{} < {} ? {} : {}",
 }  # fmt: skip
-"""C++ expressions of operations by their operands."""
+"""C++ expressions of operations in terms of their operands."""
 
-# the same where they differ between vectors and plain numbers
+# expressions that differ between vectors and scalars
 _OF_VECTORS = {
     "fma": "__builtin_elementwise_fma({}, {}, {})", "fnma": "__builtin_elementwise_fma(-{}, {}, {})",
     "sqrt": "__builtin_elementwise_sqrt({})",
@@ -53,12 +54,12 @@ _OF_NUMBERS = {"fma": "{2} + {0} * {1}", "fnma": "{2} - {0} * {1}"}
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """The parameters of a batch as emitted code sees them.
+    """The parameters of a batch for emitted code.
 
     Attributes:
-        at: where each group starts.
-        values: of the first articulation ``[size]``.
-        same: whether all articulations have that value, and are to keep it ``[size]``.
+        at: first index of each group.
+        values: values of the first articulation, ``[size]``.
+        same: whether all articulations have this value and always will, ``[size]``.
     """
 
     at: dict[str, int]
@@ -67,15 +68,15 @@ class Constants:
 
 
 class Emitter:
-    """Writes traces that read the memory and the parameters of a batch.
+    """Emits C++ code of traces over the memory and the parameters of a batch.
 
     Args:
-        m: the programs' namespace, of which there are the width and the scalar type.
-        layout: where the rows of memory start that traces know.
-        parameters: of the batch.
-        held: which parameters are constants of the code; those that all articulations share, by default. Of the others each articulation
-            has its own, which is looked up when the code runs.
-        cut: operations of one C++ function; ``CUT`` by default.
+        m: the programs' namespace, which gives the width and the scalar type.
+        layout: first lanes of the memory rows of traces.
+        parameters: the parameters of the batch.
+        held: mask of the parameters that are constants in the code; by default those that all articulations share. The code reads the
+            others for each articulation.
+        cut: limit of the operations of one C++ function; ``CUT`` by default.
     """
 
     def __init__(
@@ -97,21 +98,21 @@ class Emitter:
         self._group_starts = [groups[name] for name in self._groups]
 
     def parameter(self, i):
-        """A parameter's value where it is a constant, else None; see :func:`newton_like.compiler.trace.tracing_math`."""
+        """A parameter's value if it is a constant, else None; see :func:`newton_like.compiler.trace.tracing_math`."""
         if isinstance(i, Index):
             return None
         return float(self.parameters.values[i]) if self.held[i] else None
 
     def group(self, i: int) -> str:
-        """The group that a parameter belongs to."""
+        """The group of a parameter."""
         return self._groups[bisect_right(self._group_starts, i) - 1]
 
     def name(self, place) -> str:
-        """The row of the layout that a place in memory belongs to."""
+        """The row of the layout that contains a memory index."""
         return self._names[bisect_right(self._starts, place.constant if isinstance(place, Index) else place) - 1]
 
     def head(self) -> str:
-        """Types ``real_t`` and ``V`` and the memory ``M``; the function that the code goes into must call it ``mem``."""
+        """C++ declarations of the types ``real_t`` and ``V`` and the memory ``M``; the enclosing function has the memory as ``mem``."""
         if self.width > 1:
             return f"{simd_types(self.width, self.real)} typedef simd V; V* M = (V*)mem.data;"
         real = "float" if self.real is wp.float32 else "double"
@@ -122,11 +123,11 @@ class Emitter:
         )
 
     def place(self, i) -> str:
-        """C++ expression: a place in memory."""
+        """C++ expression: the memory at index i."""
         return f"M[{i}]" if self.width > 1 else f"M[(size_t)({i}) * S]"
 
     def stores(self, trace: Trace, wanted) -> list[tuple]:
-        """What a trace leaves in memory, of the places that are `wanted` and not what they were before."""
+        """Pairs of a memory index and the number that a trace leaves there, for changed indices for which `wanted` is true."""
         return [
             (place, x)
             for place, x in trace.memory.items()
@@ -134,8 +135,8 @@ class Emitter:
         ]
 
     def packed(self, stores: list[tuple], row: str, size: int) -> tuple[list[tuple], np.ndarray] | None:
-        """The same stores with every number that is among the first `size` places of a row once, from the row's start on; and
-        where each is. None where some are not written, or where it does not pay."""
+        """Packs the first `size` numbers of a row: the distinct ones are stored once, from the row's start on. Returns the new stores and
+        the position of each number; None if some are not stored, or if most are distinct (`MOST_PACKED`)."""
         start = self.layout[row]
         of = {place: x for place, x in stores if not isinstance(place, Index)}
         if any(start + i not in of for i in range(size)):
@@ -151,12 +152,12 @@ class Emitter:
         return rest + [(start + i, x) for i, x in at.values()], np.array(places)
 
     def statements(self, trace: Trace, stores: list[tuple], sizes: list[int] | None = None) -> str:
-        """C++ statements that carry out what the `stores` need.
+        """C++ statements that compute and store the `stores`.
 
         Args:
             trace, stores: see :meth:`stores`.
-            sizes: how many numbers of an articulation go to the arrays of ``pieces``, an argument of the function that the code
-                goes into; 0: unknown. Where they will go comes near while they are computed, which takes as long.
+            sizes: numbers of an articulation in each array of ``pieces``, an argument of the enclosing function; 0: unknown. Their cache
+                lines are prefetched during the computation.
         """
         need = needed(trace, stores)
         if self.width == 1:
@@ -176,7 +177,7 @@ class Emitter:
             body = "\n".join(text + self._writes([*early.get(None, ()), *late]))
         else:
             body = self._cut(trace, stores, need, ahead)
-        # the compiler would look up the address of every constant anew, unless it cannot know them
+        # hides the constants from the compiler, which otherwise loads the address of each one separately
         constants = (
             f"static const real_t constants[] = {{{', '.join([*self._table, '0'])}}}; const real_t* K = constants;"
         )
@@ -185,7 +186,7 @@ class Emitter:
         return f'{constants} asm("" : "+r"(K)); const char* const O[] = {{{goals}}};\n{turns}\n{body}'
 
     def _ahead(self, need: list[int], sizes: list[int]) -> dict[int, list[str]]:
-        """C++ statements that bring the cache lines near that results will be written to, evenly spread behind operations."""
+        """C++ statements that prefetch the cache lines of the results, distributed evenly over the operations."""
         line = 64 // (4 if self.real is wp.float32 else 8)
         lines = [(i, at) for i, size in enumerate(sizes) for at in range(-(-size * self.width // line))]
         ahead: dict[int, list[str]] = {}
@@ -195,9 +196,9 @@ class Emitter:
         return ahead
 
     def _sines(self, trace: Trace, need: list[int]) -> str:
-        """C++ statements that find the sines and cosines of all angles that follow from a few numbers in memory, in a loop.
+        """C++ statements that compute, in a loop, the sines and cosines of all angles that depend on a few operations only.
 
-        In straight-line code each of them would be as long as dozens of operations, and its rare branch would break it up.
+        In straight-line code each angle takes dozens of operations, and a branch that is rarely taken.
         """
         code, known = [], {}
         for n in need:
@@ -223,9 +224,9 @@ class Emitter:
         return [f"{self.place(p)} = {self._ref(x.node if x.constant is None else x.constant)};" for p, x in stores]
 
     def _cut(self, trace: Trace, stores: list[tuple], need: list[int], ahead: dict | None = None) -> str:
-        """The same as functions that hand values over through an array.
+        """The statements as several functions, which pass values in an array.
 
-        A number is written where it was computed; but places that are read too are written last, when all has been read.
+        A number is stored by the function that computes it. Memory that the trace also reads is written last, after all reads.
         """
         pieces = parts(trace, need, self.cut)
         last = len(pieces) - 1
@@ -242,7 +243,7 @@ class Emitter:
         for i, part in enumerate(pieces):
             for n in part:
                 used[i].update((a, None) for a in operands(trace.ops[n]) if part_of[a] != i)
-        # what lies in memory is fetched again
+        # loads are repeated in each function
         handed = dict.fromkeys(n for names in used for n in names if trace.ops[n][0] not in LEAVES)
         spilled = {n: i for i, n in enumerate(handed)}
         text = [f"V Z[{max(len(spilled), 1)}] __attribute__((aligned(64)));"]
@@ -262,9 +263,9 @@ class Emitter:
         return "\n".join(text)
 
     def _function(self, name: str, body: str) -> str:
-        """C++ statements that call a function with the given body, which is compiled by itself.
+        """C++ statements that define and call a function with the given body, compiled separately.
 
-        It is told the numbers it names, one by one: structs would be copied into every thread's own memory.
+        Its arguments are single numbers, because structs would be copied into the local memory of every thread.
         """
         kinds = {
             "M": "real_t* __restrict__",
@@ -276,7 +277,7 @@ class Emitter:
         kinds.update(dict.fromkeys(_INTEGERS, "const int"))
         told = {}
         for word in dict.fromkeys(_WORD.findall(body)):
-            # fields of structs have their names behind an underscore
+            # a field of a struct has the name owner_field
             owner, _, field = word.partition("_")
             if owner in kinds and (field or word in kinds):
                 told[word] = f"{owner}.{field}" if field else word
@@ -341,7 +342,7 @@ class Emitter:
 
 
 def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:
-    """The stores that can be done as soon as their number is known, by its operation, and those that wait until all is read."""
+    """Stores that can follow the operation that computes their number, by operation, and stores that must follow all reads."""
     read = set(trace.loads)
     if any(isinstance(place, Index) for place in (*read, *(p for p, _ in stores))):
         return {}, stores
@@ -353,14 +354,15 @@ def _early(trace: Trace, stores: list[tuple]) -> tuple[dict, list]:
 
 
 def _closure(name: str, body: str) -> str:
-    """The same for vectors. Pointers are arguments: looked up in the closure, they would be read anew after every store."""
+    """C++ statements that define and call a closure with the given body, for vector code. Pointers are arguments, because captured pointers
+    are reloaded after every store."""
     pointers = "V* __restrict__ M, V* __restrict__ Z, const V* __restrict__ C, const real_t* __restrict__ K"
     pointers += ", const char* const* __restrict__ O"
     return f"auto {name} = [&]({pointers}) __attribute__((noinline)) {{ {ALIGN} {body} }}; {name}(M, Z, C, K, O);"
 
 
 def _cone(trace: Trace, n: int, most: int = 6) -> list[int] | None:
-    """The operations that operation `n` follows from, itself included; None where they are many, or turns themselves."""
+    """Operation `n` and those that it depends on; None if they are more than `most` or contain transcendental functions."""
     found, stack = set(), [n]
     while stack:
         i = stack.pop()

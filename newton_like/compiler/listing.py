@@ -1,4 +1,4 @@
-"""Traces as lists of operations, for :mod:`newton_like.kernels.interpreter`."""
+"""Encodes traces as lists of operations for :mod:`newton_like.kernels.interpreter`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _FUSED = {
     "sub": ("fnma", 1, 1.0, 0),
     "neg": ("fnma", 0, 1.0, 0.0),
 }
-"""Operations as products and sums: integers stand for operands. Only the sign of a zero may differ, and runs are twice as long."""
+"""Operations as fused multiply-adds; integers are indices of operands. This doubles the length of runs, and only the sign of a zero may
+differ."""
 
 WINDOW = 256
-"""Operations among which equal ones are gathered: among more, runs are hardly longer."""
+"""Number of operations among which equal ones are grouped; more give hardly longer runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +33,10 @@ class Code:
     """A trace as data.
 
     Attributes:
-        operations: integers: of every run of equal operations their number and how many they are; then for each the row that it writes,
-            and what it is told, see :data:`newton_like.kernels.interpreter.READS`.
-        constants: numbers of the first rows of memory that the code needs of its own.
-        rows: how many these are in all: behind the constants, numbers found on the way.
+        operations: integers. For every run of equal operations: the operation's number and the length of the run; then for each operation
+            the row that it writes and its arguments, see :data:`newton_like.kernels.interpreter.READS`.
+        constants: values of the first memory rows of the code.
+        rows: number of memory rows of the code: constants, then intermediate results.
     """
 
     operations: np.ndarray
@@ -44,15 +45,15 @@ class Code:
 
 
 def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
-    """The list of the operations that the `stores` need.
+    """Encodes the operations that compute the `stores`.
 
-    Rows are used again once nobody reads what they hold.
+    A row is reused after the last operation that reads it.
 
     Args:
-        trace: of a program without places that are known only when it runs.
-        stores: places and numbers, see :meth:`newton_like.compiler.cpp.Emitter.stores`.
-        start: first row of memory that the code may use.
-        group: gives the name of a parameter's group by its place.
+        trace: the trace of a program whose memory indices are all constants.
+        stores: pairs of a memory index and a number, see :meth:`newton_like.compiler.cpp.Emitter.stores`.
+        start: first memory row that the code may use.
+        group: function from the index of a parameter to the name of its group.
 
     Raises:
         NotImplementedError: an operation that only steps have.
@@ -72,10 +73,10 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
     code: list[list] = []
 
     def row(a):
-        """Where an operand is: a row, or the number of a constant or of a register."""
+        """Location of an operand: a memory row, or the number of a constant or of a register."""
         if isinstance(a, int):
             return row_of[a]
-        # zero has two signs
+        # the sign distinguishes 0.0 from -0.0, which compare equal
         return ("constant", constants.setdefault((a, math.copysign(1.0, a)), len(constants)))
 
     for n in need:
@@ -101,7 +102,7 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
         else:
             raise NotImplementedError(f"operation {name}, which only steps have")
         for a in dict.fromkeys(operands(trace.ops[n])):
-            # what is not read again gives its row to the result
+            # a row that is not read again is free for the result
             if last[a] == n and isinstance(row_of[a], tuple):
                 free.append(row_of[a][1])
         if free:
@@ -126,7 +127,7 @@ def encode(trace: Trace, stores: list[tuple], start: int, group) -> Code:
 
 
 def in_runs(trace: Trace, order: list[int]) -> list[int]:
-    """The operations of an order that goes ahead and back a little, so that equal ones follow each other."""
+    """Reorders operations within a window of `WINDOW`, respecting dependencies, so that equal operations are consecutive."""
     place = {n: i for i, n in enumerate(order)}
     users: dict[int, list[int]] = {n: [] for n in order}
     waiting = {}
@@ -140,7 +141,7 @@ def in_runs(trace: Trace, order: list[int]) -> list[int]:
         name = trace.ops[n][0]
         return _FUSED[name][0] if name in _FUSED else name
 
-    # by kind, the places of those that can be done, the first one on top; and of those that are too far ahead
+    # heaps of positions: operations that can be executed, by kind, and operations beyond the window
     ready: dict[str, list[int]] = {}
     ahead = [i for i, n in enumerate(order) if not waiting[n]]
     done, runs, first = [False] * len(order), [], 0

@@ -1,7 +1,7 @@
-"""The order of a trace's operations: which are needed, and an order in which few of their results wait for being used.
+"""Selects the operations of a trace that are needed, and orders them so that few results are live at a time.
 
-Straight-line code of thousands of operations does not keep its numbers in registers, nor all of them in a processor's nearest
-cache. What belongs to one limb of a robot is done together, then the next one, forward and backward.
+Straight-line code of thousands of operations cannot keep its values in registers, nor all of them in the nearest cache. In this order the
+operations of one limb of a robot, forward and backward, are together.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from newton_like.compiler.trace import Trace
 
 MOST = 30_000
-"""Operations up to which `ordered` has an order of its own: it keeps for every one a bit of every other."""
+"""Largest number of operations that `ordered` reorders; its memory grows with the square of the number."""
 
 LEAVES = ("load", "param", "uniform")
-"""Operations that fetch a number, at any time."""
+"""Operations that load a number and can be repeated anywhere."""
 
 
 def operands(op: tuple) -> list[int]:
@@ -21,7 +21,7 @@ def operands(op: tuple) -> list[int]:
 
 
 def needed(trace: Trace, stores: list[tuple]) -> list[int]:
-    """The operations that the `stores`, pairs of places and numbers, need: in the order of the trace."""
+    """The operations that the `stores`, pairs of a memory index and a number, depend on, in the order of the trace."""
     need, stack = set(), [x.node for _, x in stores if x.node is not None]
     while stack:
         n = stack.pop()
@@ -32,15 +32,15 @@ def needed(trace: Trace, stores: list[tuple]) -> list[int]:
 
 
 def ordered(trace: Trace, stores: list[tuple]) -> list[int]:
-    """The same in an order of their own: next comes the store that needs the fewest operations that are not done yet, of an
-    operation's operands the one that needs most, and whatever makes a result superfluous as soon as it can be done. Beyond
-    `MOST` operations in the order of the trace."""
+    """The operations of :func:`needed` in an order with few live results. The next store is the one that needs the fewest further
+    operations. The operands of an operation are computed in order of decreasing need. An operation that is the last reader of a result is
+    executed as soon as possible. Beyond `MOST` operations the order is that of the trace."""
     need = needed(trace, stores)
     if len(need) > MOST:
         return need
     uses = {n: list(dict.fromkeys(operands(trace.ops[n]))) for n in need}
     users: dict[int, list[int]] = {n: [] for n in need}
-    # what an operation follows from, itself included, as bits of an integer
+    # an operation and those that it depends on, as bits of an integer
     bit = {n: 1 << i for i, n in enumerate(need)}
     follows: dict[int, int] = {}
     for n in need:
@@ -87,7 +87,7 @@ def ordered(trace: Trace, stores: list[tuple]) -> list[int]:
 
 
 def parts(trace: Trace, order: list[int], most: int) -> list[list[int]]:
-    """An order in parts of at most so many operations, cut where few results are still to be used."""
+    """Splits an order into parts of at most `most` operations, at positions with few live results."""
     last = {a: i for i, n in enumerate(order) for a in operands(trace.ops[n])}
     waiting, ends = [], [0] * (len(order) + 1)
     now = 0

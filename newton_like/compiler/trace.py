@@ -1,7 +1,7 @@
-"""A tracer: runs a program in plain Python on symbolic numbers, with one robot's tree and constants known.
+"""Tracer: runs a program in Python on symbolic numbers, for one robot with a known tree and known constants.
 
-What is left is straight-line code for that robot: loops unroll, branches on the tree vanish, and every zero, one and repeated
-subexpression is gone. `newton_like.solvers.featherstone.specialise` turns it into native code.
+The trace is straight-line code for this robot: loops are unrolled, branches on the tree are resolved, and zeros, ones and repeated
+subexpressions are eliminated. `newton_like.compiler.cpp` emits it as native code.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _FOLD = {
     "detach": lambda a: a,
     "variation": lambda a: 0.0,
 }
-"""What each operation does to constants."""
+"""Constant folding of each operation."""
 
 _UNITS = (0.0, 1.0, -1.0)
-"""Factors that need no multiplication."""
+"""Factors without a multiplication."""
 
 
 class Index:
-    """An integer known only when the code runs, as a constant plus multiples of named integers."""
+    """An integer that is known only at run time: a constant plus multiples of named integers."""
 
     __slots__ = ("constant", "terms")
 
@@ -83,12 +83,12 @@ class Number:
 
 
 class Trace:
-    """Operations without repetitions, what they read from memory, and what they leave there.
+    """Operations without repetitions, and their reads and writes of memory.
 
     Attributes:
         ops: ``(operation, *arguments)``; an argument is the index of an earlier operation or a float constant.
-        loads: memory places read before they were written.
-        memory: the last number written to each place.
+        loads: memory indices that are read before they are written.
+        memory: the last number written to, or read from, each memory index.
     """
 
     def __init__(self):
@@ -98,7 +98,7 @@ class Trace:
         self.memory: dict = {}
 
     def emit(self, op: str, *args) -> Number:
-        """The result of an operation, the old one where it was done before."""
+        """The result of an operation; an equal operation is reused."""
         entry = (op, *args)
         # types are part of the key: operation 1 is not the constant 1.0
         return self._add(entry, (entry, tuple(map(type, args))))
@@ -128,7 +128,8 @@ def _key(a: Number):
 
 
 def _exact_fma(a: float, b: float, c: float, real) -> float:
-    """a b + c with one rounding in double; for single precision rounded to odd, so that rounding once more gives what one would."""
+    """a b + c with one rounding to double; for single precision rounded to odd, so that the second rounding, to single precision, gives the
+    correctly rounded result."""
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     x = float(exact)
     if real is np.float32 and Fraction(x) != exact and np.float64(x).view(np.int64) % 2 == 0:
@@ -137,16 +138,16 @@ def _exact_fma(a: float, b: float, c: float, real) -> float:
 
 
 def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False) -> types.SimpleNamespace:
-    """The namespace ``m`` of symbolic numbers that write themselves into `trace`.
+    """The namespace ``m`` of symbolic numbers whose operations are recorded in `trace`.
 
-    Constants are folded in the working precision, operation by operation, and a fused multiply-add stays one operation: a
-    specialised program does what the general one does, bit by bit.
+    Constants are folded in the working precision, operation by operation, and a fused multiply-add stays one operation, so
+    a specialised program gives the same bits as the general one.
 
     Args:
-        parameter: called with the place of a parameter (int or Index); a float where it is known, else None.
+        parameter: function from the index of a parameter (int or Index) to its value if it is a constant, else None.
         real: the working precision, ``np.float32`` or ``np.float64``.
-        varied: whether the trace is to be differentiated, and not to be run: then there is ``variation(a)``, which is zero and
-            varies as a does.
+        varied: whether the trace is for differentiation only. Programs then use ``variation(a)``, which has the value zero and the
+            derivative of a.
     """
 
     emit, emit_nodes, ops = trace.emit, trace.emit_nodes, trace.ops

@@ -1,4 +1,4 @@
-"""The centre of mass of mechanisms: where it is, how it moves, and its Jacobian."""
+"""The centre of mass of mechanisms: position, velocity, bias acceleration and Jacobian."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def com_position(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: written; a new array by default.
 
     Returns:
@@ -44,7 +44,7 @@ def com_velocity(model, state, *, out_repr=MIXED, out: wp.array | None = None) -
 
     Args:
         model, out: as for :func:`com_position`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out_repr: axes of the result: for ``VelRepr.BODY`` those of the first link, for every other :class:`VelRepr` the world's.
 
     Returns:
@@ -65,7 +65,7 @@ def com_jacobian(model, state, *, repr=None, out_repr=MIXED, out: wp.array | Non
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
         out_repr: axes of the velocity of the centre of mass, see :func:`com_velocity`.
         out: written; a new array by default.
@@ -83,7 +83,7 @@ def com_jacobian(model, state, *, repr=None, out_repr=MIXED, out: wp.array | Non
 def com_bias_acceleration(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Acceleration of the centre of mass while the generalised velocities are constant: ``J_dot nu``.
 
-    Arguments and errors as for :func:`com_jacobian`; ``joint_qd`` of the state counts too, and ``repr`` says which velocity of floating
+    Arguments and errors as for :func:`com_jacobian`; ``joint_qd`` of the state is also used, and ``repr`` says which velocity of floating
     bases is constant. The result is the time derivative of :func:`com_velocity` in ``out_repr``: for ``VelRepr.BODY`` that of
     components along axes that turn, ``R^T (a - w x v)``.
 
@@ -101,7 +101,7 @@ def link_com_position(model, state, link, *, out: wp.array | None = None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         link: name or index of a link.
         out: written; a new array by default.
 

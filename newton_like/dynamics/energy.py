@@ -20,7 +20,7 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out: written; a new array by default.
 
     Returns:
@@ -37,11 +37,11 @@ def potential_energy(model, state, link=None, *, out: wp.array | None = None) ->
     """Potential energy of each mechanism, or of one of its links, in gravity: ``-m g . p_com``.
 
     It grows with height and is zero with the centre of mass at the world's origin. Springs of joints are not in it. ``gravity`` of the
-    model counts, and ``joint_qd`` of the state does not.
+    model is used, and ``joint_qd`` of the state is not.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         link: name or index of a link; by default the whole mechanism.
         out: written; a new array by default.
 

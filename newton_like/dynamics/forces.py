@@ -1,4 +1,4 @@
-"""Forces of the equation of motion ``M(q) nu_dot + h(q, nu) = tau + sum J^T f``, and its solution for tau and for nu_dot."""
+"""Forces of the equation of motion ``M(q) nu_dot + h(q, nu) = tau + sum J^T f``, and its solution for tau or nu_dot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FORWARD = {
 
 
 def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]]:
-    """Input, array and settings of wrenches of links; nothing without any."""
+    """Inputs, arrays and settings of a program for wrenches on links; empty if there are none."""
     kind = output_representation(repr, "link_forces_repr")
     if link_forces is None:
         return (), [], {}
@@ -59,7 +59,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         repr: :class:`VelRepr` of the velocity of floating bases, whose accelerations are its derivatives; None: as
             ``joint_qd``.
         out: written; a new array by default.
@@ -78,7 +78,7 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 def gravity_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
     """Gravity forces g: the joint forces that hold articulations at rest, the derivative of their potential energy ``-sum m g . x_com``.
 
-    Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state does not count.
+    Arguments, result and errors as for :func:`bias_forces`; ``joint_qd`` of the state is not used.
     """
     program = _GRAVITY.ask(base_repr=representation(repr))
     return evaluate(model, program, state_arrays(model, state, False), [(columns(model),)], out)
@@ -96,11 +96,11 @@ def inverse_dynamics(
     """Joint forces tau for given accelerations: ``M nu_dot + h - sum J^T f``.
 
     By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1). Springs, damping and friction of the joints
-    are no part of h; their armature is one of M.
+    are not included in h; their armature is included in M.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_acceleration: nu_dot, the derivatives of the velocities [m/s^2 or rad/s^2], ``[joint_dof_count]`` or
             ``[articulation_count, max_dofs_per_articulation]``; zeros by default.
         link_forces: wrenches on links (force [N], torque [N m]): like ``State.body_f`` (``[body_count]`` spatial
@@ -147,14 +147,14 @@ def forward_dynamics(
     the armature. A floating base is solved in its joint's velocities and represented at the end, so that no digits are
     lost far from the world's origin.
 
-    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
-    after ``finalize``, and that has no armature, counts as locked: it does not accelerate, whatever the force on it. ``"crb"`` sees
-    this of any such degree of freedom; ``"aba"`` where the body of the joint and what is left of its children is at fault, not where
-    two joints in line with a massless body between them turn against each other.
+    A degree of freedom without armature that moves no mass in a configuration (for example three aligned axes of massless links), or whose
+    mass was removed after ``finalize``, counts as locked: it does not accelerate under any force. ``"crb"`` detects every such degree of
+    freedom. ``"aba"`` detects those for which the articulated inertia of the joint's body is zero along the axis, but not the opposite
+    rotation of two aligned joints with a massless body between them.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces: tau [N or N m], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``: power
             per velocity. For a floating base that is the dual of its twist: with `repr` COM a world wrench at the centre
             of mass, as ``Control.joint_f`` has it. Zeros by default.
@@ -167,7 +167,7 @@ def forward_dynamics(
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation or
-            method; a joint moves nothing, whatever the configuration (:mod:`newton_like.model.singular`).
+            method; a joint that moves no mass in any configuration (:mod:`newton_like.model.singular`).
         TypeError: an array of the wrong scalar type.
     """
     check_choice(method, "method", _FORWARD)
@@ -176,7 +176,7 @@ def forward_dynamics(
 
 
 def solve(model, arrays, joint_forces: tuple, link_forces, method: str, link_forces_repr, repr, out) -> wp.array:
-    """:func:`forward_dynamics` of coordinates and velocities, and of the field and the array of joint forces, that are checked."""
+    """:func:`forward_dynamics` for checked arrays: coordinates, velocities, and the field and the array of joint forces."""
     check_choice(method, "method", _FORWARD)
     field, forces = joint_forces
     fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
@@ -194,7 +194,7 @@ def _forward_program(method: str, force: Field, wrenches: tuple) -> Program:
 def _applied(
     model, state, asked: Asked, forces, size: int, single: bool, repr, link_forces, link_forces_repr, replace, out
 ):
-    """Wrenches of links, with those of some frames."""
+    """Wrenches of links plus those of some frames."""
     if any((frames.links[:-1] == WORLD).any() for frames, _ in asked.parts):
         raise ValueError("a force on the world has no effect; name a link, a site, or a pair (link, offset)")
     forces = to_device(model, forces, "forces")
@@ -237,7 +237,7 @@ def frame_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         frames: a frame, or a list of them: the name of a site or link, the index of a link, or a pair of a link and an offset (see
             :func:`frame_transform`). Articulations that have no such link stay as they are.
         forces: their wrenches (force [N], torque [N m]), ``[articulation_count, 6]`` for one frame,
@@ -248,7 +248,7 @@ def frame_forces(
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
         replace: links of `frames` lose the wrench that they had, in place of getting more.
-        out: written; a new array by default. It may be `link_forces`, but under a tape.
+        out: written; a new array by default. It may be `link_forces`, except under a tape.
 
     Returns:
         ``[articulation_count, max_joints_per_articulation, 6]``, as :func:`inverse_dynamics` and
@@ -257,8 +257,8 @@ def frame_forces(
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation; the world
             as a frame.
-        TypeError: an array of the wrong scalar type; what is no frame.
-        KeyError: a name that nothing has.
+        TypeError: an array of the wrong scalar type; a value that is not a frame.
+        KeyError: an unknown name.
         IndexError: no articulation has such a link.
     """
     single = frames is None or isinstance(frames, str | int | np.integer | tuple)
@@ -283,7 +283,7 @@ def point_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         links: the link of all points, or a list with one for each: names or indices.
         points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
         forces: [N], world axes, ``[n, 3]`` or ``[articulation_count, n, 3]``.
@@ -303,11 +303,11 @@ def eval_inverse_dynamics(model, state, joint_qdd=None, joint_f: wp.array | None
     """Joint forces for given accelerations, ``tau = M qdd + c + g``, as :class:`Control` takes them in ``joint_f``.
 
     See :func:`newton_like.dynamics.inverse_dynamics`, which counts forces on links too. Springs, damping and friction of
-    joints are no part of it; armature is.
+    joints are not included; armature is.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count; poses of bodies are not read.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used; poses of bodies are not read.
         joint_qdd: derivatives of ``joint_qd`` [m/s^2 or rad/s^2], ``[joint_dof_count]``; zeros by default, which leaves
             c + g.
         joint_f: written [N or N m], ``[joint_dof_count]``; of FREE and DISTANCE joints it is the world wrench at the

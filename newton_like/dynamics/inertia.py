@@ -1,4 +1,4 @@
-"""Inertias of links and subtrees, and the inertial parameters of a model: read, edited, differentiated."""
+"""Inertias of links and subtrees, and functions that read and set the inertial parameters of a model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def link_spatial_inertia(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts; BODY needs none.
+        state: the :class:`State` whose ``joint_q`` is used; BODY needs none.
         out_repr: :class:`VelRepr`: about the link's origin (BODY, MIXED), its centre of mass (COM) or the origin of the world
             (INERTIAL), along the link's axes (BODY) or the world's.
         out: written; a new array by default.
@@ -60,13 +60,13 @@ def link_spatial_inertia(
     if state is None:
         if output_representation(out_repr, "out_repr") != VelRepr.BODY:
             raise TypeError(f"inertias in {VelRepr(out_repr)!r} depend on the pose; give a state, or use VelRepr.BODY")
-        # any pose will do
+        # the result does not depend on the pose
         state = check_model(model)
     return _inertias(model, state, LINK, out_repr, out)
 
 
 def crb_inertia(model, state, *, out_repr=VelRepr.BODY, repr=VelRepr.BODY, out: wp.array | None = None) -> wp.array:
-    """Composite-rigid-body inertia of each link: the sum of the inertias of the link and of all that it carries.
+    """Composite-rigid-body inertia of each link: the sum of the inertias of the link and its descendants.
 
     As if all joints below were locked (Featherstone 2008, section 6.2). Arguments, result and errors as
     :func:`link_spatial_inertia`.
@@ -114,7 +114,7 @@ def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = N
     """Inertial parameters of all bodies as vectors ``(m, cx, cy, cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz)``, on Warp's tape.
 
     Args:
-        model: the :class:`Model`, whose ``body_mass``, ``body_com`` and ``body_inertia`` count.
+        model: the :class:`Model`, whose ``body_mass``, ``body_com`` and ``body_inertia`` are used.
         linear: false: centre of mass c and inertia about it; true: first moment m c in place of c, and inertia about the link's
             origin. Inverse dynamics and energies are linear in these (Atkeson, An and Hollerbach 1986) where the motion of the links is
             given; the ``joint_qd`` of FREE joints is that of a centre of mass, and moves with it. Both in link axes.
@@ -148,7 +148,7 @@ def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
 
     Raises:
         ValueError: the wrong shape or device, or host numbers that are not finite.
-        TypeError: no numbers, or of the wrong scalar type.
+        TypeError: not numbers, or of the wrong scalar type.
     """
     values = input_array(model, to_device(model, values, "values"), "values", model.dtype, (model.body_count, 10))
     arguments = [int(as_flag(linear, "linear")), values]
@@ -201,7 +201,7 @@ def set_link_inertia(model, link, inertia, *, world=None) -> None:
 
 
 def _bodies(model, link, world) -> np.ndarray:
-    """The body that a link is in each of the worlds."""
+    """The body of a link in each of the worlds."""
     names = names_of(model)
     if isinstance(link, str):
         numbers = names.everywhere("link", link)

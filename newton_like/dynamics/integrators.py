@@ -1,8 +1,8 @@
-"""Integrators of the equations of motion, on the manifold of the joints' coordinates.
+"""Integrators of the equations of motion on the configuration manifold.
 
-Coordinates advance by increments in the Lie algebra of every joint, from where they are at the start of the step: angles and
-displacements add up, and turns are rotation vectors whose rates the inverse differential of the exponential map makes of angular
-velocities (Munthe-Kaas 1999). So a method of order p for ordinary differential equations has order p here.
+Coordinates advance by increments in the Lie algebra of every joint, relative to the start of the step. Increments of angles and
+displacements are differences; increments of rotations are rotation vectors, whose rates are the inverse differential of the exponential map
+times the angular velocities (Munthe-Kaas 1999). A method of order p for ordinary differential equations therefore has order p here.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _increment(size: int) -> Program:
 
 @dataclass(frozen=True)
 class _Stage:
-    """What a stage adds to the start, in time steps: `last` times the last rates and `total` times the sum of rates so far, after
-    `share` times the last rates were added to that; `new` times the new velocities."""
+    """Weights of a stage, in time steps. A stage adds to the start `last` times the last rates, `total` times the weighted sum of
+    rates, and `new` times the new velocities. Then it adds `share` times the last rates to the weighted sum."""
 
     last: float
     total: float
@@ -76,7 +76,7 @@ _METHODS = {
         _Stage(1.0 / 6.0, 1.0, 0.0),
     ),
 }
-"""Tableaus: explicit Euler, Heun (1900), Kutta (1901). Semi-implicit Euler moves by the new velocities alone."""
+"""Tableaus: explicit Euler, Heun (1900), Kutta (1901). The coordinates of semi-implicit Euler advance by the new velocities only."""
 
 
 def integrate(
@@ -96,9 +96,9 @@ def integrate(
 ) -> None:
     """Advances coordinates, velocities and contact state by a time step.
 
-    What counts are the forces given, those of `contact`, and the passive ones of :func:`velocity_rate`. All of them are
-    explicit: the step must be short against their time constants (:class:`newton_like.solvers.SolverFeatherstone` is
-    implicit where they are stiff).
+    The forces are those given, those of `contact`, and the passive forces of :func:`velocity_rate`. All are
+    explicit, so the step must be short compared with their time constants
+    (:class:`newton_like.solvers.SolverFeatherstone` treats stiff forces implicitly).
 
     ================= ===== =================================== ================================================
     method            order evaluations of the forward dynamics
@@ -111,18 +111,18 @@ def integrate(
 
     Args:
         model: the :class:`Model`.
-        state_in: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state_in: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         state_out: written: ``joint_q``, ``joint_qd``, and ``body_q``, ``body_qd`` by :func:`newton_like.eval_fk`; or a
-            :class:`MechanismState`. May be ``state_in``, but for gradients. Coordinates of loop joints stay as they are.
+            :class:`MechanismState`. May be ``state_in``, except with gradients. Coordinates of loop joints stay as they are.
         dt: time step [s].
         method: see the table.
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`, constant over the step; or functions
             of a state (anything with ``joint_q`` and ``joint_qd``) that give them at every stage.
         contact: a :class:`SoftContact` or a :class:`RigidContact`, whose forces are added to those on the links; none by default.
-            With :class:`RigidContactParameters` every step begins with an :func:`impact` of what touches the ground, so that a step
+            With :class:`RigidContactParameters` every step begins with an :func:`impact` of the touching points, so that a step
             across an impact is of first order.
         contact_state: the state of soft contact, see :func:`soft_contact_forces`.
-        contact_state_out: written; may be ``contact_state``, but for gradients, and is by default.
+        contact_state_out: written; by default ``contact_state``; with gradients it must be another array.
         **options: ``passive``, ``friction_speed``, ``loop_time_constant`` of :func:`velocity_rate`, and ``forward_method``, its
             ``method``.
 
@@ -164,7 +164,7 @@ def integrate(
         found = list(end) if final else [buffers.get(f"{n} {i}", a.shape) for n, a in zip("qv", end, strict=True)]
         found += [buffers.get(f"{n} {i}", end[1].shape) for n in ("rate", "rate total", "acceleration total")]
         if model.joint_dof_count:
-            # semi-implicit: coordinates advance by the new velocities
+            # semi-implicit: coordinates advance by the new velocities only
             run(model, _STAGE, [*start, None if weights.new else rate, acceleration, *totals, w, *found])
         stage = SimpleNamespace(joint_q=found[0], joint_qd=found[1])
         rate, totals = found[2], found[3:]
@@ -192,7 +192,7 @@ def _checked(model, state, name: str) -> list[wp.array]:
 
 
 def _contact_states(model, contact, before, after) -> list[wp.array]:
-    """The contact states before and after the step; none without soft contact."""
+    """The contact states before and after the step; empty without soft contact."""
     if contact is None or isinstance(contact, RigidContact):
         if before is not None or after is not None:
             raise ValueError(

@@ -1,7 +1,7 @@
 """Free-floating Jacobians of links, frames and points, and their time derivatives.
 
-A Jacobian takes the generalized velocity nu to the velocity of a frame. For a fixed base nu is ``joint_qd``; for a floating one its
-first six entries are the base link's velocity in the representation ``repr``. Links, frames and points are given as to
+A Jacobian maps the generalized velocity nu to the velocity of a frame. For a fixed base nu is ``joint_qd``; for a floating base its
+first six entries are the base link's velocity in the representation ``repr``. Links, frames and points are given as in
 :mod:`newton_like.dynamics.kinematics`.
 """
 
@@ -36,7 +36,7 @@ def link_jacobians(model, state, *, repr=None, out_repr=MIXED, out: wp.array | N
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
         out_repr: :class:`VelRepr` of the links' velocities.
         out: written; a new array by default.
@@ -68,7 +68,7 @@ def frame_jacobians(model, state, frames, *, repr=None, out_repr=MIXED, out: wp.
 
 
 def point_jacobians(model, state, links, points, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Jacobians of the velocities, in world axes, of points that links carry.
+    """Jacobians of the velocities, in world axes, of points fixed to links.
 
     Args:
         model, state, links, points, out: as for :func:`point_positions`.
@@ -86,7 +86,7 @@ def point_jacobians(model, state, links, points, *, repr=None, out: wp.array | N
 def link_jacobian_derivatives(model, state, *, repr=None, out_repr=MIXED, out: wp.array | None = None) -> wp.array:
     """Time derivatives of the Jacobians of all links: ``J_dot nu`` are the :func:`link_bias_accelerations`.
 
-    Arguments, result and errors as for :func:`link_jacobians`; ``joint_qd`` of the state counts too.
+    Arguments, result and errors as for :func:`link_jacobians`; ``joint_qd`` of the state is also used.
     """
     return _matrices(model, state, _DERIVATIVE, every_link(model), False, repr, out_repr, out)
 

@@ -2,18 +2,18 @@
 
 A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame* is one of these:
 
-* the name of a site, or of a link that was merged into another where fixed joints were collapsed
+* the name of a site, or of a link that was merged into another one by collapsing fixed joints
 * a link: its link frame
-* a pair of a link and an offset, the pose of the frame seen from the link: seven numbers, or ``[articulation_count, 7]``
+* a pair of a link and an offset, the pose of the frame in the link frame: seven numbers, or ``[articulation_count, 7]``
 * None: the world
 
-Gradients flow to offsets that are Warp arrays of the model's scalar type.
-A name means whatever has it in each articulation; results of articulations that have no such link are zeros.
+Results are differentiable with respect to offsets that are Warp arrays of the model's scalar type.
+A name is looked up in each articulation; results of articulations without such a link are zeros.
 
-Everything is computed relative to the base and moved to where it is asked for at the end. In float32, one kilometre from the world's
-origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM have the very bits that they
-have at the origin. Positions in the world are good to the spacing of such numbers (7e-5 m), and INERTIAL velocities, which have a
-lever of that length, to 2e-4 m/s for each rad/s.
+Results are computed relative to the base and then shifted to the requested point. In float32, one kilometre from the world's origin,
+relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM have the same bits as at the origin.
+Positions in the world have the precision of such numbers (7e-5 m), and INERTIAL velocities, with a lever arm of one kilometre, have
+errors of 2e-4 m/s for each rad/s.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def output_representation(value, name: str) -> int:
     """A representation of a link's velocity as an integer of the programs.
 
     Raises:
-        ValueError: it is none; joints' own velocities, None, are no representation of links.
+        ValueError: not a representation, or None, which is the representation of joint velocities.
     """
     if value is None:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
@@ -44,17 +44,17 @@ def output_representation(value, name: str) -> int:
 
 
 def chosen(out_repr, repr, default=MIXED):
-    """The representation of a result: ``out_repr``, or ``repr``, its other name where no velocity of a base has one, if that is given."""
+    """The representation of a result: ``repr`` if given, else ``out_repr``. For functions in which ``repr`` is an alias of ``out_repr``."""
     return out_repr if repr == default else repr
 
 
 def rate_rows(name: str) -> tuple[str, ...]:
-    """Rows of memory of a program, which those of derivatives need."""
+    """Further rows of memory of a program: `subspace_rate` for derivatives."""
     return ("subspace_rate",) if name.endswith("derivatives") else ()
 
 
 def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: int) -> Program:
-    """The program `name` for some frames, the same object whenever the same is asked for."""
+    """The program `name` for some frames; the same object for the same arguments."""
     key = (name, *settings.items(), *((f.row, f.kind) for f in inputs))
     if key not in frames.programs:
         program = Program(name, tuple(inputs), (result,), rate_rows(name), tables=frames, varied=frames.varied)
@@ -65,7 +65,7 @@ def frame_program(name: str, frames: Frames, inputs, result: Field, **settings: 
 def for_frames(
     model, name: str, asked: Asked, fields, arrays, row: str, shape: tuple[int, ...], single: bool, out, **settings
 ):
-    """Numbers of the given shape for every frame, in the row of a program's memory where it leaves them."""
+    """Runs a program whose result, in the memory row `row`, has numbers of the given shape for every frame."""
     if asked.field is not None:
         fields, arrays = [*fields, asked.field], [*arrays, asked.offsets]
     result = Field(row, "articulations", math.prod(shape) * asked.count)
@@ -79,7 +79,7 @@ def for_frames(
 def _vectors(
     model, state, name: str, asked: Asked, size: int, single: bool, out, extra=(), velocities=True, **settings
 ):
-    """Some numbers for every frame."""
+    """Runs a program whose result `vector` has `size` numbers for every frame."""
     fields, arrays = [Q, V] if velocities else [Q], state_arrays(model, state, velocities)
     for field, array in extra:
         fields.append(field)
@@ -97,7 +97,7 @@ def link_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: written; a new array by default.
 
     Returns:
@@ -121,7 +121,7 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         frame: a frame, see above.
         out: written; a new array by default.
 
@@ -129,10 +129,10 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
         Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
 
     Raises:
-        KeyError: a name that nothing has; similar ones are named.
+        KeyError: an unknown name; the message lists similar names.
         IndexError: a link that does not exist.
-        ValueError: an array of the wrong shape or device; an offset that is no transform; a name that several links have.
-        TypeError: an array of the wrong scalar type; what is no frame.
+        ValueError: an array of the wrong shape or device; an offset that is not a transform; a name that several links have.
+        TypeError: an array of the wrong scalar type; a value that is not a frame.
     """
     return _poses(model, state, asked_frames(model, [frame]), True, out)
 
@@ -143,7 +143,7 @@ def frame_transforms(model, state, frames, *, out: wp.array | None = None) -> wp
 
 
 def relative_transform(model, state, source, target, *, out: wp.array | None = None) -> wp.array:
-    """Pose of one frame seen from another: ``inverse(X_target) X_source``, which takes coordinates in `source` to those in `target`.
+    """Pose of one frame relative to another: ``inverse(X_target) X_source``, which takes coordinates in `source` to those in `target`.
 
     No digits are lost far from the world's origin.
 
@@ -158,7 +158,7 @@ def _poses(model, state, asked, single: bool, out) -> wp.array:
 
 
 def point_positions(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
-    """Positions in the world of points that links carry.
+    """Positions in the world of points fixed to links.
 
     Args:
         model, state, out: as for :func:`frame_transform`.
@@ -183,7 +183,7 @@ def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array |
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out_repr: their :class:`VelRepr`; ``repr`` is another name of it.
         out: written; a new array by default.
 
@@ -207,7 +207,7 @@ def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.a
 
     Args:
         model, frame, out: as for :func:`frame_transform`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out_repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link. ``repr`` is another name of it.
 
     Returns:
@@ -259,7 +259,7 @@ def _velocities(model, state, asked, single: bool, repr, out, **settings) -> wp.
 
 
 def point_velocities(model, state, links, points, *, out: wp.array | None = None) -> wp.array:
-    """Velocities [m/s] in world axes of points that links carry, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
+    """Velocities [m/s] in world axes of points fixed to links, ``[articulation_count, n, 3]``; see :func:`point_positions`."""
     asked = asked_points(model, links, points)
     return _vectors(model, state, "eval_frame_velocities", asked, 3, False, out, output_repr=int(MIXED))
 
@@ -276,7 +276,7 @@ def link_accelerations(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_acceleration: nu_dot [m/s^2 or rad/s^2], ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
         repr: :class:`VelRepr` of nu of floating bases, whose time derivative is given; None: as ``joint_qd``.
         out_repr: :class:`VelRepr` of the links' velocities, whose time derivatives are returned: MIXED gives the classical
@@ -328,7 +328,7 @@ def frame_bias_acceleration(model, state, frame, *, repr=None, out_repr=MIXED, o
 
 
 def point_bias_accelerations(model, state, links, points, *, repr=None, out: wp.array | None = None) -> wp.array:
-    """Accelerations [m/s^2] in world axes of points that links carry while nu is constant, ``[articulation_count, n, 3]``.
+    """Accelerations [m/s^2] in world axes of points fixed to links while nu is constant, ``[articulation_count, n, 3]``.
 
     See :func:`point_positions` and :func:`link_accelerations`.
     """

@@ -1,4 +1,4 @@
-"""Loop joints: their constraints on the accelerations of the trees that they connect, and the constrained dynamics."""
+"""Loop joints: their constraints on the accelerations of trees, and constrained dynamics."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from newton_like.programs.program import Field, Program
 from newton_like.types import MAXVAL, VelRepr
 
 TIME_CONSTANT = 0.1
-"""Open loops close like a critically damped spring of this time constant [s], unless another one is asked for."""
+"""Default time constant [s] of the critically damped spring that closes open loops."""
 
 
 @dataclass(frozen=True)
 class LoopRows:
-    """The rows of some articulations: what they are, and the links of their parents and then of their children."""
+    """Constraint rows of some articulations: their kinds, and the links of their parents followed by those of their children."""
 
     kinds: tuple[int, ...]
     links: tuple[int, ...]
 
     def of(self, batch) -> dict:
-        """What programs need to know; see :class:`newton_like.programs.program.Program`."""
+        """Integers and arrays of ``Tree`` for programs; see `tables` of :class:`newton_like.programs.program.Program`."""
         arrays = {"loop_kind": np.array(self.kinds), "point_body": np.array(self.links)}
         return {"loop_rows": len(self.kinds), "proximal_steps": PROXIMAL_STEPS, **arrays}
 
 
 class Loops:
-    """The rows that the loop joints of a model have in the constraints of its articulations, as of one version of it.
+    """Constraint rows of the loop joints of a model, for one version of the model.
 
     Attributes:
-        joints: for every articulation the loop joints on its links: their indices in the model.
-        ranges: for each of these, first row and the one behind the last.
-        count: rows of the articulation that has most.
-        parts: rows, with the articulations that they are those of: None, or bools where others have other ones.
+        joints: for every articulation, the indices in the model of the loop joints on its links.
+        ranges: for each of these, the half-open range of its rows.
+        count: the largest number of rows of an articulation.
+        parts: pairs of rows and a mask of the articulations that have them; None: all articulations.
         vectors: anchors and directions of the rows, ``[articulation_count, rows * LOOP]``.
-        enabled: whether any loop joint is.
-        passive: kinds of passive forces that an enabled loop joint has, each with what is to be said of that.
+        enabled: whether any loop joint is enabled.
+        passive: kinds of passive forces of enabled loop joints, each with the message of its error.
     """
 
     def __init__(self, model):
@@ -108,7 +108,7 @@ class Loops:
 
 
 def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
-    """Raises for what is no equation between accelerations of one articulation."""
+    """Raises ValueError for a loop joint that is not a constraint on the accelerations of one articulation."""
     name = f"loop joint '{model.joint_label[j]}' (index {j})"
     if a < 0 or (parent >= 0 and articulation[parent] < 0):
         raise ValueError(
@@ -125,7 +125,7 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
 
 
 def _passive(model, j: int) -> dict[str, str]:
-    """What a loop joint has that acts along its own coordinates, which trees do not have."""
+    """Passive forces of a loop joint along its own coordinates, which are not supported: error messages by kind."""
     start, end = model.joint_qd_start.numpy()[j : j + 2]
     found = {}
     for kind, names in PASSIVE.items():
@@ -140,15 +140,15 @@ def _passive(model, j: int) -> dict[str, str]:
 
 
 PASSIVE = {"friction": ("friction", "damping"), "limits": ("limit_lower", "limit_upper"), "springs": ("stiffness",)}
-"""Kinds of passive forces, and what a joint has of them."""
+"""Kinds of passive forces, and the parameters of joints for each."""
 
 
 def _joint_rows(model, j: int) -> list[tuple]:
-    """The rows of a loop joint: kind, and anchors in parent and child, direction fixed to the parent, direction fixed to the child.
+    """The rows of a loop joint: kind, anchors in parent and child, a direction fixed to the parent, a direction fixed to the child.
 
-    A joint with l slides and t turns blocks the 3 - l directions at right angles to its slides. Of its turns it keeps at right angles:
-    without any, each axis and another one; with one, its axis and two others; with two, the first axis, fixed to the parent, and the
-    second, fixed to the child.
+    Linear rows block the directions at right angles to the joint's linear axes. Angular rows keep pairs of directions orthogonal, one
+    fixed to the parent and one to the child. Without rotational axes: three pairs of coordinate axes. With one: two directions of the
+    parent, and the axis in the child. With two: the first axis in the parent, and the second in the child.
     """
     linear, angular = (int(n) for n in model.joint_dof_dim.numpy()[j])
     start = int(model.joint_qd_start.numpy()[j])
@@ -165,12 +165,12 @@ def _joint_rows(model, j: int) -> list[tuple]:
 
 
 def _frame(axes: np.ndarray) -> np.ndarray:
-    """Three orthonormal vectors, the first of which span the axes."""
+    """Three orthonormal vectors; the first ones span the given axes."""
     frame = []
     for v in [*axes, *np.eye(3)]:
         v = v - sum((np.dot(v, e) * e for e in frame), np.zeros(3))
         length = np.linalg.norm(v)
-        # what is left of the coordinate axes adds up to at least one squared, so that one of three has more than a third
+        # the squared lengths of the coordinate axes' projections sum to at least 1, so one of them is at least 1/3
         if length > (1.0e-6 if len(frame) < len(axes) else 0.5):
             frame.append(v / length)
     return np.array(frame[:3])
@@ -180,7 +180,7 @@ _loops: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def loops_of(model) -> Loops:
-    """The loop joints of a model, read anew after :meth:`Model.notify_changed`.
+    """The loop joints of a model; computed again after :meth:`Model.notify_changed`.
 
     Raises:
         ValueError: a loop joint connects two articulations, or limits a distance.
@@ -192,12 +192,12 @@ def loops_of(model) -> Loops:
 
 
 def loop_joint(model, joint, articulation: int = 0) -> int:
-    """Index of a loop joint among those of an articulation, from its name or that index.
+    """Index of a loop joint among those of an articulation, from its name or index.
 
     Raises:
         KeyError: no loop joint has the name.
         IndexError: the index, or the articulation, does not exist.
-        ValueError: several have the name.
+        ValueError: several loop joints have the name.
         TypeError: neither a name nor an index.
     """
     joints = loops_of(model).joints[as_index(articulation, "articulation", model.articulation_count)]
@@ -216,7 +216,7 @@ def loop_joint(model, joint, articulation: int = 0) -> int:
 
 
 def _run(model, program: Program, arrays, shapes, out):
-    """A program over the rows, which it reads behind `arrays`."""
+    """Runs a program with the vectors of the rows as its last input."""
     loops = loops_of(model)
     field = Field("loop", "articulations", loops.count * LOOP)
     for rows, mask in loops.parts:
@@ -233,7 +233,7 @@ def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: two arrays to write to; new ones by default.
 
     Returns:
@@ -278,25 +278,25 @@ def constrained_dynamics(
     repr=None,
     out=None,
 ) -> tuple[wp.array, wp.array]:
-    """Accelerations of trees whose loop joints stay closed, and the forces that keep them so.
+    """Accelerations of trees with closed loop joints, and the forces of the loop joints.
 
     Solves ``M v_dot + h = tau + J^T f + K^T lambda`` and ``K v_dot = -k - 2/T K v - g/T^2`` together (Featherstone 2008, section 8.5).
-    The last two terms, with the time constant T, close loops that rounding and integration open (Baumgarte 1972); velocities and
-    coordinates that agree with the loops do not feel them.
+    The last two terms, with the time constant T, close loops that rounding and integration open (Baumgarte 1972). They are zero for
+    velocities and coordinates that satisfy the constraints.
 
-    ``K M^-1 K^T`` is singular where loop joints ask for the same thing twice, as all but two of the rows of a planar four-bar
-    linkage's hinge do. It is solved by five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-8
-    (float32: 1e-5) of its largest diagonal entry: of an infinity of forces that do the same one is found near the smallest, the
-    accelerations are met to rounding, and demands that contradict each other are met on (weighted) average.
+    ``K M^-1 K^T`` is singular if rows are redundant, as all but two rows of the hinge of a planar four-bar linkage. The system is solved by
+    five proximal steps (Carpentier, Budhiraja and Mansard 2021) with a softness of 1e-8 (float32: 1e-5) of the largest diagonal entry. Of
+    equivalent forces, the result is near the smallest. Accelerations are precise up to rounding, and contradictory rows are satisfied on
+    (weighted) average.
 
-    As in :func:`forward_dynamics`, springs, limits, friction and drives play no part; of loop joints, armature neither.
+    As in :func:`forward_dynamics`, springs, limits, friction and drives are not included, nor the armature of loop joints.
 
-    Gradients are those of the two equations (the implicit function theorem). Where forces are not unique, those of lambda leave out
-    what moves nothing: changes whose ``K^T lambda`` is zero.
+    Gradients are those of the two equations (by the implicit function theorem). If forces are not unique, the gradients of lambda exclude
+    changes with zero ``K^T lambda``.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces: tau, as for :func:`forward_dynamics`; zeros by default.
         link_forces, link_forces_repr: wrenches f on links, as for :func:`inverse_dynamics`; none by default.
         time_constant: T [s]; None: loops that are open stay as they are.
@@ -344,7 +344,7 @@ _WEIGHTS = Field("weights", "all", 1)
 
 
 def _rows(n: int) -> tuple:
-    """Rows of memory for so many rows of loop joints."""
+    """Rows of memory for n constraint rows of loop joints."""
     sizes = dict(loop_gram=n * (n + 1) // 2, loop_want=n, loop_step=n, loop_given=n)
     own = (Field(name, "articulations", size) for name, size in sizes.items())
     return ("tau", "acceleration", "pivot", "root", "z", "u", Field("loop_row", "dofs", n), *own)

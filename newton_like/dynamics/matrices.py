@@ -41,7 +41,7 @@ def eval_mass_matrix(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
+        state: the :class:`State` whose ``joint_q`` is used; poses of bodies are not read.
         H: written [kg, kg m or kg m^2], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``;
             a new array of zeros by default.
         J, body_I_s, joint_S_s: a Jacobian and memory that Newton's function works with. This one needs none of them and does not
@@ -70,7 +70,7 @@ def mass_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
         out: written; a new array by default.
 
@@ -92,12 +92,12 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
     From the factorisation ``M = LT D L``, which keeps the sparsity of the tree (Featherstone 2008, section 6.5), and
     ``L^-1``, whose rows are as sparse.
 
-    A degree of freedom that moves nothing in a configuration (three axes of massless links that line up), or whose mass was taken away
-    after ``finalize``, and that has no armature, has no pivot left but rounding. It counts as locked: its row and column are zero, and
-    the rest is the inverse of the rest. In another representation than the joint's a locked degree of freedom of a floating base makes
-    the inverse a generalised one, ``M^-1 M M^-1 = M^-1``.
+    A degree of freedom without armature that moves no mass in a configuration (for example three aligned axes of massless links), or whose
+    mass was removed after ``finalize``, has a pivot of rounding errors only. It counts as locked: its row and column are zero, and the
+    other entries are the inverse of the remaining matrix. In a representation other than the joint's, a locked degree of freedom of a
+    floating base makes the result a generalised inverse, ``M^-1 M M^-1 = M^-1``.
 
-    Arguments and errors as for :func:`mass_matrix`, and ValueError where a joint moves nothing, whatever the configuration
+    Arguments and errors as for :func:`mass_matrix`, and ValueError for a joint that moves no mass in any configuration
     (:mod:`newton_like.model.singular`); returns [1/kg, 1/(kg m) or 1/(kg m^2)], of the same shape.
     """
     program, arrays = _INVERSE.ask(output_repr=representation(repr)), state_arrays(model, state, False)
@@ -111,7 +111,7 @@ def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> 
     Of all matrices with the first property the one by Echeandia and Wensing (2021), in O(n d) for n degrees of freedom
     and depth d of the tree; for joints of one axis its entries are those of the Christoffel symbols.
 
-    Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state counts too; returns [kg/s, kg m/s or kg m^2/s], of the same
+    Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state is also used; returns [kg/s, kg m/s or kg m^2/s], of the same
     shape.
     """
     program = _CORIOLIS.ask(base_repr=representation(repr))

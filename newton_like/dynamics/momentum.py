@@ -1,12 +1,12 @@
-"""Momentum of mechanisms, the matrices that give it, and the average velocity that belongs to it.
+"""Momentum and average velocity of mechanisms, and their matrices.
 
-A mechanism's momentum is written like a wrench on its first link (the floating base, or the first link that moves), and its average
-velocity like that link's velocity: about the point and along the axes that a :class:`VelRepr` names. *Centroidal* quantities are about
+The momentum of a mechanism has the representation of a wrench on its first link (the floating base, or the first moving link), and the
+average velocity that of the link's velocity: a :class:`VelRepr` selects the point and the axes. *Centroidal* quantities are about
 the mechanism's centre of mass, along the first link's axes for ``VelRepr.BODY`` and along the world's for every other representation
 (Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid robot"; Traversaro, Pucci and Nori 2017 for average velocities).
 
-``joint_armature`` is inertia of a drive that has no place in space: it counts in the mass matrix and in the kinetic energy, and not
-here.
+``joint_armature`` is the inertia of a drive without a position in space. The mass matrix and the kinetic energy contain it; the
+quantities of this module do not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 RESULTS = (Field("vector", "articulations", 6), Field("second", "articulations", 3), Field("third", "articulations", 3))
-"""All results of the programs of momentum, of which each function takes one."""
+"""All results of the momentum programs; each function returns one of them."""
 
 
 _MOMENTUM = Program("eval_momentum", (Q, V), (Field("vector", "articulations", 6),), RESULTS)
@@ -53,7 +53,7 @@ def total_momentum(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out_repr: :class:`VelRepr` of the result: about the origin of the first link (MIXED, BODY), its centre of mass (COM) or the
             origin of the world (INERTIAL), along world axes or the link's (BODY).
         out: written; a new array by default.
@@ -78,7 +78,7 @@ def total_momentum_jacobian(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
         out_repr: that of the momentum, see :func:`total_momentum`.
         out: written; a new array by default.
@@ -97,8 +97,8 @@ def centroidal_momentum(
 ) -> wp.array:
     """Linear momentum of each mechanism, and angular momentum about its centre of mass.
 
-    Arguments and errors as for :func:`total_momentum`; of ``out_repr`` only the axes count: ``VelRepr.BODY``: those of the first link; any
-    other: world axes.
+    Arguments and errors as for :func:`total_momentum`; only the axes of ``out_repr`` are used: those of the first link for
+    ``VelRepr.BODY``, the world's for all others.
 
     Returns:
         [kg m/s, kg m^2/s], ``[articulation_count, 6]``.
@@ -111,7 +111,7 @@ def centroidal_momentum_jacobian(
 ) -> wp.array:
     """The centroidal momentum matrix (CMM) A: ``h_G = A nu`` (Orin, Goswami and Lee 2013).
 
-    Arguments, result and errors as for :func:`total_momentum_jacobian`; of ``out_repr`` only the axes count, see
+    Arguments, result and errors as for :func:`total_momentum_jacobian`; only the axes of ``out_repr`` are used, see
     :func:`centroidal_momentum`.
     """
     return _jacobian(model, state, MOMENTUM + CENTROIDAL, repr, out_repr, out)
@@ -127,7 +127,7 @@ def centroidal_momentum_bias(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         repr: :class:`VelRepr` of the velocity of floating bases, whose accelerations are its derivatives; None: as ``joint_qd``.
         out_repr: axes of the momentum, see :func:`centroidal_momentum`. For BODY this is the derivative of components along
             axes that turn.
@@ -150,7 +150,7 @@ def locked_spatial_inertia(
 
     It takes the velocity of the first link, in a representation, to the momentum of the rigid body in the same one.
 
-    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of both, and ``joint_qd`` of the state does not count.
+    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of both, and ``joint_qd`` of the state is not used.
 
     Returns:
         [kg, kg m, kg m^2], ``[articulation_count, 6, 6]``.
@@ -163,7 +163,7 @@ def locked_centroidal_inertia(
 ) -> wp.array:
     """Inertia of each mechanism as one rigid body about its centre of mass: the total mass, and the moments of inertia.
 
-    Arguments and errors as for :func:`locked_spatial_inertia`; of ``out_repr`` only the axes count, see :func:`centroidal_momentum`.
+    Arguments and errors as for :func:`locked_spatial_inertia`; only the axes of ``out_repr`` are used, see :func:`centroidal_momentum`.
 
     Returns:
         [kg, kg m^2], ``[articulation_count, 6, 6]``.
@@ -176,10 +176,10 @@ def average_velocity(
 ) -> wp.array:
     """Velocity of one rigid body with the inertia and momentum of the mechanism: ``I^-1 h``.
 
-    Where all mass lies on a line, the angular velocity about that line is zero; where it lies in a point, all of it; where there is no
-    mass, the velocity too.
+    If all mass is on a line, the angular velocity about this line is zero. If all mass is in a point, the angular velocity is zero. Without
+    mass, the linear velocity is also zero.
 
-    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is that of the result, as of the velocity of the first link.
+    Arguments and errors as for :func:`total_momentum`; ``out_repr`` is the representation of the result, as a velocity of the first link.
 
     Returns:
         [m/s, rad/s], ``[articulation_count, 6]``.
@@ -202,7 +202,7 @@ def average_centroidal_velocity(
 ) -> wp.array:
     """Velocity of the centre of mass, and the angular velocity of :func:`average_velocity`.
 
-    Arguments, result and errors as for :func:`average_velocity`; of ``out_repr`` only the axes count, see :func:`centroidal_momentum`.
+    Arguments, result and errors as for :func:`average_velocity`; only the axes of ``out_repr`` are used, see :func:`centroidal_momentum`.
     """
     return _vector(model, state, AVERAGE + CENTROIDAL, chosen(out_repr, repr), out)
 
@@ -212,7 +212,7 @@ def average_centroidal_velocity_jacobian(
 ) -> wp.array:
     """The matrix that takes generalised velocities to :func:`average_centroidal_velocity`.
 
-    Arguments, result and errors as for :func:`total_momentum_jacobian`; of ``out_repr`` only the axes count, see
+    Arguments, result and errors as for :func:`total_momentum_jacobian`; only the axes of ``out_repr`` are used, see
     :func:`centroidal_momentum`.
     """
     return _jacobian(model, state, AVERAGE + CENTROIDAL, repr, out_repr, out)

@@ -1,11 +1,12 @@
 """Names and indices of the links, joints and frames of articulations.
 
-Links and joints of an articulation are numbered as its joints, from the root to the leaves: link i is what joint i moves. These are the
-rows of everything that `newton_like.dynamics` gives, and the same for all articulations of one shape. Frames are the sites of an
-articulation's links (:meth:`ModelBuilder.add_site`), and behind them the links that were merged into others where fixed joints were
-collapsed (``model.frames``). Where a site and a merged link have the same name, it means the site.
+Links and joints of an articulation are numbered from the root to the leaves; joint i moves link i. Results of `newton_like.dynamics`
+have their rows in this order, which is the same for all articulations of one shape. Frames are the sites of an articulation's links
+(:meth:`ModelBuilder.add_site`), followed by the links that were merged into others by collapsing fixed joints (``model.frames``). A name
+that a site and a merged link share refers to the site.
 
-A name is a label, or what follows a slash in it: ``"base"`` finds ``"robot_3/base"``, where no other label of the articulation ends so.
+A name is a label, or the part of a label after a slash: ``"base"`` finds ``"robot_3/base"`` if no other label of the articulation ends in
+``"/base"``.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from newton_like.types import ShapeFlags
 
 
 class Names:
-    """Labels of every articulation of a model, as of one version of it.
+    """Labels of every articulation of a model, for one version of the model.
 
     Attributes:
         start, count: first joint, and number of joints, of each articulation.
         child: body that each joint of the model moves.
-        articulation, link: of every body, -1 for bodies outside of articulations.
+        articulation, link: articulation and link index of every body; -1 for bodies outside of articulations.
     """
 
     def __init__(self, model):
@@ -43,7 +44,7 @@ class Names:
         for a, (s, n) in enumerate(zip(self.start, self.count, strict=True)):
             self.articulation[self.child[s : s + n]] = a
             self.link[self.child[s : s + n]] = np.arange(n)
-        # sites by their shapes, and merged links by their places behind all shapes
+        # indices of frames: the shape index of a site, or shape_count + the index of a merged link
         sites = np.flatnonzero(site & (body >= 0))
         frames = np.concatenate([sites, model.shape_count + np.arange(len(model.frames))])
         carrier = np.concatenate([body[sites], model.frames.body])
@@ -73,7 +74,7 @@ class Names:
         return tuple(shapes[i] if i < len(shapes) else merged[i - len(shapes)] for i in at)
 
     def frame_poses(self, model, indices) -> np.ndarray:
-        """Poses of frames, given by their places among those of all articulations, in their links, ``[..., 7]``."""
+        """Poses of frames in their links, ``[..., 7]``, from their indices among the frames of all articulations."""
         at = self.frame_at[indices]
         merged = at >= len(self.shape_label)
         poses = np.empty((*at.shape, 7))
@@ -91,10 +92,10 @@ class Names:
         return self._found[key]
 
     def only(self, kind: str, name: str, a: int) -> int | None:
-        """The one joint, link or frame of an articulation of that name; None: it has none.
+        """Index of the joint, link or frame of an articulation with that name; None if there is none.
 
         Raises:
-            ValueError: several have the name.
+            ValueError: the name is ambiguous.
         """
         found = self.matches(kind, name, a)
         if len(found) > 1 and kind == "frame":
@@ -105,11 +106,11 @@ class Names:
         return found[0] if found else None
 
     def everywhere(self, kind: str, name: str) -> list[int | None]:
-        """:meth:`only` of every articulation."""
+        """:meth:`only` for every articulation."""
         return [self.only(kind, name, a) for a in range(len(self.start))]
 
     def every(self, *kinds: str) -> list[str]:
-        """All labels of some kinds, each once."""
+        """All labels of the given kinds, without duplicates."""
         return [*dict.fromkeys(label for kind in kinds for labels in set(self.labels[kind]) for label in labels)]
 
 
@@ -117,7 +118,7 @@ _names: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def names_of(model) -> Names:
-    """The labels of a model, read anew after :meth:`Model.notify_changed`."""
+    """The labels of a model; computed again after :meth:`Model.notify_changed`."""
     names = _names.get(model)
     if names is None or names.version != model.version:
         names = _names[model] = Names(model)
@@ -125,24 +126,24 @@ def names_of(model) -> Names:
 
 
 def as_link_index(index, what: str, count: int) -> int:
-    """An index of a joint, link or frame.
+    """Checks the index of a joint, link or frame.
 
     Raises:
-        TypeError: it is no integer, and no name either.
-        IndexError: it is not below `count`.
+        TypeError: not an integer.
+        IndexError: not below `count`.
     """
     return as_index(check_name(index, what), what, count)
 
 
 def check_name(value, what: str):
-    """A name or an index of something. Raises TypeError: it is neither."""
+    """Checks a name or an index. Raises TypeError for other types."""
     if isinstance(value, bool) or not isinstance(value, str | int | np.integer):
         raise TypeError(f"{what} must be a name or an index, not {value!r}")
     return value
 
 
 def unknown(kind: str, name: str, labels, where: str) -> KeyError:
-    """The error for a name that nothing has."""
+    """The error for an unknown name."""
     close = get_close_matches(name, [*dict.fromkeys([*labels, *(x.rpartition("/")[2] for x in labels)])], 3, 0.5)
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {_listed(labels)}"
     return KeyError(f"no {kind} {name!r} in {where}; {hint}")
@@ -158,7 +159,7 @@ def _labels(model, kind: str, articulation) -> tuple[str, ...]:
 
 
 def index_of(model, kind: str, name, articulation: int = 0) -> int:
-    """The index of a joint, link or frame of an articulation, from its name or that index."""
+    """The index of a joint, link or frame of an articulation, from its name or index."""
     labels = _labels(model, kind, articulation)
     if not isinstance(name, str):
         return as_link_index(name, kind, len(labels))
@@ -253,19 +254,19 @@ def link_bodies(model, articulation: int = 0) -> np.ndarray:
 
 
 def frame_link(model, name, articulation: int = 0) -> int:
-    """Index of the link that a frame stands on, -1: the world (a base that was merged into it); see :func:`frame_index`."""
+    """Index of the link of a frame, -1: the world (for a base that was merged into it); see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
     return int(names.frame_link[names.frame_start[articulation] + i])
 
 
 def frame_offset(model, name, articulation: int = 0) -> np.ndarray:
-    """Pose of a frame seen from its link (or the world): position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
+    """Pose of a frame in its link (or the world): position [m] and quaternion x y z w, ``[7]``; see :func:`frame_index`."""
     names, i = names_of(model), index_of(model, "frame", name, articulation)
     return names.frame_poses(model, names.frame_start[articulation] + i)
 
 
 def base_link(model, articulation: int = 0) -> str:
-    """Label of the base link of an articulation: the one that its first joint moves, from which the tree of the others hangs.
+    """Label of the base link of an articulation: the child of its first joint, the root of the tree of links.
 
     Args:
         model: the :class:`Model`.

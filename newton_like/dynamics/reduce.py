@@ -1,4 +1,4 @@
-"""Robots with some joints locked: links behind locked joints become part of the links that carry them."""
+"""Reduced models: joints are locked, and the child links of locked joints are merged into their parents."""
 
 from __future__ import annotations
 
@@ -26,26 +26,24 @@ from newton_like.model.pairs import PairSet
 from newton_like.types import JointType
 
 MIMIC_TOLERANCE = 1.0e-6
-"""Largest distance [m or rad] of a follower that is locked from where its leader, locked too, has it."""
+"""Largest difference [m or rad] between the given position of a locked mimic joint and the position that follows from its leader."""
 
 
 def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) -> ModelBuilder:
     """A copy of a robot, or of a whole scene, in which only some joints can move.
 
-    The links behind a locked joint are lumped with the link that carries it (or with the world): masses, centres of mass and inertias
-    add up, and shapes, sites and the joints further out move over with their places unchanged; the frames of the lumped links
-    stay as named frames. What is left moves as the whole robot does with those joints locked.
-    Fixed joints that are not kept are lumped too. Joints that close loops and disabled
-    joints stay. Finalize the result; the builder that is given stays as it is.
+    The child link of a locked joint is merged into its parent link (or into the world): masses and inertias are combined, and shapes,
+    sites and child joints move to the parent with unchanged poses. The frames of merged links become named frames. The result moves as
+    the original robot with locked joints. Fixed joints that are not kept are also merged. Loop joints and disabled joints are not
+    changed. The given builder does not change; the result must be finalized.
 
     Args:
-        builder: what to reduce, before :meth:`ModelBuilder.finalize`.
-        joints_to_keep: labels or indices of the joints that go on moving; all other joints are locked, but for those of floating
-            bases (FREE or DISTANCE, on the world), which are locked only where ``locked_positions`` names them. A label stands for
-            all joints that have it, as in the worlds of a scene. By default all joints that ``locked_positions`` does not name.
-        locked_positions: where joints are locked: from labels or indices to coordinates (a number, or as many as the joint has in
-            ``joint_q``; quaternions x y z w). Locked joints that are not named stay at the builder's ``joint_q``; followers of locked
-            joints (mimic) where these put them.
+        builder: the builder, before :meth:`ModelBuilder.finalize`.
+        joints_to_keep: labels or indices of the joints that stay movable. All other joints are locked, except those of floating
+            bases (FREE or DISTANCE, on the world), which are locked only if ``locked_positions`` contains them. A label selects
+            all joints with this label, as in the worlds of a scene. By default all joints that are not in ``locked_positions``.
+        locked_positions: positions of locked joints: a dict from labels or indices to coordinates (a number, or as many as the joint has
+            in ``joint_q``; quaternions x y z w). The default is the builder's ``joint_q``; for mimic joints it follows from their leaders.
 
     Returns:
         The new builder.
@@ -85,7 +83,7 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
 
 
 def _given(builder, locked_positions) -> dict[int, object]:
-    """Positions by the indices of joints."""
+    """The given positions, by index of the joint."""
     if not hasattr(locked_positions, "items"):
         raise TypeError(f"locked_positions must be a dict from joints to positions, not {locked_positions!r}")
     given = {}
@@ -160,7 +158,7 @@ def _read(builder, joint: int, value, count: int) -> np.ndarray:
 
 
 def _motion(axes: np.ndarray, linear: int, q: np.ndarray) -> np.ndarray:
-    """The transform of a joint at its coordinates: slides along the first axes, then turns about the others or a quaternion."""
+    """The transform of a joint at its coordinates: translations along the first axes, then rotations about the others or a quaternion."""
     turn = np.array([0.0, 0.0, 0.0, 1.0])
     if len(q) > len(axes):
         turn = q[-4:]
@@ -185,7 +183,7 @@ def _copied(builder: ModelBuilder) -> ModelBuilder:
 
 
 def _fix(builder: ModelBuilder, locked: list[int]) -> None:
-    """Makes joints fixed ones, and takes their coordinates away."""
+    """Makes the locked joints FIXED, and removes their coordinates."""
     remap = {"joint_constraint": _blocked(builder, locked)}
     for kind, name in (("dof", "joint_qd_start"), ("coord", "joint_q_start")):
         total = getattr(builder, COUNTS[kind])
@@ -208,7 +206,7 @@ def _fix(builder: ModelBuilder, locked: list[int]) -> None:
 
 
 def _blocked(builder: ModelBuilder, locked: list[int]) -> dict[int, int]:
-    """New indices of the directions that joints block, of those that are not locked."""
+    """New indices of the constraint directions of joints that are not locked, by old index."""
     old = [6 - linear - angular for linear, angular in builder.joint_dof_dim]
     new = [6 if joint in locked else count for joint, count in enumerate(old)]
     starts = zip(np.cumsum([0, *old]).tolist(), np.cumsum([0, *new]).tolist(), strict=True)
@@ -217,7 +215,7 @@ def _blocked(builder: ModelBuilder, locked: list[int]) -> dict[int, int]:
 
 
 def _keep_velocities(builder: ModelBuilder, old_coms: dict[int, np.ndarray]) -> None:
-    """Initial velocities of bodies and of FREE and DISTANCE joints are of centres of mass, which have moved."""
+    """Shifts initial velocities of bodies and of FREE and DISTANCE joints to the new centres of mass, whose velocities they are."""
     for body, old in old_coms.items():
         shift = np.array(builder.body_com[body]) - old
         qd = np.array(builder.body_qd[body], dtype=np.float64)

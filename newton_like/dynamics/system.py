@@ -31,7 +31,7 @@ from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 FRICTION_SPEED = 1.0e-3
-"""Joint speed [m/s or rad/s] from which static friction is whole."""
+"""Joint speed [m/s or rad/s] from which static friction has its full value."""
 
 _PASSIVE = {"friction": STATIC_FRICTION | VISCOUS_FRICTION, "limits": LIMITS, "springs": SPRINGS}
 
@@ -65,7 +65,7 @@ class StateRate(NamedTuple):
 
 
 def number_array(model, value, name: str) -> wp.array:
-    """One finite number of at least zero, where a program reads it. Raises TypeError, ValueError: it is none."""
+    """A nonnegative finite number as an array for programs. Raises TypeError or ValueError for other values."""
     value = as_number(value, name)
     if value < 0.0:
         raise ValueError(f"{name} {value} must be at least 0")
@@ -76,7 +76,7 @@ def passive_bits(passive) -> int:
     """Kinds of passive joint forces as bits.
 
     Raises:
-        TypeError: no names.
+        TypeError: not a sequence of names.
         ValueError: an unknown name.
     """
     if isinstance(passive, str):
@@ -96,17 +96,17 @@ def passive_bits(passive) -> int:
 
 
 def check_options(function: str, options: dict, known: tuple[str, ...]) -> None:
-    """Raises TypeError for an option that a function does not have."""
+    """Raises TypeError for an unknown option of a function."""
     for name in options:
         if name not in known:
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}; options are {', '.join(known)}")
 
 
 def sum_of_joint_forces(model, arrays, joint_forces, bits: int, friction_speed, out=None) -> wp.array:
-    """Given joint forces and the passive ones of `bits`, ``[articulation_count, max_dofs_per_articulation]``.
+    """The sum of the given joint forces and the passive forces of `bits`, ``[articulation_count, max_dofs_per_articulation]``.
 
     Args:
-        arrays: coordinates and velocities, checked.
+        arrays: checked arrays of coordinates and velocities.
     """
     field, given = dof_vector(model, joint_forces, "joint_forces", "force")
     limits = [
@@ -126,7 +126,7 @@ def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEE
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         friction_speed: [m/s or rad/s]; 0 for the sign itself.
         out: written; a new array by default.
 
@@ -168,7 +168,7 @@ def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         regularisation: the factor above; 0 for the derivative alone.
         out: written; a new array by default.
 
@@ -205,12 +205,12 @@ def velocity_rate(
 ) -> wp.array:
     """Time derivatives of the velocities: forward dynamics with the passive forces of the joints, and with closed loops.
 
-    Drives, mimic joints and the distances of DISTANCE joints play no part. Models with enabled loop joints are solved by
+    Drives, mimic joints and the distances of DISTANCE joints are not included. Models with enabled loop joints are solved by
     :func:`constrained_dynamics`, whatever the method.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces, link_forces, method, link_forces_repr, repr, out: as for :func:`forward_dynamics`.
         passive: which passive forces are added to ``joint_forces``: any of ``"friction"`` (:func:`joint_friction_forces`),
             ``"limits"`` (:func:`joint_limit_forces`), ``"springs"`` (:func:`joint_spring_forces`).
@@ -252,8 +252,8 @@ def accelerations(
     """Rates of the velocities and of the contact state, None without one; see :func:`state_rate`.
 
     Args:
-        arrays: coordinates and velocities of the state, checked.
-        slip_rate: written with the rate of the contact state; a new array by default.
+        arrays: checked arrays of coordinates and velocities.
+        slip_rate: array for the rate of the contact state; a new array by default.
     """
     closed, buffers = loops_of(model).enabled, buffers_of(model)
     if isinstance(contact, RigidContact):
@@ -290,7 +290,7 @@ def accelerations(
 
 
 def _ground_buffers(model, contact) -> list[wp.array]:
-    """Where forces on points, their depths and wrenches on links are written."""
+    """Arrays for forces on points, depths of points and wrenches on links."""
     shapes = contact.shape, contact.shape[:2], (model.articulation_count, links(model), 6)
     names = ("contact forces", "depth", "contact wrenches")
     return [buffers_of(model).get(*of) for of in zip(names, shapes, strict=True)]
@@ -312,7 +312,7 @@ def state_rate(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`.
         contact: a :class:`SoftContact` or a :class:`RigidContact`, whose forces are added to those on the links; none by default.
         contact_state: the state of soft contact, see :func:`soft_contact_forces`; None: zeros.

@@ -1,1 +1,1 @@
-"""Models and mechanisms as files."""
+"""Exporters of models to files."""

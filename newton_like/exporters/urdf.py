@@ -1,4 +1,4 @@
-"""Robots of models as URDF files."""
+"""Exports robots of models as URDF files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from newton_like.model.model import Model, resting_body
 from newton_like.types import MAXVAL, BodyFlags, GeoType, ShapeFlags
 
 ALIGNED = 1.0e-6
-"""Largest difference of directions that are taken as the same: those of float32 models."""
+"""Largest difference of directions that count as equal, for float32 models."""
 
 
 class UrdfExportWarning(UserWarning):
-    """A robot has properties that URDF does not have."""
+    """Warning about properties of a robot that URDF cannot represent."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class UrdfExport:
     """Result of :func:`write`.
 
     Attributes:
-        name: of the robot.
+        name: name of the robot.
         floating: whether its root is free; for ``add_urdf(..., floating=...)``.
-        xform: pose of the root link in the world where the base holds it; for ``add_urdf(..., xform=...)``.
-        links, joints: name of each in the file, by index in the model.
-        meshes: files that were written beside it.
+        xform: pose of the root link in the world for a fixed base; for ``add_urdf(..., xform=...)``.
+        links, joints: names in the file, by index in the model.
+        meshes: mesh files that were written.
         remarks: statements about properties that are not in the file, with the labels concerned.
     """
 
@@ -67,8 +67,8 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
         articulation: index of the robot.
 
     Raises:
-        TypeError: ``model`` is no :class:`Model`, or ``path`` no path.
-        IndexError: there is no such articulation.
+        TypeError: ``model`` is not a :class:`Model`, or ``path`` is not a path.
+        IndexError: the articulation does not exist.
         ValueError: a body has no joint, a joint is of a kind that URDF does not have (BALL, DISTANCE, most D6), or closes a loop,
             or a name is there twice.
         OSError: the file cannot be written.
@@ -206,7 +206,7 @@ class _Writer:
         _sub(material, "color", rgba=_text([*self.shape_color[shape], self.shape_opacity[shape]]))
 
     def _mesh(self, mesh) -> str:
-        """Name of the file of a mesh, which is written when it is first asked for."""
+        """Name of the file of a mesh. The first call for a mesh writes the file."""
         if id(mesh) not in self.meshes:
             folder = self.path.with_name(f"{self.path.stem}_meshes")
             folder.mkdir(exist_ok=True)
@@ -256,7 +256,7 @@ class _Writer:
             self._remark("gains of drives", label)
 
     def _remark_rest(self, joint: int) -> None:
-        """Says what no kind of joint, or this one, has words for."""
+        """Adds remarks for properties of the joint that URDF cannot represent."""
         label, dofs = self.model.joint_label[joint], slice(*self.joint_qd_start[joint : joint + 2])
         kind = JOINT_TYPES[self.joint_type[joint]]
         passive = [array[dofs] for array in (self.joint_damping, self.joint_friction, self.joint_armature)]
@@ -312,7 +312,7 @@ def _sub(parent, tag: str, **attributes):
 
 
 def _text(numbers) -> str:
-    """Numbers with all digits that they have: a float32 0.1 is written as 0.1."""
+    """Numbers with the shortest exact digits of their type: a float32 0.1 is written as 0.1."""
     return " ".join(str(number) for number in np.ravel(numbers) + np.float32(0.0))  # no -0.0
 
 
@@ -325,8 +325,8 @@ def _place(pose: np.ndarray) -> dict[str, str]:
 
 
 def _rpy(q: np.ndarray) -> tuple[float, float, float]:
-    """Roll, pitch, yaw about the fixed axes x, y, z. The yaw is that of what the roll leaves, so that both fit together where
-    the pitch is a quarter turn and neither is certain."""
+    """Roll, pitch, yaw about the fixed axes x, y, z. The yaw is computed from the rotation without the roll, so that both are consistent
+    for a pitch near a quarter turn, where only their combination is determined."""
     R = quat_to_matrix(q)
     roll = np.arctan2(R[2, 1], R[2, 2])
     sine, cosine = np.sin(roll), np.cos(roll)

@@ -1,1 +1,1 @@
-"""Shapes, meshes, inertia and host-side transforms. Floor 0: knows nothing of models."""
+"""Shapes, meshes, inertia and host-side transforms. Floor 0: independent of models."""

@@ -1,6 +1,6 @@
-"""Mass, centre of mass and inertia of rigid bodies: moving, adding and checking them.
+"""Mass, centre of mass and inertia of rigid bodies: transforming, combining and checking them.
 
-An inertia is a symmetric 3x3 matrix [kg m^2] about the centre of mass. Everything is NumPy float64.
+An inertia is a symmetric 3x3 matrix [kg m^2] about the centre of mass. All arrays are NumPy float64.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from newton_like.geometry.transforms import as_transform, quat_to_matrix
 
 RELATIVE_TOLERANCE = 1.0e-5
-"""Slack of the checks relative to the largest moment. Inertias come out of float32 arrays (1.2e-7 a number) and out of
-files printed with six digits; a thin plate lies exactly on the edge of the triangle inequality and must pass. No file
-that is wrong by a mistake is wrong by so little."""
+"""Tolerance of the checks relative to the largest moment. Inertias come from float32 arrays (1.2e-7 a number) and from
+files with six digits; a thin plate satisfies the triangle inequality with equality and must pass. Errors by mistakes in
+files are larger."""
 
 
 def parallel_axis(mass: float, offset) -> np.ndarray:
-    """What inertia gains when its reference point is moved by ``offset`` [m] away from the centre of mass.
+    """The change of an inertia if its reference point moves by ``offset`` [m] away from the centre of mass.
 
     Steiner's theorem: ``m (|r|^2 1 - r r^T)``.
     """
@@ -34,8 +34,8 @@ def combine(parts: Iterable) -> tuple[float, np.ndarray, np.ndarray]:
             axes and with the same origin.
 
     Returns:
-        Total mass, common centre of mass, inertia about it. Parts that sum up to zero mass give the mean of their
-        centres (the origin without parts) and the sum of their inertias.
+        Total mass, common centre of mass, inertia about it. For a total mass of zero, the centre is the mean of the parts'
+        centres (the origin without parts), and the inertia is the sum of their inertias.
     """
     parts = [
         (float(mass), np.asarray(com, dtype=np.float64).reshape(3), np.asarray(inertia, dtype=np.float64).reshape(3, 3))
@@ -54,7 +54,7 @@ def combine(parts: Iterable) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def transform(mass: float, com, inertia, xform) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass properties of a part seen from the frame that ``xform`` places it in.
+    """Mass properties of a part in the frame in which the part has the pose ``xform``.
 
     Args:
         mass: mass [kg], unchanged.
@@ -75,11 +75,11 @@ def principal_moments(inertia) -> np.ndarray:
 
 
 def nearest_possible(inertia) -> np.ndarray:
-    """The inertia that some body has and that is nearest to a given symmetric one.
+    """The physically possible inertia that is nearest to a given symmetric matrix.
 
-    The second moments ``S = tr(I) / 2 - I`` (integral of x x^T) of a body have no negative eigenvalue, and that is the
-    whole condition on an inertia (Wensing, Kim, Slotine 2018). Negative ones are set to zero, which gives the nearest
-    such matrix in the Frobenius norm, and turned back: ``I = tr(S) - S``.
+    An inertia is possible if and only if its second moments ``S = tr(I) / 2 - I`` (integral of x x^T) have no negative
+    eigenvalue (Wensing, Kim, Slotine 2018). Negative eigenvalues are set to zero, which gives the nearest matrix S in the
+    Frobenius norm, and ``I = tr(S) - S``.
     """
     inertia = np.asarray(inertia, dtype=np.float64).reshape(3, 3)
     inertia = 0.5 * (inertia + inertia.T)
@@ -89,7 +89,7 @@ def nearest_possible(inertia) -> np.ndarray:
 
 
 def check(mass: float, inertia) -> str | None:
-    """Says what is wrong with a body's mass and inertia, or ``None`` where nothing is.
+    """Checks a body's mass and inertia. Returns an error message, or ``None`` if they are possible.
 
     A rigid body has a mass of at least zero, a symmetric inertia without negative moments, no moment above the sum of
     the other two (each is the integral of two of three non-negative squares), and no inertia without mass. Mass without

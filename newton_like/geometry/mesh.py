@@ -17,16 +17,16 @@ MAX_HULL_VERTICES = 64
 """Default largest number of vertices of a collision hull."""
 
 SHOWN_CHARACTERS = 80
-"""Characters of a wrong array that an error repeats."""
+"""Number of characters of an invalid array in error messages."""
 
 LEAST_HULL_VERTICES = 8
-"""Six extremes along the axes, and two more where these lie in a plane."""
+"""Least value of ``max_hull_vertices``: six extremes along the axes, and two more if these are coplanar."""
 
 MERGE_TOLERANCE = 1.0e-7
-"""Vertices nearer than this part of the mesh's size are one vertex; files hold six to seven digits."""
+"""Vertices closer than this fraction of the mesh's size are merged; files have six to seven digits."""
 
 CLOSED_VOLUME_FRACTION = 1.0e-6
-"""A closed surface that encloses less than this part of its convex hull is a doubled sheet, not a solid."""
+"""A closed surface that encloses less than this fraction of its convex hull's volume is a doubled sheet, not a solid."""
 
 
 def _readonly(array: np.ndarray) -> np.ndarray:
@@ -35,7 +35,7 @@ def _readonly(array: np.ndarray) -> np.ndarray:
 
 
 def _numbers(value, what: str) -> np.ndarray:
-    """Real numbers in an array of any shape, as a float64 copy."""
+    """Real numbers as a float64 array of any shape, copied."""
     try:
         array = np.array(value)
         if array.size and array.dtype.kind not in "fiub":
@@ -76,20 +76,20 @@ class Mesh:
         color=None,
         path: str | os.PathLike | None = None,
     ):
-        """Makes a mesh of vertices and triangles.
+        """Creates a mesh from vertices and triangles.
 
         Args:
             vertices: corner points [m], ``[n, 3]``.
             indices: three vertex numbers a triangle, ``[m, 3]`` or flat.
-            compute_inertia: compute volume properties now (and warn now) instead of when they are first needed.
+            compute_inertia: whether volume properties are computed (with warnings) now, and not on first use.
             is_solid: whether mass fills the volume or covers the surface.
             max_hull_vertices: largest number of vertices of :attr:`hull_vertices`, at least 8.
             color: red, green, blue from 0 to 1.
             path: file the mesh came from, used to name it in messages.
 
         Raises:
-            TypeError: an argument is of another kind.
-            ValueError: nothing to see (no vertex or triangle), a coordinate is not finite, or an index names no vertex.
+            TypeError: an argument has another type.
+            ValueError: no vertices or triangles, a coordinate that is not finite, or an index out of range.
         """
         if path is not None and not isinstance(path, str | os.PathLike):
             raise TypeError(f"path of a mesh must be a text or a path, not {path!r}")
@@ -128,7 +128,7 @@ class Mesh:
     def __repr__(self) -> str:
         return f"<{self}: {len(self.vertices)} vertices, {len(self.indices) // 3} triangles>"
 
-    # Copies of a builder share its meshes; a deep copy of ten thousand robots must not copy ten thousand meshes.
+    # Copies of a builder share its meshes, so that a deep copy of ten thousand robots does not copy ten thousand meshes.
     def __deepcopy__(self, memo) -> Mesh:
         return self
 
@@ -173,7 +173,7 @@ class Mesh:
         return hull
 
     def _surface_properties(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """Area, centre and inertia of the surface with one kilogram a square metre."""
+        """Area, centre and inertia of the surface, with one kilogram per square metre."""
         corners = self.vertices[self.indices.reshape(-1, 3)]
         area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=-1)
         total = float(area.sum())
@@ -253,7 +253,7 @@ class Mesh:
             max_hull_vertices: see :class:`Mesh`.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: the file does not exist.
             ValueError: the file cannot be read as a mesh or holds no triangles, or a scale is zero or not finite.
         """
         if not isinstance(path, str | os.PathLike):
@@ -284,11 +284,11 @@ class Heightfield:
     """
 
     def __init__(self, data, nrow: int, ncol: int, hx: float = 1.0, hy: float = 1.0, min_z=None, max_z=None):
-        """Takes heights in any range; where ``min_z`` and ``max_z`` are given, the range is stretched to them.
+        """Creates a heightfield. If ``min_z`` and ``max_z`` are given, the heights are scaled to this range.
 
         Raises:
-            ValueError: fewer than 2 rows or columns, a wrong number of heights, heights not finite, an extent that is
-                not positive, ``max_z < min_z``, or only one of ``min_z`` and ``max_z`` given.
+            ValueError: fewer than 2 rows or columns, a wrong number of heights, heights that are not finite, an extent
+                that is not positive, ``max_z < min_z``, or only one of ``min_z`` and ``max_z``.
         """
         nrow, ncol = as_count(nrow, "heightfield: nrow", 2), as_count(ncol, "heightfield: ncol", 2)
         heights = _numbers(data, "heightfield: data")
@@ -330,7 +330,7 @@ def load_triangles(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _load(path: Path):
-    """What :func:`load_triangles` gives, and the scene that the file holds."""
+    """The result of :func:`load_triangles`, and the scene of the file."""
     import trimesh
 
     factor = 1.0
@@ -355,7 +355,7 @@ def _load(path: Path):
 
 @functools.lru_cache(maxsize=256)
 def _cached_mesh(path: str, mtime: int, size: int, scale: tuple, max_hull_vertices: int) -> Mesh:
-    # mtime and size are part of the key only, so that an edited file is read again.
+    # mtime and size are only part of the cache key, so that an edited file is read again.
     del mtime, size
     vertices, faces, scene = _load(Path(path))
     if np.prod(scale) < 0.0:
@@ -370,10 +370,10 @@ def _solid_properties(triangles) -> tuple[float, np.ndarray, np.ndarray]:
     """Volume, centre and inertia at density one of the solid inside closed ``triangles`` ``[m, 3, 3]``."""
     from trimesh.triangles import mass_properties
 
-    # Lever arms are taken from a point near the solid: volumes are differences, and lose digits far from the origin.
+    # Volumes are computed about a point near the solid: they are differences, which lose digits far from the origin.
     triangles = np.asarray(triangles, dtype=np.float64)
     middle = 0.5 * (triangles.min(axis=(0, 1)) + triangles.max(axis=(0, 1)))
-    # A surface that encloses nothing has no centre; the caller does not use it then.
+    # A surface without volume has no centre; callers do not use the centre then.
     with np.errstate(invalid="ignore", divide="ignore"):
         properties = mass_properties(triangles - middle, density=1.0)
     sign = 1.0 if properties.mass > 0.0 else -1.0
@@ -383,10 +383,10 @@ def _solid_properties(triangles) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _span(points: np.ndarray) -> np.ndarray:
-    """Coordinates ``[n, rank]`` of points in the line, plane or space that they fill."""
+    """Coordinates ``[n, rank]`` of points in the line, plane or space that they span."""
     centred = points - points.mean(axis=0)
     _, sizes, axes = np.linalg.svd(centred, full_matrices=False)
-    # Coordinates have 16 digits; directions thinner than a billionth of the size are rounding.
+    # Coordinates have 16 digits; extents below a billionth of the size are rounding errors.
     return centred @ axes[: max(1, int(np.sum(sizes > 1.0e-9 * sizes[0])))].T
 
 
@@ -406,7 +406,7 @@ def _hull_points(points: np.ndarray) -> np.ndarray:
 
 
 def _hull_triangles(points: np.ndarray) -> np.ndarray | None:
-    """Outward triangles ``[m, 3]`` of the convex hull of ``points``, or ``None`` where it is flat."""
+    """Outward triangles ``[m, 3]`` of the convex hull of ``points``, or ``None`` for a flat hull."""
     from scipy.spatial import ConvexHull, QhullError
 
     if len(points) < 4:
@@ -424,7 +424,7 @@ def _hull_triangles(points: np.ndarray) -> np.ndarray | None:
 
 
 def _reduce_hull(points: np.ndarray, count: int) -> tuple[np.ndarray, float]:
-    """At most ``count`` of the hull vertices, sorted as given, and how far the others stand out."""
+    """At most ``count`` of the hull vertices, in the given order, and how far the other points are outside of the hull of these."""
     from scipy.spatial import ConvexHull
 
     if len(points) <= count:
@@ -433,7 +433,7 @@ def _reduce_hull(points: np.ndarray, count: int) -> tuple[np.ndarray, float]:
     chosen = list(dict.fromkeys(extremes.tolist()))
     span = _span(points)
     while len(chosen) <= span.shape[1] or _span(points[chosen]).shape[1] < span.shape[1]:
-        # The extremes lie in a plane or on a line: go out of it as far as possible.
+        # The extremes are coplanar or collinear: adds the points farthest from their plane or line.
         known = span[chosen] - span[chosen[0]]
         beside = (span - span[chosen[0]]) @ (np.eye(span.shape[1]) - np.linalg.pinv(known) @ known)
         chosen.append(int(np.argmax(np.linalg.norm(beside, axis=1))))

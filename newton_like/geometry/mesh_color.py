@@ -1,17 +1,17 @@
-"""The one colour that stands for the materials of a mesh file."""
+"""The mean colour of the materials of a mesh file."""
 
 from __future__ import annotations
 
 import numpy as np
 
 TEXTURE = 256
-"""Width and height to which textures are reduced when they are read."""
+"""Width and height to which textures are scaled down."""
 
 
 def mean_color(scene) -> tuple[float, float, float] | None:
-    """Mean colour of the surfaces of a trimesh scene, each weighed by its area, from 0 to 1; None where the file gives none.
+    """Mean colour of the surfaces of a trimesh scene, weighted by area, from 0 to 1; None if the file has no colours.
 
-    Textures are looked at where the corners of the triangles are in them. One that is missing or broken counts as white.
+    Textures are sampled at the corners of the triangles. A missing or broken texture counts as white.
     """
     total, area = np.zeros(3), 0.0
     for mesh in scene.geometry.values():
@@ -31,7 +31,7 @@ def _face_colors(visual, faces: np.ndarray) -> np.ndarray | None:
         return np.asarray(visual.face_colors)[:, :3] / 255.0
     material = getattr(visual, "material", None)
     image = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
-    # trimesh gives materials of OBJ files that have none a grey of its own
+    # trimesh assigns a default grey to OBJ files without materials
     if material is None or (image is None and not hasattr(material, "baseColorFactor") and "kd" not in material.kwargs):
         return None
     if hasattr(material, "baseColorFactor"):
@@ -46,7 +46,7 @@ def _face_colors(visual, faces: np.ndarray) -> np.ndarray | None:
 
 
 def _texture(image, uv: np.ndarray) -> np.ndarray:
-    """Mean colour of a texture at the corners of each triangle, ``[m, 3]``, for their places in it, ``[m, 3, 2]``."""
+    """Mean colour of a texture at the corners of each triangle, ``[m, 3]``, for texture coordinates ``[m, 3, 2]``."""
     try:
         image.draft("RGB", (TEXTURE, TEXTURE))
         pixels = np.asarray(image.convert("RGB")) / 255.0

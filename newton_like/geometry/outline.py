@@ -1,4 +1,4 @@
-"""The surface of every shape type as triangles, for pictures and for formats that know meshes only."""
+"""The surface of every shape type as triangles, for pictures and for formats that support only meshes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from newton_like.types import GeoType
 
 SECTIONS = 24
-"""Corners of round shapes."""
+"""Number of segments of round shapes."""
 
 ENDLESS = 1.0
-"""Half the width and length of what stands for an infinite plane [m]."""
+"""Half the width and length [m] of the rectangle that represents an infinite plane."""
 
 MANY = 64
-"""Corners at one place of which none is smoothed."""
+"""Number of corners at one position above which they are not smoothed."""
 
 
 def triangles(geo_type, scale, source=None) -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +22,7 @@ def triangles(geo_type, scale, source=None) -> tuple[np.ndarray, np.ndarray]:
     Args:
         geo_type: :class:`GeoType`.
         scale: as ``Model.shape_scale``.
-        source: :class:`Mesh` or :class:`Heightfield` of the types that have one.
+        source: the :class:`Mesh` or :class:`Heightfield`, for types with a source.
     """
     geo_type, (x, y, z) = GeoType(int(geo_type)), (float(a) for a in scale)
     if geo_type == GeoType.PLANE:
@@ -31,7 +31,7 @@ def triangles(geo_type, scale, source=None) -> tuple[np.ndarray, np.ndarray]:
     if geo_type in (GeoType.MESH, GeoType.CONVEX_MESH):
         factors = np.array([x, y, z])
         faces = np.asarray(source.indices).reshape(-1, 3)
-        # an odd number of mirrors turns the surface inside out
+        # an odd number of reflections inverts the orientation of triangles
         return np.asarray(source.vertices) * factors, faces if np.prod(factors) > 0 else faces[:, ::-1]
     if geo_type == GeoType.HFIELD:
         return _heightfield(source, np.array([x, y, z]))
@@ -44,7 +44,7 @@ def triangles(geo_type, scale, source=None) -> tuple[np.ndarray, np.ndarray]:
         solid = trimesh.creation.box(extents=(2 * x, 2 * y, 2 * z))
     elif geo_type == GeoType.CAPSULE:
         solid = trimesh.creation.capsule(radius=x, height=2 * y, count=[SECTIONS, SECTIONS // 2])
-        # trimesh puts the middle of one cap at the origin in some versions
+        # some versions of trimesh put the middle of one cap at the origin
         solid.apply_translation(-solid.bounds.mean(axis=0))
     elif geo_type == GeoType.CYLINDER:
         solid = trimesh.creation.cylinder(radius=x, height=2 * y, sections=SECTIONS)
@@ -67,13 +67,13 @@ def _heightfield(field, factors) -> tuple[np.ndarray, np.ndarray]:
 
 
 def corner_normals(vertices, faces, crease: float = 35.0) -> np.ndarray:
-    """Normals at the corners of triangles, for shading, ``[m, 3, 3]``: round where neighbours meet at a blunt angle, else those of the
-    triangle.
+    """Normals at the corners of triangles, for shading, ``[m, 3, 3]``. Normals of neighbours with a small angle between them are averaged;
+    others are those of the triangle.
 
     Args:
-        vertices: ``[n, 3]``; those at the same place are one.
+        vertices: ``[n, 3]``; vertices at the same position count as one.
         faces: ``[m, 3]``.
-        crease: angle between the normals of neighbours from which on an edge is seen [degrees].
+        crease: angle between the normals of neighbours from which the edge is sharp [degrees].
     """
     vertices, faces = np.asarray(vertices, dtype=np.float64), np.asarray(faces)
     a, b, c = (vertices[faces[:, i]] for i in range(3))
@@ -85,7 +85,7 @@ def corner_normals(vertices, faces, crease: float = 35.0) -> np.ndarray:
     order = np.argsort(corners, kind="stable")
     first = np.searchsorted(corners[order], corners)
     count = np.bincount(corners)[corners]
-    # where very many meet, each stands for itself: pairs are as many as their square
+    # corners at positions with very many of them are not smoothed, because the number of pairs is quadratic
     own = count > MANY
     first, count = np.where(own, 0, first), np.where(own, 1, count)
     mine = np.repeat(np.arange(len(corners)), count)

@@ -1,7 +1,7 @@
 """Mass, centre of mass, inertia and bounding sphere of every shape type, in closed form.
 
-The meaning of ``scale`` is that of ``Model.shape_scale``. Shape frames: the axis of round shapes is z, and the
-origin is the middle of the shape (of a cone: half way between base and tip).
+``scale`` is as in ``Model.shape_scale``. Shape frames: the axis of round shapes is z, and the origin is the middle of
+the shape (of a cone: half way between base and tip).
 
 =============================== ==================================================
 shape                           scale
@@ -29,13 +29,13 @@ from newton_like.geometry.mesh import Heightfield, Mesh
 from newton_like.types import GeoType
 
 INFINITE_RADIUS = 1.0e6
-"""Bounding radius [m] of an infinite plane; a finite number, so that float32 arithmetic with it stays free of NaN."""
+"""Bounding radius [m] of an infinite plane. It is finite, so that float32 arithmetic does not give NaN."""
 
 MASSLESS = frozenset({GeoType.NONE, GeoType.PLANE, GeoType.HFIELD})
-"""Shape types that never carry mass."""
+"""Shape types without mass."""
 
 SOURCES = {GeoType.MESH: Mesh, GeoType.CONVEX_MESH: Mesh, GeoType.HFIELD: Heightfield}
-"""What shapes of the types that need a source have as such."""
+"""Class of the source, for types with a source."""
 
 
 def _box(density, hx, hy, hz):
@@ -59,7 +59,7 @@ def _cylinder(density, radius, half_height, *_):
 
 
 def _capsule(density, radius, half_height, *_):
-    # A cylinder and two half balls; a half ball's centre of mass is 3/8 r from its flat face.
+    # A cylinder and two half balls; the centre of mass of a half ball is 3/8 r from its flat face.
     tube, _, moments = _cylinder(density, radius, half_height)
     ball = density * 4.0 / 3.0 * math.pi * radius**3
     across = ball * (0.4 * radius**2 + half_height**2 + 0.75 * radius * half_height)
@@ -72,8 +72,8 @@ def _cone(density, radius, half_height, *_):
     return mass, -0.5 * half_height, np.array([across, across, 0.3 * mass * radius**2])
 
 
-# Formula, names of the sizes, and whether a wall takes from that size: a capsule's inner cylinder keeps its half
-# height, because the caps shrink with the radius.
+# Formula, names of the sizes, and whether the wall of a shell reduces each size: the inner cylinder of a capsule keeps
+# its half height, because the caps shrink with the radius.
 _SOLIDS = {
     GeoType.SPHERE: (_sphere, ("radius",), (True,)),
     GeoType.BOX: (_box, ("half extent x", "half extent y", "half extent z"), (True, True, True)),
@@ -86,9 +86,9 @@ _SOLIDS = {
 def mass_properties(
     geo_type, scale, density: float, source: Mesh | None = None, is_solid: bool = True, thickness: float = 0.0
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre of mass and inertia of a shape of even density.
+    """Mass, centre of mass and inertia of a shape of uniform density.
 
-    Closed forms of the textbooks (e.g. Goldstein, Classical Mechanics, ch. 5); the volume integrals of meshes come from
+    Closed forms as in textbooks (e.g. Goldstein, Classical Mechanics, ch. 5); the volume integrals of meshes come from
     :class:`newton_like.geometry.mesh.Mesh`.
 
     Args:
@@ -140,9 +140,9 @@ def mass_properties(
 
 
 def bounding_radius(geo_type, scale, source=None) -> float:
-    """Radius [m] of the sphere around the origin of the shape frame that holds the shape.
+    """Radius [m] of the sphere around the origin of the shape frame that contains the shape.
 
-    Infinite planes give ``INFINITE_RADIUS``. Arguments as in :func:`mass_properties`; the source of a heightfield is a
+    For infinite planes the result is ``INFINITE_RADIUS``. Arguments as in :func:`mass_properties`; the source of a heightfield is a
     :class:`newton_like.geometry.mesh.Heightfield`.
     """
     geo_type = GeoType(int(geo_type))
@@ -195,7 +195,7 @@ def _as_part(values) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _subtract(outer, inner) -> tuple[float, np.ndarray, np.ndarray]:
-    """The rest of ``outer`` when ``inner`` is cut out of it."""
+    """Mass properties of ``outer`` without ``inner``."""
     mass = outer[0] - inner[0]
     com = (outer[0] * outer[1] - inner[0] * inner[1]) / mass
     inertia = outer[2] + _inertia.parallel_axis(outer[0], outer[1] - com)
@@ -204,16 +204,16 @@ def _subtract(outer, inner) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def _inner_cone(density, scale, thickness):
-    """The cone whose base and side are ``thickness`` inside those of the outer one."""
+    """Mass properties of the cone whose base and side are ``thickness`` inside those of the outer cone."""
     radius, half_height, _ = scale
     height = 2.0 * half_height
-    # A cone shrinks towards the centre of its inscribed sphere, so wall thickness takes the same part of both sizes.
+    # The inner cone is scaled about the centre of the inscribed sphere, so both sizes have the same factor.
     inradius = radius * height / (radius + math.hypot(radius, height)) if radius > 0.0 else 0.0
     if thickness >= inradius:
         raise ValueError(f"CONE: wall thickness {thickness:g} must be below the inscribed sphere's radius {inradius:g}")
     factor = 1.0 - thickness / inradius
     mass, com, inertia = _as_part(_cone(density, factor * radius, factor * half_height))
-    # Its base stands on the inside of the outer cone's base.
+    # The base of the inner cone is on the inside of the outer cone's base.
     com = com + np.array([0.0, 0.0, -half_height + thickness + factor * half_height])
     return mass, com, inertia
 
@@ -226,7 +226,7 @@ def _mesh(geo_type, scale, density, source, is_solid, thickness):
         source = source.hull_mesh
     if is_solid and source.is_solid:
         volume, com, inertia = source.volume, source.com, source.inertia
-        # Scaling acts on the second moments, not on the inertia, and a mirrored solid has positive volume.
+        # Scale factors apply to the second moments, not to the inertia; a mirrored solid has a positive volume.
         second = 0.5 * np.trace(inertia) * np.eye(3) - inertia
         ratio = density * abs(float(np.prod(factors)))
         second = ratio * np.outer(factors, factors) * second

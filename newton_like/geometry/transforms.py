@@ -1,7 +1,7 @@
 """Rigid transforms and quaternions on the host, in NumPy float64.
 
 Quaternions are ``(x, y, z, w)`` and rotate vectors by ``q v q*``. A transform is seven numbers, position then
-quaternion, and maps a point of its own frame to the frame around it: ``X_ac = X_ab * X_bc``. All functions work on
+quaternion, and maps a point of its own frame to the parent frame: ``X_ac = X_ab * X_bc``. All functions work on
 arrays of any leading shape and broadcast them.
 """
 
@@ -12,11 +12,11 @@ import numpy as np
 from newton_like.coercion import as_list, as_number
 
 UNIT_TOLERANCE = 1.0e-3
-"""Largest deviation of a given quaternion's length from one. Smaller ones are rounding (float32, printed with four
-digits) and are normalised away; larger ones are mistakes."""
+"""Largest deviation of a given quaternion's length from one. Smaller deviations are rounding errors (float32, or four
+digits) and are removed by normalisation; larger ones raise an error."""
 
 IDENTITY = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
-"""The transform that does nothing."""
+"""The identity transform."""
 IDENTITY.setflags(write=False)
 
 
@@ -24,7 +24,7 @@ _NEXT, _LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The numbers of ``numpy.cross``, which takes ten times as long for single vectors."""
+    """The same as ``numpy.cross``, which takes ten times as long for single vectors."""
     return a[..., _NEXT] * b[..., _LAST] - a[..., _LAST] * b[..., _NEXT]
 
 
@@ -43,7 +43,7 @@ def quat_inverse(q) -> np.ndarray:
 
 
 def quat_rotate(q, v) -> np.ndarray:
-    """Vector ``v`` (``[..., 3]``) turned by the unit quaternion ``q`` (``[..., 4]``)."""
+    """Vector ``v`` (``[..., 3]``) rotated by the unit quaternion ``q`` (``[..., 4]``)."""
     q, v = np.asarray(q, dtype=np.float64), np.asarray(v, dtype=np.float64)
     axis, w = q[..., :3], q[..., 3:]
     t = 2.0 * _cross(axis, v)
@@ -77,7 +77,7 @@ def quat_to_matrix(q) -> np.ndarray:
 def quat_from_matrix(matrix) -> np.ndarray:
     """Unit quaternion ``[..., 4]`` with ``w >= 0`` of the rotation matrix ``[..., 3, 3]``.
 
-    Takes the largest of the four components as pivot, so that no rotation angle loses digits (Shepperd 1978).
+    The pivot is the largest of the four components, so that no rotation angle loses digits (Shepperd 1978).
     """
     m = np.asarray(matrix, dtype=np.float64)
     d = np.diagonal(m, axis1=-2, axis2=-1)
@@ -102,9 +102,9 @@ def quat_from_matrix(matrix) -> np.ndarray:
 
 
 def quat_from_axis_angle(axis, angle) -> np.ndarray:
-    """Unit quaternion ``[..., 4]`` of the turn by ``angle`` [rad] (``[...]``) about ``axis`` (``[..., 3]``).
+    """Unit quaternion ``[..., 4]`` of the rotation by ``angle`` [rad] (``[...]``) about ``axis`` (``[..., 3]``).
 
-    The axis may have any length but zero.
+    The axis may have any length except zero.
 
     Raises:
         ValueError: an axis is zero or not finite.
@@ -138,9 +138,9 @@ def quat_from_rpy(rpy) -> np.ndarray:
 
 
 def quat_between(a, b) -> np.ndarray:
-    """The smallest turn that takes the direction of ``a`` to the direction of ``b`` (``[..., 3]``, any lengths).
+    """The smallest rotation from the direction of ``a`` to the direction of ``b`` (``[..., 3]``, any lengths).
 
-    Opposite directions turn half a revolution about an axis that depends on ``a`` alone.
+    For opposite directions it is half a turn about an axis that depends only on ``a``.
 
     Raises:
         ValueError: a vector is zero or not finite.
@@ -150,7 +150,7 @@ def quat_between(a, b) -> np.ndarray:
     if not np.all(np.isfinite(lengths)) or np.any(lengths == 0.0):
         raise ValueError(f"no rotation between {a.tolist()} and {b.tolist()}: both need a finite length above zero")
     a, b = a / lengths[0][..., None], b / lengths[1][..., None]
-    # |a + b| = 2 cos(angle / 2) and |a - b| = 2 sin(angle / 2) keep their digits for every angle, unlike a dot product.
+    # |a + b| = 2 cos(angle / 2) and |a - b| = 2 sin(angle / 2) are precise for every angle, unlike a dot product.
     cos_half = 0.5 * np.linalg.norm(a + b, axis=-1, keepdims=True)
     sin_half = 0.5 * np.linalg.norm(a - b, axis=-1, keepdims=True)
     axis = np.cross(a, b)
@@ -170,7 +170,7 @@ def transform(p=(0.0, 0.0, 0.0), q=(0.0, 0.0, 0.0, 1.0)) -> np.ndarray:
 
 
 def transform_multiply(a, b) -> np.ndarray:
-    """``a * b``: the map of ``b`` followed by that of ``a``. Shapes ``[..., 7]``."""
+    """``a * b``: the transform ``b`` followed by ``a``. Shapes ``[..., 7]``."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     return transform(a[..., :3] + quat_rotate(a[..., 3:], b[..., :3]), quat_multiply(a[..., 3:], b[..., 3:]))
 
@@ -183,7 +183,7 @@ def transform_inverse(x) -> np.ndarray:
 
 
 def transform_point(x, point) -> np.ndarray:
-    """Point ``[..., 3]`` of the frame ``x`` (``[..., 7]``), seen from the frame around it."""
+    """Maps a point ``[..., 3]`` of the frame ``x`` (``[..., 7]``) to the parent frame."""
     x = np.asarray(x, dtype=np.float64)
     return x[..., :3] + quat_rotate(x[..., 3:], point)
 
@@ -206,9 +206,9 @@ def as_transform(value, what: str = "transform") -> np.ndarray:
         what: name of the argument, for the error.
 
     Raises:
-        TypeError: ``value`` is none of these.
-        ValueError: there are more or fewer numbers, one is not finite, or the quaternion is more than
-            ``UNIT_TOLERANCE`` from unit length.
+        TypeError: ``value`` has another type.
+        ValueError: another count of numbers, a number that is not finite, or a quaternion whose length differs from one
+            by more than ``UNIT_TOLERANCE``.
     """
     if value is None:
         return IDENTITY.copy()

@@ -1,1 +1,1 @@
-"""Readers of robot files. They call the model builder and never touch an array."""
+"""Importers of robot files. They call the model builder and do not access arrays."""

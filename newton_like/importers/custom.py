@@ -1,4 +1,4 @@
-"""Entries of custom attributes that files hold."""
+"""Entries of custom attributes in files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from newton_like.importers.xml_source import XmlElement
+from newton_like.importers.xml_source import ImportFileError, XmlElement
 from newton_like.model.custom import AttributeFrequency, CustomAttribute
 
 BODY, SHAPE = (AttributeFrequency.BODY,), (AttributeFrequency.SHAPE,)
@@ -19,16 +19,16 @@ JOINT = (
 
 
 def from_element(builder, element: XmlElement, frequencies, kind: str) -> dict:
-    """The argument ``custom_attributes`` of what an XML element becomes.
+    """The argument ``custom_attributes`` for the entity of an XML element.
 
     Args:
-        builder: has the declared attributes.
-        element: its attributes are read, defaults included.
-        frequencies: of what it becomes.
-        kind: of the file, ``"mjcf"`` or ``"urdf"``.
+        builder: the builder with the declared attributes.
+        element: the element, whose attributes include defaults.
+        frequencies: frequencies of the entity.
+        kind: file format, ``"mjcf"`` or ``"urdf"``.
 
     Raises:
-        ImportFileError: a text is no value of the attribute's type.
+        ImportFileError: a string is not a value of the attribute's type.
     """
     found = {}
     for attribute in builder.get_custom_attributes_by_frequency(frequencies):
@@ -48,7 +48,7 @@ def from_element(builder, element: XmlElement, frequencies, kind: str) -> dict:
 
 
 def from_elements(builder, elements: list[XmlElement], kind: str) -> dict:
-    """The same of a joint with an axis for each element: entries of dofs and coordinates by their places."""
+    """The argument ``custom_attributes`` for a joint with an axis for each element; entries of dofs and coordinates are by index."""
     found: dict = {}
     for place, element in enumerate(elements):
         for key, value in from_element(builder, element, JOINT, kind).items():
@@ -60,20 +60,21 @@ def from_elements(builder, elements: list[XmlElement], kind: str) -> dict:
 
 
 def understood(builder, counts: Counter, tags: dict[str, tuple], kind: str) -> None:
-    """Takes attributes that are read as custom ones out of the counts of what is not understood, by ``tag@name``."""
+    """Removes attributes that are read as custom attributes from the counts of unknown attributes, by ``tag@name``."""
     for tag, frequencies in tags.items():
         for attribute in builder.get_custom_attributes_by_frequency(frequencies):
             counts.pop(f"{tag}@{_name(attribute, kind)}", None)
 
 
-def from_prim(builder, prim, frequencies, time) -> dict:
-    """The argument ``custom_attributes`` of what a USD prim becomes.
+def from_prim(builder, prim, frequencies, time, context: dict | None = None) -> dict:
+    """The argument ``custom_attributes`` for the entity of a USD prim.
 
     Args:
-        builder: has the declared attributes.
-        prim: its attributes are read where they have authored values.
-        frequencies: of what it becomes.
+        builder: the builder with the declared attributes.
+        prim: the prim; attributes with authored values are read.
+        frequencies: frequencies of the entity.
         time: time code.
+        context: passed to the transformers of values; by default the prim alone.
     """
     found = {}
     for attribute in builder.get_custom_attributes_by_frequency(frequencies):
@@ -83,10 +84,63 @@ def from_prim(builder, prim, frequencies, time) -> dict:
             if not authored or not authored.HasAuthoredValue():
                 continue
             value = authored.Get(time)
-        value = _plain(value) if change is None else change(value, {"prim": prim, "attr": attribute})
+        value = _plain(value) if change is None else change(value, {"attr": attribute, **(context or {"prim": prim})})
         if value is not None:
             found[attribute.key] = value
     return found
+
+
+def add_entities(builder, prims, time, name: str, result, world: int) -> None:
+    """Adds the entities of custom frequencies that prims stand for.
+
+    Args:
+        builder: has the frequencies.
+        prims: all prims that are imported, in the order of the stage.
+        time: time code.
+        name: of the file.
+        result: the report of the import.
+        world: world that entities are added to.
+
+    Raises:
+        RuntimeError: a function of a frequency failed.
+        ImportFileError: what is read is no entry of an attribute.
+    """
+    asked = [frequency for frequency in builder.custom_frequencies.values() if frequency.usd_prim_filter is not None]
+    keys = {f.key: [a.key for a in builder.get_custom_attributes_by_frequency([f.key])] for f in asked}
+    current, builder._current_world = builder.current_world, world
+    try:
+        for prim in prims:
+            for frequency in asked:
+                if keys[frequency.key]:
+                    _add_rows(builder, frequency, keys[frequency.key], prim, time, name, result)
+    finally:
+        builder._current_world = current
+
+
+def _add_rows(builder, frequency, keys: list[str], prim, time, name: str, result) -> None:
+    """Adds the entities that a prim stands for, if any."""
+    context = {"prim": prim, "result": result, "builder": builder}
+    if not _called(frequency, "usd_prim_filter", name, prim, context):
+        return
+    expands = frequency.usd_entry_expander is not None
+    rows = _called(frequency, "usd_entry_expander", name, prim, context) if expands else []
+    try:
+        if not expands:
+            rows = [from_prim(builder, prim, [frequency.key], time, context)]
+        builder.add_custom_values_batch([{**dict.fromkeys(keys), **row} for row in rows])
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ImportFileError(f"{name}: <{prim.GetPath()}>: {error}") from error
+
+
+def _called(frequency, function: str, name: str, prim, context: dict):
+    """What a function of a frequency says about a prim."""
+    try:
+        found = getattr(frequency, function)(prim, context)
+        return found if function == "usd_prim_filter" else list(found)
+    except Exception as error:
+        raise RuntimeError(
+            f"{name}: <{prim.GetPath()}>: {function} of the custom frequency {frequency.key!r} failed: {error}"
+        ) from error
 
 
 def _name(attribute: CustomAttribute, kind: str) -> str:
@@ -94,7 +148,7 @@ def _name(attribute: CustomAttribute, kind: str) -> str:
 
 
 def _plain(value):
-    """A value of USD as a text, a number or numbers; quaternions x y z w."""
+    """Converts a USD value to a string, a number or nested lists of numbers; quaternions are x y z w."""
     if hasattr(value, "GetReal") and hasattr(value, "GetImaginary"):
         return (*value.GetImaginary(), value.GetReal())
     if value is None or isinstance(value, str | bool | int | float):

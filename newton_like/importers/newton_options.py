@@ -1,4 +1,4 @@
-"""Options of Newton's importers that these do not have, and what is said of options that nobody knows."""
+"""Options of Newton's importers that these importers lack, and errors for unknown options."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ USD = {
     "schema_resolvers": (None, "attributes of newton, physx and mjc are read as the docstring says"),
     "skip_mesh_approximation": (False, "meshes collide as the stage says"),
 }
-"""Of each option the value that means the same as leaving it out, and what to do in place of another."""
+"""For each option, the value that has no effect, and advice in place of other values."""
 
 
 def refuses_others(known: dict):
-    """Makes an importer take Newton's options at the value that changes nothing, and name those that it does not take."""
+    """Decorator of importers: options of Newton are accepted at the value without effect; other values and unknown options raise."""
 
     def decorate(function):
         own = tuple(inspect.signature(function).parameters)

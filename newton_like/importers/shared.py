@@ -1,4 +1,4 @@
-"""What all importers do alike: arguments, meshes, errors that leave the builder as it was, the sentence of a warning."""
+"""Shared code of importers: arguments, meshes, joint order, restoring the builder after errors, and warnings."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from newton_like.model.pairs import PairSet
 from newton_like.types import MAXVAL, Axis, BodyFlags
 
 SHOWN_NAMES = 5
-"""Names that a warning lists before it counts the rest; the report lists all."""
+"""Largest number of names that a warning lists; it counts the others, and the report lists all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Arguments that all importers take, checked, under their names; :func:`newton_like.importers.urdf.add_urdf` says
-    what they mean. An importer adds its own in a class of its own.
+    """Checked arguments of all importers; :func:`newton_like.importers.urdf.add_urdf` documents them. An importer derives a
+    class with its own arguments.
 
     Attributes:
-        turn: transform that takes the axes of the file to those of the builder.
+        turn: rotation from the axes of the file to those of the builder.
     """
 
     xform: np.ndarray
@@ -65,14 +65,14 @@ class Options:
 
     @classmethod
     def read(cls, builder, arguments: dict):
-        """Checks arguments; those that only one importer takes as far as they are flags.
+        """Checks arguments. Of those of a single importer, only flags are checked.
 
         Args:
             builder: the model builder.
-            arguments: by name, ``locals()`` of the importer.
+            arguments: arguments by name, ``locals()`` of the importer.
 
         Raises:
-            ValueError, TypeError, IndexError: one of them is wrong.
+            ValueError, TypeError, IndexError: a wrong argument.
         """
         kinds = typing.get_type_hints(cls)
         given = {name: arguments[name] for name in kinds if name in arguments}
@@ -109,7 +109,7 @@ class Options:
 
 
 def upright(builder, up_axis) -> np.ndarray:
-    """The turn that takes an axis to the builder's up axis."""
+    """The rotation from an axis to the builder's up axis."""
     return transform(q=quat_between(Axis.from_any(up_axis).to_vector(), builder.up_vector))
 
 
@@ -117,11 +117,11 @@ _meshes: weakref.WeakValueDictionary[tuple, Mesh] = weakref.WeakValueDictionary(
 
 
 def shared_mesh(vertices, faces, max_hull_vertices: int, path) -> Mesh:
-    """A mesh of triangles. The one that an earlier import made of the same numbers, where it is still in use: worlds that
-    read the same file share its hulls, which cost more than reading it.
+    """A triangle mesh. If a mesh with the same numbers from an earlier import still exists, it is returned, so that worlds from
+    the same file share its hull, whose computation takes longer than reading the file.
 
     Raises:
-        ValueError, TypeError: see :class:`Mesh`.
+        ValueError, TypeError: as :class:`Mesh`.
     """
     arrays = [np.ascontiguousarray(array) for array in (vertices, faces)]
     digests = [(array.dtype.str, array.shape, hashlib.blake2b(array).digest()) for array in arrays]
@@ -137,8 +137,7 @@ def _parent(builder, parent_body, floating, base_joint) -> int:
     """The argument ``parent_body`` of an importer as an index.
 
     Raises:
-        ValueError, TypeError, IndexError: it is none, or the three arguments say in two ways, or wrongly, how the root
-            moves.
+        ValueError, TypeError, IndexError: a wrong index, or wrong or contradictory arguments for the joint of the root.
     """
     parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
     if base_joint is not None:
@@ -198,7 +197,7 @@ def regular_expressions(value, name: str) -> list[str]:
 
 
 def articulation_of(builder, body: int) -> int:
-    """Articulation of a body. Raises ValueError: it is in none."""
+    """Articulation of a body. Raises ValueError for a body outside of articulations."""
     for joint, child in enumerate(builder.joint_child):
         if child == body and builder.joint_articulation[joint] >= 0:
             return builder.joint_articulation[joint]
@@ -208,7 +207,13 @@ def articulation_of(builder, body: int) -> int:
 
 
 def outward(first, below, breadth_first: bool) -> list:
-    """All that hangs on some first things, each before what it carries itself, as `below` gives it: depth or breadth first."""
+    """All nodes of trees, depth first or breadth first, parents before children.
+
+    Args:
+        first: the roots.
+        below: function from a node to its children.
+        breadth_first: whether the order is breadth first.
+    """
     order, waiting = [], deque(first)
     while waiting:
         order.append(waiting.popleft())
@@ -223,10 +228,10 @@ def ordered(root, edges: list, ordering: str | None, out_of_order) -> list:
     """Joints of a tree (with ``parent`` and ``child``) with every parent before its children.
 
     Args:
-        root: what hangs on nothing.
+        root: the root of the tree.
         edges: the joints, in the order of the file.
         ordering: the argument ``joint_ordering``.
-        out_of_order: gives the error that a joint stands too early in the file.
+        out_of_order: function from a joint that precedes its parent in the file to an error.
     """
     if ordering is None:
         placed = {root}
@@ -242,18 +247,18 @@ def ordered(root, edges: list, ordering: str | None, out_of_order) -> list:
 
 
 def add_root_joint(builder, options: Options, floating: bool, root: int, pose: np.ndarray, labels) -> int:
-    """The joint of a root body that the argument ``base_joint`` asks for, else a free or a fixed one.
+    """Adds the joint of a root body: the one of the argument ``base_joint`` if given, else a free or a fixed joint.
 
     Args:
-        pose: of the root in ``parent_body``.
-        labels: of the joint in each of these cases; the argument may have another.
+        pose: pose of the root in ``parent_body``.
+        labels: labels of the joint in these three cases; ``base_joint`` may give another label.
     """
     of_base, of_free, of_fixed = labels
     if options.base_joint is None and floating:
         return builder.add_joint_free(root, label=of_free)
     if options.base_joint is None:
         return builder.add_joint_fixed(options.parent_body, root, parent_xform=pose, label=of_fixed)
-    # The rotation goes to the child's side, so that the joint's axes stay those of the parent.
+    # The child anchor gets the rotation, so that the joint's axes are those of the parent.
     settings = {
         "label": of_base,
         "parent_xform": transform(pose[:3]),
@@ -264,7 +269,7 @@ def add_root_joint(builder, options: Options, floating: bool, root: int, pose: n
 
 
 def join_articulation(builder, parent_body: int, joints: list[int], label: str) -> int:
-    """Index of the articulation that joints become part of: that of the body that carries them, or a new one."""
+    """Adds joints to the articulation of the body that carries them, or to a new one, and returns its index."""
     if parent_body < 0:
         return builder.add_articulation(joints, label=label)
     articulation = articulation_of(builder, parent_body)
@@ -273,14 +278,14 @@ def join_articulation(builder, parent_body: int, joints: list[int], label: str) 
 
 
 def remark_massless(builder, joints, remark, names=None) -> None:
-    """Remarks joints that move no mass and have no armature: kinematics serves them, and solvers refuse them, see
+    """Adds a remark for joints that move no mass and have no armature. Kinematics works for such joints, but solvers raise an error, see
     :mod:`newton_like.model.singular`.
 
     Args:
-        builder: with all bodies, shapes and joints.
+        builder: the builder with all bodies, shapes and joints.
         joints: indices, parents before children.
-        remark: called with a statement and the name of a joint.
-        names: of joints by index, where they are not their labels.
+        remark: function that is called with a statement and the name of a joint.
+        names: names of joints by index, where they differ from their labels.
     """
     carried: Counter[int] = Counter()
     for joint in reversed(joints):
@@ -299,7 +304,7 @@ def remark_massless(builder, joints, remark, names=None) -> None:
 
 
 def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, remark) -> np.ndarray:
-    """An inertia, or the nearest one that some body has; `remark` is called with a statement and who it holds for."""
+    """The inertia, or the nearest physically possible one. In that case `remark` is called with a statement and a name."""
     if rigid.check(mass, inertia) is None:
         return inertia
     possible = rigid.nearest_possible(inertia)
@@ -314,7 +319,7 @@ def possible_inertia(mass: float, inertia: np.ndarray, what: str, label: str, re
 
 @contextlib.contextmanager
 def unchanged_by_errors(builder):
-    """Takes back what was added to a builder where an error ends the block."""
+    """Context manager that restores the builder if its block raises."""
     lengths = {column.name: len(getattr(builder, column.name)) for column in COLUMNS}
     others = {
         name: list(getattr(builder, name)) for name in ("articulation_end", "tendons", "world_label", "world_gravity")
@@ -336,12 +341,12 @@ def unchanged_by_errors(builder):
 
 
 def bounded(value: float) -> float:
-    """A limit with the numbers that files write for "none" (inf, 1e16) brought to the one that arrays hold."""
+    """A limit, clamped to `MAXVAL`: files write inf or 1e16 for "no limit"."""
     return math.copysign(min(abs(value), MAXVAL), value)
 
 
 def report_of(kind, *sources, **own):
-    """A report whose entries are attributes of the same names of some sources, of the first that has one, but for those given."""
+    """A report. Each entry is given in `own`, or is the attribute of the same name of the first source that has it."""
     for entry in fields(kind):
         if entry.name not in own:
             value = next(getattr(source, entry.name) for source in sources if hasattr(source, entry.name))
@@ -350,7 +355,7 @@ def report_of(kind, *sources, **own):
 
 
 def warn(kind: type[UserWarning], report, source: str) -> None:
-    """Says in one warning what a report of an import has to say, of the line outside of the package that asked for it."""
+    """Issues one warning with the remarks of a report, at the line outside of the package that called the importer."""
     statement = told(report.remarks, report.not_understood)
     if statement:
         level, frame = 1, sys._getframe()
@@ -360,13 +365,13 @@ def warn(kind: type[UserWarning], report, source: str) -> None:
 
 
 def tell(source: str, bodies, joints, shapes) -> None:
-    """Prints how many entities an import added, of their indices."""
+    """Prints the numbers of entities that an import added; arguments are their indices."""
     counts = (len({index for index in indices if index >= 0}) for indices in (bodies, joints, shapes))
     print("{}: added {} bodies, {} joints and {} shapes".format(source, *counts))
 
 
 def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:
-    """What a report of an import has to say, in one sentence; "" for nothing."""
+    """The remarks of a report as one sentence; "" if there are none."""
     parts = []
     for statement, names in remarks.items():
         names = list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""Robot files in XML: read safely, with line numbers and checked attributes; and the search for the files they name."""
+"""Safe reading of XML robot files, with line numbers and checked attributes, and the search for the files that they name."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from xml.parsers import expat
 from newton_like.coercion import LARGEST
 
 MAX_DEPTH = 500
-"""Deepest nesting of elements. Robot files have about ten levels, but a rope in MJCF as many as it has bodies; MuJoCo draws the
-line here as well."""
+"""Deepest nesting of elements. Robot files have about ten levels, but a rope in MJCF has one for each body. MuJoCo has the same limit."""
 
 PIECE = 2**24
-"""Bytes that are parsed at once. A huge file of another kind is refused by its first ones, and no robot file is so large
-that it takes several."""
+"""Bytes that are parsed at once. The first piece is enough to reject a huge file of another kind, and robot files are smaller than one
+piece."""
 
 SHOWN_CHARACTERS = 200
-"""Characters of a source that an error repeats."""
+"""Number of characters of a source in error messages."""
 
 
 class ImportFileError(ValueError):
@@ -31,20 +30,20 @@ class ImportFileError(ValueError):
 
 
 class MissingFileError(ImportFileError):
-    """What a robot file names is in none of the folders that may be read."""
+    """A file that a robot file names is in none of the allowed folders."""
 
 
 @dataclass
 class XmlElement:
-    """One element of a file, with the line it stands in.
+    """An element of a file, with its line number.
 
     Attributes:
         tag: name of the element.
         attributes: its attributes.
         line: line of the opening tag, counted from 1.
-        file: what messages call the file.
-        children: elements inside, in order.
-        texts: characters inside, without those of children, in pieces.
+        file: name of the file in messages.
+        children: child elements, in order.
+        texts: text of the element, without that of children, in pieces.
     """
 
     tag: str
@@ -59,7 +58,7 @@ class XmlElement:
         return f"<{self.tag}{f' name={name!r}' if name is not None else ''}>"
 
     def error(self, message: str, kind: type[ImportFileError] = ImportFileError) -> ImportFileError:
-        """An error about this element, to be raised."""
+        """Returns an error about this element, to be raised."""
         return kind(f"{self.file}, line {self.line}: {self}: {message}")
 
     def all(self, tag: str) -> Iterator[XmlElement]:
@@ -67,14 +66,14 @@ class XmlElement:
         return (child for child in self.children if child.tag == tag)
 
     def first(self, tag: str) -> XmlElement | None:
-        """The only child with this tag, or ``None``. Raises ImportFileError: there are several."""
+        """The only child with this tag, or ``None``. Raises ImportFileError if there are several."""
         found = list(self.all(tag))
         if len(found) > 1:
             raise found[1].error(f"{self} has {len(found)} <{tag}> elements; keep one")
         return found[0] if found else None
 
     def need(self, tag: str) -> XmlElement:
-        """The only child with this tag. Raises ImportFileError: there is none, or there are several."""
+        """The only child with this tag. Raises ImportFileError if there is none or if there are several."""
         found = self.first(tag)
         if found is None:
             raise self.error(f"has no <{tag}>; add one")
@@ -85,7 +84,7 @@ class XmlElement:
         return self.attributes.get(name, default)
 
     def need_text(self, name: str) -> str:
-        """Text of an attribute that must be there and not empty. Raises ImportFileError: it is not."""
+        """Text of a required attribute. Raises ImportFileError if it is missing or empty."""
         value = self.attributes.get(name, "").strip()
         if not value:
             raise self.error(f"has no attribute {name!r}; add {name}='...'")
@@ -96,7 +95,7 @@ class XmlElement:
 
         Args:
             name: the attribute.
-            default: value where it is missing; without one the attribute must be there.
+            default: value of a missing attribute; without a default the attribute is required.
             low: smallest allowed value.
             infinite: allow ``inf`` and ``-inf``.
 
@@ -115,7 +114,7 @@ class XmlElement:
         """``count`` finite numbers of an attribute, separated by white space.
 
         Raises:
-            ImportFileError: missing (without a default), another count, or something that is no finite number.
+            ImportFileError: missing (without a default), another count, or a value that is not a finite number.
         """
         if name not in self.attributes and default is not None:
             return tuple(default)
@@ -127,7 +126,7 @@ class XmlElement:
 
     def _parse(self, name: str, text: str, infinite: bool) -> float:
         try:
-            # float() also takes 1_000, which no other reader of these files does.
+            # float() also accepts 1_000, which other readers of these files reject.
             value = float(text) if "_" not in text else math.nan
         except ValueError:
             raise self.error(f"{name}={self.attributes[name]!r}: {text!r} is not a number") from None
@@ -145,9 +144,9 @@ class XmlSource:
     """A parsed file.
 
     Attributes:
-        root: its outermost element.
-        name: what messages call it.
-        folder: where relative names in it start, or ``None`` for a text without a file.
+        root: the outermost element.
+        name: name of the file in messages.
+        folder: base folder of relative names, or ``None`` for a text without a file.
     """
 
     root: XmlElement
@@ -156,18 +155,18 @@ class XmlSource:
 
 
 def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> XmlSource:
-    """Reads an XML file, or a text: what starts with ``<`` or has several lines.
+    """Reads an XML file, or a text: a string that starts with ``<`` or has several lines.
 
-    Document types and entities are refused, whatever they say: they make a small file grow without bounds (entity
-    bombs) and read other files of the machine (external entities), and no robot description needs them.
+    Document types and entities raise an error: they can make a small file grow without bounds (entity
+    bombs) and read other files of the machine (external entities), and robot descriptions do not need them.
 
     Args:
         source: path, ``file:``, ``package:`` or ``model:`` URI, or the XML itself.
         package_dirs: see :func:`find_file`.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImportFileError: it is not well-formed XML, or has a document type or entities.
+        FileNotFoundError: the file does not exist.
+        ImportFileError: not well-formed XML, or a document type or entities.
         TypeError: ``source`` is neither a path nor text.
     """
     if not isinstance(source, str | bytes | os.PathLike):
@@ -176,7 +175,7 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
         return XmlSource(_parse(io.BytesIO(source), "XML text", None), "XML text", None)
     text = source if isinstance(source, str) else os.fspath(source)
     if text.lstrip("\ufeff \t\r\n").startswith("<") or "\n" in text:
-        # Characters that no encoding has (lone surrogates) become bytes that the parser refuses by line.
+        # Lone surrogates, which no encoding has, become bytes that the parser rejects with a line number.
         data = text.lstrip("\ufeff").encode(errors="surrogatepass")
         return XmlSource(_parse(io.BytesIO(data), "XML text", "utf-8"), "XML text", None)
     path, tried = find_file(text, None, package_dirs)
@@ -238,13 +237,13 @@ def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
     except ImportFileError:
         raise
     except (LookupError, ValueError) as error:
-        # What Python's codecs say to an encoding="..." that they or the parser do not have.
+        # Python's codecs raise this for an encoding="..." that they or the parser do not support.
         raise ImportFileError(f"{file}, line 1: its encoding cannot be read: {error}; save it as UTF-8") from None
     return roots[0]
 
 
 def _without_leading_space(piece: bytes) -> tuple[bytes, int]:
-    """The start of a file without white space, which many readers let stand before ``<?xml``; and how many lines it had."""
+    """Removes leading white space, which many readers accept before ``<?xml``, and returns the rest and the number of removed lines."""
     rest = piece.lstrip(b" \t\r\n")
     return (rest, piece[: len(piece) - len(rest)].count(b"\n")) if rest.startswith(b"<") else (piece, 0)
 
@@ -254,26 +253,25 @@ def find_file(
 ) -> tuple[Path | None, list[Path]]:
     """Finds the file that a robot description names.
 
-    * ``package://name/rest`` and ``model://name/rest``: ``rest`` in the folder ``name``, looked for in this order: each
-      of ``package_dirs``, which may be that folder or hold it; ``folder`` and all folders above it, likewise; the
+    * ``package://name/rest`` and ``model://name/rest``: ``rest`` in the folder ``name``. The search order is: each
+      of ``package_dirs``, which is that folder or contains it; ``folder`` and all folders above it, likewise; the
       folders of the environment variables ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``.
     * ``file:///path``: that path.
     * a path: relative ones start at ``folder``, then at each of ``package_dirs``; without a ``folder`` also at the
       working directory.
 
     Args:
-        uri: what the file says.
-        folder: folder of the file that says it; ``None`` for a text.
+        uri: URI or path in the description.
+        folder: folder of the description; ``None`` for a text.
         package_dirs: folders of packages.
-        within: folders in which paths must end, see :func:`allowed_folders`; ``None`` for anywhere. What a package URI
-            names is always in its package.
+        within: folders that must contain the file, see :func:`allowed_folders`; ``None``: any folder. The file of a
+            package URI is always in its package.
 
     Returns:
-        The file, or ``None``; and all places that were looked at.
+        The file, or ``None``; and all paths that were tried.
 
     Raises:
-        ValueError: the URI is of a kind that is not supported, names another machine, or leads out of its package or of
-            ``within``.
+        ValueError: an unsupported kind of URI, another machine, or a path out of its package or of ``within``.
     """
     roots = [Path(root) for root in ([package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs)]
     scheme = uri.split(":", 1)[0].lower() if "://" in uri or uri.lower().startswith("file:") else ""
@@ -306,33 +304,33 @@ def find_file(
                 f"{uri!r} is outside of the folders that may be read ({', '.join(map(str, within))}); move it there, or "
                 "name its folder in package_dirs"
             )
-    # os.path.isfile() is false for names the system cannot have, where Path.is_file() raises.
+    # for invalid names os.path.isfile() is false, but Path.is_file() raises
     return next((path for path in tried if os.path.isfile(path)), None), tried
 
 
 def own_folder(folder: Path) -> Path:
-    """The package of a file in `folder`: the nearest folder above it with a ``package.xml``, else the one that `folder` is in, so that
-    ``../meshes`` is there."""
+    """The package of a file in `folder`: the nearest folder above it with a ``package.xml``, else the parent of `folder`, which contains
+    ``../meshes``."""
     above = (place for place in (folder, *folder.parents) if os.path.isfile(place / "package.xml"))
     return next(above, folder.parent)
 
 
 def allowed_folders(folder: Path | None, package_dirs: Sequence = ()) -> tuple[Path, ...]:
-    """Folders from which a file may have others read, with all that is below them.
+    """Folders from which a description may read other files, including subfolders.
 
-    These are ``package_dirs``, the folders of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and the file's :func:`own_folder`. A text
-    without a file has the working directory. Paths are compared as they are written: a link inside of a folder may lead out of it.
+    These are ``package_dirs``, the folders of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and the file's :func:`own_folder`, or the
+    working directory for a text without a file. Paths are compared as they are written, so a symbolic link may lead out of a folder.
     """
     own = Path() if folder is None else own_folder(folder)
     return tuple(Path(os.path.abspath(root)) for root in (own, *package_dirs, *_package_path()))
 
 
 def _package_path() -> list[Path]:
-    """Folders of packages that the environment names."""
+    """Folders of packages from the environment variables."""
     folders = [Path(p) for p in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if p]
     return folders + [Path(p, "share") for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
 
 
 def _climbs(path: str) -> bool:
-    """Whether a relative path leads above where it starts."""
+    """Whether a relative path leads above its base folder."""
     return os.path.normpath(path).split(os.sep)[0] == os.pardir

@@ -1,4 +1,4 @@
-"""Functions of a model as functions of PyTorch and JAX, differentiable there."""
+"""Differentiable PyTorch and JAX functions from functions of a model."""
 
 from newton_like.interop.jax_bridge import jax_function
 from newton_like.interop.torch_bridge import torch_function

@@ -1,4 +1,4 @@
-"""What the bridges to other frameworks share: from arrays by name to a call of a function, and back on Warp's tape."""
+"""Shared code of the bridges to other frameworks: calls a function with arrays by name, and computes gradients with Warp's tape."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ PARAMETERS = "inertial_parameters"
 _BY_ARTICULATION = (
     *COORDINATES, PARAMETERS, "joint_forces", "joint_acceleration", "link_forces", "velocity", "q0", "phi", "rate",
 )  # fmt: skip
-"""Inputs whose numbers belong to one articulation each, as dofs, coordinates, bodies or rows of articulations."""
+"""Inputs in which each number belongs to one articulation: by dof, coordinate, body or row of an articulation."""
 
 
 class Bridge:
-    """A function ``function(model, state, **arguments)`` as one of arrays in a given order.
+    """A function ``function(model, state, **arguments)`` as a function of arrays in a given order.
 
     Args:
         model: the :class:`Model`.
-        function: gives a Warp array or several.
+        function: the function, which returns a Warp array or several.
         inputs: meaning of the arrays: ``"joint_q"``, ``"joint_qd"``, ``"inertial_parameters"`` or names of arguments.
         options: further arguments.
 
     Raises:
         TypeError: `function` cannot be called.
-        KeyError: it has no such argument.
-        ValueError: an input twice, or none; inertial parameters of a model without gradients.
+        KeyError: `function` lacks an argument.
+        ValueError: a repeated input, or no inputs; inertial parameters of a model without gradients.
     """
 
     def __init__(self, model, function: Callable, inputs: Sequence[str], options: dict):
@@ -54,7 +54,7 @@ class Bridge:
         if PARAMETERS in names and not model.requires_grad:
             raise ValueError(f"{PARAMETERS} need a model with gradients: finalize(requires_grad=True)")
         self.model, self.function, self.names, self.options = model, function, names, options
-        # functions of a user's own may mix articulations
+        # results of user functions may depend on several articulations
         self._apart = getattr(function, "__module__", "").startswith("newton_like.dynamics.")
 
     def call(self, arrays: Sequence[wp.array]) -> list[wp.array]:
@@ -67,16 +67,16 @@ class Bridge:
         return [results] if isinstance(results, wp.array) else [r for r in results if r is not None]
 
     def record(self, arrays: Sequence[wp.array]) -> tuple[wp.Tape, list[wp.array]]:
-        """The results, and the tape that leads back from them to the arrays that have gradients."""
+        """The tape of the call, for gradients with respect to the arrays, and the results."""
         with wp.Tape() as tape:
             results = self.call(arrays)
         return tape, results
 
     def backward(self, tape: wp.Tape, arrays, results, seeds) -> None:
-        """Leaves the gradients of the arrays in them.
+        """Computes the gradients of the arrays, in place.
 
         Args:
-            tape, arrays, results: of `record`.
+            tape, arrays, results: arguments and results of `record`.
             seeds: gradients of the results, None for zeros.
         """
         tape.zero()
@@ -89,16 +89,15 @@ class Bridge:
         tape.backward()
 
     def forward(self, arrays, ways) -> list[np.ndarray]:
-        """Directional derivatives of the results, exact. Of functions of the dynamics library, where all inputs belong to articulations,
-        by one pass backward for each number that an articulation has of a result, for all articulations at once; else by one for each
-        number.
+        """Exact directional derivatives of the results, by backward passes. For functions of the dynamics library whose inputs belong to
+        articulations, one pass gives one number of the results of every articulation; for other functions, one number of the results.
 
         Args:
-            arrays: with gradients.
-            ways: how they change, of the same shapes.
+            arrays: input arrays with gradients.
+            ways: tangents of the inputs, with their shapes.
 
         Returns:
-            The changes of the results, of their shapes.
+            Tangents of the results, with their shapes.
         """
         tape, results = self.record(arrays)
         groups = [self._articulation_of(a.shape, name) for a, name in zip(arrays, self.names, strict=True)]
@@ -120,8 +119,8 @@ class Bridge:
         return changes
 
     def _articulation_of(self, shape: tuple[int, ...], name: str | None) -> np.ndarray | None:
-        """Which articulation each number of an array belongs to, flat; None: it may be several. Numbers of none have an index of their
-        own."""
+        """The articulation of each number of an array, flat; None if a number may belong to several. Numbers outside of articulations get
+        the index `articulation_count`."""
         model, names = self.model, names_of(self.model)
         count = model.articulation_count
         if name == PARAMETERS or (name == "link_forces" and len(shape) == 2):
@@ -138,15 +137,15 @@ class Bridge:
         return np.arange(count) if shape == (count,) else None
 
     def check(self, count: int) -> None:
-        """Whether there is an array for every input. Raises TypeError: there is not."""
+        """Checks the number of arrays. Raises TypeError for another number than that of inputs."""
         if count != len(self.names):
             raise TypeError(f"{count} arrays for {len(self.names)} inputs; give {', '.join(self.names)}")
 
     def shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape in which the function takes an input: coordinates and velocities of all joints lie in one row.
+        """The shape of an input of the function: flat for coordinates and velocities.
 
         Raises:
-            ValueError: there are not as many.
+            ValueError: another number of coordinates or velocities.
         """
         if name not in COORDINATES:
             return tuple(shape)
@@ -158,7 +157,7 @@ class Bridge:
         return wanted
 
     def results_like(self, shapes: Sequence[tuple[int, ...]]) -> list[wp.array]:
-        """Results for inputs of some shapes, to see what they are: in the model's own pose, and zeros for the rest."""
+        """Results for inputs of some shapes, to find their shapes and types: for the model's initial state, and zeros for other inputs."""
         model, arrays = self.model, []
         for name, shape in zip(self.names, shapes, strict=True):
             if name in COORDINATES:
@@ -171,7 +170,7 @@ class Bridge:
 
 
 def _ranks(groups: np.ndarray) -> np.ndarray:
-    """For every entry how many of its group come before it."""
+    """For every entry, the number of earlier entries of its group."""
     order = np.argsort(groups, kind="stable")
     sorted_groups = groups[order]
     first = np.searchsorted(sorted_groups, sorted_groups)

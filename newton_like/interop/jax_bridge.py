@@ -1,4 +1,4 @@
-"""Functions of a model as functions of JAX arrays."""
+"""JAX functions from functions of a model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from newton_like.model.arguments import check_choice
 def jax_function(
     model, function: Callable, inputs: Sequence[str] = COORDINATES, *, mode: str = "reverse", **options
 ) -> Callable:
-    """A function of the dynamics library as one of JAX arrays, for ``jax.jit`` and ``jax.grad``, or ``jax.jvp``.
+    """A function of the dynamics library as a function of JAX arrays, for ``jax.jit`` and ``jax.grad``, or ``jax.jvp``.
 
-    XLA calls back with its own buffers, which Warp reads and writes in place (``warp.jax_callable``); results are copied there once. Going
-    backward evaluates the function once more, as JAX keeps numbers and no tape. Second derivatives are not supported;
-    under ``jax.vmap`` calls are made one after the other.
+    Warp reads and writes the buffers of XLA in place (``warp.jax_callable``); results are copied to them once. The backward
+    pass evaluates the function again, because JAX stores numbers and not Warp's tape. Second derivatives are not supported;
+    ``jax.vmap`` makes sequential calls.
 
     JAX differentiates a function of callbacks in one direction only. With ``mode="reverse"`` it has gradients (``jax.grad``, ``jax.vjp``,
     ``jax.jacrev``); with ``mode="forward"`` directional derivatives (``jax.jvp``, ``jax.jacfwd``), which are exact and cost an adjoint for
@@ -37,7 +37,7 @@ def jax_function(
     bridge, calls = Bridge(model, function, inputs, options), {}
 
     def calls_for(arrays) -> tuple[Callable, Callable, Callable]:
-        """Functions of arrays of these shapes, see :func:`_calls`."""
+        """Functions for arrays of these shapes, see :func:`_calls`."""
         shapes = tuple(bridge.shape(n, a.shape) for n, a in zip(bridge.names, arrays, strict=True))
         if shapes not in calls:
             calls[shapes] = _calls(bridge, shapes)
@@ -88,8 +88,8 @@ def _checked(bridge: Bridge, name: str, array):
 
 
 def _calls(bridge: Bridge, shapes) -> tuple[Callable, Callable, Callable]:
-    """Functions of JAX arrays for a set of shapes: results; gradients of the inputs from inputs and gradients of results; changes of
-    the results from inputs and changes of these."""
+    """Functions of JAX arrays for given shapes: results; gradients of the inputs, from inputs and gradients of results; tangents of the
+    results, from inputs and tangents of inputs."""
     model, count = bridge.model, len(bridge.names)
     kinds = [(r.dtype, r.shape) for r in bridge.results_like(shapes)]
     inputs = [(model.dtype, shape) for shape in shapes]
@@ -125,13 +125,13 @@ def _calls(bridge: Bridge, shapes) -> tuple[Callable, Callable, Callable]:
 
 
 def _callable(function: Callable, inputs, outputs) -> Callable:
-    """A function of Warp arrays, inputs first and then outputs to write, as one of JAX arrays.
+    """A function of Warp arrays (inputs, then outputs) as a function of JAX arrays.
 
     Args:
         inputs, outputs: type and shape of every array.
     """
     kinds = {f"a{i}": wp.array(dtype=t, ndim=len(shape)) for i, (t, shape) in enumerate((*inputs, *outputs))}
-    # Warp reads the types of arguments there
+    # Warp reads the types of arguments from the signature and the annotations
     function.__signature__ = inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in kinds]
     )
@@ -139,7 +139,7 @@ def _callable(function: Callable, inputs, outputs) -> Callable:
     return wp.jax_callable(
         function,
         num_outputs=len(outputs),
-        # functions look at arrays on the host, which graphs cannot
+        # functions check arrays on the host, which CUDA graphs do not support
         graph_mode=wp.JaxCallableGraphMode.NONE,
         vmap_method="sequential",
         output_dims={f"a{len(inputs) + i}": shape for i, (_, shape) in enumerate(outputs)},

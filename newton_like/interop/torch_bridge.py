@@ -1,4 +1,4 @@
-"""Functions of a model as functions of PyTorch tensors."""
+"""PyTorch functions from functions of a model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from newton_like.interop.bridge import COORDINATES, Bridge
 
 
 def torch_function(model, function: Callable, inputs: Sequence[str] = COORDINATES, **options) -> Callable:
-    """A function of the dynamics library as one of PyTorch tensors, which autograd differentiates.
+    """A function of the dynamics library as a function of PyTorch tensors, which autograd differentiates.
 
-    Tensors and Warp arrays are the same memory, both ways. What autograd keeps of a call is Warp's tape, so that going backward needs no
+    Tensors and Warp arrays share memory, for inputs and results. Autograd stores Warp's tape of a call, so the backward pass needs no
     second evaluation. Second derivatives are not supported.
 
     Args:
@@ -70,7 +70,7 @@ def _array(bridge: Bridge, name: str, tensor, grad: bool) -> wp.array:
 
 
 def _on_stream(model):
-    """Warp in the order of PyTorch's work, where there are streams."""
+    """Context manager that runs Warp on PyTorch's CUDA stream; on a CPU it does nothing."""
     if model.device.is_cuda:
         return wp.ScopedStream(wp.stream_from_torch(wp.device_to_torch(model.device)))
     return nullcontext()
@@ -78,7 +78,7 @@ def _on_stream(model):
 
 @cache
 def _function():
-    """The autograd function. Its class can only be made where PyTorch is there."""
+    """The autograd function. The class is created on demand, because PyTorch is optional."""
     torch = _torch()
 
     class Function(torch.autograd.Function):
@@ -105,7 +105,7 @@ def _function():
                 given.append(None if seed is None else wp.from_torch(seed.contiguous(), dtype=result.dtype))
             with _on_stream(bridge.model):
                 bridge.backward(tape, arrays, results, given)
-                # copied: the next pass backward overwrites them
+                # copied, because the next backward pass overwrites them
                 gradients = [
                     wp.to_torch(a.grad).reshape(shape).clone() if a.requires_grad else None
                     for a, shape in zip(arrays, ctx.shapes, strict=True)

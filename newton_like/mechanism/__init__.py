@@ -1,4 +1,4 @@
-"""Mechanisms after RigidBodyDynamics.jl: a state that computes what follows from it when it is first asked for, and keeps it."""
+"""Mechanisms after RigidBodyDynamics.jl: a state that computes derived quantities on demand and caches them."""
 
 from newton_like.mechanism.quantities import QUANTITIES
 from newton_like.mechanism.state import MechanismState

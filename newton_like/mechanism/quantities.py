@@ -1,4 +1,4 @@
-"""What a mechanism's state can be asked for: by which function it is computed, and what it depends on."""
+"""Derived quantities of a mechanism's state: their functions and dependencies."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from newton_like.dynamics.coordinates import joint_motion
 
 @dataclass(frozen=True)
 class Quantity:
-    """Something that follows from a state.
+    """A derived quantity of a state.
 
     Attributes:
         function: ``function(model, state, *, out, **options)``.
-        reads: ``"q"``: coordinates alone, ``"qv"``: velocities too; and the model, always.
+        reads: ``"q"``: depends on coordinates, ``"qv"``: on coordinates and velocities. All quantities depend on the model.
     """
 
     function: Callable
@@ -91,4 +91,4 @@ QUANTITIES = {
     "relative_transform": Quantity(kinematics.relative_transform, "q"),
     "relative_twist": Quantity(kinematics.relative_twist, "qv"),
 }
-"""By name. The last two take the frames `source` and `target` besides."""
+"""Quantities by name. The last two also take the frames `source` and `target`."""

@@ -1,4 +1,4 @@
-"""The state of mechanisms, with all that follows from it computed when it is first asked for, and kept."""
+"""The state of mechanisms, with derived quantities that are computed on demand and cached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONSTANTS = (str, int, float, np.integer, np.floating)
 
 
 class _Kept:
-    """A computed quantity, and of which state it is."""
+    """A cached quantity, and the version of the state it was computed for."""
 
     def __init__(self):
         self.stamp, self.value = None, None
@@ -62,7 +62,7 @@ class MechanismState(Variables):
     # ------------------------------------------------------------------------------------------------- the cache
 
     def _get(self, name: str, **options):
-        """A quantity, computed where what is kept is stale."""
+        """A quantity; computed if the cached one is stale."""
         quantity = QUANTITIES[name]
         options = {**quantity.defaults, **options}
         key = (name, tuple(sorted(options.items())))
@@ -79,7 +79,7 @@ class MechanismState(Variables):
         if not fresh:
             kept.value = compute(kept.value)
             kept.stamp = stamp
-            # what failed is not kept
+            # reached only without an error, so failed results are not cached
             self._kept[key] = kept
             if self._updated is not None:
                 self._updated.add(key)
@@ -119,9 +119,9 @@ class MechanismState(Variables):
             self._updated = None
 
     def _pick(self, name: str, places: tuple[int, ...], options: tuple) -> wp.array:
-        """The entries of a quantity that links or joints have at `places` in their articulations, ``[articulation_count, ...]``."""
+        """The entries of a quantity for links or joints with the indices `places` in their articulations, ``[articulation_count, ...]``."""
         if places[0] >= 0 and len(set(places)) == 1:
-            # results stay where they are, and so do views of them
+            # results keep their arrays, so views of them stay valid
             whole, key = self._get(name, **dict(options)), (name, places[0], options)
             if key not in self._views:
                 self._views[key] = whole[:, places[0]]
@@ -138,7 +138,7 @@ class MechanismState(Variables):
         return self._keep(("picked", name, places, options), QUANTITIES[name].reads, gather)
 
     def _places_of(self, places: tuple[int, ...], count: int, size: int) -> tuple[wp.array, wp.array]:
-        """Places of all numbers of the picked entries: where they go, and where they come from."""
+        """Indices of all numbers of the picked entries, in the result and in the quantity."""
         key = (places, count, size)
         if key not in self._places:
             have = np.array([a for a, k in enumerate(places) if k >= 0], dtype=np.int32)
@@ -150,7 +150,7 @@ class MechanismState(Variables):
         return self._places[key]
 
     def _where(self, kind: str, which) -> tuple[int, ...]:
-        """The index of a link or a joint in every articulation, negative where there is none."""
+        """The index of a link or a joint in every articulation; negative in articulations without it."""
         key = (kind, type(which), check_name(which, kind), self.model.version)
         if key not in self._places:
             if kind == "body":
@@ -346,12 +346,12 @@ class MechanismState(Variables):
 
 
 def _constant(values) -> bool:
-    """Whether values stay as they are: numbers, names, and tuples of them, but no arrays and lists, which can be written."""
+    """Whether values are immutable: numbers, names, and tuples of them, in contrast to arrays and lists."""
     return all(_constant(v) if isinstance(v, tuple) else v is None or isinstance(v, _CONSTANTS) for v in values)
 
 
 def _pair(stage) -> tuple[str, dict]:
-    """A quantity's name and options, as :meth:`MechanismState.update` takes them."""
+    """Name and options of a quantity, from an argument of :meth:`MechanismState.update`."""
     fits = isinstance(stage, tuple | list) and len(stage) == 2 and isinstance(stage[0], str)
     if not fits or not isinstance(stage[1], dict):
         raise TypeError(f"stages must be names, or pairs of a name and a dict of options, not {stage!r}")

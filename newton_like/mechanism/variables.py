@@ -1,4 +1,4 @@
-"""Coordinates, velocities and additional states of mechanisms as rows of articulations: set, seen, copied, indexed."""
+"""Coordinates, velocities and additional states of mechanisms as rows of articulations: setters, views, copies, indices."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Variables:
     def _joint_of(self, rows, starts: wp.array, index, articulation) -> int:
         a = as_index(articulation, "articulation", self.model.articulation_count)
         place = rows.start[a] + as_index(index, "index", int(rows.count[a]))
-        # joints without coordinates start where the next one does
+        # a joint without coordinates has the same start as the next joint
         return int(np.searchsorted(starts.numpy(), place, side="right")) - 1 - int(names_of(self.model).start[a])
 
     def supports(self, joint, body, articulation: int = 0) -> bool:
@@ -115,7 +115,7 @@ class Variables:
         return at == first + wanted
 
     def _closes_loop(self, joint, articulation) -> bool:
-        """Whether a name is that of a joint outside of the trees, and of none in one."""
+        """Whether a name belongs to a joint outside of the trees, and to no joint of a tree."""
         model = self.model
         as_index(articulation, "articulation", model.articulation_count)
         if not isinstance(joint, str) or names_of(model).only("joint", joint, articulation) is not None:
@@ -190,7 +190,7 @@ class Variables:
         return values if world is None else values[int(chosen[0]) : int(chosen[-1]) + 1]
 
     def _articulations(self, world) -> np.ndarray:
-        """Of a world, one after the other."""
+        """Indices of the articulations of a world, in order; None: all."""
         if world is None:
             return np.arange(self.model.articulation_count)
         world = as_index(world, "world", max(self.model.world_count, 1))
@@ -209,7 +209,7 @@ class Variables:
             index = as_index(joint, "joint", self.model.max_joints_per_articulation)
             found = [a for a in chosen if index < names.count[a]]
         if not found:
-            index_of(self.model, "joint", joint, int(chosen[0]) if len(chosen) else 0)  # says what there is
+            index_of(self.model, "joint", joint, int(chosen[0]) if len(chosen) else 0)  # raises an error
         return np.array(found, dtype=int)
 
     # --------------------------------------------------------------------------------------------------- setters

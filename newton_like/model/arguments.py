@@ -1,4 +1,4 @@
-"""Checks of arrays and selections that functions over articulations are given."""
+"""Checks of array arguments and selections of functions over articulations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import warp as wp
 from newton_like.arrays import flat, host_array
 
 SEARCHED = 8192
-"""Entries up to which arrays are searched unless something else is asked for: for half a microsecond, by one product. More would cost a
-tenth of the functions' own time, and wake the threads of the linear algebra library."""
+"""Largest number of entries for which arrays are checked for finite values by default: by one product, in half a microsecond. For larger
+arrays the check takes a tenth of the functions' time and starts threads of the linear algebra library."""
 
 _views: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def check_model(model):
-    """The model, if it is one. Raises TypeError: it is none."""
+    """Checks a model. Raises TypeError for other objects."""
     if not hasattr(model, "joint_coord_world_start"):
         cure = "; call its finalize()" if hasattr(model, "finalize") else ""
         raise TypeError(f"model must be a Model, as ModelBuilder.finalize() makes it, not {type(model).__name__}{cure}")
@@ -27,7 +27,7 @@ def check_model(model):
 
 
 def check_made_by(model, state, name: str) -> None:
-    """Raises ValueError if a state knows that another model made it. States made by hand know nothing."""
+    """Raises ValueError for a state of another model. A state that was not made by a model passes."""
     maker = getattr(state, "made_by", None)
     if maker is not None and maker is not model.made_by:
         raise ValueError(
@@ -37,8 +37,8 @@ def check_made_by(model, state, name: str) -> None:
 
 
 def check_sizes(model, state, names: tuple[str, ...] = ("body_q",)) -> None:
-    """Raises TypeError for what is no state, ValueError for one whose arrays do not fit a model. It may be that of a twin, such as one
-    on another device."""
+    """Raises TypeError for an object without the arrays of a state, ValueError for arrays of other sizes. A state of a model of the same
+    sizes passes, for example one on another device."""
     for name in names:
         if not hasattr(state, name):
             raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
@@ -78,12 +78,12 @@ def _described(model) -> str:
 
 
 def as_numbers(value, name: str, wanted: str = "an array of numbers") -> np.ndarray:
-    """What :func:`newton_like.arrays.host_array` finds, in float64."""
+    """The result of :func:`newton_like.arrays.host_array` in float64."""
     return host_array(value, name, wanted).astype(np.float64, copy=False)
 
 
 def constant_numbers(value, name: str, wanted: str = "an array of numbers") -> np.ndarray:
-    """:func:`as_numbers` of what is kept as constants, with respect to which nothing has gradients.
+    """:func:`as_numbers` for values that are stored as constants without gradients.
 
     Raises:
         ValueError: a Warp array that requires a gradient.
@@ -96,20 +96,20 @@ def constant_numbers(value, name: str, wanted: str = "an array of numbers") -> n
 
 
 def check_choice(value, name: str, choices) -> None:
-    """Raises ValueError if a value is not one of some names."""
+    """Raises ValueError if a value is not one of the choices."""
     if not isinstance(value, str) or value not in choices:
         *others, last = map(repr, choices)
         raise ValueError(f"{name}={value!r} is unknown; use {', '.join(others)} or {last}")
 
 
 def check_finite(model, array: wp.array, name: str, what=None) -> wp.array:
-    """The array, if its numbers are finite or :attr:`Model.check_finite` says not to look.
+    """Checks that the numbers of an array are finite, unless :attr:`Model.check_finite` disables the check, and returns the array.
 
     Args:
         model: the model.
         array: contiguous, of the model's scalar type or of vectors or transforms of it.
-        name: how errors call it.
-        what: ``what(index)`` says what a number belongs to, for the error.
+        name: name of the array in error messages.
+        what: ``what(index)`` names the entity of a number, for the error message.
 
     Raises:
         ValueError: a number is not finite.
@@ -121,7 +121,7 @@ def check_finite(model, array: wp.array, name: str, what=None) -> wp.array:
         return array
     known = _views.get(array)
     values, weights = _numbers(model, array) if known is None else known
-    # a sum that is too small to overflow
+    # the weighted sum cannot overflow for ordinary finite numbers
     if weights is not None and math.isfinite(values.dot(weights)):
         return array
     fine = np.isfinite(values)
@@ -136,24 +136,24 @@ def check_finite(model, array: wp.array, name: str, what=None) -> wp.array:
 
 
 def _numbers(model, array: wp.array) -> tuple[np.ndarray, np.ndarray | None]:
-    """The numbers of an array in one row, and small weights if they are few; kept on CPUs as long as the array is."""
+    """The numbers of an array as one row, and small weights if there are at most `SEARCHED`; cached on CPUs for the array's lifetime."""
     if array.device.is_cuda:
         return array.numpy().ravel(), None
     real = ctypes.c_double if model.dtype is wp.float64 else ctypes.c_float
     row = flat(array, model.dtype)
     values = np.zeros(0, real)
     if row.size:
-        # a view that does not keep the array alive
+        # this view holds no reference to the array
         values = np.frombuffer((real * row.size).from_address(row.ptr), dtype=real)
     _views[array] = known = values, np.full(row.size, 1.0e-10, real) if array.size <= SEARCHED else None
     return known
 
 
 def check_array(model, array, name: str, dtype, shape: tuple[int, ...]) -> wp.array:
-    """The array, if a kernel can use it.
+    """Checks that a kernel can use an array, and returns it.
 
     Raises:
-        TypeError: no Warp array, or another scalar type.
+        TypeError: not a Warp array, or another scalar type.
         ValueError: another shape or device, or gaps between its entries.
     """
     if not isinstance(array, wp.array):

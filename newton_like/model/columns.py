@@ -1,7 +1,7 @@
-"""The one table of all lists a :class:`ModelBuilder` keeps and all arrays a :class:`Model` has.
+"""The table of all lists of a :class:`ModelBuilder` and all arrays of a :class:`Model`.
 
-A column is a list of the builder and, under the same name, an array of the model. Making empty lists, copying them into
-another builder, checking them and laying them out as arrays all walk this table, so that a new quantity is a new row.
+A column is a list of the builder and an array of the same name of the model. Code that creates, copies, checks and
+converts the lists iterates over this table, so a new quantity needs only a new row.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 KINDS = ("body", "joint", "dof", "coord", "articulation", "shape")
-"""What a column has one entry of. ``dof`` and ``coord`` are the joints' velocity and position coordinates."""
+"""Kinds of columns, which have one entry for each of these. ``dof`` and ``coord`` are the joints' velocity and position coordinates."""
 
 COUNTS = {kind: {"dof": "joint_dof_count", "coord": "joint_coord_count"}.get(kind, f"{kind}_count") for kind in KINDS}
-"""What builders and models call the number of these."""
+"""Attributes of builders and models with the number of each kind."""
 
 SHAPES = {"real": (), "vec2": (2,), "vec3": (3,), "mat33": (3, 3), "transform": (7,), "spatial_vector": (6,)}
-"""Numbers in one entry of each type that is made of reals."""
+"""Shape of one entry, by type, for types of real numbers."""
 
 INT_SHAPES = {"int": (), "bool": (), "int2": (2,)}
-"""Numbers in one entry of each type that is not."""
+"""Shape of one entry, by type, for types of integers."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Column:
     """One quantity of every body, joint, dof, coordinate, articulation or shape.
 
     Attributes:
-        name: of the builder's list and the model's array.
-        kind: which entities have one, out of ``KINDS``.
+        name: name of the builder's list and the model's array.
+        kind: one of ``KINDS``.
         type: ``real, vec2, vec3, mat33, transform, spatial_vector`` (arrays of the model's scalar type), ``int, int2,
             bool``, or ``object`` (a list in the model too).
-        meaning: with unit and frame.
-        refers: the kind of entity that an index column points at; -1 points at none.
+        meaning: meaning, with unit and frame.
+        refers: kind of the entities that an index column refers to; the index -1 refers to none.
         low, high: smallest and largest allowed value.
         unlimited: infinities are allowed and become ``MAXVAL`` with their sign.
-        builder_only: the model has no such array.
+        builder_only: whether the model has no such array.
     """
 
     name: str
@@ -171,7 +171,7 @@ _DIFFERENTIATED = ("body_mass", "body_com", "body_inertia", "joint_limit_ke", "j
 _INITIAL = (
     "body_q", "body_qd", "joint_q", "joint_qd", "joint_f", "joint_act", "joint_target_q", "joint_target_qd",
 )  # fmt: skip
-"""What states and controls copy, where they have gradients of their own."""
+"""Initial values, which states and controls copy to arrays with gradients."""
 
 WITH_GRADIENT = (*_DIFFERENTIATED, "gravity")
 """Constants of a model with respect to which functions of the dynamics library have gradients."""
@@ -181,11 +181,22 @@ WITHOUT_GRADIENT = tuple(
     for column in COLUMNS
     if column.type in SHAPES and not column.builder_only and column.name not in (*_DIFFERENTIATED, *_INITIAL)
 )
-"""Real constants of a model with respect to which nothing has gradients: they require none."""
+"""Real constants of a model without gradients."""
 
 READ_WITHOUT_GRADIENT = tuple(
     name for name in WITHOUT_GRADIENT if name.startswith("joint_") or name == "shape_transform"
 )
-"""Those of them that functions of the dynamics library read. They are refused where they require one."""
+"""Constants in `WITHOUT_GRADIENT` that functions of the dynamics library read. These functions raise if one requires gradients."""
 
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}
+
+KIND_OF: dict[str, str] = {c.name: c.kind for c in COLUMNS if c.type != "object" and not c.builder_only} | {
+    "body_f": "body",
+    "body_inv_mass": "body",
+    "body_inv_inertia": "body",
+    "joint_ancestor": "joint",
+    "shape_collision_radius": "shape",
+    "shape_hull_first": "shape",
+    "shape_hull_count": "shape",
+}
+"""What the arrays of models, states and controls have one entry of."""

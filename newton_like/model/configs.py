@@ -1,4 +1,4 @@
-"""Settings of a joint's axes and of shapes, and what each setting means."""
+"""Settings of joint axes and shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Settings:
         """A copy with some values changed.
 
         Raises:
-            TypeError: a name is no setting.
+            TypeError: an unknown setting.
         """
         return dataclasses.replace(self, **changes)
 
@@ -58,7 +58,7 @@ class JointDofConfig(_Settings):
     stiffness: float = 0.0
     """Passive spring towards ``rest_q``, always active."""
     rest_q: float | None = None
-    """Where the passive spring rests; ``None`` is zero."""
+    """Rest position of the passive spring; ``None`` is zero."""
     armature: float = 0.0
     """Inertia of the drive, added to the axis."""
     effort_limit: float = 1.0e6
@@ -66,9 +66,9 @@ class JointDofConfig(_Settings):
     velocity_limit: float = 1.0e6
     """Largest speed. SolverFeatherstone keeps velocities within 1.05 times the limit."""
     friction: float = 0.0
-    """Dry friction: force that a motion along the axis has to overcome."""
+    """Dry friction: the force below which the axis does not move."""
     actuator_mode: JointTargetMode | None = None
-    """What the drive follows; ``None`` chooses by the gains (:meth:`JointTargetMode.from_gains`)."""
+    """Targets of the drive; ``None``: determined by the gains (:meth:`JointTargetMode.from_gains`)."""
 
     def __post_init__(self):
         self.axis = as_axis(self.axis, "axis")
@@ -121,25 +121,25 @@ class ShapeConfig(_Settings):
     """Softness of the contact [s]: a penetration is corrected like a spring-damper of natural frequency ``1 / time_constant``
     [rad/s] for the effective mass of the point alone, solved implicitly."""
     damping_ratio: float = 100.0
-    """Damping ratio of that spring-damper; 1 is critical for the effective mass of the point alone. What rests on a light foot may be a
-    thousand times as heavy, and would swing on a contact that is critically damped for the foot: the default stops it dead, and
-    corrects what penetration there is in ``2 damping_ratio time_constant``, 0.2 s."""
+    """Damping ratio of that spring-damper; 1 is critical for the effective mass of the point alone. The load on a light foot may be a
+    thousand times as heavy as the foot, and would oscillate on a contact that is critically damped for the foot. The default is overdamped
+    and corrects penetration with the time constant ``2 damping_ratio time_constant``, 0.2 s."""
     margin: float = 0.0
     """Thickness added to the surface [m], and the wall of a shape that is not solid."""
     gap: float | None = None
     """Distance beyond the margin at which contacts are found [m]; ``None``: ``ModelBuilder.rigid_gap``."""
     is_solid: bool = True
-    """Mass fills the shape, or is a shell of thickness ``margin``."""
+    """True: mass fills the shape; false: mass is in a shell of thickness ``margin``."""
     collision_group: int = 1
-    """0 collides with nothing, a positive group with itself and negative ones, a negative one with all but itself."""
+    """Group 0 does not collide. A positive group collides with itself and with negative groups, a negative group with all except itself."""
     collision_filter_parent: bool = True
-    """Never touch the shapes of the body's parents and children."""
+    """Disables collisions with the shapes of the body's parents and children."""
     has_shape_collision: bool = True
-    """Take part in collisions."""
+    """Enables collisions."""
     has_particle_collision: bool = True
-    """Kept for exchange with other engines; there are no particles here."""
+    """Stored for exchange with other engines; particles are not supported."""
     is_visible: bool = True
-    """Show it in viewers."""
+    """Shows the shape in viewers."""
     is_site: bool = False
     """A named frame: no mass and no collisions, see :meth:`mark_as_site`."""
 

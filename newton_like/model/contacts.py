@@ -1,4 +1,4 @@
-"""Where shapes touch."""
+"""Buffers of contacts between shapes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Contacts:
     """
 
     def __init__(self, rigid_contact_max: int, *, device=None, dtype=wp.float32, requires_grad: bool = False):
-        """Memory for contacts.
+        """Allocates memory for contacts.
 
         Args:
-            rigid_contact_max: how many.
+            rigid_contact_max: capacity.
             device: Warp device.
             dtype: scalar type, that of the model.
             requires_grad: allocate gradients for points, normals and margins.

@@ -1,4 +1,4 @@
-"""Quantities of a user's own: what they are called, what they have one entry of, and which object carries them."""
+"""Custom attributes: arrays of a user with names, frequencies and an object that has them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from newton_like.model.fields import Fields
 
 
 class AttributeAssignment(IntEnum):
-    """Which object has the array of a custom attribute."""
+    """The object that has the array of a custom attribute."""
 
     MODEL = 0
     """The :class:`Model`."""
     STATE = 1
-    """Every :class:`State` that the model makes, a copy each."""
+    """Every :class:`State` of the model, a copy each."""
     CONTROL = 2
-    """Every :class:`Control` that the model makes, a copy each."""
+    """Every :class:`Control` of the model, a copy each."""
 
 
 class AttributeFrequency(IntEnum):
-    """What a custom attribute has one entry of. The numbers are those of Newton 1.8."""
+    """The kind of entities for which a custom attribute has an entry each. The numbers are those of Newton 1.8."""
 
     ONCE = 0
-    """The model: one entry."""
+    """One entry in the model."""
     JOINT = 1
     JOINT_DOF = 2
     JOINT_COORD = 3
@@ -51,20 +51,30 @@ COUNTED = {
     AttributeFrequency.SHAPE: "shape_count",
     AttributeFrequency.ARTICULATION: "articulation_count",
 }
-"""What builders and models call the numbers of entries; there are ``world_count`` worlds, at least one."""
+"""Attributes of builders and models with the number of entries; attributes of worlds have ``world_count`` entries, at least one."""
+
+FREQUENCY_OF = {
+    "joint": AttributeFrequency.JOINT,
+    "dof": AttributeFrequency.JOINT_DOF,
+    "coord": AttributeFrequency.JOINT_COORD,
+    "body": AttributeFrequency.BODY,
+    "shape": AttributeFrequency.SHAPE,
+    "articulation": AttributeFrequency.ARTICULATION,
+}
+"""Frequencies of arrays by the kinds of columns."""
 
 REFERENCES = {counted.removesuffix("_count"): counted for counted in COUNTED.values()}
-"""Kinds of entities that the integers of an attribute may be indices of."""
+"""Kinds of entities that the integers of an attribute may refer to."""
 
 _SCALARS = {bool: wp.bool, int: wp.int32, float: wp.float32}
 
 
 @dataclass
 class CustomAttribute:
-    """A quantity of a user's own, declared by :meth:`ModelBuilder.add_custom_attribute`.
+    """A custom attribute, declared by :meth:`ModelBuilder.add_custom_attribute`.
 
-    Entries are given to the ``add_*`` methods of the builder (``custom_attributes={key: value}``), or read from files. Entries that
-    nothing gives are the default.
+    Entries are arguments of the ``add_*`` methods of the builder (``custom_attributes={key: value}``), or come from files. Missing
+    entries have the default value.
 
     Raises:
         TypeError, ValueError: a value is not as described.
@@ -73,37 +83,38 @@ class CustomAttribute:
     name: str
     """Name of the array: ``model.name``, or ``model.namespace.name``."""
     dtype: Any
-    """Warp scalar, vector, matrix, quaternion or transform type, whatever the scalar type of the model; or ``str``: a list of texts."""
+    """Warp scalar, vector, matrix, quaternion or transform type, independent of the scalar type of the model; or ``str``, for a list of
+    strings."""
     frequency: AttributeFrequency | str
-    """What it has one entry of; or the key of a :class:`CustomFrequency`."""
+    """The kind of entities with an entry each; or the key of a :class:`CustomFrequency`."""
     assignment: AttributeAssignment = AttributeAssignment.MODEL
-    """Which object carries the array."""
+    """The object that has the array."""
     namespace: str | None = None
     """Name of a group of attributes."""
     references: AttributeFrequency | str | None = None
-    """What integers are indices of, so that they are renumbered where builders are copied into others: an
-    :class:`AttributeFrequency` or its name (``"body"``, ``"joint_dof"``), the key of a custom frequency, or ``"world"``: the world
-    that the entry is copied into. Negative numbers point at nothing and stay."""
+    """The kind of entities that integers refer to, so that they are renumbered in copies of builders: an
+    :class:`AttributeFrequency` or its name (``"body"``, ``"joint_dof"``), the key of a custom frequency, or ``"world"``, the world
+    that the entry is copied into. Negative numbers refer to nothing and are not renumbered."""
     default: Any = None
-    """Entry where none is given; None: zero, False, an empty text, the identity of quaternions and transforms."""
+    """Value of missing entries; None: zero, False, an empty string, or the identity of quaternions and transforms."""
     values: dict[int, Any] | list | None = None
-    """Entries that are given: by index; of a custom frequency a list, None for the default."""
+    """The given entries, by index; for a custom frequency a list, with None for the default."""
     usd_attribute_name: str | None = None
-    """USD attribute that :meth:`ModelBuilder.add_usd` reads; None: ``newton:<key>``. ``"*"``: none, the transformer is called with None for
-    every prim of the kind."""
+    """USD attribute that :meth:`ModelBuilder.add_usd` reads; None: ``newton:<key>``. ``"*"``: no attribute is read, and the transformer is
+    called with None for every prim of the kind."""
     mjcf_attribute_name: str | None = None
     """XML attribute that :meth:`ModelBuilder.add_mjcf` reads; None: the name."""
     urdf_attribute_name: str | None = None
     """XML attribute that :meth:`ModelBuilder.add_urdf` reads; None: the name."""
     usd_value_transformer: Callable | None = None
-    """``f(value, {"prim": prim, "attr": attribute})`` makes an entry of the value in the file; None: there is no entry."""
+    """``f(value, {"prim": prim, "attr": attribute})`` returns the entry for a value of the file, or None for no entry."""
     mjcf_value_transformer: Callable | None = None
-    """The same of the text in an MJCF; its second argument is a dict with the XML element under ``"element"``."""
+    """The same for the string in an MJCF; the second argument is a dict with the XML element under ``"element"``."""
     urdf_value_transformer: Callable | None = None
-    """The same of the text in a URDF."""
+    """The same for the string in a URDF."""
     reference_value_transformer: Callable | None = None
-    """``f(values, context)`` renumbers the given entries where a builder is copied, in place of `references`, where it depends on other
-    numbers what an entry refers to. The context is a dict: ``builder`` (the copied one), ``destination_builder``, ``entity_offsets``
+    """``f(values, context)`` renumbers the given entries when a builder is copied, in place of `references`, for entries whose reference
+    depends on other numbers. The context is a dict: ``builder`` (the copied one), ``destination_builder``, ``entity_offsets``
     (by kind), ``custom_frequency_offsets``, ``row_indices`` of the values, ``world`` and ``label_prefix`` of this copy."""
 
     def __post_init__(self):
@@ -175,25 +186,27 @@ class CustomAttribute:
         return self.dtype is not str and self.scalar is not wp.bool and _numpy_type(self.scalar).kind in "iu"
 
     def is_like(self, other: CustomAttribute) -> bool:
-        """Whether two declarations are of one attribute."""
+        """Whether two declarations agree."""
         names = ("dtype", "frequency", "assignment", "references", "reference_value_transformer")
         return self.key == other.key and all(getattr(self, name) == getattr(other, name) for name in names)
 
     def copy(self, values=None) -> CustomAttribute:
-        """The same declaration with entries of its own."""
+        """A copy of the declaration with separate entries."""
         return dataclasses.replace(self, values=type(self.values)() if values is None else values)
 
     def entry(self, value, what: str):
-        """A value as an entry: a text, a number, or tuples of numbers.
+        """Converts a value to an entry: a string, a number, or tuples of numbers.
 
         Raises:
-            TypeError, ValueError: it is none.
+            TypeError, ValueError: the value is not an entry.
         """
         if self.dtype is str:
             if not isinstance(value, str):
                 raise TypeError(f"{what} must be a text, not {value!r}")
             return value
         value = value.numpy() if isinstance(value, wp.array) else value
+        if hasattr(value, "value") and (isinstance(value, wp.bool) or wp.types.type_is_scalar(type(value))):
+            value = value.value
         try:
             numbers = np.asarray(value)
         except ValueError:
@@ -207,10 +220,10 @@ class CustomAttribute:
         return _plain(numbers.reshape(self.shape).astype(_numpy_type(self.scalar)).tolist())
 
     def read(self, text: str, what: str):
-        """The entry that a text of a file stands for; numbers that it lacks at its end are those of the default.
+        """Parses the string of a file as an entry. Missing numbers at its end are those of the default.
 
         Raises:
-            ValueError: it stands for none.
+            ValueError: the string is not an entry.
         """
         if self.dtype is str:
             return text
@@ -229,7 +242,7 @@ class CustomAttribute:
         return self.entry(np.array([*numbers, *rest]).reshape(self.shape), what)
 
     def array(self, rows: list, device, requires_grad: bool):
-        """Entries as a Warp array; texts as a list."""
+        """Entries as a Warp array; strings as a list."""
         if self.dtype is str:
             return list(rows)
         numbers = np.array(rows, dtype=_numpy_type(self.scalar)).reshape(len(rows), *self.shape)
@@ -248,18 +261,82 @@ class CustomAttribute:
 
 @dataclass
 class CustomFrequency:
-    """Entities of a user's own that custom attributes may have entries of, registered by :meth:`ModelBuilder.add_custom_frequency`.
+    """A custom kind of entities for custom attributes, registered by :meth:`ModelBuilder.add_custom_frequency`.
 
-    :meth:`ModelBuilder.add_custom_values` adds an entity.
+    :meth:`ModelBuilder.add_custom_values` adds an entity. Views of articulations have arrays of a frequency whose entities tell which
+    articulation they belong to: ``CustomFrequency("item", "lab", articulation_owner_attribute="lab:item_articulation")``, and an
+    attribute ``item_articulation`` with ``references="articulation"``.
+
+    Raises:
+        ValueError: a name is empty or has a colon, an attribute has not the name that is asked for, or one that is needed is missing.
+        TypeError: a function cannot be called.
     """
 
     name: str
+    """Name of the entities."""
     namespace: str | None = None
+    """Name of a group of frequencies and attributes."""
+    usd_prim_filter: Callable | None = None
+    """``f(prim, context)`` tells whether a prim of a stage stands for an entity, which :meth:`ModelBuilder.add_usd` then adds. Its entries
+    are attributes of the prim, see :attr:`CustomAttribute.usd_attribute_name`. The context is a dict: ``prim``, ``builder``, and
+    ``result``, the report of the import. Prims are visited in the order of the stage, after all bodies, joints and shapes were added."""
+    usd_entry_expander: Callable | None = None
+    """``f(prim, context)`` returns the entities of such a prim, in place of its attributes: a dict of entries by key for each."""
+    articulation_owner_attribute: str | None = None
+    """Key of the attribute that has the articulation of each entity, -1 for none: ``<key>_articulation``. It is an integer attribute of
+    the model with ``references="articulation"``. Give it the default -1, so that entities without an entry belong to none."""
+    articulation_owner_resolver: Callable | None = None
+    """``f(builder)`` returns an articulation for each entity of the builder, -1 for none. It is asked where the builder is copied into
+    another one, and in ``finalize``; entities keep an articulation that they have already."""
+    label_attribute: str | None = None
+    """Key of the attribute that has labels of the entities: ``<key>_label``. It is an attribute of the model of type ``str``. Copies of
+    a builder have their prefix before these labels, too."""
+
+    def __post_init__(self):
+        what = f"custom frequency {self.key!r}"
+        for text in (self.name, *(() if self.namespace is None else (self.namespace,))):
+            if not isinstance(text, str) or not text or ":" in text:
+                raise ValueError(f"{what}: name and namespace must be texts without ':', not {text!r}")
+        for field, ending in (("articulation_owner_attribute", "articulation"), ("label_attribute", "label")):
+            given = getattr(self, field)
+            if given not in (None, f"{self.key}_{ending}"):
+                raise ValueError(f"{what}: {field} {given!r} must be called '{self.key}_{ending}'")
+        for field, needed in (
+            ("usd_prim_filter", None),
+            ("usd_entry_expander", "usd_prim_filter"),
+            ("articulation_owner_resolver", "articulation_owner_attribute"),
+        ):
+            function = getattr(self, field)
+            if function is not None and not callable(function):
+                raise TypeError(f"{what}: {field} must be a function, not {function!r}")
+            if function is not None and needed is not None and getattr(self, needed) is None:
+                raise ValueError(f"{what}: {field} needs {needed}")
 
     @property
     def key(self) -> str:
         """``name``, or ``namespace:name``."""
         return f"{self.namespace}:{self.name}" if self.namespace else self.name
+
+    def check(self, attributes: dict[str, CustomAttribute]) -> None:
+        """Raises ValueError if the attributes of owners and labels are not declared, or not as described."""
+        wanted = (
+            (self.articulation_owner_attribute, "integers with references='articulation'", _is_owner),
+            (self.label_attribute, "str", lambda attribute: attribute.dtype is str),
+        )
+        for key, what, fits in wanted:
+            if key is None:
+                continue
+            attribute = attributes.get(key)
+            own = attribute is not None and attribute.frequency == self.key and fits(attribute)
+            if not own or attribute.assignment is not AttributeAssignment.MODEL:
+                raise ValueError(
+                    f"custom frequency {self.key!r} needs the custom attribute {key!r}, of this frequency and of the model, with {what}"
+                    f"{'; declare it with add_custom_attribute()' if attribute is None else ''}"
+                )
+
+
+def _is_owner(attribute: CustomAttribute) -> bool:
+    return attribute.references == "articulation" and not attribute.shape
 
 
 class AttributeNamespace(Fields):
@@ -274,7 +351,7 @@ class AttributeNamespace(Fields):
 
 
 def attach(target, arrays: dict[str, Any]) -> None:
-    """Makes arrays attributes of an object: by keys, those of a namespace as attributes of that."""
+    """Sets arrays as attributes of an object, by key; arrays of a namespace become attributes of the namespace object."""
     spaces: dict[str, dict] = {}
     for key, array in arrays.items():
         space, _, name = key.rpartition(":")
@@ -283,7 +360,7 @@ def attach(target, arrays: dict[str, Any]) -> None:
 
 
 def holder(target, key: str):
-    """The object that has the array of a key as an attribute, and the name it has there."""
+    """The object that has the array of a key as an attribute, and the name of the attribute."""
     space, _, name = key.rpartition(":")
     return (getattr(target, space, None) if space else target), name
 
@@ -304,5 +381,5 @@ def _numpy_type(scalar) -> np.dtype:
 
 
 def _plain(value):
-    """Lists within lists as tuples."""
+    """Converts nested lists to tuples."""
     return tuple(map(_plain, value)) if isinstance(value, list) else value

@@ -22,7 +22,7 @@ TYPES, OTHERS, KINDS = 5, 6, 7
 """Types and hulls of shapes, all other arrays, and flags of bodies: only the version of their last edit is noted."""
 
 FLAGS = "body_flags"
-"""The array that says which bodies are kinematic, on which numbers of all groups but gravity depend."""
+"""The array with the kinematic bodies. Parameters of joints, dofs, bodies and shapes depend on it."""
 
 _FLAGS = {
     # joints may be carried by bodies that rest
@@ -39,7 +39,15 @@ _FLAGS = {
 
 _ACCOUNTED = int(_FLAGS[BODIES] | _FLAGS[SHAPES] | _FLAGS[GRAVITY])
 
-_MATERIAL = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
+MATERIALS = tuple(
+    f"shape_material_{name}"
+    for name in ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
+)
+"""Numbers of a material, in the order of a surface."""
+
+TURNING = MATERIALS[4:]
+"""Friction of turns about the normal and the tangents of a contact."""
+
 ARRAYS = {
     JOINTS: ("joint_X_p", "joint_X_c", "joint_min_distance", "joint_max_distance", "joint_axis"),
     GAINS: (
@@ -50,7 +58,7 @@ ARRAYS = {
     BODIES: ("body_mass", "body_com", "body_inertia"),
     SHAPES: (
         "shape_scale", "shape_transform", "shape_collision_radius", "shape_margin", "shape_gap",
-        *(f"shape_material_{name}" for name in _MATERIAL),
+        *MATERIALS,
     ),
     GRAVITY: ("gravity",),
 }  # fmt: skip
@@ -113,7 +121,6 @@ class Edits:
     def note(self, flags: int, mask: wp.array | None) -> None:
         """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
         self.version += 1
-        flags = int(flags)
         groups = [g for g in GROUPS if flags & _FLAGS[g]]
         if flags & ModelFlags.SHAPE_TYPE_AND_SOURCE:
             self.last[TYPES] = self.version

@@ -1,4 +1,4 @@
-"""Arrays of models, states and controls as attributes: what may be set, and under which names."""
+"""Attributes with arrays, of models, states and controls: checks of assigned names and values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _INTEGERS = (wp.bool, wp.int32)
 
 
 class Fields:
-    """Attributes that take arrays of any library, and no names that nothing reads.
+    """Base class whose attributes accept arrays of any library. Unknown names raise AttributeError.
 
-    A Warp array of the same type, number of entries and device takes the place of the old one. The values of anything else with as many
-    numbers (a NumPy array, a torch tensor, a list, a Warp array of another precision or device) are copied into the array that is there.
+    A Warp array of the same scalar type, size and device replaces the old array. Other values with the same number of entries (a NumPy
+    array, a torch tensor, a list, a Warp array of another precision or device) are copied into the old array.
     """
 
     _complete = True
-    """Whether all attributes are there; until then any may be set."""
+    """Whether all attributes exist; until then assignments are not checked."""
 
     def __setattr__(self, name: str, value) -> None:
         if not self._complete:
@@ -40,12 +40,12 @@ class Fields:
         object.__setattr__(self, name, value)
 
     def _accepts(self, name: str) -> bool:
-        """Whether a name that has no value yet may be given one."""
+        """Whether an attribute without a value may be set."""
         return False
 
 
 def _taken(old: wp.array, value, what: str) -> wp.array | None:
-    """The array that an attribute has after a value was set."""
+    """The array of an attribute after the assignment of a value."""
     if value is None or value is old:
         return value
     if isinstance(value, wp.array) and value.device == old.device and _numbers(value) == _numbers(old):
@@ -61,6 +61,6 @@ def _taken(old: wp.array, value, what: str) -> wp.array | None:
 
 
 def _numbers(array: wp.array) -> tuple[type, int]:
-    """Scalar type of an array, and how many of them it has."""
+    """Scalar type of an array, and its number of scalars."""
     scalar = getattr(array.dtype, "_wp_scalar_type_", array.dtype)
     return scalar, array.size * getattr(array.dtype, "_length_", 1)

@@ -1,4 +1,4 @@
-"""Named frames of bodies: the links that were merged into others keep their names and places here."""
+"""Named frames of bodies: the link frames of bodies that were merged into others."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from newton_like.geometry.transforms import IDENTITY, UNIT_TOLERANCE, as_transfo
 
 
 class FrameTable:
-    """Named frames that bodies, or the world, carry; they have no mass, no shape and no cost in a step.
+    """Named frames fixed to bodies or to the world. They have no mass, no shape and no cost in a step.
 
     Merging of bodies (``collapse_fixed_joints``) adds the link frames of the merged bodies. Sites are shapes, and not in this table.
-    The columns have one entry for each frame and replicate with worlds at the speed of NumPy.
+    The columns are arrays with one entry for each frame, which are replicated with worlds by NumPy.
 
     Attributes:
         label: names.
-        body: the body that carries each frame, -1: the world, ``[n]`` int.
-        articulation: for frames that the world carries, the articulation that the merged link was in; else -1, ``[n]`` int.
+        body: the body of each frame, -1: the world, ``[n]`` int.
+        articulation: for frames of the world, the articulation that the merged link was in; else -1, ``[n]`` int.
         transform: pose of each frame in the link frame of its body (or in the world): position [m], quaternion x y z w, ``[n, 7]``.
     """
 
@@ -36,7 +36,7 @@ class FrameTable:
         """Adds frames.
 
         Args:
-            labels, bodies, transforms, articulations: one entry for each, see above.
+            labels, bodies, transforms, articulations: one entry for each frame, see the class.
         """
         count = len(labels)
         poses = np.array(
@@ -52,25 +52,25 @@ class FrameTable:
         self.transform = np.concatenate([self.transform, transform])
 
     def copy(self) -> FrameTable:
-        """A table of its own with the same frames."""
+        """An independent copy."""
         result = FrameTable()
         result._append(self.label, self.body, self.articulation, self.transform)
         return result
 
     def truncate(self, count: int) -> None:
-        """Drops the frames behind the first ``count``."""
+        """Removes all frames except the first ``count``."""
         self.label = self.label[:count]
         self.body, self.articulation = self.body[:count].copy(), self.articulation[:count].copy()
         self.transform = self.transform[:count].copy()
 
     def append_copies(self, source: FrameTable, labels, bodies, articulations, poses: np.ndarray) -> None:
-        """Adds copies of the frames of another table, one copy after the other.
+        """Appends copies of all frames of another table.
 
         Args:
             source: the table to copy.
             labels: names of all new frames.
-            bodies, articulations: what to add to the indices of each copy, ``[copies]``.
-            poses: where each copy is in the world, ``[copies, 7]``.
+            bodies, articulations: offsets of the indices of each copy, ``[copies]``.
+            poses: pose of each copy in the world, ``[copies, 7]``.
         """
         if not len(source):
             return
@@ -88,12 +88,12 @@ class FrameTable:
         )
 
     def merge(self, host: dict[int, int], pose: dict[int, np.ndarray], articulation: dict[int, int]) -> None:
-        """Hangs the frames of merged bodies on the bodies that these are part of now.
+        """Moves the frames of merged bodies to the bodies that they were merged into.
 
         Args:
-            host: for each body what it is part of.
-            pose: its pose in that.
-            articulation: of each body; kept where the world carries the frame from now on.
+            host: for each body, the body that it is part of.
+            pose: pose of each body in its host.
+            articulation: the articulation of each body, stored for frames that move to the world.
         """
         for i, body in enumerate(self.body.tolist()):
             if host[body] != body:
@@ -102,15 +102,15 @@ class FrameTable:
                 self.body[i] = host[body]
 
     def renumber(self, body: dict[int, int], articulation: dict[int, int]) -> None:
-        """Gives bodies and articulations new indices. Articulations that are gone become -1."""
+        """Renumbers bodies and articulations. Removed articulations become -1."""
         self.body = np.array([-1 if b < 0 else body[b] for b in self.body.tolist()], dtype=np.int64)
         self.articulation = np.array([articulation.get(a, -1) for a in self.articulation.tolist()], dtype=np.int64)
 
     def check(self, body_count: int) -> None:
-        """Refuses a table that does not fit its bodies.
+        """Checks the table.
 
         Raises:
-            ValueError: columns of different lengths; a number that is not finite, or a quaternion that is not of unit length.
+            ValueError: columns of different lengths; a number that is not finite; a quaternion without unit length.
             IndexError: a body does not exist.
         """
         count = len(self)

@@ -1,7 +1,7 @@
-"""The one table of all that host code asks about a type of joint: a type is a row.
+"""Table of the properties of joint types for host code, with a row for each type.
 
-How a joint moves its body is written in ``newton_like.kernels.joints.forward``, by the kinds of ``newton_like.kernels.tree``. Files of
-the host look up a row and ask what they need of it (``JOINT_TYPES[kind].floats``); none of them names a type to decide by it.
+The kinematics of joints is in ``newton_like.kernels.joints.forward``, by the kinds of ``newton_like.kernels.tree``. Host code uses the
+properties of a row (``JOINT_TYPES[kind].floats``) and does not branch on types.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from newton_like.kernels.tree import BALL, COMPOUND, FIXED, FREE, PRISMATIC, REV
 from newton_like.types import JointType
 
 GENERIC_PRIM = "PhysicsJoint"
-"""Prim type in files of USD of a joint that none of the special ones is."""
+"""USD prim type of joints without a prim type of their own."""
 
 _KIND_OF_AXES = {(0, 0): FIXED, (0, 1): REVOLUTE, (1, 0): PRISMATIC}
 
 
 @dataclass(frozen=True)
 class JointTypeRow:
-    """What host code asks about a type of joint.
+    """Properties of a joint type.
 
     Attributes:
         type: the member of :class:`JointType`.
-        axes: numbers of linear and of angular axes, a dof for each; None: up to three of both, as the joint has them.
-        kind: what it is to the device, of ``newton_like.kernels.tree``; a COMPOUND joint of fewer than two axes is a simpler kind.
-        usd: prim type in files of USD.
-        rotation_at: first of the four coordinates of a rotation as a whole (a quaternion) among the joint's coordinates, and first of
-            its three dofs (an angular velocity) among the joint's dofs; -1: no such rotation, coordinates match dofs one to one.
-        limits_distance: keeps the distance of its anchors between two limits.
+        axes: numbers of linear and angular axes, with a dof for each; None: up to three of each, which differ between joints.
+        kind: the kind on the device, of ``newton_like.kernels.tree``; a COMPOUND joint of fewer than two axes has a simpler kind.
+        usd: prim type in USD files.
+        rotation_at: index of the quaternion's first number among the joint's coordinates, and of the angular velocity's first number
+            among its dofs; -1: no quaternion, and coordinates match dofs one to one.
+        limits_distance: whether the joint keeps the distance of its anchors between two limits.
     """
 
     type: JointType
@@ -42,51 +42,51 @@ class JointTypeRow:
 
     @property
     def has_quaternion(self) -> bool:
-        """Whether there is a rotation as a whole; then its axes are x, y and z and single coordinates have no limits."""
+        """Whether the coordinates contain a quaternion. The axes are then x, y and z, and single coordinates have no limits."""
         return self.rotation_at >= 0
 
     @property
     def floats(self) -> bool:
-        """Whether the child moves in any way: three coordinates of its position, then its rotation as a whole."""
+        """Whether the child has six dofs: three coordinates of its position, then a quaternion."""
         return self.rotation_at == 3
 
     @property
     def turns_only(self) -> bool:
-        """Whether its coordinates are those of a rotation as a whole, and no others."""
+        """Whether the coordinates are a quaternion only."""
         return self.rotation_at == 0
 
     @property
     def anchored(self) -> bool:
-        """Whether it matters where the parent anchor is. Where it does not, coordinates say all of the child's place."""
+        """Whether the motion depends on the position of the parent anchor. Otherwise the coordinates can give the child any pose."""
         return not self.floats or self.limits_distance
 
     @property
     def fixed(self) -> bool:
-        """Whether the type lets nothing move."""
+        """Whether the joint has no dofs."""
         return self.axes == (0, 0)
 
     @property
     def compound(self) -> bool:
-        """Whether numbers of axes differ from joint to joint."""
+        """Whether the number of axes differs between joints of this type."""
         return self.axes is None
 
     @property
     def single_axis(self) -> bool:
-        """Whether it has one axis, and with it one coordinate and one dof."""
+        """Whether the joint has a single axis, with one coordinate and one dof."""
         return self.axes in ((1, 0), (0, 1))
 
     @property
     def axis_by_axis(self) -> bool:
-        """Whether it moves along or about axes of its own, a coordinate and a dof for each; only such joints mimic others."""
+        """Whether the joint has configurable axes with a coordinate and a dof for each. Only these joints can mimic others."""
         return self.single_axis or self.compound
 
     @property
     def rest(self) -> tuple[float, ...] | None:
-        """Coordinates without any motion where there is a quaternion among them; None: zeros, as many as there are axes."""
+        """Coordinates of the zero configuration of joints with a quaternion; None: zeros, one for each axis."""
         return (0.0,) * self.rotation_at + (0.0, 0.0, 0.0, 1.0) if self.has_quaternion else None
 
     def device_kind(self, linear: int, angular: int) -> int:
-        """What a joint with these numbers of axes is to the device."""
+        """The kind on the device of a joint with these numbers of axes."""
         return _KIND_OF_AXES.get((linear, angular), self.kind) if self.compound else self.kind
 
 
@@ -107,9 +107,9 @@ JOINT_TYPES: dict[JointType, JointTypeRow] = _Table(
         JointTypeRow(JointType.D6, None, COMPOUND, GENERIC_PRIM),
     )
 )
-"""The row of each type, in the order of their numbers."""
+"""The row of each type, indexed by the type's number."""
 
 
 def look_up(types: np.ndarray, name: str) -> np.ndarray:
-    """What the rows of an array of types say under a name, as ``look_up(types, "floats")``."""
+    """An attribute of the rows of an array of types, for example ``look_up(types, "floats")``."""
     return np.array([getattr(JOINT_TYPES[kind], name) for kind in sorted(JointType)])[types]

@@ -1,4 +1,4 @@
-"""Labels that patterns pick."""
+"""Selection of labels by patterns."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 
 def match_labels(labels: list[str], pattern) -> list[int]:
-    """Places of the labels that a pattern picks.
+    """Indices of the labels that match a pattern.
 
     Args:
         labels: the labels.
-        pattern: of whole labels: shell-style (``"arm_*"``), a compiled regular expression, or a list of shell-style patterns, of which a
-            label has to match one. A list of integers is taken for the places themselves and returned as it is, unchecked.
+        pattern: a pattern of whole labels: shell-style (``"arm_*"``), a compiled regular expression, or a list of shell-style patterns, of
+            which a label must match one. A list of integers is returned unchanged and unchecked, as indices.
 
     Returns:
-        The places in ascending order, each once.
+        The indices in ascending order, without duplicates.
 
     Raises:
         TypeError: a pattern of another type, or a list of patterns and integers.
@@ -41,7 +41,7 @@ def _fits(pattern: str | re.Pattern, label: str) -> bool:
 
 
 def matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
-    """Indices of the labels that a pattern, or a list of patterns or indices, picks."""
+    """Indices of the labels that a pattern, or a list of patterns or indices, selects."""
     many = pattern if isinstance(pattern, list | tuple | range | np.ndarray) else [pattern]
     found = np.zeros(len(labels), dtype=bool)
     indices = [one for one in many if isinstance(one, int | np.integer) and not isinstance(one, bool)]
@@ -55,8 +55,9 @@ def matches(pattern, labels: list[str], name: str, kind: str) -> np.ndarray:
             continue
         if not isinstance(one, str | re.Pattern):
             raise TypeError(f"{name} must be a text, a compiled regular expression or a list of indices, not {one!r}")
-        hits = [_fits(one, label) for label in labels]
-        if not any(hits):
+        fitting = {label for label in set(labels) if _fits(one, label)}  # worlds have the same labels
+        hits = [label in fitting for label in labels]
+        if not fitting:
             shown = ", ".join(repr(x) for x in list(dict.fromkeys(labels))[:8])
             raise KeyError(f"{name} {one!r} matches no {kind}; there are {shown}")
         found |= hits

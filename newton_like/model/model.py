@@ -1,7 +1,8 @@
-"""The finished scene: flat arrays of everything that does not change from step to step."""
+"""The model: flat arrays of all quantities that are constant during a simulation."""
 
 from __future__ import annotations
 
+import difflib
 import weakref
 
 import numpy as np
@@ -9,8 +10,9 @@ import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
 from newton_like.coercion import as_index, as_number
+from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts
-from newton_like.model.custom import AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
+from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
 from newton_like.model.edits import checked_flags, checked_names, edits_of
 from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
@@ -19,10 +21,10 @@ from newton_like.model.worlds import chosen_worlds
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
 EVALUATORS = ("auto", "general", "specialised")
-"""How a batched program can run."""
+"""Ways to run batched programs."""
 
 CONTACTS_PER_SHAPE = 8
-"""Room for contacts of a moving shape in a buffer without a given size: a box lying on a plane, corner by corner."""
+"""Capacity for contacts of each moving shape in a buffer of default size: the eight corners of a box on a plane."""
 
 
 class Model(Fields):
@@ -89,6 +91,9 @@ class Model(Fields):
         joint_constraint_count: number of directions of velocity that the joints block.
         custom_attributes: the declared :class:`CustomAttribute` by their keys, ``"name"`` or ``"namespace:name"``. Their arrays are
             ``model.name`` or ``model.namespace.name``, or attributes of states or controls.
+        custom_frequency_counts: numbers of entities of the registered :class:`CustomFrequency`, by their keys.
+        custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that tell it.
+        custom_frequency_label_attributes: keys of the attributes with labels of entities, by those of the frequencies that have some.
         version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
             moved.
     """
@@ -105,7 +110,7 @@ class Model(Fields):
         self.frames = FrameTable()
         self.version = 0
         self._varying = frozenset()
-        # why the mass matrix has no inverse, and as of which version; see newton_like.model.singular
+        # the reason that the mass matrix is singular, and the version it was found for; see newton_like.model.singular
         self._singular = None
         self.made_by = weakref.ref(self)
 
@@ -114,12 +119,12 @@ class Model(Fields):
     AttributeNamespace = AttributeNamespace
 
     def __copy__(self) -> Model:
-        """A model on the same arrays, which keeps account of its own edits."""
+        """A model with the same arrays and a separate record of edits."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__, _edits=None, _contact_finder=None)
         return twin
 
-    _complete = False  # until it is laid out
+    _complete = False  # until finalize has set all arrays
     _edits = None
 
     @property
@@ -198,10 +203,33 @@ class Model(Fields):
         Raises:
             KeyError: none of that key was registered with the builder.
         """
-        if frequency not in self._custom_counts:
-            known = ", ".join(map(repr, self._custom_counts)) or "none"
+        if frequency not in self.custom_frequency_counts:
+            known = ", ".join(map(repr, self.custom_frequency_counts)) or "none"
             raise KeyError(f"custom frequency {frequency!r} is unknown; there are {known}")
-        return self._custom_counts[frequency]
+        return self.custom_frequency_counts[frequency]
+
+    def get_attribute_frequency(self, name: str) -> AttributeFrequency | str:
+        """What an array of the model, its states or its controls has one entry of.
+
+        Args:
+            name: of the array, such as ``"joint_q"``; that of a custom attribute, with its namespace in front: ``"lab.heat"``.
+
+        Returns:
+            A member of :class:`AttributeFrequency`, or the key of a :class:`CustomFrequency`.
+
+        Raises:
+            KeyError: there is no such array.
+        """
+        custom = self.custom_attributes.get(str(name).replace(".", ":"))
+        if custom is not None:
+            return custom.frequency
+        if name == "gravity":
+            return AttributeFrequency.WORLD
+        if name not in KIND_OF:
+            near = difflib.get_close_matches(str(name), [*KIND_OF, *self.custom_attributes], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise KeyError(f"no array {name!r} with an entry for each entity is known{hint}")
+        return FREQUENCY_OF[KIND_OF[name]]
 
     def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
         """Memory for contacts.
@@ -295,14 +323,14 @@ def _add_custom(target, arrays: dict, requires_grad: bool) -> None:
 
 
 def carried_bodies(joint_child: np.ndarray, joint_articulation: np.ndarray, body_count: int) -> np.ndarray:
-    """Which bodies some joint of an articulation carries, ``[body_count]`` bool; the others rest at ``Model.body_q``."""
+    """Mask of the bodies that are children of joints of articulations, ``[body_count]`` bool; other bodies rest at ``Model.body_q``."""
     carried = np.zeros(body_count, dtype=bool)
     carried[joint_child[joint_articulation >= 0]] = True
     return carried
 
 
 def resting_body(model) -> str | None:
-    """Names the first body that no joint of an articulation carries, None if there is none."""
+    """Name of the first body that is not the child of a joint of an articulation; None if there is no such body."""
     rest = np.flatnonzero(
         ~carried_bodies(model.joint_child.numpy(), model.joint_articulation.numpy(), model.body_count)
     )
@@ -318,7 +346,7 @@ def shapes_by_body(shape_body: list[int], body_count: int) -> dict[int, list[int
 
 
 def inverse_masses(mass: np.ndarray) -> np.ndarray:
-    """Inverses [1/kg], 0 for a body without mass."""
+    """Inverse masses [1/kg]; 0 for bodies without mass."""
     return np.divide(1.0, mass, out=np.zeros_like(mass), where=mass > 0.0)
 
 

@@ -1,4 +1,4 @@
-"""A set of unordered pairs of indices that stays small and fast with millions of pairs."""
+"""A compact set of unordered pairs of indices, for millions of pairs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 class PairSet(MutableSet):
     """Unordered pairs of different non-negative indices; behaves like a set of tuples ``(a, b)`` with ``a < b``.
 
-    A builder with 4096 worlds of a robot that filters its own collisions holds millions of pairs; a Python set of
-    tuples would need hundreds of bytes for each. Here one is eight bytes: ``a * 2**32 + b`` in a sorted array.
+    A builder with 4096 worlds of a robot with filtered self-collisions has millions of pairs, and a Python set of
+    tuples needs hundreds of bytes for each. Here a pair takes eight bytes: ``a * 2**32 + b`` in a sorted array.
     """
 
     def __init__(self, pairs: Iterable = ()):
@@ -24,7 +24,7 @@ class PairSet(MutableSet):
         return cls(list(iterable))
 
     def update(self, pairs: Iterable) -> None:
-        """Adds pairs, given as an iterable of two indices each or an array ``[n, 2]``.
+        """Adds pairs, given as an iterable of pairs of indices or an array ``[n, 2]``.
 
         Raises:
             ValueError: a pair does not have two different non-negative indices.
@@ -53,7 +53,7 @@ class PairSet(MutableSet):
         self.update([pair])
 
     def discard(self, pair) -> None:
-        """Removes one pair, in either order, where it is there."""
+        """Removes a pair, in either order, if it exists."""
         codes = self._sorted()
         at = self._find(codes, pair)
         if at is not None:
@@ -61,7 +61,7 @@ class PairSet(MutableSet):
 
     @property
     def codes(self) -> np.ndarray:
-        """All pairs as ``a * 2**32 + b`` in ascending order: the same array until pairs are added or removed."""
+        """All pairs as ``a * 2**32 + b`` in ascending order. The array is the same object until pairs are added or removed."""
         return self._sorted()
 
     def to_array(self) -> np.ndarray:

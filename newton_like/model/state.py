@@ -1,4 +1,4 @@
-"""States and controls: the arrays that change from step to step, and their inputs."""
+"""States and controls: the arrays that a step updates, and the inputs of a step."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from newton_like.model.fields import Fields
 
 
 class _Arrays(Fields):
-    """A handful of arrays of equal meaning in every object of the class."""
+    """Base class of states and controls: a fixed set of arrays."""
 
     _names: tuple[str, ...] = ()
-    # keys of the custom attributes; apart from the arrays, so that vars() gives these alone
+    # keys of the custom attributes; in a slot, so that vars() contains only arrays
     __slots__ = ("_custom",)
 
     def _custom_arrays(self) -> dict:
-        """Arrays of custom attributes by their keys."""
+        """Arrays of custom attributes by key."""
         owners = {key: holder(self, key) for key in self._custom}
         return {key: getattr(*owner) for key, owner in owners.items() if hasattr(*owner)}
 
@@ -28,8 +28,8 @@ class _Arrays(Fields):
 
         Raises:
             TypeError: ``other`` is of another class.
-            ValueError: an array has another length or scalar type, or one of the two has a custom attribute that the other has not, so
-                that it belongs to another model.
+            ValueError: an array has another length or scalar type, or only one of the two has a custom attribute, so they belong to
+                different models.
         """
         if not isinstance(other, type(self)):
             raise TypeError(f"cannot assign a {type(other).__name__} to a {type(self).__name__}")
@@ -46,7 +46,7 @@ class _Arrays(Fields):
             wp.copy(mine, theirs)
 
     def _custom_pairs(self, other) -> list[tuple]:
-        """Names and arrays of custom attributes of both; lists of texts are copied at once."""
+        """Names of custom attributes and pairs of their arrays. Copies lists of strings."""
         mine, theirs = self._custom_arrays(), other._custom_arrays()
         missing = sorted({*self._custom, *other._custom} - (mine.keys() & theirs.keys()))
         if missing:
@@ -63,7 +63,7 @@ class _Arrays(Fields):
         """An independent copy.
 
         Args:
-            requires_grad: whether its arrays have gradients; by default as they are here.
+            requires_grad: whether the arrays of the copy have gradients; by default like the originals.
         """
         result = type(self).__new__(type(self))
         for name in self._names:
@@ -81,7 +81,7 @@ class _Arrays(Fields):
 
 
 def copied(array, requires_grad: bool | None):
-    """A copy of an array, with gradients or as it is; a list, of texts, likewise."""
+    """A copy of an array, or of a list of strings. `requires_grad` None: with gradients like the original."""
     if not isinstance(array, wp.array):
         return list(array)
     grad = array.requires_grad if requires_grad is None else requires_grad and _is_real(array)
@@ -115,11 +115,11 @@ class State(_Arrays):
     body_f: wp.array
 
     _names = ("joint_q", "joint_qd", "body_q", "body_qd", "body_f")
-    # apart from the arrays, so that vars() gives these alone
+    # a slot, so that vars() contains only arrays
     __slots__ = ("made_by",)
 
     def __init__(self, joint_q: wp.array, joint_qd: wp.array, body_q: wp.array, body_qd: wp.array, body_f: wp.array):
-        # past the checks of attributes that are set
+        # bypasses the checks of __setattr__
         vars(self).update(joint_q=joint_q, joint_qd=joint_qd, body_q=body_q, body_qd=body_qd, body_f=body_f)
         self.made_by = None
         self._custom = ()

@@ -1,4 +1,4 @@
-"""Tendons: kept with a model as data; no solver acts on them yet, and one that is handed a model with tendons says so."""
+"""Tendons: data of a model. No solver simulates tendons yet; solvers raise an error for models with tendons."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Tendon:
         joints: of a fixed tendon: ``(joint index, number of the joint's dof, coefficient)`` each; the length is the sum of
             coefficient times coordinate.
         path: of a spatial tendon, in order: ``("site", shape index)``, ``("geom", shape index, shape index of the site on
-            the side it passes or -1)`` for what it wraps around, ``("pulley", divisor)``.
+            the side it passes or -1)`` for a shape that it wraps around, ``("pulley", divisor)``.
         stiffness, damping: of the spring [N/m] and the damper [N s/m] along it.
         friction: dry friction along it [N].
         armature: inertia along it [kg].
@@ -44,7 +44,7 @@ class Tendon:
         return bool(self.path)
 
     def renumbered(self, joint, shape, **changes) -> Tendon:
-        """A copy with other indices, as where builders are copied.
+        """A copy with renumbered indices, for copies of builders.
 
         Args:
             joint, shape: functions from old to new indices.
@@ -58,12 +58,12 @@ class Tendon:
         return replace(self, joints=joints, path=path, **changes)
 
     def check(self, joint_count: int, shape_count: int) -> None:
-        """Refuses what is no tendon.
+        """Checks the tendon.
 
         Raises:
             IndexError: a joint or shape does not exist.
-            TypeError: a value is no number.
-            ValueError: neither joints nor a path, or both; a value is negative; limits are the wrong way round.
+            TypeError: a value is not a number.
+            ValueError: neither joints nor a path, or both; a negative value; a lower limit above the upper limit.
         """
         what = f"tendon {self.label!r}"
         if bool(self.joints) == bool(self.path):

@@ -9,19 +9,19 @@ from newton_like.arrays import check_recorded, host_array
 
 
 def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
-    """Worlds as bools on the model's device, which are taken as they are where they are there already, and their indices if these were
-    given.
+    """A mask of worlds on the model's device, and the indices of the worlds if indices were given. A mask that is on the device is not
+    copied.
 
     Args:
         model: the model.
-        chosen: ``[world_count]`` bools (or bytes), or other integers, which are indices; None: all worlds.
-        what: who asks, for errors.
+        chosen: a mask, ``[world_count]`` bools or bytes; or indices, integers of another type; None: all worlds.
+        what: name of the argument in error messages.
 
     Raises:
-        ValueError: bools of another number of worlds; an index that is there twice.
+        ValueError: a mask of another length; a repeated index.
         IndexError: a world does not exist.
-        TypeError: real numbers, or no array.
-        RuntimeError: a CUDA graph is being captured, and worlds come from the host.
+        TypeError: real numbers, or not an array.
+        RuntimeError: a CUDA graph is being captured, and the worlds are on the host.
     """
     count = model.world_count
     if chosen is None:

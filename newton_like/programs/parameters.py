@@ -107,7 +107,7 @@ _KINEMATIC = {
     "body": [MASS, *_span(INERTIA, 6)],
     "collider": [SURFACE + GAP],
 }  # fmt: skip
-"""What a kinematic body changes in the records of what it moves."""
+"""The parameters that depend on whether a body is kinematic."""
 
 _BINDING = {
     "joint_effort_limit": EFFORT, "joint_friction": FRICTION, "joint_velocity_limit": VELOCITY, "joint_limit_lower": POSITION,
@@ -128,15 +128,15 @@ class Parameters:
         dof_limits: what may bind each dof in some articulation, bits of ``newton_like.kernels.tree``, ``[dofs]``.
         P: the struct ``Params``.
 
-    A kinematic body moves as its joint's velocity says where `prescribed` is set: its joint gets the armature ``PRESCRIBED_ARMATURE`` and
-    neither drives nor limits, it has no mass, and its shapes touch nothing. Elsewhere it is a body like any other.
+    With `prescribed`, the joint of a kinematic body has the armature ``PRESCRIBED_ARMATURE`` and no drives, springs, friction and limits.
+    The body and the bodies that are fixed to it have no mass, and their shapes no contacts.
 
     Args:
         m: the programs' namespace.
         model: the model.
         batch: a :class:`newton_like.programs.template.Batch`.
         contacts: colliders and planes, a :class:`newton_like.collision.ground.ContactTables`; None: there are none.
-        prescribed: whether flags of bodies count.
+        prescribed: whether kinematic bodies keep their velocity; False: they are bodies like all others.
     """
 
     def __init__(self, m, model, batch, contacts=None, prescribed: bool = False):
@@ -156,7 +156,7 @@ class Parameters:
         self._worlds, self._loose = model.world_count, set()
         self._recorded: dict = {}
         self._seen = wp.zeros(1, dtype=wp.int32, device=self.device)
-        self._copied = False
+        self._edits, self._kept = edits_of(model), False
         self._gather_all(model)
 
     # ------------------------------------------------------------------------------------------------ reading
@@ -170,58 +170,54 @@ class Parameters:
         Raises:
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
-        edits = edits_of(model)
-        groups = [g for g in GROUPS if edits.last[g] > self._since]
-        kinds = self._kinds_changed(model, edits)
+        edits, since = self._edits, self._since
+        groups = [g for g in GROUPS if edits.last[g] > since]
+        kinds = self._kinds_changed(model)
         declared = model.varying - self._loose
         if not groups and not declared:
             self._since = edits.version
             return False, False
-        copied = self._copied
-        if copied:
+        kept, self._kept = self._kept, False
+        if kept and self.P.varying.size:
             # a tape reads the old numbers
-            self.P.uniform, self.P.varying = wp.clone(self.P.uniform), wp.clone(self.P.varying)
-            self._copied = False
+            lanes, self.P.varying = self.P.varying, self._lanes(self.P.varying.shape[1])
+            wp.copy(self.P.varying, lanes)
             self._recorded.clear()
-        self._read(model, edits, groups, kinds)
+        self._read(model, groups, kinds)
         differs, binds, tables = self._news()
         if binds or tables:
             raise TablesChanged
-        since, self._since = self._since, edits.version
-        if not (differs or declared):
-            return copied, False
-        self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
-        after, self._since = self._since, since
-        self._read(model, edits, groups, kinds)
-        self._since = after
-        self._status.zero_()
-        return True, True
+        if differs or declared:
+            self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
+            self._read(model, groups, kinds)
+            self._status.zero_()
+        self._since = edits.version
+        return kept or bool(differs or declared), bool(differs or declared)
 
-    def _kinds_changed(self, model, edits) -> bool:
-        """Whether bodies became kinematic or dynamic since that was last looked at."""
-        if (
-            not self._drivers
-            or edits.last[KINDS] <= self._since
-            or np.array_equal(model.body_flags.numpy(), self._kinds)
-        ):
+    def _kinds_changed(self, model) -> bool:
+        """Whether bodies became kinematic or dynamic since this was last asked."""
+        if not self._drivers or self._edits.last[KINDS] <= self._since:
             return False
-        self._kinds = model.body_flags.numpy().copy()
+        flags = model.body_flags.numpy()
+        if np.array_equal(flags, self._kinds):
+            return False
+        self._kinds = flags.copy()
         return True
 
-    def _read(self, model, edits, groups: list[int], kinds: bool) -> None:
+    def _read(self, model, groups: list[int], kinds: bool) -> None:
         """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once. With `kinds`, reads all
-        numbers that flags of bodies change, in the worlds whose joints were edited."""
+        numbers that depend on flags of bodies, in the worlds whose joints were edited."""
         self._seen.fill_(self._since)
         for group in groups:
-            key = (edits.when.ptr, *[getattr(model, name).ptr for name in (*ARRAYS[group], "body_q", FLAGS)])
+            key = [getattr(model, name).ptr for name in (*ARRAYS[group], "body_q", FLAGS)]
             known = self._recorded.get(group)
             if known is None or known[0] != key:
-                target = self._target(self._held, self.P.varying, edits, self._seen)
+                target = self._target(self._held, self.P.varying, self._seen)
                 known = self._recorded[group] = (key, *self._launches(model, target, group))
             self._run(known[1])
         for group in (GAINS, BODIES, SHAPES) if kinds else ():
-            target = self._target(self._held, self.P.varying, edits, self._seen)
-            self._run(self._launches(model, target, group, edits.rows[JOINTS])[0])
+            target = self._target(self._held, self.P.varying, self._seen)
+            self._run(self._launches(model, target, group, self._edits.rows[JOINTS])[0])
 
     def _loosen(self, names) -> None:
         """Takes the numbers of some arrays out of the held ones."""
@@ -230,16 +226,14 @@ class Parameters:
         self.known = Constants(self.at, self.known.values, held)
         self._held.assign(np.where(held, self.known.values, np.nan))
         self._recorded.clear()
-        lanes, first = self.P.varying, self.P.uniform
-        self._struct(first, held)
-        if lanes.size:
-            self.P.varying = lanes
-        elif self.P.varying.size:
-            self._copy(first, 0, self.size)
+        lanes = self.P.varying
+        self._lay_out(self.P.uniform, held, lanes)
+        if not lanes.size and self.P.varying.size:
+            self._copy(self.P.uniform, 0, self.size)
 
     def keep(self) -> None:
-        """Leaves the numbers as they are for what was recorded with them: the next edit goes into copies."""
-        self._copied = True
+        """Keeps the numbers for the launches that were recorded with them: the next edit goes into a copy."""
+        self._kept = True
 
     def rows(self) -> np.ndarray:
         """The numbers of all articulations on the host, ``[count, size]``."""
@@ -252,8 +246,7 @@ class Parameters:
     def _gather_all(self, model) -> None:
         """Reads all numbers, finds out which ones are shared, and gives the others lanes."""
         self._loose |= model.varying
-        edits, size = edits_of(model), self.size
-        real = self.m.real
+        size, real = self.size, self.m.real
         first = wp.zeros(size, dtype=real, device=self.device)
         start, end = self._spans["hull"]
         if end > start:
@@ -265,10 +258,10 @@ class Parameters:
         # programs without contacts have no rows for limits, so that all limits are known there
         self._limits = wp.full(max(self.batch.template.dofs, 1), 31, dtype=wp.int32, device=self.device)
         always = wp.full(1, -1, dtype=wp.int32, device=self.device)
-        alone = self._target(none, None, edits, always)
+        alone = self._target(none, None, always)
         alone.count = alone.width = alone.written = alone.step = 1
         alone.numbers = first
-        others = self._target(first, None, edits, always)
+        others = self._target(first, None, always)
         for group in GROUPS:
             self._gather(model, alone, group)
         for group in GROUPS:
@@ -278,9 +271,9 @@ class Parameters:
         held = (values == values) & ~self._differs.numpy() & ~self._slots(self._loose)
         self.known = Constants(self.at, values, held)
         self._held = wp.array(np.where(held, self.known.values, np.nan), dtype=real, device=self.device)
-        self._struct(first, held)
+        self._lay_out(first, held)
         if self.P.varying.size:
-            target = self._target(none, self.P.varying, edits, always)
+            target = self._target(none, self.P.varying, always)
             for group in GROUPS:
                 self._gather(model, target, group)
             if end > start:
@@ -290,16 +283,17 @@ class Parameters:
             self._limits.assign(self.dof_limits)
         self._status.zero_()
         self._differs.zero_()
-        self._since = edits.version
+        self._since = self._edits.version
 
     def _copy(self, first: wp.array, start: int, end: int) -> None:
         """Gives all articulations some numbers of the first one."""
         none = wp.full(self.size, float("nan"), dtype=self.m.real, device=self.device)
-        target = self._target(none, self.P.varying, self._edits, self._seen)
+        target = self._target(none, self.P.varying, self._seen)
         target.edited = self._edits.rows[0]
         self._run([self._launch("copies", target, end - start, [start, first])])
 
-    def _struct(self, first: wp.array, held: np.ndarray) -> None:
+    def _lay_out(self, first: wp.array, held: np.ndarray, lanes: wp.array | None = None) -> None:
+        """Makes the struct for these numbers of the first articulation, some of which are held, and lanes where it needs any."""
         P = self.P = self.m.Params()
         varies = {name: bool((~held[start:end]).any()) for name, (start, end) in self._spans.items()}
         for flag, names in _FLAGS.items():
@@ -307,7 +301,7 @@ class Parameters:
         for name, start in self.at.items():
             setattr(P, f"{name}_at", start)
         P.uniform = first
-        P.varying = self._lanes(self.size if any(varies.values()) else 0)
+        P.varying = lanes if lanes is not None and lanes.size else self._lanes(self.size if any(varies.values()) else 0)
 
     def _lanes(self, n: int) -> wp.array:
         """Room for the numbers of all articulations, ``[blocks, n]`` lanes."""
@@ -327,7 +321,7 @@ class Parameters:
 
     # ------------------------------------------------------------------------------------------------ kernels
 
-    def _target(self, held: wp.array, lanes: wp.array | None, edits, since: wp.array):
+    def _target(self, held: wp.array, lanes: wp.array | None, since: wp.array):
         target = self._kernels.Target()
         target.count, target.width, target.since = self.batch.count, self.m.width, since
         if lanes is not None and lanes.size:
@@ -339,7 +333,6 @@ class Parameters:
             target.written = 1
         target.held, target.world = held, self._tables["world"]
         target.differs, target.status = self._differs, self._status
-        self._edits = edits
         return target
 
     def _gather(self, model, target, group: int) -> None:
@@ -484,8 +477,8 @@ class Parameters:
 
 
 def _drivers(template, contacts) -> dict[str, np.ndarray]:
-    """By groups of parameters, for each record: the place of the body on the world that alone moves what the record is about, or -1 where
-    there is none, or other joints move it too."""
+    """The body whose flag a record depends on: its place in the articulation, for each record of each group of parameters. It is the body
+    of the only joint with degrees of freedom between the record's body and the world; -1 if there is no such joint, or several."""
     joint = np.where((template.parent == template.bodies) & (np.diff(template.dof_at) > 0), template.body_slot, -1)
     owner = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
     body = np.array([-1 if leaf < 0 else joint[owner[leaf]] for leaf in template.leaf], dtype=int)

@@ -195,7 +195,7 @@ class SolverBase:
             return
         self._check_features("kinematic bodies")
         _check_flags(self.model)
-        # what a body without mass carries may have to be moved by forces now
+        # a joint whose body has no mass may be dynamic now
         self._armature_matters = None
         self._kinds_changed()
         self._flags = flags.copy()
@@ -213,7 +213,8 @@ class SolverBase:
                 self._armature_matters = None
         if max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
             if self._armature_matters is None:
-                self._armature_matters = armature_matters(self.model)
+                # no robot without lean bodies depends on its armature
+                self._armature_matters = bool(edits.lean.numpy().any()) and armature_matters(self.model)
             if self._armature_matters:
                 refuse_singular(self.model, type(self).__name__)
 

@@ -1,7 +1,7 @@
-"""USD out and around: models and motions as UsdPhysics stages, and stages simulated in place.
+"""USD stages: export of models, recording of motions, and simulation of stages in place.
 
-:func:`write` saves a model so that ``ModelBuilder.add_usd`` and other tools open it. :class:`Recorder` keeps the motion of any
-model as an animation. :class:`Simulation` opens a stage, steps it, and writes the motion over its prims.
+:func:`write` saves a model, which ``ModelBuilder.add_usd`` and other tools can open. :class:`Recorder` saves the motion of a
+model as an animation. :class:`Simulation` opens a stage, simulates it, and writes the motion to its prims.
 """
 
 from newton_like.exporters.usd import UsdExport, write

@@ -1,4 +1,4 @@
-"""The old place of :func:`newton_like.usd.write`."""
+"""Old import path of :func:`newton_like.usd.write`."""
 
 from newton_like.exporters.usd import UsdExport, write
 

@@ -16,11 +16,11 @@ from newton_like.types import Axis, GeoType, ShapeFlags
 
 
 class Recorder:
-    """Keeps the poses of all bodies over time and saves them as an animation.
+    """Records the poses of all bodies over time and saves them as an animation.
 
-    The stage has a prim for each body, below one for its world where there are several, and a gprim for each shape. Bodies
-    that look alike, such as those of copied worlds, are instances of one prototype, and meshes are written once. It holds no
-    physics: :func:`newton_like.usd.write` saves that.
+    The stage has a prim for each body, below a prim for its world if there are several, and a gprim for each shape. Bodies
+    with equal shapes, such as those of copied worlds, are instances of one prototype, and meshes are written once. The stage
+    has no physics; :func:`newton_like.usd.write` saves the physics.
 
     Example::
 
@@ -29,11 +29,11 @@ class Recorder:
                 ...
                 recorder.record(state, frame / 30)
 
-    Recording costs a copy of the poses; the stage is written by :meth:`save`, in time that grows with bodies times frames.
+    Recording copies the poses; :meth:`save` writes the stage, in time proportional to bodies times frames.
 
     Attributes:
         body_paths: path of the prim of each body.
-        shape_paths: path of the gprim of each shape, inside of its body's prototype; empty where it is not drawn.
+        shape_paths: path of the gprim of each shape, in its body's prototype; empty for shapes that are not drawn.
         times: the recorded times [s].
     """
 
@@ -41,14 +41,14 @@ class Recorder:
         """Prepares the stage.
 
         Args:
-            model: whose bodies will move.
+            model: the model.
             path: the file: ``.usda``, ``.usdc`` or ``.usd``.
             fps: time codes a second; a sample at t seconds has the time code ``t fps``.
-            up_axis: ``"Y"`` or ``"Z"`` where the stage should say something else than the model.
-            show_colliders: draw shapes that are not visible in the model too; else they have the purpose ``guide``.
+            up_axis: ``"Y"`` or ``"Z"``, the up axis of the stage; by default that of the model.
+            show_colliders: also draw shapes that are not visible in the model; otherwise they have the purpose ``guide``.
 
         Raises:
-            TypeError: ``model`` is no :class:`Model`.
+            TypeError: ``model`` is not a :class:`Model`.
             ValueError: the file has another suffix, ``fps`` is not above 0, or the up axis is X.
             FileNotFoundError: the folder of the file does not exist.
         """
@@ -81,15 +81,15 @@ class Recorder:
             self.save()
 
     def record(self, state, time: float) -> None:
-        """Keeps the poses of a state.
+        """Records the poses of a state.
 
         Args:
-            state: of the model; its ``body_q`` is copied.
-            time: when [s]. A later call with the same time replaces the earlier one.
+            state: a state of the model; its ``body_q`` is copied.
+            time: time [s]. A later call with the same time replaces the earlier one.
 
         Raises:
-            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or a pose
-                is not finite.
+            TypeError, ValueError: ``time`` is not a finite number, ``state`` is not a state or has another number of bodies, or a
+                pose is not finite.
         """
         time = as_number(time, "time")
         poses = finite_poses(self.model, state, time)
@@ -97,7 +97,7 @@ class Recorder:
         self._poses.append(poses)
 
     def save(self) -> None:
-        """Writes the stage with all that was recorded so far.
+        """Writes the stage with all recorded poses.
 
         Raises:
             OSError: the file cannot be written.
@@ -169,17 +169,17 @@ class Recorder:
 
 
 def write_track(layer: Sdf.Layer, path: str, codes: list[float], poses: np.ndarray) -> None:
-    """Writes the poses of one prim over time into its translate and orient ops; constant ones as a single default value.
+    """Writes the poses of one prim over time to its translate and orient ops; constant values are written as a single default.
 
     Args:
-        layer: where the ops are declared, ``double3`` and ``quatf``.
-        path: of the prim.
+        layer: the layer with the declared ops, ``double3`` and ``quatf``.
+        path: path of the prim.
         codes: time codes, ascending.
         poses: ``[frames, 7]``.
     """
     places, turns = poses[:, :3].astype(np.float64), poses[:, 3:].astype(np.float64)
     turns = turns / np.linalg.norm(turns, axis=1, keepdims=True)
-    # Between samples USD goes the way of the numbers, and q and -q are the same attitude.
+    # USD interpolates the components between samples, so neighbouring quaternions need the same sign (q and -q are equal rotations).
     turns[1:] *= np.cumprod(np.where(np.sum(turns[1:] * turns[:-1], axis=1) < 0.0, -1.0, 1.0))[:, None]
     for name, values, convert in (
         ("translate", places, lambda v: Gf.Vec3d(*v)),

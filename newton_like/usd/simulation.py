@@ -1,4 +1,4 @@
-"""Stages simulated in place: the physics of a stage, stepped, and its motion written back over the same prims."""
+"""Simulation of stages in place: the motion is written to the prims of the stage."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from newton_like.solvers.featherstone.solver import SolverFeatherstone
 from newton_like.types import Axis
 
 LONGEST_STEP = 1.0 / 240.0
-"""Longest step of the solver [s] where the user names no number of substeps."""
+"""Longest step of the solver [s] if the user gives no number of substeps."""
 
 SHEAR = 1.0e-6
-"""Cosine between the axes of a local frame from which on it is written as a matrix."""
+"""Cosine between the axes of a local frame from which the frame is written as a matrix."""
 
 SAME_SIZE = 1.0e-9
-"""Part by which a scale may change before it is written again; rounding changes it by some 1e-15."""
+"""Relative change of a scale from which it is written again; rounding errors are some 1e-15."""
 
 PARTS = ("translate", "orient", "scale")
 """The ops that carry the motion."""
@@ -54,9 +54,9 @@ class Simulation:
 
     Attributes:
         stage: the ``Usd.Stage``.
-        layer: the ``Sdf.Layer`` that holds the motion.
+        layer: the ``Sdf.Layer`` with the motion.
         report: the result of :func:`newton_like.importers.usd.add_usd`, with paths and indices.
-        model, state, control, solver: of the simulation. Control may be changed at any time.
+        model, state, control, solver: objects of the simulation. The control may be changed at any time.
         time: simulated time [s].
         frame_dt: time between samples [s].
     """
@@ -78,20 +78,20 @@ class Simulation:
         """Reads the physics and writes the first sample.
 
         Args:
-            source: a ``Usd.Stage`` or the path of one.
-            layer: where to write: a layer that is part of the stage. By default a new one below the session layer.
+            source: a ``Usd.Stage`` or the path of a stage.
+            layer: the layer for the motion, part of the stage; by default a new layer below the session layer.
             fps: samples a second; by default the stage's ``timeCodesPerSecond``.
-            substeps: steps of the solver between samples; by default so many that none is longer than 1/240 s.
+            substeps: steps of the solver between samples; by default the smallest number with steps of at most 1/240 s.
             start_time_code: time code of the first sample; by default the stage's ``startTimeCode``.
             dtype: scalar type of the model.
             device: Warp device of the model.
             solver: arguments of :class:`newton_like.solvers.SolverFeatherstone`.
-            write: write samples; false only simulates until :meth:`write` is called.
+            write: whether :meth:`step` writes samples; if false, only :meth:`write` does.
             options: arguments of :func:`newton_like.importers.usd.add_usd`.
 
         Raises:
-            TypeError, ValueError: an argument is wrong, the layer is none of the stage's, or the stage is wrong.
-            FileNotFoundError: there is no such file.
+            TypeError, ValueError: a wrong argument, a layer that is not part of the stage, or an invalid stage.
+            FileNotFoundError: the file does not exist.
         """
         self.stage, _ = open_stage(source, folders(options.get("package_dirs")), text=False)
         self.layer = self._choose_layer(layer)
@@ -128,14 +128,14 @@ class Simulation:
 
     @property
     def time_code(self) -> float:
-        """Time code of the stage that belongs to the simulated time."""
+        """Time code of the stage for the simulated time."""
         return self._start + self.frame * self._time_codes / self.fps
 
     def step(self, frames: int = 1) -> None:
-        """Simulates to the next frame, or some frames further, and writes a sample at each.
+        """Simulates one or several frames, and writes a sample for each.
 
         Raises:
-            TypeError, ValueError: ``frames`` is no number of frames.
+            TypeError, ValueError: ``frames`` is not a number of frames.
             RuntimeError: a world diverged.
         """
         dt = self.frame_dt / self.substeps
@@ -157,7 +157,7 @@ class Simulation:
         poses = transform_multiply(poses[self._bodies], self._inner)
         poses = transform_multiply(transform_inverse(self.report.stage_pose), poses)
         poses[:, :3] /= self.report.meters_per_unit
-        # Matrices of USD multiply rows.
+        # USD uses row vectors.
         worlds = self._stretches @ np.swapaxes(transform_to_matrix(poses), 1, 2)
         parents = self._chains.copy()
         cache = UsdGeom.XformCache(Usd.TimeCode(code))
@@ -212,7 +212,7 @@ class Simulation:
     # ------------------------------------------------------------------------------------------------ set-up
 
     def _choose_layer(self, layer) -> Sdf.Layer:
-        """The layer to write to, part of the stage; and how its time codes go with those of the stage."""
+        """The layer for the motion, part of the stage. Also sets the conversion between its time codes and those of the stage."""
         self._ranged: tuple[Sdf.Layer, ...] = ()
         if layer is None:
             layer = Sdf.Layer.CreateAnonymous("simulated.usda")
@@ -235,7 +235,7 @@ class Simulation:
         return layer
 
     def _part_instances(self) -> None:
-        """Switches instancing off, in the layer, above bodies."""
+        """Disables instancing of the ancestors of bodies, in the layer."""
         found = True
         while found:
             found = set()
@@ -250,7 +250,7 @@ class Simulation:
                     Sdf.CreatePrimInLayer(self.layer, path).instanceable = False
 
     def _find_tracks(self) -> None:
-        """Prims of bodies, and what their matrices are made of: see :meth:`write`."""
+        """Finds the prims of bodies, and the factors of their matrices, see :meth:`write`."""
         cache = UsdGeom.XformCache(Usd.TimeCode(self._start))
         self._paths = [Sdf.Path(path) for path in self.report.frames]
         self._numbers = numbers = {path: number for number, path in enumerate(self._paths)}
@@ -274,7 +274,7 @@ class Simulation:
                 self._moving.append(number)
 
     def _between(self, prim, numbers) -> list:
-        """Prims above one, up to the next that is simulated or that stands in the stage by itself."""
+        """Ancestors of a prim up to the next one that is simulated or that resets its transform."""
         found = []
         parent = prim.GetParent()
         while parent and not parent.IsPseudoRoot():
@@ -286,13 +286,13 @@ class Simulation:
         return found
 
     def _declare(self) -> None:
-        """Declares the ops that carry the motion. They stand alone: no op of the source is in their order."""
+        """Declares the ops for the motion. Their op order contains no op of the source."""
         author = Author(self.layer)
         self._sheared: set[int] = set()
         self._turns: np.ndarray | None = None
         self._sizes: np.ndarray | None = None
         self._stretching = np.zeros(len(self._paths), dtype=bool)
-        # Time is saved by looking paths up once.
+        # looked up once, to save time
         self._ops = {
             name: [path.AppendProperty(f"xformOp:{name}{SUFFIX}") for path in self._paths]
             for name in (*PARTS, "transform")
@@ -311,7 +311,7 @@ class Simulation:
         Author(self.layer).set(prim, "xformOpOrder", "token[]", order, uniform=True)
 
     def _write_locals(self, rows: np.ndarray, code: float) -> None:
-        """Samples of all prims from their matrices ``[n, 4, 4]``."""
+        """Writes samples of all prims from their matrices ``[n, 4, 4]``."""
         if not len(rows):
             return
         sizes = np.linalg.norm(rows[:, :3, :3], axis=2)
@@ -324,7 +324,7 @@ class Simulation:
                 self._shear(number)
         turns = quat_from_matrix(np.swapaxes(axes, 1, 2))
         if self._turns is not None:
-            # Between samples USD goes the way of the numbers, and q and -q are the same attitude.
+            # USD interpolates the components between samples, so neighbouring quaternions need the same sign.
             turns *= np.where(np.sum(turns * self._turns, axis=1) < 0.0, -1.0, 1.0)[:, None]
         self._turns = turns
         sample, numbers = self.layer.SetTimeSample, range(len(rows))
@@ -341,7 +341,7 @@ class Simulation:
         self._write_sizes(sizes, numbers, code)
 
     def _write_sizes(self, sizes: np.ndarray, numbers, code: float) -> None:
-        """Scales: one value for all times, and samples only of prims whose scale changes."""
+        """Writes scales: one value for all times, and samples only for prims whose scale changes."""
         if self._sizes is None:
             self._sizes = sizes
             for number in numbers:
@@ -360,7 +360,7 @@ class Simulation:
                 self.layer.SetTimeSample(self._ops["scale"][number], code, Gf.Vec3d(*sizes[number].tolist()))
 
     def _shear(self, number: int) -> None:
-        """Goes over to matrices, for all samples of a prim: under an uneven scale a turned frame is sheared."""
+        """Converts all samples of a prim to matrices, because a rotated frame under a nonuniform scale is sheared."""
         self._sheared.add(number)
         layer, path = self.layer, self._paths[number]
         prim = layer.GetPrimAtPath(path)
@@ -380,14 +380,14 @@ class Simulation:
         self._set_order(number, ("transform",))
 
     def _extend_range(self, code: float) -> None:
-        """Start and end time code, where the stage reads them and the source is not: in the session layer."""
+        """Sets the start and end time code in the session layer, which the stage reads, so that the source does not change."""
         for layer in self._ranged:
             layer.pseudoRoot.SetInfo("startTimeCode", self._start)
             layer.pseudoRoot.SetInfo("endTimeCode", code)
 
 
 def _product(prims, cache) -> np.ndarray:
-    """Matrix from below the first of some prims, each in the next, to above the last."""
+    """Product of the local matrices of some prims, each a child of the next."""
     result = Gf.Matrix4d(1.0)
     for prim in prims:
         result *= cache.GetLocalTransformation(prim)[0]
@@ -395,12 +395,12 @@ def _product(prims, cache) -> np.ndarray:
 
 
 def _stretch(world: Gf.Matrix4d) -> np.ndarray:
-    """What is left of a prim's matrix when the pose that the importer takes from it is taken away."""
+    """The remaining factor of a prim's matrix without the pose that the importer reads from it."""
     pose = placement(world, 1.0).pose
     return np.array(world) @ transform_to_matrix(transform_inverse(pose)).T
 
 
 def _relative(path: str, target: str) -> str:
-    """How a file names another as a sublayer: relative, so that a folder can be moved."""
+    """The path of a sublayer relative to a file, so that their folder can be moved."""
     relative = os.path.relpath(os.path.realpath(path), os.path.dirname(target)).replace(os.sep, "/")
     return relative if relative.startswith(".") else f"./{relative}"

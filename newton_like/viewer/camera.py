@@ -9,11 +9,11 @@ import numpy as np
 DISTANCE = 5.0
 """Distance of the camera from the middle of the scene, in radii of its bounding sphere."""
 FILLS = 0.88
-"""Part of the picture's width or height that the scene takes."""
+"""Fraction of the picture's width or height that the scene fills."""
 
 
 def times(vectors: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """``vectors @ matrix`` for many short vectors. The threads of the linear algebra library cost more than they give here."""
+    """``vectors @ matrix`` for many short vectors, without the linear algebra library, whose threads would make it slower."""
     return (
         np.einsum("...j,j->...", vectors, matrix) if matrix.ndim == 1 else np.einsum("...j,jk->...k", vectors, matrix)
     )
@@ -21,14 +21,14 @@ def times(vectors: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Camera:
-    """An eye in front of a scene.
+    """A camera in front of a scene.
 
     Attributes:
-        up: of the world, which is where the sky is.
-        axes: columns right, up and towards the eye, in world axes.
-        middle: of the scene [m].
-        radius: of its bounding sphere [m].
-        distance: of the eye from the middle [m]; infinite for a view without perspective.
+        up: up direction of the world.
+        axes: columns right, up and towards the camera, in world axes.
+        middle: middle of the scene [m].
+        radius: radius of the scene's bounding sphere [m].
+        distance: distance of the camera from the middle [m]; infinite for an orthographic view.
         scale: samples a metre at the middle.
         shift: column and row of the middle.
     """
@@ -42,7 +42,8 @@ class Camera:
     shift: tuple[float, float] = (0.0, 0.0)
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Column, row and nearness of points ``[..., 3]`` in the world. Nearness is 1 at the middle."""
+        """Column, row and nearness of points ``[..., 3]`` in the world. The nearness in a perspective view is the inverse depth over that
+        of the middle; in an orthographic view it is linear in the depth."""
         seen = times(points - self.middle, self.axes)
         if np.isinf(self.distance):
             near = 2.0 + seen[..., 2] / self.radius
@@ -55,7 +56,7 @@ class Camera:
         )
 
     def place(self, column, row, near) -> np.ndarray:
-        """Points in the camera's axes, seen from the middle, of a perspective view: the inverse of :meth:`project`."""
+        """Points in the camera's axes, relative to the middle, for a perspective view: the inverse of :meth:`project`."""
         away = 1.0 / near
         found = np.empty((*np.shape(near), 3), dtype=np.float32)
         found[..., 0] = (column - self.shift[0]) / self.scale * away
@@ -65,16 +66,16 @@ class Camera:
 
     @classmethod
     def framing(cls, points: np.ndarray, up: int, azimuth: float, elevation: float, samples) -> Camera:
-        """A camera that sees all points as large as the picture allows.
+        """A camera that shows all points as large as possible.
 
         Args:
             points: ``[n, 3]`` in the world.
             up: the up axis, 0 to 2.
-            azimuth, elevation: direction of the camera seen from the points [degrees], about and above the up axis.
+            azimuth, elevation: direction from the points to the camera [degrees], about and above the up axis.
             samples: width and height of the picture.
         """
         a, e = np.radians([azimuth, elevation])
-        # in axes with z up; the cyclic order of axes keeps the hand
+        # in axes with z up; a cyclic permutation of axes keeps them right-handed
         toward = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
         right = np.array([-np.sin(a), np.cos(a), 0.0])
         axes = np.roll(np.stack([right, np.cross(toward, right), toward]), up - 2, axis=1).T

@@ -1,4 +1,4 @@
-"""Images one after the other as a GIF, by Pillow, or as an MP4, by ffmpeg."""
+"""Writes sequences of images as a GIF, with Pillow, or as an MP4, with ffmpeg."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 
 GIF_TICK = 0.01
-"""Durations of the frames of a GIF are multiples of this [s]. Viewers slow frames down that last less than two."""
+"""Unit of the durations of frames of a GIF [s]. Viewers slow down frames that are shorter than two units."""
 
 
 def find_ffmpeg() -> str:
-    """The path of ffmpeg: that on the PATH, or that of the package imageio-ffmpeg.
+    """The path of ffmpeg: on the PATH, or in the package imageio-ffmpeg.
 
     Raises:
-        ImportError: there is none.
+        ImportError: ffmpeg was not found.
     """
     found = shutil.which("ffmpeg")
     if found is None:
@@ -39,12 +39,12 @@ def write_gif(path: Path, images: Iterable[np.ndarray], times: np.ndarray, sampl
     Args:
         path: the file.
         images: bytes ``[height, width, 3]``, one for each interval of `times`.
-        times: when each frame begins, and when the last one ends [s].
-        samples: some of the images, which the 256 colours of the file are chosen from.
+        times: start time of each frame, and end time of the last frame [s].
+        samples: some of the images, from which the 256 colours of the file are chosen.
     """
     from PIL import Image
 
-    # All frames have the same palette. So parts that do not move keep their colours, and are stored once.
+    # All frames have the same palette, so that static parts have constant colours and are stored once.
     palette = _palette(samples)
     frames = (Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
     ticks = np.diff(np.round((times - times[0]) / GIF_TICK))
@@ -53,9 +53,9 @@ def write_gif(path: Path, images: Iterable[np.ndarray], times: np.ndarray, sampl
 
 
 def _palette(samples: list[np.ndarray]):
-    """An image whose palette of 256 colours suits some images.
+    """An image with a palette of 256 colours for some images.
 
-    Colours count by the square roots of the areas that they cover, so that those of small things are among them.
+    Colours are weighted by the square roots of their areas, so that the palette has colours of small objects.
     """
     from PIL import Image
 
@@ -67,10 +67,10 @@ def _palette(samples: list[np.ndarray]):
 
 
 def write_mp4(path: Path, images: Iterable[np.ndarray], fps: float) -> None:
-    """Writes a video of H.264, or of the codec that this ffmpeg prefers.
+    """Writes a video with the codec H.264, or with the default codec of this ffmpeg.
 
     Raises:
-        OSError: ffmpeg ended with an error, which the message cites.
+        OSError: an error of ffmpeg; the message contains its output.
     """
     images = iter(images)
     first = next(images)
@@ -87,7 +87,7 @@ def write_mp4(path: Path, images: Iterable[np.ndarray], fps: float) -> None:
                 encoder.stdin.write(image.tobytes())
             encoder.stdin.close()
         except BrokenPipeError:
-            pass  # it ended early, and its exit code says that something is wrong
+            pass  # ffmpeg ended early; its exit code is checked below
         except BaseException:
             encoder.kill()
             encoder.wait()

@@ -12,7 +12,7 @@ from newton_like.viewer.scene import Scene, Triangles, box_corners
 
 DPI = 120
 TITLE, CAPTION = 0.048, 0.045
-"""Height of a line of the title and of the line below the picture, as parts of the whole."""
+"""Height of a line of the title and of the line below the picture, as fractions of the total height."""
 
 
 def picture(
@@ -54,9 +54,9 @@ def picture(
         The matplotlib figure.
 
     Raises:
-        ImportError: there is no matplotlib.
-        TypeError: ``model`` is no model, ``state`` no state, or a number no number.
-        IndexError: there is no such world.
+        ImportError: matplotlib is missing.
+        TypeError: ``model`` is not a model, ``state`` is not a state, or an argument is not a number.
+        IndexError: the world does not exist.
         ValueError: the model has nothing that could be drawn, the state is of another size, a size is not above 0, or the file has a
             suffix that matplotlib does not know.
         OSError: the file cannot be written.

@@ -1,14 +1,14 @@
-"""Triangles as pixels, by a depth buffer: of all triangles that cover a pixel, the nearest is seen."""
+"""Rasterisation of triangles with a depth buffer: the nearest triangle of a pixel is visible."""
 
 from __future__ import annotations
 
 import numpy as np
 
 FRAGMENTS = 2_000_000
-"""Pixels that are filled at once: this limits the memory for large scenes."""
+"""Number of pixels that are filled at once; limits the memory for large scenes."""
 
 PATTERN = np.array([[0, 2], [3, 1]])
-"""Which of four samples of a pixel a translucent surface covers first."""
+"""Order in which a translucent surface covers the four samples of a pixel."""
 
 
 class Raster:
@@ -17,8 +17,8 @@ class Raster:
     Attributes:
         near: nearness, ``[height * width]``: a number above 0 that is linear on the screen, such as the inverse depth; 0 for the
             background.
-        number: index of the visible thing, -1 for the background.
-        normal: of its surface, ``[height * width, 3]``, of any length; None where normals are not asked for.
+        number: index of the visible object, -1 for the background.
+        normal: normal of its surface, ``[height * width, 3]``, of any length; None without normals.
     """
 
     def __init__(self, width: int, height: int, normals: bool = True):
@@ -34,9 +34,10 @@ class Raster:
 
         Args:
             corners: ``[n, 3, 3]``: column and row on the screen [samples], and nearness.
-            numbers: of the thing that each triangle belongs to, ``[n]``.
-            normals: at the corners, ``[n, 3, 3]``.
-            opacity: of each triangle, from 0 to 1. The four samples of a pixel represent five steps; an opacity above 0 is visible.
+            numbers: index of the object of each triangle, ``[n]``.
+            normals: normals at the corners, ``[n, 3, 3]``.
+            opacity: opacity of each triangle, from 0 to 1. The four samples of a pixel represent five steps; an opacity above 0 is
+                visible.
             closed: whether each triangle belongs to a closed surface; it is drawn only if its corners are counter-clockwise, rows up.
         """
         corners = corners.astype(np.float64)
@@ -55,7 +56,7 @@ class Raster:
             self._fill(corners, numbers, normals, opacity, rows[part], faces[part], first[part], count[part])
 
     def _spans(self, corners) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The parts of rows that the triangles cover: row, triangle, first column and number of columns of each."""
+        """The parts of rows that triangles cover: row, triangle, first column and number of columns of each part."""
         y = corners[:, :, 1]
         top = np.clip(np.ceil(y.min(axis=1) - 0.5), 0, self.height).astype(np.int64)
         bottom = np.clip(np.floor(y.max(axis=1) - 0.5) + 1, 0, self.height).astype(np.int64)
@@ -70,7 +71,7 @@ class Raster:
                 x = x0 + (middle - y0) * dx / dy
             low = np.where(dy < 0.0, np.maximum(low, x), low)
             high = np.where(dy > 0.0, np.minimum(high, x), high)
-        # neighbours that round a common edge differently leave no gap
+        # the tolerance avoids gaps between neighbours whose common edge is rounded differently
         first = np.clip(np.ceil(low - 0.5 - 1.0e-6), 0, self.width)
         last = np.clip(np.ceil(high - 0.5 + 1.0e-6), 0, self.width)
         count = np.maximum(last - first, 0)
@@ -88,7 +89,7 @@ class Raster:
         near = start.astype(np.float32)[span] + slope[span] * places.astype(np.float32)
         pixel = (rows * self.width + first)[span] + places
         if (opacity[faces] < 1.0).any():
-            # Each thing has its own order of samples, so that two that cover half of a pixel do not cover the same half.
+            # The order of samples differs between objects, so that two objects of opacity 0.5 do not cover the same samples.
             row, column = np.divmod(pixel, self.width)
             step = (PATTERN[row % 2, column % 2] + numbers[faces][span]) % 4
             seen = step < np.ceil(4.0 * opacity[faces][span])
@@ -103,7 +104,7 @@ class Raster:
         # weights of the second and the third corner
         v = np.clip((x * c[span, 1] - y * c[span, 0]) / area[span], 0.0, 1.0)
         w = np.clip((b[span, 0] * y - b[span, 1] * x) / area[span], 0.0, 1.0 - v)
-        # numbers that are linear in space are linear on the screen if they are weighted by the nearness
+        # quantities that are linear in space are linear on the screen after multiplication by the nearness
         weighed = normals * corners[:, :, 2:]
         face, v, w = faces[span], v[:, None], w[:, None]
         self.normal[pixel] = weighed[face, 0] * (1.0 - v - w) + weighed[face, 1] * v + weighed[face, 2] * w
@@ -114,6 +115,6 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _repeat(count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The number of each entry, as often as its count says, and how often it has come before."""
+    """The index of each entry, repeated `count` times, and the index of each repetition."""
     which = np.repeat(np.arange(len(count)), count)
     return which, np.arange(len(which)) - (np.cumsum(count) - count)[which]

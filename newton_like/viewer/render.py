@@ -1,4 +1,4 @@
-"""Triangles as an image."""
+"""Rendering of triangles to an image."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from newton_like.viewer.scene import Triangles
 from newton_like.viewer.shading import LAMP, SAMPLES, shade
 
 BATCH = 200_000
-"""Triangles that are drawn at once."""
+"""Number of triangles that are drawn at once."""
 SHADOWS = 1.6
-"""Width and height of the lamp's view, in widths of the picture."""
+"""Width and height of the lamp's view over the width of the picture."""
 
 
 def render(scene: Triangles, camera: Camera, pixels) -> np.ndarray:
@@ -22,7 +22,7 @@ def render(scene: Triangles, camera: Camera, pixels) -> np.ndarray:
 
     Args:
         scene: the triangles and the floor.
-        camera: for a picture of ``SAMPLES`` times as many samples as pixels, across and down.
+        camera: camera for a picture with ``SAMPLES`` samples a pixel, in each direction.
         pixels: width and height.
     """
     lamp = _lamp(camera, round(SHADOWS * max(pixels)))
@@ -40,7 +40,7 @@ def render(scene: Triangles, camera: Camera, pixels) -> np.ndarray:
 
 
 def camera_of(scene: Triangles, shown: np.ndarray, up: int, azimuth: float, elevation: float, pixels) -> Camera:
-    """A camera that sees some points, from the front of the floor where that stands upright."""
+    """A camera that shows some points, from the front side of a vertical floor."""
     samples = [SAMPLES * n for n in pixels]
     camera = Camera.framing(shown, up, azimuth, elevation, samples)
     if scene.floor is not None and scene.floor.is_wall(camera):
@@ -49,7 +49,7 @@ def camera_of(scene: Triangles, shown: np.ndarray, up: int, azimuth: float, elev
 
 
 def _lamp(camera: Camera, samples: int) -> Camera:
-    """A view without perspective from the lamp, of the scene of a camera."""
+    """The orthographic view from the lamp, for the scene of a camera."""
     toward = camera.axes @ (LAMP / np.linalg.norm(LAMP))
     right = np.cross(camera.axes[:, 1], toward)
     right /= np.linalg.norm(right)

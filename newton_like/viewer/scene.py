@@ -17,9 +17,9 @@ from newton_like.viewer.shading import Floor
 from newton_like.viewer.skeleton import skeleton
 
 GHOST = 0.35
-"""Opacity of shapes that only collide, between shapes that are visible."""
+"""Opacity of colliding shapes that are not visible, if others are visible."""
 CLOSED = {GeoType.BOX, GeoType.SPHERE, GeoType.CAPSULE, GeoType.CYLINDER, GeoType.CONE, GeoType.ELLIPSOID}
-"""Shapes whose triangles face outward and leave no gap."""
+"""Types of shapes whose triangles face outward and form a closed surface."""
 NOTHING = "the model has no shapes and no bodies that could be drawn"
 
 
@@ -29,12 +29,12 @@ class Triangles:
 
     Attributes:
         corners: ``[triangles, 3, 3]`` [m].
-        normals: at the corners, ``[triangles, 3, 3]``, of any length.
-        thing: the shape or bone that each triangle belongs to, ``[triangles]``.
-        opacity: of each triangle, 0 to 1.
-        closed: whether each triangle belongs to a closed surface, whose inside nobody sees.
-        colors: of the things, ``[things, 3]``.
-        floor: the plane below them, or None.
+        normals: normals at the corners, ``[triangles, 3, 3]``, of any length.
+        thing: the shape or bone of each triangle, ``[triangles]``.
+        opacity: opacity of each triangle, 0 to 1.
+        closed: whether each triangle belongs to a closed surface, whose inside is not visible.
+        colors: colours of the shapes and bones, ``[things, 3]``.
+        floor: the floor, or None.
     """
 
     corners: np.ndarray
@@ -53,26 +53,26 @@ class Triangles:
 
 
 class Scene:
-    """The shapes of a model that a picture shows. The triangles of each shape are made once, and :meth:`at` places them.
+    """The shapes of a model in a picture. The triangles of each shape are computed once; :meth:`at` transforms them.
 
     Attributes:
         model: the model.
         worlds: indices of the worlds that are shown; None: all.
-        bodies: indices of the bodies of these worlds, and of those that all worlds share.
+        bodies: indices of the bodies of these worlds and of world -1.
     """
 
     def __init__(self, model, world=0, collisions: bool = False, spacing=None):
-        """Chooses the shapes.
+        """Selects the shapes.
 
         Args:
             model: the :class:`Model`.
-            world: index of a world, a list of indices, or None for all worlds; shapes that all worlds share are shown, too.
-            collisions: show the shapes that collide in place of those that are visible.
+            world: index of a world, a list of indices, or None for all worlds; shapes of world -1 are also shown.
+            collisions: show colliding shapes in place of visible shapes.
             spacing: distances between neighbouring worlds along x, y and z [m], as in :meth:`ModelBuilder.replicate`; None: worlds
-                are shown where they are.
+                keep their positions.
 
         Raises:
-            TypeError, IndexError: ``model`` is no model, or there is no such world.
+            TypeError, IndexError: ``model`` is not a model, or a world does not exist.
         """
         check_model(model)
         self.model, self.worlds = model, _worlds(world, model.world_count)
@@ -116,7 +116,7 @@ class Scene:
         self._offsets = shape_offset[kept]
 
     def box(self, poses: np.ndarray) -> np.ndarray:
-        """A box around all triangles at poses of :attr:`bodies`: lowest and highest corner, ``[2, 3]`` [m]. It need not touch them.
+        """A box that contains all triangles for poses of :attr:`bodies`, not always tight: lowest and highest corner, ``[2, 3]`` [m].
 
         Raises:
             ValueError: there is nothing to draw.
@@ -134,21 +134,21 @@ class Scene:
         return np.stack([points.min(axis=0), points.max(axis=0)])
 
     def _placed(self, poses) -> np.ndarray:
-        """Poses of all bodies of the model with the offsets of their worlds, where those that are shown have some poses."""
+        """Poses of all bodies of the model with the offsets of their worlds, from poses of the shown bodies."""
         placed = np.tile(IDENTITY, (self.model.body_count, 1))
         placed[self.bodies] = poses
         placed[:, :3] += self._body_offset
         return placed
 
     def _shapes_at(self, poses: np.ndarray) -> np.ndarray:
-        """Poses of the shapes in the world, at placed poses of all bodies, ``[shapes, 7]``."""
+        """Poses of the shapes in the world, ``[shapes, 7]``, for the result of :meth:`_placed`."""
         fixed = np.tile(IDENTITY, (len(self._bodies), 1))
         fixed[:, :3] = self._offsets
         carriers = np.where(self._bodies[:, None] < 0, fixed, poses[self._bodies] if len(poses) else fixed)
         return transform_multiply(carriers, self._places)
 
     def _chosen(self, collisions: bool) -> tuple[list[int], list[int]]:
-        """The shapes that are asked for, and those of bodies that have no such shape."""
+        """The shapes of the selected kind, and shapes of bodies without a shape of this kind."""
         model = self.model
         flags, bodies, worlds = model.shape_flags.numpy(), model.shape_body.numpy(), model.shape_world.numpy()
         here = np.ones(model.shape_count, dtype=bool) if self.worlds is None else np.isin(worlds, [-1, *self.worlds])
@@ -164,7 +164,7 @@ class Scene:
         """The triangles at the poses of a state, or of the model.
 
         Raises:
-            TypeError, ValueError: ``state`` is no state, or one of another model; there is nothing to draw.
+            TypeError, ValueError: ``state`` is not a state of this model; there is nothing to draw.
         """
         state = self.model if state is None else state
         check_sizes(self.model, state)
@@ -218,11 +218,11 @@ def _worlds(world, count: int) -> list[int] | None:
 
 
 def box_corners(box) -> np.ndarray:
-    """The eight corners of a box, given its lowest and its highest, ``[8, 3]``."""
+    """The eight corners of a box, ``[8, 3]``, from its lowest and highest corner."""
     return np.stack(np.meshgrid(*np.transpose(box)), axis=-1).reshape(-1, 3).astype(np.float64)
 
 
 def round_length(length: float) -> float:
-    """The largest of 1, 2 or 5 times a power of ten that is not above a length."""
+    """The largest number of the form 1, 2 or 5 times a power of ten that is not above a length."""
     power = 10.0 ** math.floor(math.log10(max(length, 1e-9)))
     return float(f"{power * max(m for m in (1, 2, 5) if m * power <= length * (1 + 1e-9)):g}")

@@ -11,39 +11,39 @@ from newton_like.viewer.camera import Camera, times
 from newton_like.viewer.raster import Raster
 
 LAMP = np.array([-0.55, 0.95, 0.75])
-"""Direction of the lamp in the camera's axes: right, up, towards the eye."""
+"""Direction to the lamp in the camera's axes: right, up, towards the camera."""
 LAMP_LIGHT, EYE_LIGHT, SKY_LIGHT, GROUND_LIGHT = 0.55, 0.16, 0.46, 0.32
-"""Light from the lamp, from the eye, and from above and below where there is neither."""
+"""Brightness of the lamp, of light from the camera, and of ambient light from above and from below."""
 SAMPLES = 2
-"""Samples a pixel, across and down."""
+"""Samples a pixel, in each direction."""
 CREASE, FOLD = 0.25, 0.02
-"""Relative changes of normal and nearness inside of a pixel from which on all its samples are shaded."""
+"""Relative changes of normal and nearness within a pixel from which all its samples are shaded."""
 SOFTNESS = 0.012
-"""Width of the rim of shadows, in radii of the scene."""
+"""Width of the soft edge of shadows, in radii of the scene."""
 FLOOR_COLOR = np.array([0.93, 0.935, 0.945])
 FLOOR_REACH = (1.3, 3.2)
-"""Where the floor begins to fade, and where it has faded, in radii of the scene."""
+"""Distances at which the floor begins to fade and at which it ends, in radii of the scene."""
 FLOOR_TINT = 0.12
-"""Part of the floor's own colour in it: a picture on white paper wants a light floor."""
+"""Fraction of the floor's own colour; the floor is light, for pictures on white paper."""
 LINE, LINE_SHADE = 1.2, 0.9
-"""Half the width of the floor's lines [samples], and how bright they are."""
+"""Half the width of the floor's lines [samples], and their brightness."""
 GLOSS = 0.10
 NOOK, NOOK_SHADE = 0.06, 1.6
-"""How far light is blocked in nooks, in radii of the scene, and how much."""
+"""Ambient obscurance: distance within which surfaces block light, in radii of the scene, and its strength."""
 BIAS = 0.004
-"""How far from a surface its own shadow begins, in radii of the scene, besides three samples of the lamp's view."""
+"""Shadow bias: offset from a surface, in radii of the scene, in addition to three samples of the lamp's view."""
 SPIRAL = 12
-"""Samples of soft shadows and of nooks."""
+"""Number of samples of soft shadows and of ambient obscurance."""
 
 
 @dataclass(frozen=True)
 class Floor:
-    """An endless plane in the world, with lines a round distance apart.
+    """An infinite plane in the world, with lines at a round distance.
 
     Attributes:
-        point, normal: where it is and what side is up.
-        color: that its maker gave it.
-        spacing: of the lines [m].
+        point, normal: a point of the plane, and its normal.
+        color: its colour in the model.
+        spacing: distance of the lines [m].
     """
 
     point: np.ndarray
@@ -52,7 +52,7 @@ class Floor:
     spacing: float
 
     def is_wall(self, camera: Camera) -> bool:
-        """Whether it stands upright with its back to the eye."""
+        """Whether the plane is vertical and its back faces the camera."""
         eye = camera.middle + camera.distance * camera.axes[:, 2]
         return bool((eye - self.point) @ self.normal <= 0.0 and abs(self.normal @ camera.up) < 0.5)
 
@@ -74,7 +74,7 @@ def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | Non
     ground = None if floor is None else _ground(floor, camera, raster)
     seen, pixel, share = _samples(raster, ground)
     light, sky = _unit(LAMP).astype(np.float32), (camera.up @ camera.axes).astype(np.float32)
-    # things first, then the floor, whose normal and colour are the same everywhere
+    # objects first, then the floor, which has a constant normal and colour
     lies = np.zeros(len(seen), dtype=bool) if ground is None else ground[seen] > 0.0
     things, under = np.flatnonzero(~lies), np.flatnonzero(lies)
     place = _place(camera, raster, seen[things], raster.near)
@@ -95,7 +95,7 @@ def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | Non
     toward = np.array([0.0, 0.0, camera.distance], dtype=np.float32) - place
     away = np.sqrt(_dot(toward, toward))
     facing = _dot(n, toward) / away
-    # surfaces have two sides
+    # surfaces are two-sided
     back = np.flatnonzero(facing < 0.0)
     n[back], facing[back] = -n[back], -facing[back]
     lit = np.maximum(times(n, light), 0.0)
@@ -119,20 +119,20 @@ def shade(raster: Raster, camera: Camera, colors: np.ndarray, floor: Floor | Non
 
 
 def _place(camera: Camera, raster: Raster, samples: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Places of the middles of samples in the camera's axes, ``[samples, 3]`` [m]."""
+    """Positions of the centres of samples in the camera's axes, ``[samples, 3]`` [m]."""
     row, column = np.divmod(samples, raster.width)
     half = np.float32(0.5)
     return camera.place(column.astype(np.float32) + half, row.astype(np.float32) + half, near[samples])
 
 
 def _ground(floor: Floor, camera: Camera, raster: Raster) -> np.ndarray:
-    """Nearness of the floor at each sample, 0 where it is not seen."""
+    """Nearness of the floor at each sample, 0 where it is not visible."""
     n, point = floor.normal @ camera.axes, (floor.point - camera.middle) @ camera.axes
     above = (np.array([0.0, 0.0, camera.distance]) - point) @ n
     if above <= 0.0:
         return np.zeros(raster.height * raster.width, dtype=np.float32)
-    # From the eye through the sample on the screen, which stands at the middle. One over the way to the floor in lengths of this ray
-    # is the nearness.
+    # Rays from the camera through the samples on the screen, which is at the middle. The nearness is the inverse of the distance to the
+    # floor in lengths of the ray.
     x = (np.arange(raster.width) + 0.5 - camera.shift[0]) / camera.scale
     y = (camera.shift[1] - np.arange(raster.height) - 0.5) / camera.scale
     columns = ((n[2] * camera.distance - n[0] * x) / above).astype(np.float32)
@@ -142,7 +142,7 @@ def _ground(floor: Floor, camera: Camera, raster: Raster) -> np.ndarray:
 
 
 def _samples(raster: Raster, ground: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The samples that are shaded, their pixels, and their shares of these."""
+    """The samples that are shaded, their pixels, and their weights in the pixels."""
     height, width = raster.height // SAMPLES, raster.width // SAMPLES
     number = raster.number if ground is None else np.where(ground > 0.0, np.int32(-2), raster.number)
     number = number.reshape(height, SAMPLES, width, SAMPLES)
@@ -151,7 +151,7 @@ def _samples(raster: Raster, ground: np.ndarray | None) -> tuple[np.ndarray, np.
     others = [(i, j) for i in range(SAMPLES) for j in range(SAMPLES) if i or j]
     for i, j in others:
         edge |= number[:, i, :, j] != first
-    # creases and folds of a single thing
+    # creases and folds of a single object
     inside = np.flatnonzero(~edge & (first >= 0))
     row, column = np.divmod(inside, width)
     sample = SAMPLES * (row * raster.width + column)
@@ -178,7 +178,7 @@ def _samples(raster: Raster, ground: np.ndarray | None) -> tuple[np.ndarray, np.
 
 
 def _fade(floor: Floor, camera: Camera, hit: np.ndarray) -> np.ndarray:
-    """How much of the floor is seen at places in the camera's axes: 1 near the middle, 0 far away."""
+    """Visibility of the floor at positions in the camera's axes: 1 near the middle, 0 far away."""
     n, point = floor.normal @ camera.axes, (floor.point - camera.middle) @ camera.axes
     begin, end = FLOOR_REACH
     off = hit - ((point @ n) * n).astype(np.float32)
@@ -187,7 +187,7 @@ def _fade(floor: Floor, camera: Camera, hit: np.ndarray) -> np.ndarray:
 
 
 def _lines(floor: Floor, camera: Camera, hit: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Brightness of the floor with its lines at places in the camera's axes."""
+    """Brightness of the floor with its lines at positions in the camera's axes."""
     first = _unit(np.cross(floor.normal, np.roll(np.eye(3)[np.argmax(np.abs(floor.normal))], 2)))
     first, second = np.cross(first, floor.normal), first
     samples = np.float32(camera.scale * floor.spacing) * near
@@ -202,8 +202,8 @@ def _lines(floor: Floor, camera: Camera, hit: np.ndarray, near: np.ndarray) -> n
 
 
 def _shadow(place, n, camera: Camera, shadows: Raster, lamp: Camera) -> np.ndarray:
-    """How much of the lamp is hidden, 0 to 1, by samples of its view around each place."""
-    # off the surface, so that it does not shadow itself
+    """Hidden fraction of the lamp, 0 to 1, from samples of its view around each position."""
+    # an offset from the surface, so that it does not shadow itself
     axes = (camera.axes.T @ lamp.axes).astype(np.float32)
     seen = times(place + n * np.float32(BIAS * camera.radius + 3.0 / lamp.scale), axes)
     column = np.float32(lamp.shift[0]) + np.float32(lamp.scale) * seen[:, 0]
@@ -211,7 +211,7 @@ def _shadow(place, n, camera: Camera, shadows: Raster, lamp: Camera) -> np.ndarr
     near = 2.0 + seen[:, 2] / np.float32(lamp.radius)
     reach = SOFTNESS * lamp.radius * lamp.scale
     hidden = np.zeros(len(place), dtype=np.float32)
-    # Most places see the whole lamp. They are those that are nearer to it than anything in the tiles around them.
+    # At most positions the whole lamp is visible: they are nearer to it than all surfaces in the neighbouring tiles.
     image = shadows.near.reshape(shadows.height, shadows.width)
     nearest, size = _tiles(image, reach)
     some = np.flatnonzero((column >= 0) & (column < shadows.width) & (row >= 0) & (row < shadows.height))
@@ -229,7 +229,7 @@ def _shadow(place, n, camera: Camera, shadows: Raster, lamp: Camera) -> np.ndarr
 
 
 def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> np.ndarray:
-    """How much of the light from all around reaches each sample: less in nooks (alchemy screen-space obscurance, McGuire 2011)."""
+    """Fraction of the ambient light that reaches each sample (alchemy screen-space obscurance, McGuire 2011)."""
     height, width = raster.height // SAMPLES, raster.width // SAMPLES
     row, column = np.divmod(pixel, width)
     first = np.flatnonzero(seen == SAMPLES * (row * raster.width + column))
@@ -237,7 +237,7 @@ def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> n
     number.ravel()[pixel[first]] = first
     radius = NOOK * camera.radius
     reach = radius * camera.scale / SAMPLES
-    # Only things nearby block light. Parts of the floor without things nearby are left out.
+    # Only nearby objects block light. Parts of the floor without nearby objects are left out.
     tall = np.zeros(len(seen) + 1, dtype=bool)
     tall[:-1] = thing >= 0
     there = np.flatnonzero((number >= 0) & _around(tall[number], reach))
@@ -266,13 +266,13 @@ def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> n
 
 
 def _around(flags: np.ndarray, reach: float) -> np.ndarray:
-    """Whether a flag is set around a place of an image, at least as far as a reach."""
+    """Whether a flag is set near each position of an image, within at least the distance `reach`."""
     tiles, size = _tiles(flags, reach)
     return tiles.repeat(size, axis=0).repeat(size, axis=1)[: flags.shape[0], : flags.shape[1]]
 
 
 def _tiles(image: np.ndarray, reach: float) -> tuple[np.ndarray, int]:
-    """The largest value in each tile of an image and its neighbours, and the width of tiles, at least a reach."""
+    """The largest value in each tile of an image and its neighbours, and the width of the tiles, at least `reach`."""
     size = max(8, math.ceil(reach) + 1)
     rows, columns = -(-image.shape[0] // size), -(-image.shape[1] // size)
     padded = np.zeros((rows * size, columns * size), dtype=image.dtype)
@@ -290,7 +290,7 @@ def _blur(image: np.ndarray) -> np.ndarray:
 
 
 def _spiral(reach: float) -> np.ndarray:
-    """Points that fill a disc of a radius evenly (Vogel 1979)."""
+    """Evenly distributed points in a disc of the radius `reach` (Vogel 1979)."""
     k = np.arange(SPIRAL) + 0.5
     return (reach * np.sqrt(k / SPIRAL) * np.array([np.cos(2.399963 * k), np.sin(2.399963 * k)])).T
 

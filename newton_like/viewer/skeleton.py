@@ -1,4 +1,4 @@
-"""Balls and rods for bodies that have no shape."""
+"""Spheres and rods for bodies without shapes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from newton_like.geometry.transforms import quat_rotate, transform_multiply
 from newton_like.types import GeoType
 
 BALL, ROD = 0.018, 0.009
-"""Radii, as parts of the largest distance between joints."""
+"""Radii of spheres and rods, as fractions of the largest distance between joints."""
 COLORS = ((0.85, 0.47, 0.16), (0.45, 0.49, 0.54))
-"""Of joints that move, and of rods and joints that are fixed."""
+"""Colours of movable joints, and of rods and fixed joints."""
 SHOWN = 0.5
-"""Where so many of the bodies with mass have shapes, they need no skeleton."""
+"""Fraction of the bodies with mass that have shapes from which no skeleton is drawn."""
 
 
 def skeleton(model, poses: np.ndarray, shown: list[int] | None, drawn: set[int]) -> list[tuple]:
-    """Vertices in the world, faces and colour of balls at the joints and rods between them.
+    """Vertices in the world, faces and colour of spheres at the joints and rods between them.
 
     Args:
         model: the model.
-        poses: of its bodies, ``[bodies, 7]``.
+        poses: poses of its bodies, ``[bodies, 7]``.
         shown: the worlds to draw; None: all.
-        drawn: bodies that have shapes.
+        drawn: bodies with shapes.
     """
     mass, worlds = model.body_mass.numpy(), model.body_world.numpy()
     here = np.ones(model.body_count, dtype=bool) if shown is None else np.isin(worlds, [-1, *shown])

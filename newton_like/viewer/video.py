@@ -1,4 +1,4 @@
-"""Motions of models as videos: GIF or MP4."""
+"""Videos of the motions of models: GIF or MP4."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from newton_like.viewer.scene import Scene, box_corners
 
 SUFFIXES = (".gif", ".mp4")
 FOLLOWS = 1.5
-"""Where the whole motion takes a box so many times as large as that of a frame, the camera follows."""
+"""The camera follows the motion if the box of the whole motion is this many times as large as the box of a frame."""
 STEADY = 0.25
-"""Standard deviation of the time over which the way of a following camera is smoothed [s]."""
+"""Standard deviation of the Gaussian window that smooths the path of a following camera [s]."""
 SAMPLE_FRAMES = 5
-"""Frames that the colours of a GIF are chosen from."""
+"""Number of frames from which the colours of a GIF are chosen."""
 
 
 class VideoRecorder:
@@ -71,7 +71,7 @@ class VideoRecorder:
 
         Raises:
             ImportError: Pillow, or ffmpeg for an MP4, is missing.
-            TypeError, IndexError: ``model`` is no model, there is no such world, or a number is no number.
+            TypeError, IndexError: ``model`` is not a model, the world does not exist, or an argument is not a number.
             ValueError: the file has another suffix, or a number is out of range.
             OSError: the folder of the file does not exist.
         """
@@ -105,7 +105,7 @@ class VideoRecorder:
             time: when [s]. A later call with the same time replaces the earlier one.
 
         Raises:
-            TypeError, ValueError: ``time`` is no finite number, ``state`` no state or one with another number of bodies, or the pose of
+            TypeError, ValueError: ``time`` is not a finite number, ``state`` is not a state or has another number of bodies, or the pose of
                 a body that is drawn is not finite.
         """
         time = as_number(time, "time")
@@ -128,7 +128,7 @@ class VideoRecorder:
         poses = [self._poses[len(self.times) - 1 - i] for i in last]
         count = max(1, round((times[-1] - times[0]) * self.fps))
         starts = times[0] + np.arange(count + 1) / self.fps
-        # a millionth of a frame is rounding
+        # the tolerance of a millionth of a frame is for rounding errors
         shown = [poses[i] for i in np.searchsorted(times, starts[:count] + 1e-6 / self.fps, side="right") - 1]
         boxes = self._boxes(shown, 1.0 / self.fps)
         with ThreadPoolExecutor(worker_count()) as pool:
@@ -142,7 +142,7 @@ class VideoRecorder:
             write_gif(self.path, images, starts, list(samples.values()))
 
     def _images(self, pool, poses, boxes, ready: dict[int, np.ndarray], progress) -> Iterator[np.ndarray]:
-        """The images of all frames in order; some are drawn ahead, but not so many that they fill the memory."""
+        """The images of all frames in order. A limited number of them is drawn ahead, to limit the memory."""
         waiting: deque = deque()
         ahead = iter(range(len(poses)))
         for frame in progress(len(poses)):
@@ -157,7 +157,7 @@ class VideoRecorder:
         return render(scene, camera, self.size)
 
     def _boxes(self, poses: list[np.ndarray], interval: float) -> np.ndarray:
-        """What the camera sees in each frame, ``[frames, 2, 3]`` [m]."""
+        """The box that the camera shows in each frame, ``[frames, 2, 3]`` [m]."""
         boxes = np.array([self._scene.box(p) for p in poses])
         whole = np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
         sizes = boxes[:, 1] - boxes[:, 0]
@@ -172,13 +172,13 @@ class VideoRecorder:
 
 
 def _smooth(values: np.ndarray, deviation: float) -> np.ndarray:
-    """Values ``[frames, n]`` under a Gaussian window; at the ends lines go on."""
+    """Values ``[frames, n]`` smoothed by a Gaussian window, with linear extrapolation at the ends."""
     from scipy.ndimage import gaussian_filter1d
 
     if len(values) < 3:
         return values
     reach = min(len(values) - 1, int(4.0 * deviation) + 1)
-    # mirrored through its ends, a line stays a line
+    # point reflection at both ends keeps a line straight
     before, after = 2.0 * values[0] - values[reach:0:-1], 2.0 * values[-1] - values[-2 : -reach - 2 : -1]
     return gaussian_filter1d(np.concatenate([before, values, after]), deviation, axis=0)[reach : reach + len(values)]
 
@@ -195,7 +195,7 @@ def _checked(path: Path) -> Path:
 
 
 def check_installed(suffix: str) -> None:
-    """Raises ImportError: the package or program that writes files of a suffix is missing."""
+    """Raises ImportError if the package or program that writes files of a suffix is missing."""
     if suffix == ".mp4":
         find_ffmpeg()
         return

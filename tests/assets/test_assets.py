@@ -1,4 +1,4 @@
-"""The project's own robots and scenes say the truth about themselves, and simulate."""
+"""The project's robots and scenes have consistent data and can be simulated."""
 
 import math
 import warnings
@@ -63,7 +63,7 @@ def test_the_quadruped_stands_where_its_comments_say():
     height = 0.4 * math.cos(0.8)
     for leg, x, y in (("fl", 0.18, 0.12), ("fr", 0.18, -0.12), ("rl", -0.18, 0.12), ("rr", -0.18, -0.12)):
         assert np.allclose(placed[report.links[f"{leg}_foot"]][:3, 3], (x, y, -height), atol=1e-12)
-    # Nothing but the feet touches the ground then.
+    # Only the feet touch the ground then.
     ground = -height - 0.02
     for name, shapes in report.shapes.items():
         for shape in shapes:
@@ -110,7 +110,7 @@ def arms() -> tuple[ModelBuilder, ModelBuilder]:
 
 
 def test_the_arm_is_the_same_in_urdf_and_usd(rng):
-    """Mass matrix, poses, limits and drives to 1e-6: what the float32 attributes of a USD file leave."""
+    """Mass matrix, poses, limits and drives agree to 1e-6, the precision of float32 attributes of a USD file."""
     made = [builder.finalize("cpu", dtype=wp.float64) for builder in arms()]
     names = [[label.rpartition("/")[2] for label in model.joint_label][1:] for model in made]
     assert names[0] == names[1] == ["turn", "shoulder", "roll", "elbow", "twist", "wrist", "flange"]
@@ -121,7 +121,7 @@ def test_the_arm_is_the_same_in_urdf_and_usd(rng):
     ):  # fmt: skip
         expected, found = (getattr(model, name).numpy() for model in made)
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12, err_msg=name)
-    # Angles at which the bodies stand, in float32 quaternions.
+    # Angles of the bodies' poses, from float32 quaternions.
     np.testing.assert_allclose(made[1].joint_q.numpy(), made[0].joint_q.numpy(), rtol=0, atol=1e-7)
     assert made[0].joint_target_ke.numpy().tolist() == [800.0] * 7
     low, high = made[0].joint_limit_lower.numpy(), made[0].joint_limit_upper.numpy()
@@ -140,7 +140,7 @@ def test_the_arm_is_the_same_in_urdf_and_usd(rng):
 
 
 def test_the_arm_goes_where_it_is_told(rng):
-    """Drives hold targets against gravity but for what dry friction and their own softness leave."""
+    """Drives hold targets against gravity, up to errors by dry friction and by their finite gains."""
     simulation = Simulation(arms()[1], dt=1.0 / 240.0)
     low, high = (getattr(simulation.model, f"joint_limit_{end}").numpy() for end in ("lower", "upper"))
     target = rng.uniform(0.6 * low, 0.6 * high)
@@ -148,7 +148,7 @@ def test_the_arm_goes_where_it_is_told(rng):
     # The widest way, 3.6 rad at 2 rad/s, takes 1.8 s.
     simulation.run(3.0)
     mass, gravity = simulation.model.body_mass.numpy(), 9.81
-    # What is above the shoulder, 10.2 kg, stretched out flat: its centre of mass is not 0.5 m away.
+    # The bodies above the shoulder, 10.2 kg, stretched out horizontally: their centre of mass is less than 0.5 m away.
     softness = mass[2:].sum() * gravity * 0.5 / 800.0
     assert np.all(np.abs(simulation.q[0] - target) < softness + 0.5 / 800.0 + 0.002)
     assert np.all(np.abs(simulation.qd[0]) < 0.02)
@@ -243,7 +243,7 @@ def test_the_humanoid_stands():
     upright = 1.0 - 2.0 * (path[:, 3] ** 2 + path[:, 4] ** 2)
     assert np.all(upright > math.cos(math.radians(6)))
     assert np.abs(simulation.qd).max() < 0.05
-    # Nothing but the ground can be touched, or the solver would have refused the model.
+    # All contacts are with the ground; otherwise the solver would raise an error.
     assert simulation.solver.check(state).all()
 
 
@@ -303,7 +303,7 @@ def test_the_warehouse_is_metres_and_kilograms(warehouse):
 
 
 def test_the_warehouse_moves_as_it_says(warehouse):
-    """Each thing by its own law: a brake, a closer, motors, friction, rolling; what falls comes to rest on the floor."""
+    """Each mechanism follows its law: a brake, a closer, motors, friction, rolling; falling bodies come to rest on the floor."""
     builder, report = warehouse
     # Cartons might meet other things than the floor, and do not.
     simulation = Simulation(builder, dt=1.0 / 240.0, unsupported_contacts="ignore")
@@ -334,7 +334,7 @@ def test_the_warehouse_moves_as_it_says(warehouse):
     closing = velocities[:, dof("Door/hinge")]
     assert closing.min() < -0.5 and abs(closing[-1]) < 0.05
     rollers = [dof(f"Conveyor/{name}Roller/axle") for name in ("First", "Fifth", "Tenth")]
-    # Degrees a second; nothing brakes the motors.
+    # Degrees a second; the motors have no load.
     assert np.allclose(velocities[-1, rollers], -math.pi, rtol=1e-3)
 
     def way(name):

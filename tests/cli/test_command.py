@@ -1,4 +1,4 @@
-"""The command ``newton-like``: what it prints, writes and refuses."""
+"""The command ``newton-like``: output, files and errors."""
 
 import json
 import os
@@ -156,7 +156,7 @@ def test_outputs_that_cannot_be_written_are_named_at_once(capsys, tmp_path, args
 
 
 def test_an_xml_that_is_a_urdf_is_read_as_one(capsys, tmp_path):
-    """Whatever its comments say, and however long they are."""
+    """The format does not depend on the text and length of comments before the root element."""
     text = Path(ROBOT).read_text()
     file = tmp_path / "robot.xml"
     file.write_text(f"<!-- <mujoco> {'x' * 10000} -->" + text[text.index("<robot") :])
@@ -181,7 +181,7 @@ def test_numbers_that_json_does_not_know_become_null():
 
 
 def test_convert_keeps_the_robot(capsys, tmp_path):
-    """What `inspect` says of the converted file is what it says of the source, but for the format and where labels begin."""
+    """`inspect` gives the same output for the converted file and the source, except for the format and the prefix of labels."""
     file = tmp_path / "robot.usda"
     code, out, _ = run(capsys, "convert", ROBOT, file, "--floating", "--json")
     assert code == 0
@@ -225,7 +225,7 @@ def test_up_axis_and_package_folders_reach_the_importers(capsys, tmp_path):
     assert code == 1 and "tetrahedron.stl" in err
     code, out, _ = run(capsys, "inspect", file, "--package-dir", folder.parent, "--up-axis", "y", "--json")
     assert code == 0
-    # what is up in the file is up in the model; turned by an exact quarter, in double
+    # the up axis of the file is that of the model; the rotation is an exact quarter turn, in double precision
     np.testing.assert_allclose(json.loads(out)["center_of_mass"], [0, 0, 2], atol=1e-12)
     code, _, err = run(capsys, "inspect", asset("arm.usda"), "--up-axis", "Y")
     assert code == 1 and "--up-axis" in err
@@ -245,7 +245,7 @@ TETRAHEDRON = (
 
 
 def repr_free(limits):
-    """None, which cannot be sorted, as a number."""
+    """Limits with numbers in place of None, so that they can be sorted."""
     return [(kind, *(np.nan_to_num(np.array(b, float), nan=-1e9) for b in bounds)) for kind, *bounds in limits]
 
 
@@ -261,7 +261,7 @@ def test_simulate_keeps_the_energy_of_a_falling_robot(capsys):
 
 
 def test_the_lift_is_potential_energy(capsys, rng):
-    """m g h, and nothing for a robot that is fixed."""
+    """The energy of lifting is m g h, and zero for a fixed robot."""
     height = rng.uniform(1.0, 10.0)
     floating, lifted, fixed = (
         json.loads(run(capsys, "simulate", ROBOT, "--frames", 1, "--json", *more)[1])
@@ -291,7 +291,7 @@ def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
         # rounding of double
         assert lowest_points(model, state).min() == pytest.approx(CLEARANCE, abs=1e-9)
         assert len(remarks) == 1 and "lifted onto it" in remarks[0]
-        # sideways it has not moved, and what is above the ground stays
+        # there is no horizontal motion, and bodies above the ground do not move
         np.testing.assert_allclose(
             np.delete(state.body_q.numpy()[0, :3], "XYZ".index(up)), np.delete(pose[:3], "XYZ".index(up))
         )
@@ -299,7 +299,7 @@ def test_the_ground_is_at_zero_and_robots_start_on_it(rng):
     fixed = read(Path(ROBOT), {}, ground=True)
     assert "and does not float" in fixed.remarks[-1]
     free = read(Path(ROBOT), {"floating": True}, ground=True, lift=5.0)
-    # lifted by more than it needs, nothing is left to be put on the ground
+    # after a sufficient lift no body is moved onto the ground
     assert free.remarks == []
 
 
@@ -327,7 +327,7 @@ def test_shapes_that_go_through_each_other_are_told(capsys, tmp_path):
 
 
 def test_self_collisions_are_those_of_the_file(capsys, tmp_path):
-    """MJCF and USD say which shapes touch, and keep it when they are converted; a URDF does not, and has none unless asked."""
+    """MJCF and USD define self-collisions, and conversions keep them; a URDF does not, and has none by default."""
     file, again = tmp_path / "robot.usda", tmp_path / "again.usda"
     counts = {}
     for more in ((), ("--self-collisions",)):
@@ -361,7 +361,7 @@ def test_simulate_writes_the_motion(capsys, tmp_path):
 
 
 def test_progress_bars_are_for_terminals(capfd):
-    """None where stderr is a file or a pipe, or is asked to be quiet."""
+    """There is no progress bar if stderr is a file or a pipe, or with `--quiet` or `--json`."""
     for more in ([], ["--quiet"], ["--json"]):
         code, _, err = run(capfd, "simulate", ROBOT, "--frames", 2, *more)
         assert code == 0
@@ -369,7 +369,7 @@ def test_progress_bars_are_for_terminals(capfd):
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
-    """As `newton-like inspect ... | head -1`, where what was printed is written at the end."""
+    """As in `newton-like inspect ... | head -1`, where Python writes its buffered output at exit."""
     file = tmp_path / "empty.usda"
     file.write_text("#usda 1.0\n( metersPerUnit = 1 )\n")
     command = [sys.executable, "-m", "newton_like", "inspect", str(file), "--quiet"]

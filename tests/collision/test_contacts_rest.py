@@ -110,7 +110,7 @@ def test_shapes_rest_on_tilted_planes(rng):
 
 
 def test_softness_is_the_sinking_it_documents(rng):
-    # A single contact below the centre of mass sinks by g time_constant^2, with the mean of both shapes, whatever the damping.
+    # A single contact below the centre of mass sinks by g time_constant^2, with the mean time constant of both shapes, for any damping.
     count = 12
     constants, ratios = 10.0 ** rng.uniform(-2.5, -1.3, (count, 2)), rng.uniform(0.3, 2.0, (count, 2))
     builders = [
@@ -172,7 +172,7 @@ def test_margins_lift_the_surfaces(rng):
 
 def test_groups_and_filters_decide_who_touches():
     groups = [(1, 1), (1, 2), (0, 1), (1, 0), (-1, 1), (-1, -1), (-1, -2), (2, 2), (3, -2), (0, 0), (0, -1)]
-    # 0 with nothing; positive with itself and negative ones; negative with all but itself.
+    # Group 0 does not collide; a positive group collides with itself and negative groups, a negative group with all except itself.
     touches = [True, False, False, False, True, False, True, True, True, False, False]
     builders = [
         resting("sphere", cfg=ShapeConfig(collision_group=a), plane_cfg=ShapeConfig(collision_group=b))

@@ -107,7 +107,7 @@ def test_states_with_gradients_do_not_collide_on_a_tape():
 
 
 def test_candidates_take_as_much_memory_as_there_are():
-    """Whatever the largest number of candidates of an articulation."""
+    """For any largest number of candidates of an articulation."""
     model = on_ground(["s"] * 50 + ["b" * 20]).finalize("cpu")
     model.collide(model.state(), unsupported_contacts="ignore")
     assert model._contact_finder.near.size == 50 + 20 * 8

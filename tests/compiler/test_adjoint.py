@@ -1,4 +1,4 @@
-"""Reverse mode over traces: every operation against central differences, and what it costs."""
+"""Reverse mode over traces: every operation against central differences, and the number of operations."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_detached_numbers_are_constants(rng):
 
 
 def test_variations_are_zero_with_a_derivative(rng):
-    """What a rotation matrix varies by when its angle does, from a constant matrix: the derivative of the matrix, without its sine."""
+    """The variation of a rotation matrix with its angle, from a constant matrix: the derivative of the matrix, without its sine."""
     trace = Trace()
     m = tracing_math(trace, lambda i: None, np.float64, varied=True)
     x = m.get(None, 0, None)

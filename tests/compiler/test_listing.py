@@ -1,4 +1,4 @@
-"""Programs as lists of operations: what they do is what their traces say, and what compiled code does."""
+"""Programs as lists of operations: their results are those of their traces and of compiled code."""
 
 from types import SimpleNamespace
 
@@ -17,11 +17,11 @@ from tests.support.random_trees import random_state, random_transform
 from tests.support.traced import evaluate
 
 PLACES = 12
-"""Rows of memory that a trace knows by itself."""
+"""Number of memory rows of a trace."""
 
 
 def interpret(code, memory: np.ndarray) -> np.ndarray:
-    """What a list of operations leaves in memory, carried out by the tracer's own arithmetic on constants."""
+    """The memory after a list of operations, evaluated with the tracer's constant folding."""
     memory = np.concatenate([memory, code.constants, np.zeros(code.rows - len(code.constants))])
     trace = Trace()
     m = tracing_math(trace, lambda i: None, np.float64)
@@ -146,7 +146,7 @@ def check_within_memory(work) -> None:
 
 @pytest.mark.parametrize("seen_from", [None, 1])
 def test_interpreted_code_stays_within_its_memory(rng, seen_from):
-    """Also code without operations: nothing moves a frame that is seen from another one on its link."""
+    """Includes code without operations: the pose of a frame relative to another frame of its link is constant."""
     model = forest(rng, worlds=2, robots=1, joints=5).finalize("cpu", dtype=wp.float64, requires_grad=True)
     model.evaluator = "general"
     q, qd = (wp.array(x, dtype=wp.float64, device="cpu", requires_grad=True) for x in random_state(model, rng))

@@ -1,4 +1,4 @@
-"""The tracer: what it writes down computes what it was asked to, in the working precision, with nothing in it twice."""
+"""The tracer: traces compute the results of programs in the working precision, without repeated operations."""
 
 import os
 import subprocess
@@ -187,7 +187,7 @@ def _fine(name, picked) -> bool:
 
 
 def test_folding_rules():
-    """What costs nothing: neutral elements, signs, repetitions."""
+    """Neutral elements, signs and repetitions add no operations."""
     trace, m = tracer()
     x, y = m.get(None, 0, 0), m.get(None, 1, 0)
     zero, one, minus = m.fill(0.0), m.fill(1.0), m.fill(-1.0)
@@ -266,12 +266,12 @@ def test_index_arithmetic(rng):
 
 # ---------------------------------------------------------------------------------------------------- stages of robots
 
-# what the kernel puts into memory before a stage runs
+# memory that the kernel writes before a stage
 STAGED = {
     "q", "v", "force", "target_q", "target_v", "act", "wrench", "impulse", "coupling_impulse", "dof_impulse", "dof_need", "over",
     "z", "warm_work", "bias_change", "bias_share",
 }  # fmt: skip
-# what the general code for hulls and couplings leaves there
+# memory that the general code for hulls and couplings writes
 GENERAL = {"near", "gap", "point", "clear"}
 # always run, before the ones that may
 FIRST = ("smooth", "predict")
@@ -346,7 +346,7 @@ def test_what_is_read_is_emitted(special):
 
 
 def test_a_varying_parameter_is_read_where_others_are_constants(rng):
-    """Two worlds with another mass: that number is loaded, and what depends on shared ones alone is still folded."""
+    """Two worlds with different masses: the mass is loaded, and results of shared parameters are still folded."""
     robot = quadruped()
     same, varied = specialiser(robot), specialiser(robot, varied=("body_mass",))
 
@@ -369,7 +369,7 @@ def code_of(special) -> str:
 
 @pytest.mark.slow
 def test_code_is_the_same_in_every_process():
-    """Else nothing that was compiled would be found again. String hashes differ from process to process, so sets do."""
+    """Otherwise compiled code would not be found in the cache. The order of sets differs between processes, like string hashes."""
     script = (
         "import hashlib; from tests.compiler.test_trace import *; "
         "print(hashlib.sha256(code_of(specialiser(same_robot(mechanism))).encode()).hexdigest())"

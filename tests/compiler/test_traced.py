@@ -1,4 +1,4 @@
-"""Traces run by NumPy say what kernels say, and their adjoints what finite differences say."""
+"""Traces evaluated by NumPy agree with kernels, and their adjoints with finite differences."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""README and docs tell the truth: their Python runs, their commands run, their links lead somewhere."""
+"""README and docs: their Python code runs, their commands run, and their links are valid."""
 
 import json
 import os
@@ -106,7 +106,7 @@ EXAMPLES = [c for c in commands() if c[1].startswith("examples.")]
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "command"), EXAMPLES, ids=[": ".join(c) for c in EXAMPLES])
 def test_commands_run(page, command, tmp_path):
-    """Examples; the benchmarks take minutes. What the examples do is tested in tests/examples."""
+    """Commands of examples, without benchmarks, which take minutes. tests/examples tests the results of the examples."""
     module, *words = shlex.split(command)
     known = options_of(module)
     words = [w for w in words if w not in HEAVY]
@@ -148,14 +148,14 @@ def test_tool_commands_run(page, command, tmp_path):
 
 
 def test_the_main_commands_are_among_them():
-    """Else the patterns above have come to miss what they look for."""
+    """Checks that the patterns above find the commands."""
     assert {c.split()[0] for _, c in tool_commands()} >= {"inspect", "convert", "simulate"}
     assert {c.split()[0] for _, c in commands()} >= {"examples.quadruped", "examples.pendulum", "tests.benchmarks.run"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_files_that_are_named_are_there(page):
-    """`tests/support` and the like, from the root of the repository; what a program writes into `output` is not."""
+    """Checks paths from the root of the repository, such as `tests/support`, except those in `output`."""
     spans = re.findall(r"`([^`\s]+)`", FENCE.sub("", page.read_text()))
     tops = {p.name for p in ROOT.iterdir()} - {"output"}
     named = [s for s in spans if "/" in s and s.split("/")[0] in tops]

@@ -49,7 +49,7 @@ def two_robots(rng):
 
 
 def test_links_have_shares_of_the_mechanism(rng, by_numpy):
-    """Masses, centres of mass and energies of links are those of the reference, and add up; absent links have none."""
+    """Masses, centres of mass and energies of links agree with the reference and with their sums; missing links have zeros."""
     model, state = two_robots(rng)
     q = state.joint_q.numpy()
     total, energy = dynamics.total_mass(model).numpy(), dynamics.potential_energy(model, state).numpy()

@@ -71,7 +71,7 @@ def accelerations(case, repr, qdd):
 
 
 def test_matrices_and_forces_follow_from_the_definitions(rng, by_numpy):
-    """In the joints' velocities: sums over bodies of what d'Alembert's principle says, all joint types, armature included."""
+    """In the joints' velocities: agrees with d'Alembert's principle summed over bodies, for all joint types, with armature."""
     for case in cases(rng):
         tree, q, qd = case.tree, case.q, case.qd
         M = reference.mass_matrix(tree, q)
@@ -163,7 +163,7 @@ def test_representations_are_transformed_as_the_formulas_say(rng, by_numpy):
 
 
 def test_accelerations_are_the_derivatives_of_the_velocities(rng, by_numpy):
-    """In every representation, of what the joints' accelerations are: both ways round."""
+    """Accelerations in every representation agree with the joints' accelerations, for forward and inverse dynamics."""
     for case in cases(rng):
         tau = 3.0 * rng.normal(size=len(case.qd))
         qdd = case.get(dynamics.forward_dynamics, joint_forces=tau)
@@ -254,7 +254,7 @@ def test_power_is_the_rate_of_the_energy(rng, by_numpy):
 
 
 def test_wrenches_by_body_and_by_link_are_the_same(rng, by_numpy):
-    """Bodies stand in another order than the joints that move them."""
+    """The order of bodies differs from that of joints."""
     for case in cases(rng):
         tau, body_f = rng.normal(size=len(case.qd)), rng.normal(size=(case.tree.body_count, 6))
         by_link = body_f[case.tree.joint_child][None]
@@ -269,7 +269,7 @@ def test_wrenches_by_body_and_by_link_are_the_same(rng, by_numpy):
 
 
 def test_forces_in_frames_are_wrenches_of_links(rng, by_numpy):
-    """Their power is that of the frame's velocity, in every representation; they add up, or replace what was there."""
+    """Their power agrees with the frame's velocity in every representation. They are added to earlier wrenches, or replace them."""
     for case in cases(rng):
         link = int(rng.integers(case.tree.body_count))
         offset = [*rng.normal(size=3), *Rotation.random(None, rng).as_quat()]
@@ -317,7 +317,7 @@ def edited(case, mass=None, inertia=None):
     "kind", [JointType.REVOLUTE, JointType.PRISMATIC, JointType.BALL, JointType.FREE, JointType.D6]
 )
 def test_a_leaf_without_mass_is_locked(rng, by_numpy, kind):
-    """Whatever the force on it; the others move as if it were not there."""
+    """It is locked for any force, and the other bodies move as without it."""
     builder = random_tree(rng, joints=4, armature=False, floating=True)
     _, joint = add_joint(builder, rng, kind, builder.joint_child[1], linear=2, angular=3)
     builder.extend_articulation(0, [joint])
@@ -362,7 +362,7 @@ def test_a_free_point_mass_flies_and_does_not_turn(rng, by_numpy):
 
 
 def test_the_twist_of_a_point_mass_on_a_ball_joint_is_locked(rng, by_numpy):
-    """One direction of three, along no axis of the joint: what it swings by is finite, and solves the equation of motion."""
+    """One of three directions, not along an axis of the joint: accelerations are finite and satisfy the equation of motion."""
     builder = ModelBuilder()
     body = builder.add_link(mass=2.0, com=rng.normal(size=3), inertia=random_inertia(rng, 2.0))
     builder.add_articulation([builder.add_joint_ball(-1, body)])
@@ -463,7 +463,7 @@ SOLUTIONS = (1, 6, 7)
 
 
 def every_function(model, state, rng):
-    """What every public function gives, one run of its kernel each."""
+    """The results of every public function, with one launch of its kernel each."""
     n, count = model.max_dofs_per_articulation, model.articulation_count
     links = model.max_joints_per_articulation
     vector = rng.normal(size=(count, n))

@@ -1,4 +1,4 @@
-"""Links that were merged where fixed joints were collapsed stay as named frames: in every format, in every world, for every function."""
+"""Links that were merged by collapsing fixed joints become named frames, for every format, world and function."""
 
 from types import SimpleNamespace
 

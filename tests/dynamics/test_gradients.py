@@ -1,7 +1,7 @@
 """Reverse mode through the dynamics library: every function against central differences, in double precision.
 
-Functions run by NumPy, so that nothing is compiled: each program that a public function runs is recorded, and its adjoint compared
-with differences of its outputs. Kernels that programs do not cover must be differentiable by themselves, and are named here.
+NumPy evaluates the functions, so that no compilation is needed: each program of a public function is recorded, and its adjoint is compared
+with differences of its outputs. Kernels outside of programs must be differentiable themselves, and are listed here.
 """
 
 import inspect
@@ -62,7 +62,7 @@ VARIANTS = {
     "potential_energy": [{}, {"link": 2}],
     "relative_twist": [{}, {"axes": "world", "repr": VelRepr.INERTIAL}],
 }
-"""Options that change what runs, beside representations."""
+"""Options that select other programs, besides representations."""
 
 POSE = (0.1, -0.2, 0.3, 0.0, 0.6, 0.0, 0.8)
 
@@ -141,7 +141,7 @@ class Case:
             "rate": self.numbers(model.joint_coord_count), "velocity": self.numbers(model.joint_dof_count),
         }  # fmt: skip
         if name.startswith("set_"):
-            # of no joint: what is written is seen by no program
+            # without joints: no program reads the written values
             known |= {"state": model.state(), "values": self.numbers(n, 0), "joints": []}
         known["control"] = model.control()
         if "contact" in parameters or name.startswith("contact"):
@@ -211,7 +211,7 @@ def check_adjoint(model, program, inputs, mask, rng) -> None:
         # bools as numbers do not vary
         if name != "point_on":
             scale = max(np.abs(gradient * way).max(initial=0.0) + np.abs(expected[1]), 1.0)
-            # truncation of the step's fourth power, and cancellation of 1e-16 / step times the size of what is differentiated
+            # truncation error of the step's fourth power, and cancellation of 1e-16 / step times the size of the function
             tolerances = [1e-6, 1e-7]
             if not _within(gradient @ way, expected, scale, tolerances):
                 expected.append(differences(model, program, inputs, seeds, ways, mask, 1e-3)[i])

@@ -1,6 +1,6 @@
 """Compiled functions of the dynamics library on Warp's tape: gradients against central differences, in double precision.
 
-The robots are known ones, so that their kernels are compiled once; where they are and how they move is random.
+The robots are the same in every run, so that their kernels are compiled once; their states are random.
 """
 
 from types import SimpleNamespace
@@ -143,7 +143,7 @@ def test_numbers_that_all_articulations_share(model, rng):
     agree(model, function, [rng.normal(size=6), rng.normal(size=6)], rng)
 
 
-# --------------------------------------------------------------------------------------------- gravity, and what has no gradient
+# ------------------------------------------------------------------------------------- gravity, and quantities without gradients
 
 
 def falls(model, state):

@@ -1,4 +1,4 @@
-"""What functions of the dynamics library are given: what is no good is found and named."""
+"""Invalid arguments of functions of the dynamics library raise errors that name the argument."""
 
 import copy
 import gc
@@ -117,7 +117,7 @@ def other(case):
 
 @pytest.mark.parametrize("name", STATES)
 def test_states_of_another_model_are_refused(case, other, by_numpy, name):
-    """Made by another model of the same counts, in either class; the message describes both and says what to do."""
+    """A state of another model with the same counts, in either class, raises an error with both models and the cure."""
     arguments = case.arguments(name, {})
     for key in {"state", "state_in", "state_out"} & set(arguments):
         for foreign in (other.state(), other.state().clone(), copy.copy(other.state()), MechanismState(other)):
@@ -170,7 +170,7 @@ def test_what_is_no_array_of_real_numbers_is_refused(case, by_numpy, name, argum
 
 
 REFUSED = {
-    # function of the model, a state and a MechanismState; error; what it names
+    # function of the model, a state and a MechanismState; error; name in its message
     "no model": (lambda m, s, ms: MechanismState(None), TypeError, r"model.*NoneType"),
     "no state in": (lambda m, s, ms: dynamics.integrate(m, None, s, 0.1), TypeError, "state_in"),
     "no state out": (lambda m, s, ms: dynamics.integrate(m, s, None, 0.1), TypeError, "state_out"),
@@ -333,7 +333,7 @@ def test_small_arrays_are_searched_and_all_on_request(rng):
             check_finite(model, array, "numbers")
         model.check_finite = "auto"
     assert check_finite(model, array, "numbers") is array
-    # what is remembered of an array goes with it
+    # cached data of an array is freed with the array
     alive = weakref.ref(array)
     del array
     gc.collect()

@@ -1,4 +1,4 @@
-"""Passive joint forces, rates of a mechanism's state, and the integrators: their order, and what they keep."""
+"""Passive joint forces, rates of a mechanism's state, and the order and conserved quantities of integrators."""
 
 from types import SimpleNamespace
 
@@ -95,7 +95,7 @@ def test_friction_opposes_motion(rng):
 
 
 def test_limits_push_back_and_damp_while_they_are_violated(rng):
-    """-k d - c qd beyond a limit, whatever the sign of d: a damper that is multiplied by the spring's force would not do."""
+    """-k d - c qd beyond a limit, for both signs of d; a damper proportional to the spring's force would fail."""
     model = forest(rng, robots=4, joints=9, limits=True).finalize("cpu", dtype=wp.float64)
     model.joint_limit_ke.assign(rng.uniform(10.0, 100.0, model.joint_dof_count))
     model.joint_limit_kd.assign(rng.uniform(0.5, 5.0, model.joint_dof_count))
@@ -170,7 +170,7 @@ def test_quaternions_are_drawn_to_unit_length(rng):
     ("dtype", "tolerance"), [(wp.float64, 1e-12), pytest.param(wp.float32, 1e-4, marks=pytest.mark.slow)]
 )
 def test_rates_are_those_of_their_parts(rng, dtype, tolerance):
-    """velocity_rate is forward dynamics under all forces; compiled programs give what traces do."""
+    """velocity_rate is forward dynamics under all forces; compiled programs agree with traces."""
     acts = False
     while not acts:
         # robots drawn at random may have no friction, or be within their limits
@@ -194,7 +194,7 @@ def test_rates_are_those_of_their_parts(rng, dtype, tolerance):
     np.testing.assert_array_equal(whole.joint_qd.numpy(), found)
     np.testing.assert_array_equal(whole.joint_q.numpy(), position_rate(model, state).numpy())
     assert whole.contact is None
-    # launches are recorded once, as that takes a hundred times as long: for what is found on the way, and for numbers from the host
+    # launches are recorded once, because recording takes a hundred times as long: for intermediate results, and for numbers from the host
     calls = [lambda: velocity_rate(model, state, tau), lambda: state_rate(model, state, tau)]
     calls += [lambda: forward_dynamics(model, state, tau)]
     results = [call() for call in calls]
@@ -265,7 +265,7 @@ def test_a_tumbling_body_keeps_energy_and_momentum_at_the_order_of_the_method(rn
             for _ in range(steps):
                 integrate(model, end, end, 0.5 / steps, method)
                 e, p = kept(end)
-                # nothing accelerates the centre of mass
+                # the centre of mass has no acceleration
                 np.testing.assert_allclose(p[:3], momentum[:3], rtol=1e-12, atol=1e-12)
                 worst = np.maximum(worst, [abs(e - energy), np.linalg.norm(p[3:] - momentum[3:])])
             errors.append(worst)
@@ -323,7 +323,7 @@ def test_in_place_and_far_away(rng):
     integrate(model, state, state, 0.01, "rk4")
     for name in ("joint_q", "joint_qd", "body_q", "body_qd"):
         np.testing.assert_array_equal(getattr(state, name).numpy(), getattr(other, name).numpy())
-    # velocities do not know where the robot is
+    # velocities do not depend on the position of the robot
     np.testing.assert_array_equal(far.joint_qd.numpy(), other.joint_qd.numpy())
     expected = after(tree.finalize("cpu", dtype=wp.float64), q, qd, 0.01, 1, "rk4")
     found = np.concatenate([other.joint_q.numpy(), other.joint_qd.numpy()])

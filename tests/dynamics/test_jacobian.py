@@ -14,7 +14,7 @@ TOLERANCE = {wp.float32: 1e-5, wp.float64: 1e-13}
 
 
 class Coordinates:
-    """What `eval_jacobian` reads of a state."""
+    """The arrays of a state that `eval_jacobian` reads."""
 
     def __init__(self, joint_q):
         self.joint_q = joint_q

@@ -94,7 +94,7 @@ def test_links_and_frames_move_as_the_definitions_say(rng, by_numpy):
 
 
 def test_points_are_origins_of_frames(rng, by_numpy):
-    """Whatever frame stands at a point has its velocity; Jacobians and biases likewise."""
+    """A point and a frame at this point have equal velocities, Jacobians and bias accelerations."""
     for case in cases(rng):
         on = [int(k) for k in rng.integers(len(links_of(case)), size=4)]
         points = rng.normal(size=(4, 3))
@@ -201,7 +201,7 @@ def test_every_kind_of_joint(rng, by_numpy):
 
 
 def test_relative_transforms_and_twists(rng, by_numpy):
-    """inverse(X_target) X_source; and the twist is what the definitions say where the target is taken for the world."""
+    """The transform is inverse(X_target) X_source; the twist agrees with its definition with the target as the world."""
     for case in cases(rng):
         X = reference.body_motion(case.tree, case.q, case.qd, np.zeros(len(case.qd)))
         pairs, frames = some_frames(case, rng, 2)
@@ -453,7 +453,7 @@ def test_compiled_programs_do_the_same(rng, monkeypatch, dtype, tolerance):
 
 
 FAR = np.array([600.0, -700.0, 400.0])
-"""A kilometre, to the metre: added to numbers with eight binary places it rounds nothing in float32."""
+"""About a kilometre, in whole metres: sums with numbers of eight binary places are exact in float32."""
 
 
 def grid(x):

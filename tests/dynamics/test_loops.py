@@ -78,10 +78,10 @@ def test_constrained_accelerations_solve_both_equations(rng, by_numpy):
     K, g = (x.numpy() for x in state.constraint_jacobian())
     for i in range(2):
         pull = K[i].T @ force[i]
-        # forces that do nothing are large where demands contradict each other, and cancel to rounding
+        # loop forces without effect on the joints are large for contradictory rows, and cancel up to rounding errors
         size = np.abs(K[i].T) @ np.abs(force[i]) + np.abs(M[i]) @ np.abs(a[i]) + np.abs(h[i])
         np.testing.assert_array_less(np.abs(M[i] @ a[i] + h[i] - tau[i] - pull), 1e-12 * size.max())
-        # five proximal steps leave (softness / (softness + s))^5 of what a direction with the compliance s demands
+        # five proximal steps leave (softness / (softness + s))^5 of the residual in a direction with the compliance s
         wanted = -k[i] - 2 / T * rate(state)[i] - g[i] / T**2
         s, U = np.linalg.eigh(K[i] @ np.linalg.solve(M[i], K[i].T))
         soft = 1e-8 * (K[i] @ np.linalg.solve(M[i], K[i].T)).diagonal().max()
@@ -98,7 +98,7 @@ def test_constrained_accelerations_solve_both_equations(rng, by_numpy):
 
 
 def four_bar(redundant=True):
-    """Crank, coupler and rocker in a vertical plane; a hinge closes the loop, five rows of which three say nothing new."""
+    """Crank, coupler and rocker in a vertical plane. A hinge closes the loop; three of its five rows are redundant."""
     builder = ModelBuilder()
     places = {"A": (0.0, 0.0, 0.0), "B": (0.1, 0.0, 0.4), "C": (1.2, 0.0, 0.7), "D": (1.0, 0.0, -0.1)}
     at = {name: np.array(x) for name, x in places.items()}
@@ -153,7 +153,7 @@ def test_a_four_bar_linkage_stays_closed_and_keeps_its_energy():
     assert (errors[0] < 1e-2).all()
     ratios = errors[:-1] / errors[1:]
     assert (ratios > 10.0).all(), ratios
-    # a ball joint, of whose three rows one says nothing new, asks for the same motion
+    # a ball joint, with one redundant row of three, gives the same motion
     other = np.array(simulate(four_bar(redundant=False).finalize("cpu", dtype=wp.float64), 200))
     np.testing.assert_allclose(other, errors[1], rtol=1e-3)
 
@@ -246,7 +246,7 @@ def test_rates_are_those_of_closed_loops_and_passive_forces_of_loop_joints_are_r
     contact = dynamics.RigidContact(model, dynamics.ContactPoints(model, {0: [(0, 0, 0)]}))
     with pytest.raises(ValueError, match=r"rigid contact.*SoftContact"):
         dynamics.state_rate(model, state, contact=contact)
-    # a disabled one asks for nothing
+    # a disabled loop joint has no constraint
     model.joint_enabled.assign(np.array([True, True, True, False]))
     model.notify_changed(ModelFlags.JOINT_PROPERTIES)
     np.testing.assert_array_equal(
@@ -268,7 +268,7 @@ def programs(monkeypatch) -> list:
 
 
 def test_forces_on_links_and_representations(rng, by_numpy):
-    """A wrench on a link is what its Jacobian makes of it; the base's representation changes neither motion nor loop forces."""
+    """A wrench on a link acts as joint forces by its Jacobian; the base's representation changes neither motion nor loop forces."""
     tree, scene = random_tree(rng, joints=7, floating=True), ModelBuilder()
     # a link that floats can give way in all directions: five rows that are independent
     add_loop(tree, rng, JointType.REVOLUTE, -1, 4)
@@ -297,7 +297,7 @@ def test_forces_on_links_and_representations(rng, by_numpy):
 
 
 def test_gradients_of_redundant_loops(rng, programs):
-    """Of five rows three say nothing new: of accelerations, and of the forces as the joints feel them, against differences."""
+    """Gradients of accelerations and of the joint forces of the loop, with three redundant rows of five, against differences."""
     model = four_bar().finalize("cpu", dtype=wp.float64)
     state = MechanismState(model)
     state.set_configuration(0.2 * rng.normal(size=3))
@@ -314,7 +314,7 @@ def test_gradients_of_redundant_loops(rng, programs):
         gradients = run_traced_adjoint(model, program, given, seeds)
         expected = differences(model, program, given, seeds, ways)
         actual = np.array([g @ w for g, w in zip(gradients, ways, strict=True)])
-        # what contradicts itself by rounding is divided by a softness of 1e-8
+        # contradictions of redundant rows by rounding are divided by a softness of 1e-8
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5 * max(1.0, np.abs(expected).max()))
 
 

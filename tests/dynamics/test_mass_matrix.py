@@ -16,7 +16,7 @@ TOLERANCE = {wp.float32: 1e-5, wp.float64: 1e-13}
 
 
 class Coordinates:
-    """What `eval_mass_matrix` reads of a state."""
+    """The arrays of a state that `eval_mass_matrix` reads."""
 
     def __init__(self, joint_q):
         self.joint_q = joint_q
@@ -108,7 +108,7 @@ def test_it_is_the_same_anywhere(rng):
 
 
 def test_armature_may_be_left_out(rng):
-    """What is left is the matrix of the same robot without armature, to the last bit."""
+    """The result has the same bits as the matrix of the same robot without armature."""
     model = forest(rng).finalize("cpu")
     state, _, _ = moving_state(model, rng)
     rigid = eval_mass_matrix(model, state, include_armature=False).numpy().copy()

@@ -1,4 +1,4 @@
-"""What `eval_jacobian` and `eval_mass_matrix` promise alike: selections, and bits that do not depend on the company."""
+"""Common properties of `eval_jacobian` and `eval_mass_matrix`: selections, and bits that do not depend on other worlds."""
 
 import numpy as np
 import pytest

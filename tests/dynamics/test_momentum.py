@@ -57,7 +57,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("vector", "jacobian"), PAIRS)
 def test_jacobians_times_velocities(rng, by_numpy, vector, jacobian):
-    """J nu is the quantity, whatever the representation of nu and that of the result."""
+    """J nu is the quantity, for all representations of nu and of the result."""
     for case in cases(rng):
         for out_repr in VelRepr:
             expected = case.get(vector, repr=out_repr)
@@ -203,7 +203,7 @@ def test_average_velocity_has_the_momentum(rng, by_numpy):
 
 
 def test_average_velocity_of_mass_without_inertia(rng, by_numpy):
-    """Point masses on a line have no angular velocity about it; a single one has none at all."""
+    """The angular velocity of point masses on a line is zero about the line; that of a single point mass is zero."""
     for count in (1, 2):
         builder = ModelBuilder()
         parent, joints = -1, []
@@ -302,7 +302,7 @@ def options_of(function) -> dict:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [wp.float64, wp.float32])
 def test_kernels_say_what_traces_say(rng, monkeypatch, dtype):
-    """Two robots in three worlds; what an articulation lacks is zero; `out` is used again."""
+    """Two robots in three worlds: entries beyond the size of an articulation are zero, and `out` is reused."""
     scene = forest(rng, worlds=3, robots=2, joints=6)
     model, double = scene.finalize("cpu", dtype=dtype), scene.finalize("cpu", dtype=wp.float64)
     q, qd = random_state(model, rng)
@@ -327,7 +327,7 @@ def test_kernels_say_what_traces_say(rng, monkeypatch, dtype):
 
 @pytest.mark.slow
 def test_nothing_is_lost_far_away(rng):
-    """In float32, one kilometre from the origin: what is relative to the robot has the same bits there."""
+    """In float32, one kilometre from the origin, quantities relative to the robot have the same bits as at the origin."""
     model = random_tree(rng, floating=True, joints=6).finalize("cpu")
     q, qd = random_state(model, rng)
     far = q.copy()

@@ -259,7 +259,7 @@ def test_accelerations_convert_as_derivatives_of_velocities(rng):
 
 
 def test_conversions_agree_with_the_library(rng, by_numpy):
-    """Velocities, accelerations and Jacobians that were asked for in one representation, converted to another one."""
+    """Velocities, accelerations and Jacobians of one representation, converted to another one."""
     for case in cases(rng):
         given = dict(pose=case.get(dynamics.link_transforms), com=case.tree.body_com[case.tree.joint_child])
         v = {r: case.get(dynamics.link_velocities, repr=r) for r in VelRepr}

@@ -73,7 +73,7 @@ def native_map(whole, less, kept, q, qd):
 
 @pytest.mark.parametrize("floating", [True, False, None])
 def test_it_moves_as_the_whole_with_joints_locked(rng, by_numpy, floating):
-    """Places of everything, mass matrix, bias forces, momentum and energy; joints by label or by index, locked where asked or as built."""
+    """Poses, mass matrix, bias forces, momentum and energy; joints by label or by index, locked at given or initial positions."""
     for _ in range(3):
         whole = robot(rng, floating)
         movable = [j for j in range(9) if whole.joint_type[j] != JointType.FIXED]
@@ -192,7 +192,7 @@ def test_a_label_stands_for_all_its_joints():
 
 
 def test_loops_stay_closed():
-    """A joint that closes a loop hangs on what is left of its links, where it was."""
+    """A loop joint connects the bodies that its links were merged into, with the same pose."""
     builder = chain()
     loop = builder.add_joint_ball(
         0, 3, parent_xform=(0, 0.2, 0, 0, 0, 0, 1), child_xform=(0, 0, 0.1, 0, 0, 0, 1), label="rod"

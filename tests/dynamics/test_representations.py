@@ -1,4 +1,4 @@
-"""Arguments that name representations: one meaning and one default each, as docs/conventions.md says."""
+"""Arguments for representations: one meaning and one default each, as in docs/conventions.md."""
 
 import inspect
 
@@ -19,7 +19,7 @@ WRENCHES = {"link_contact_forces", "soft_contact_forces"}
 def test_every_argument_has_one_default(function):
     defaults = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.name.endswith("repr")}
     if defaults.get("repr") is not None:
-        # another name of the representation of the result, or of what is given in frames
+        # an alias of the representation of the result, or of an argument in frames
         other = defaults.pop("repr")
         assert other == next(defaults[key] for key in ("out_repr", "forces_repr") if key in defaults)
     name = function.__name__

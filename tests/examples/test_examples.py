@@ -1,4 +1,4 @@
-"""The examples do what they say: the gait keeps its formulas' promises, robots walk, pendulums keep their energy."""
+"""The examples work as documented: the gait satisfies its formulas, robots walk, pendulums conserve energy."""
 
 import re
 import signal
@@ -118,7 +118,7 @@ def test_diagonal_feet_touch_together(walks):
         assert np.corrcoef(fl, rr)[0, 1] > 0.3
         assert np.corrcoef(fr, rl)[0, 1] > 0.3
         assert np.corrcoef(fl, fr)[0, 1] < -0.3
-        # The gait asks for 0.6.
+        # The commanded speed is 0.6.
         assert np.all(np.abs(touching.mean(axis=(0, 1)) - walk.gait.duty) < 0.12)
 
 
@@ -241,7 +241,7 @@ BOTH = pytest.mark.parametrize("example", [quadruped, pendulum], ids=["quadruped
 
 
 def refused(example, capsys, *arguments: str) -> str:
-    """The one line that says why; nothing was built before it."""
+    """Runs an example with invalid arguments, checks that it ends before the model is built, and returns the last line of its error."""
     with pytest.raises(SystemExit) as stopped:
         example.main(list(arguments))
     assert stopped.value.code == 2
@@ -316,7 +316,7 @@ def test_failed_test_is_one_line(monkeypatch, capsys):
 def test_interrupt_ends_it_with_a_word(example):
     """Ctrl-C: no traceback, and the status that shells expect of it."""
     command = [sys.executable, "-m", example.__name__, "--num-frames", "10000000", "--world-count", "2"]
-    # A shell that started the tests in the background has told its children to ignore the signal.
+    # Processes that a shell starts in the background ignore the signal.
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -372,7 +372,7 @@ def test_double_pendulums_keep_their_energy():
         for _ in range(round(2.0 / dt)):
             solver.step(state, state, dt=dt)
             worst = np.maximum(worst, np.abs(pendulum.energy(model, state) - start))
-        # Of what it takes to lift both rods from hanging to upright.
+        # Relative to the energy that lifts both rods from hanging to upright.
         errors.append(np.median(worst) / (9.81 * model.body_mass.numpy()[0] * 4.0 * pendulum.ROD))
     assert errors[0] < 2e-3
     assert errors[1] < 0.5 * errors[0]

@@ -1,4 +1,4 @@
-"""The example that identifies an arm: derivatives of its parameters, and what it claims to find."""
+"""The example that identifies an arm: derivatives with respect to its parameters, and the accuracy of the result."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The USD example: what it writes holds what it simulated, its check sees where that is not so, and its options are checked."""
+"""The USD example: its file has the simulated motion, its check detects differences, and its options are checked."""
 
 import shutil
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_check_sees_a_changed_source(short_run):
 
 
 def test_check_sees_that_nothing_moves(capsys, tmp_path):
-    """The arm stands upright, held by its drives and its friction."""
+    """The arm stays upright, held by its drives and its friction."""
     with pytest.raises(SystemExit, match=r"^test failed: nothing has moved"):
         usd_pipeline.main(
             [str(assets.path("arm.usda")), "--test", "--quiet", "--num-frames", "5", "--output-path", str(tmp_path)]

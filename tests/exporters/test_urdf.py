@@ -41,7 +41,7 @@ def finalized(builder):
 
 
 def written_and_read(model, path, **options):
-    """The model of the file that is written of a model, and what the writer said."""
+    """The model of the exported file, and the report of the exporter."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         report = urdf.write(model, path)
@@ -63,9 +63,9 @@ def differences(first, second, names, tolerance):
 
 @pytest.mark.parametrize(("number", "path"), list(enumerate(PATHS)), ids=[path.stem for path in PATHS])
 def test_every_robot_comes_back_field_by_field(number, path, tmp_path):
-    """Every other one floats, with what fixed joints weld merged."""
+    """Every other robot floats, and has its fixed joints collapsed."""
     builder, floating = ModelBuilder(), number % 2 == 0
-    # The base of the fixed ones stands somewhere else; hundreds of visual meshes are not read.
+    # Fixed robots have a random base pose; hundreds of visual meshes are not read.
     place = None if floating else (0.1, -0.2, 0.3, 0.0, 0.6, 0.0, 0.8)
     builder.add_urdf(
         path, xform=place, floating=floating, hide_visuals=path.stem != "arm", collapse_fixed_joints=floating

@@ -64,7 +64,7 @@ def test_solids_have_the_mass_and_inertia_that_mujoco_computes(rng, geo_type):
     scale, density = random_scale(rng, geo_type), rng.uniform(100.0, 5000.0)
     kind = getattr(mujoco.mjtGeom, f"mjGEOM_{geo_type.name}")
     spec = mujoco.MjSpec()
-    # MuJoCo wants a positive number in the places it does not read.
+    # MuJoCo needs positive numbers for unused sizes.
     size = [s if s > 0 else 1.0 for s in scale]
     spec.worldbody.add_body(name="b").add_geom(type=kind, size=size, density=density)
     body = spec.compile().body("b")

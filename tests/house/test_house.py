@@ -65,7 +65,7 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imports_of(module: str) -> list[tuple[str, bool, int]]:
-    """What a module imports from the package: (module, only when a function runs, line)."""
+    """Imports of a module from the package: (module, whether in a function, line)."""
     path = MODULES[module]
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found = []
@@ -93,7 +93,7 @@ def imports_of(module: str) -> list[tuple[str, bool, int]]:
 
 
 def floor_of(module: str) -> int | None:
-    """The floor a module lives on; None: the packages that only gather names."""
+    """The floor of a module; None for packages that only collect names."""
     name = module.removeprefix("newton_like").lstrip(".")
     for floor, names in FLOORS.items():
         if any(name == n or name.startswith(f"{n}.") for n in names.split()):
@@ -184,7 +184,7 @@ def test_no_variable_of_a_kernel_has_the_name_of_a_constant_of_warp():
 
 
 def programs_of(module: str) -> set[str]:
-    """What a file of kernels adds to the namespace of programs: what functions that take it define."""
+    """Names that a file of kernels adds to the namespace of programs: definitions in functions that take the namespace."""
     makers = [f for f in tree_of(MODULES[module]).body if isinstance(f, ast.FunctionDef)]
     makers = [f for f in makers if any(a.arg == "m" for a in f.args.args)]
     return {n.name for f in makers for n in f.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
@@ -195,12 +195,12 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
     layers = [layer.__module__ for layer in LAYERS]
     floors = [floor_of(module) for module in layers]
     assert floors == sorted(floors)
-    # what moves pieces comes last, and is for kernels alone
+    # functions that copy pieces come last, and are for kernels only
     layers.append(piece_moves.__module__)
     made = [(name, module) for module in layers for name in programs_of(module)]
     twice = [(name, module) for name, module in made if dict(made)[name] != module]
     assert twice == []
-    # these two are the lanes' own, which kernels.tree tells what the arguments of programs are
+    # these two are those of the lanes, to which kernels.tree adds the annotations of arguments
     source = {name: module for name, module in made if name not in ("func", "shared")}
     wrong = []
     for module in MODULES:
@@ -216,7 +216,7 @@ def test_programs_call_what_is_made_on_their_own_floor_and_below():
 
 
 def test_layers_of_programs_call_their_namespace_m_and_nothing_else():
-    """So that the test above sees all calls: ``m`` is read by attribute, or handed to a function as an argument."""
+    """Required by the test above, to find all calls: ``m`` is used by attribute, or as an argument of a function."""
     assert [layer.__name__ for layer in LAYERS if list(inspect.signature(layer).parameters) != ["m"]] == []
     wrong = []
     for module in {layer.__module__ for layer in LAYERS}:
@@ -286,7 +286,7 @@ def names_joint_type(test: ast.AST) -> bool:
 
 
 def decisions(tree: ast.AST):
-    """Whatever a choice hangs on: conditions, comparisons, memberships (also of arrays) and keys of tables."""
+    """Expressions of choices: conditions, comparisons, memberships (also of arrays) and keys of tables."""
     for node in ast.walk(tree):
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             yield node.test
@@ -301,7 +301,7 @@ def decisions(tree: ast.AST):
 
 
 def test_joint_types_are_told_apart_in_one_place():
-    """A type is a row: of kernels/joints on the device, of model/joint_types on the host. Others ask a row for what they need."""
+    """Only kernels/joints (device) and model/joint_types (host) depend on joint types. Other files use the properties of a row."""
     tables = ("newton_like.types", "newton_like.model.joint_types", "newton_like.kernels.joints")
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"

@@ -1,4 +1,4 @@
-"""The wheel and the sdist that strangers install, and what `import newton_like` costs them."""
+"""The wheel and the sdist, and the cost of `import newton_like`."""
 
 import ast
 import os
@@ -51,7 +51,7 @@ def files_in(folder: str) -> set[str]:
 
 @pytest.mark.slow
 def test_sdist_holds_all_that_the_readme_speaks_of(built):
-    """Its examples, its documents and all of its tests, so that what it says can be done with an sdist too."""
+    """The sdist contains examples, documentation and all tests, so that documented commands work with an sdist."""
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
@@ -159,7 +159,7 @@ def compiled_files(cache: Path) -> list[str]:
 
 
 def test_import_leaves_programs_until_they_are_needed():
-    """A model can be built without the dynamics library, and every public name is there when it is asked for."""
+    """A model can be built without importing the dynamics library, and every public name is available on access."""
     code = (
         "import sys, newton_like as nl; late = ('newton_like.dynamics', 'newton_like.programs'); "
         "early = [m for m in sys.modules if m.startswith(late)]; assert not early, early; "

@@ -7,7 +7,7 @@ from pxr import Usd
 
 from newton_like import Model, ModelBuilder
 from newton_like.importers.xml_source import ImportFileError
-from newton_like.model.custom import CustomAttribute
+from newton_like.model.custom import CustomAttribute, CustomFrequency
 
 F, A = Model.AttributeFrequency, Model.AttributeAssignment
 
@@ -119,3 +119,105 @@ def test_an_import_that_fails_takes_entries_back():
     with pytest.raises(ImportFileError):
         builder.add_mjcf(wrong)
     assert not any(attribute.values for attribute in builder.custom_attributes.values())
+
+
+ROOM = """#usda 1.0
+(metersPerUnit = 1
+upAxis = "Z")
+def Xform "r" {
+def Xform "lamp_0" {
+custom float newton:lab:lamp_power = 5
+}
+def Xform "shelf" {
+def Xform "lamp_1" {
+custom int count = 2
+}
+}
+def Xform "lamp_2" {
+custom float newton:lab:lamp_power = 7
+}
+}"""
+
+
+def with_lamps(**functions) -> ModelBuilder:
+    builder = ModelBuilder()
+    functions.setdefault("usd_prim_filter", lambda prim, context: prim.GetName().startswith("lamp"))
+    builder.add_custom_frequency(CustomFrequency("lamp", "lab", **functions))
+    for name, dtype, options in (
+        ("power", float, {"default": 1.0}),
+        ("world", int, {"references": "world"}),
+        ("path", str, {}),
+    ):
+        builder.add_custom_attribute(CustomAttribute(f"lamp_{name}", dtype, "lab:lamp", namespace="lab", **options))
+    builder.add_custom_attribute(
+        CustomAttribute(
+            "lamp_place",
+            str,
+            "lab:lamp",
+            usd_attribute_name="*",
+            usd_value_transformer=lambda value, context: (
+                f"{context['prim'].GetPath()} {len(context['builder'].world_label)}"
+            ),
+        )
+    )
+    return builder
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_prims_that_stand_for_entities():
+    for options, found in (
+        ({}, ["/r/lamp_0", "/r/shelf/lamp_1", "/r/lamp_2"]),
+        ({"ignore_paths": "shelf"}, ["/r/lamp_0", "/r/lamp_2"]),
+        ({"root_path": "/r/shelf"}, ["/r/shelf/lamp_1"]),
+    ):
+        builder = with_lamps()
+        builder.begin_world()
+        builder.add_usd(ROOM, **options)
+        builder.end_world()
+        model = builder.finalize("cpu")
+        powers = {"/r/lamp_0": 5.0, "/r/lamp_2": 7.0}
+        np.testing.assert_array_equal(model.lab.lamp_power.numpy(), [powers.get(path, 1.0) for path in found])
+        assert model.lamp_place == [f"{path} 1" for path in found]
+        np.testing.assert_array_equal(model.lab.lamp_world.numpy(), np.zeros(len(found)))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_prims_that_stand_for_several_entities():
+    seen = []
+
+    def expand(prim, context):
+        seen.append(context)
+        return ({"lab:lamp_path": f"{prim.GetPath()}/{i}"} for i in range(prim.GetAttribute("count").Get() or 0))
+
+    builder = with_lamps(usd_entry_expander=expand)
+    report = builder.add_usd(ROOM)
+    assert builder.finalize("cpu").lab.lamp_path == ["/r/shelf/lamp_1/0", "/r/shelf/lamp_1/1"]
+    assert [str(context["prim"].GetPath()) for context in seen] == ["/r/lamp_0", "/r/shelf/lamp_1", "/r/lamp_2"]
+    assert all(context["builder"] is builder and context["result"] is report for context in seen)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_functions_of_entities_that_fail_are_named_and_leave_the_builder_as_it_was():
+    body = (
+        'def Xform "arm" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {\nfloat physics:mass = 1\n}'
+    )
+    source = ROOM.replace('def Xform "r" {', f'def Xform "r" {{\n{body}')
+
+    def refuse(prim, context):
+        raise LookupError("no lamps here")
+
+    for functions, error, message in (
+        ({"usd_prim_filter": refuse}, RuntimeError, r"</r>: usd_prim_filter .*'lab:lamp'.*no lamps"),
+        ({"usd_entry_expander": refuse}, RuntimeError, r"</r/lamp_0>: usd_entry_expander .*'lab:lamp'.*no lamps"),
+        ({"usd_entry_expander": lambda prim, context: [{"lab:watt": 1.0}]}, ImportFileError, r"lamp_0.*lab:watt"),
+        (
+            {"usd_entry_expander": lambda prim, context: [{"lab:lamp_power": "x"}]},
+            ImportFileError,
+            r"lamp_0.*lamp_power",
+        ),
+    ):
+        builder = with_lamps(**functions)
+        with pytest.raises(error, match=message):
+            builder.add_usd(source)
+        assert builder.body_count == 0 and builder.current_world == -1
+        assert not any(attribute.values for attribute in builder.custom_attributes.values())

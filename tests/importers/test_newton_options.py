@@ -120,7 +120,7 @@ def test_verbose_tells_what_was_added(tmp_path, capsys):
 
 @pytest.mark.parametrize(("method", "table"), [("add_urdf", URDF), ("add_mjcf", MJCF), ("add_usd", USD)])
 def test_other_options_of_newton_are_refused_by_name(method, table, tmp_path):
-    """They are taken at the value that changes nothing, as scripts pass it."""
+    """Options of Newton are accepted at the value without effect, which scripts may pass."""
     add = getattr(ModelBuilder(), method)
     for name, (neutral, _) in table.items():
         other = "other" if not isinstance(neutral, bool) else not neutral

@@ -1,7 +1,7 @@
 """The same robot through URDF, MJCF and USD: the same mass matrix, limits and drives to 1e-6.
 
-The URDF is read here and by MuJoCo. What MuJoCo made of it is written down as MJCF with all digits and read here again; what
-was made of it here is written as USD and read here again.
+The URDF is read by newton_like and by MuJoCo. MuJoCo's model is written as MJCF with all digits and read by newton_like; the model of
+newton_like is written as USD and read again.
 """
 
 import warnings
@@ -20,7 +20,7 @@ from tests.support.paths import ROBOTS
 PATHS = [Path(assets.path("quadruped.urdf")), Path(assets.path("arm.urdf")), *sorted(ROBOTS.rglob("*.urdf"))]
 
 REFUSED = {"anymal", "tiago", "tiago_dual", "tiago_no_hand"}
-"""Robots with inertias that no body has, or none, which MuJoCo refuses."""
+"""Robots with impossible or missing inertias, which MuJoCo rejects."""
 
 # Gains and armature, which URDF cannot state.
 KE, KD, ARMATURE = 200.0, 4.0, 0.01

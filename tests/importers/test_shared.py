@@ -1,4 +1,4 @@
-"""What all importers do alike."""
+"""Common behaviour of all importers."""
 
 import copy
 
@@ -32,7 +32,7 @@ def test_an_error_leaves_every_attribute_of_a_builder_as_it_was():
 
 @pytest.mark.parametrize("kind", ["mjcf", "urdf"])
 def test_joints_that_move_nothing_are_remarked(kind):
-    """Of two massless hands one has an armature; the model is there for kinematics. (USD remarks the bodies.)"""
+    """One of two massless hands has an armature; the model can be used for kinematics. (The USD importer has remarks about bodies.)"""
     builder = ModelBuilder()
     if kind == "mjcf":
         inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'

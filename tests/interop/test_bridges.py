@@ -131,7 +131,7 @@ def test_jax_goes_through_several_results(model, numbers, jax):
 
 
 def test_jax_goes_forward(model, numbers, jax):
-    """Directional derivatives are those of differences, and add up to what reverse mode gives; whole Jacobians too."""
+    """Directional derivatives and Jacobians agree with differences and with reverse mode."""
     from jax.test_util import check_grads
 
     function = jax_function(model, dynamics.forward_dynamics, INPUTS, mode="forward")

@@ -109,7 +109,7 @@ def arithmetic_kernel(m):
 
 
 def same_bits(actual, expected):
-    """NaNs are equal whatever their sign; zeros are not."""
+    """Equal bits, where NaNs of different signs are equal, and zeros of different signs are not."""
     np.testing.assert_array_equal(actual, expected)
     known = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(actual[known]), np.signbit(expected[known]))

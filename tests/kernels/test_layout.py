@@ -1,4 +1,4 @@
-"""The table of memory: what specialised code leaves out is read by nobody."""
+"""The table of memory rows: rows that specialised code does not write are never read."""
 
 import ast
 from itertools import pairwise
@@ -61,7 +61,7 @@ def read_by(reader: str) -> set[str]:
 
 
 def test_the_kernel_of_a_step_reads_what_the_table_says():
-    """Its own functions are not traced: what they name must be written by stages that are."""
+    """Functions of the kernel are not traced: traced stages must write the rows that they read."""
     (kernel,) = FUNCTIONS["step_kernel"]
     named = rows_in(kernel)
     assert {"impulse", "over", "near"} <= named
@@ -78,7 +78,8 @@ def test_general_functions_of_specialised_steps_read_what_the_table_says(reader,
 
 
 def test_the_balance_of_energy_reads_what_the_table_says():
-    """It is general code that every specialised step calls. It places all bodies itself, and reads of `h` what `predict` reads."""
+    """The kernel is general code of every specialised step. It computes poses of all bodies itself, and reads the same entries of `h` as
+    `predict`."""
     own = {
         "origin",
         "quat",
@@ -120,7 +121,7 @@ def test_impulses_follow_each_other():
 
 
 def test_programs_of_the_library_name_rows_that_it_knows():
-    """What kernels outside of solvers and collision name is of the library, or shared."""
+    """Rows in kernels outside of solvers and collision are rows of the library, or shared."""
     own = [p for p in KERNELS.rglob("*.py") if not {"solvers", "collision"} & set(p.relative_to(KERNELS).parts)]
     named = set().union(*(rows_in(ast.parse(p.read_text())) for p in own))
     assert named <= set(LIBRARY_ROWS)

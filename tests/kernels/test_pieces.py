@@ -1,4 +1,4 @@
-"""Numbers travel between flat arrays and memory, at every width and scalar type."""
+"""Copies between flat arrays and memory, at every width and scalar type."""
 
 from functools import cache
 
@@ -65,7 +65,7 @@ class Staging:
 
     def pieces(self, *pieces):
         array = wp.array(list(pieces), dtype=self.m.Piece, device="cpu")
-        # it knows addresses only
+        # the array stores only addresses, so the pieces must be kept alive
         array.kept = pieces
         return array
 
@@ -94,7 +94,7 @@ def test_numbers_travel_between_worlds_and_lanes(rng, staging, masked, parts):
             source = rng.normal(size=start + count * stride + 1).astype(s.real)
             source[rng.random(source.size) < 0.2] = -0.0
             worlds = start + np.arange(count)[:, None] * stride + one
-            # some blocks hold nothing
+            # some blocks have only zeros
             source[worlds[: width if rng.random() < 0.5 else 0]] = 0.0
             mask = rng.random(first + count * step + 1) < 0.5
             before = rng.normal(size=to_start + count * to_stride + 1).astype(s.real)

@@ -1,4 +1,4 @@
-"""MechanismState: what is kept and what is forgotten, setters and views, queries."""
+"""MechanismState: caching and invalidation, setters and views, queries."""
 
 from types import SimpleNamespace
 
@@ -132,7 +132,7 @@ def test_dependencies_are_what_the_table_says(rng, launches, name):
     second = numbers(other, name)
     changed = any((a != b).any() for a, b in zip(first, second, strict=True))
     assert changed == ("v" in QUANTITIES[name].reads)
-    # and what is kept is what a new state gives, after any setter
+    # cached quantities agree with those of a new state, after any setter
     for a, b in zip(numbers(state, name), second, strict=True):
         np.testing.assert_array_equal(a, b)
     state.rand_configuration(rng)
@@ -178,7 +178,7 @@ def test_edits_of_the_model_count_once_they_are_notified(rng, by_numpy):
 
 
 def test_update_launches_always_into_the_same_arrays(rng, launches):
-    """What CUDA graphs record: stages, stale or not."""
+    """The stages for CUDA graphs run whether they are stale or not."""
     state = MechanismState(looped(rng).finalize("cpu", dtype=wp.float64))
     state.update("mass_matrix", "constraint_bias", ("total_momentum", {"repr": VelRepr.BODY}))
     places = [a.ptr for name in ("mass_matrix", "constraint_bias") for a in ask(state, name)]
@@ -307,7 +307,7 @@ def test_ranges_joints_and_supports_follow_the_tree(rng):
 
 
 def test_loop_joints_support_nothing(rng):
-    """As in a tree without them, by any of their names; names that nothing has are still errors."""
+    """Loop joints support no body, by any of their names; unknown names raise errors."""
     tree = random_tree(rng, joints=6, types=[JointType.REVOLUTE], floating=True, label="t")
     add_loop(tree, rng, JointType.REVOLUTE, 2, 5)
     tree.joint_label[-1] = "t/closing"
@@ -532,7 +532,7 @@ def test_robots_of_several_shapes_are_set_one_world_or_one_joint_at_a_time(rng):
 
 
 def test_models_without_joints_or_dofs_have_answers(by_numpy):
-    """Nothing, or zeros, in the right shape."""
+    """Empty arrays or zeros of the right shape."""
     builder = ModelBuilder()
     empty = MechanismState(builder.finalize("cpu", dtype=wp.float64))
     builder.add_articulation([builder.add_joint_fixed(-1, builder.add_link(mass=1.0, inertia=np.eye(3)))])

@@ -1,4 +1,4 @@
-"""Account of edited arrays, and what follows from edited masses."""
+"""Records of edited arrays, and the updates after edits of masses."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def bodies(dtype=wp.float64, worlds: int = 0):
 
 
 def random_masses(rng):
-    """Masses and inertias of whole bodies, rods, points and nothing."""
+    """Masses and inertias of solid bodies, rods, points and massless bodies."""
     mass, inertia = rng.uniform(0.1, 5.0, BODIES), np.zeros((BODIES, 3, 3))
     for i in range(BODIES):
         kind = i % 5

@@ -1,4 +1,4 @@
-"""Models of which the mass matrix has no inverse: kinematics serves them; what needs the inverse names the joint and the cure."""
+"""Models with a singular mass matrix: kinematics works; functions that need the inverse raise an error with the joint and the cure."""
 
 import itertools
 import re
@@ -192,7 +192,7 @@ def test_what_needs_the_inverse_refuses_and_all_else_serves(rng):
     expected = M @ a + reference.bias_forces(tree, state.joint_q.numpy(), state.joint_qd.numpy())
     np.testing.assert_allclose(tau, expected, atol=1e-8)
     eval_fk(model, state.joint_q, state.joint_qd, state)
-    # the weight of the robot is on the base alone where nothing else is asked of it
+    # without other forces the base supports the weight of the robot
     assert np.isfinite(dynamics.link_jacobian(model, state, "tip").numpy()).all()
     refusing = {
         "forward_dynamics": lambda: dynamics.forward_dynamics(model, state),
@@ -210,7 +210,7 @@ def test_what_needs_the_inverse_refuses_and_all_else_serves(rng):
 
 
 def test_equal_worlds_are_looked_at_once_and_the_one_that_differs_is_found(rng):
-    """The massless arm stands in line with the second hinge in one world of many."""
+    """The massless arm is aligned with the second hinge in one world of many."""
     builder, odd = ModelBuilder(), int(rng.integers(20))
     for world in range(20):
         one = ModelBuilder()

@@ -15,14 +15,10 @@ SHARED = (
     "bodies that move and belong to no world, beside worlds: refused by name, since worlds share nothing that moves"
 )
 REFUSED = "refused by name in finalize, not where it is declared"
-OWNERS = "not yet: custom frequencies whose rows belong to articulations"
 ACTUATORS = "actuators as objects: drives are numbers of the joints here"
-SPARSE = "not yet: views of worlds that differ (homogeneous=False)"
-VIEW = "frequency_layouts, is_sparse and shapes_contiguous of views: how Newton's views find rows"
+IRREGULAR = "rows at irregular distances, and shapes that worlds have in another order, need no homogeneous=False: they are gathered"
 MASKS = "masks of views are bools; integers could be meant as indices"
-PAIRS = "pairs of integers are vec2i in views, and have no axis of their own"
 TWICE = "two joints of an articulation with one child are refused by name"
-LOOPS = "not yet: loop joints in views"
 TENDONS = "tendons are kept as data, not as arrays of the model"
 STATE = "state attributes on request, such as forces of MuJoCo's actuators; tests/model/builder/test_custom.py tests what else these test"
 GRAVITY = "Model.gravity has no row for what belongs to no world; builder.world_gravity is None where a world has the builder's"
@@ -62,10 +58,6 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_semi_implicit_cpu": SOLVERS,
     },
     "custom_attributes": {
-        "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_handles_sparse_rows": OWNERS,
-        "TestCustomFrequencyAttributes.test_custom_frequency_articulation_view_uses_declared_owners": OWNERS,
-        "TestCustomFrequencyAttributes.test_custom_frequency_metadata_names_follow_convention": OWNERS,
-        "TestCustomFrequencyAttributes.test_custom_frequency_owner_resolver_validates_row_count": OWNERS,
         "TestCustomAttributes.test_mjcf_and_urdf_value_transformer_none_uses_default": PRIVATE,
         "TestCustomAttributes.test_usd_value_transformer_none_uses_default": PRIVATE,
         "TestCustomFrequencyAttributes.test_add_builder_rejects_conflicting_custom_attribute_model_finalizers": PRIVATE,
@@ -146,16 +138,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSelectionShapeRows.test_interleaved_shape_rows_capture_cold": CUDA,
         "TestSelectionSparseWorlds.test_attribute_access_after_capture_before_replay": CUDA,
         "TestSelectionSparseWorlds.test_sparse_world_getters_capture_cold": CUDA,
-        "TestSelection.test_loop_closing_joint_selection_is_opt_in": LOOPS,
         "TestSelection.test_selection_mask": MASKS,
-        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": MASKS,
-        "TestSelectionSparseWorlds.test_irregular_custom_frequency_requires_non_homogeneous_cpu": OWNERS,
-        "TestSelection.test_selection_shapes_fixed_base": PAIRS,
-        "TestSelection.test_selection_shapes_floating_base": PAIRS,
-        "TestSelectionSparseWorlds.test_allow_partial_layouts_deprecated_cpu": SPARSE,
-        "TestSelectionSparseWorlds.test_sparse_world_gather_scatter_values_cpu": SPARSE,
-        "TestSelectionSparseWorlds.test_sparse_world_gradients_cpu": SPARSE,
-        "TestSelectionSparseWorlds.test_sparse_world_root_transforms_and_velocities_cpu": SPARSE,
+        "TestSelection.test_selection_mask_rejects_invalid_warp_arrays": WORDING,
+        "TestSelectionSparseWorlds.test_irregular_custom_frequency_requires_non_homogeneous_cpu": IRREGULAR,
         "TestSelection.test_get_attribute_extended_state": STATE,
         "TestSelectionFixedTendons.test_multiple_articulations_per_world": TENDONS,
         "TestSelectionFixedTendons.test_no_tendons_but_model_has_tendons": TENDONS,
@@ -168,13 +153,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestSelectionFixedTendons.test_tendon_set_values": TENDONS,
         "TestSelectionSparseWorlds.test_sparse_world_custom_frequency_cpu": TENDONS,
         "TestSelection.test_duplicate_joint_child_is_one_link": TWICE,
-        "TestSelection.test_selection_shape_values_noncontiguous": VIEW,
-        "TestSelectionShapeRows.test_appended_shape_rows_cpu": VIEW,
-        "TestSelectionShapeRows.test_interleaved_shape_rows_differ_between_worlds_cpu": VIEW,
-        "TestSelectionShapeRows.test_interleaved_shape_rows_of_grouped_objects_cpu": VIEW,
-        "TestSelectionShapeRows.test_interleaved_shape_rows_require_matching_owners_cpu": VIEW,
-        "TestSelectionSparseWorlds.test_homogeneous_rejects_differing_worlds_cpu": VIEW,
-        "TestSelectionSparseWorlds.test_sparse_world_view_layouts_cpu": VIEW,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_differ_between_worlds_cpu": IRREGULAR,
+        "TestSelectionShapeRows.test_interleaved_shape_rows_require_matching_owners_cpu": IRREGULAR,
+        "TestSelectionSparseWorlds.test_homogeneous_rejects_differing_worlds_cpu": IRREGULAR,
         "TestSelection.test_articulation_selector_lists": WORDING,
         "TestSelection.test_compiled_regex_selectors": WORDING,
         "TestSelectionSparseWorlds.test_sparse_world_view_rejections_cpu": WORDING,

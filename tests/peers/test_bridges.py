@@ -1,6 +1,6 @@
 """The oracles against each other: a slow reference from the definitions, MuJoCo, and pinocchio, on random trees.
 
-None of this runs the engine's kernels; it proves that what judges them is right. Models are float64, so that agreement
+These tests do not run kernels of newton_like; they check the reference implementations. Models are float64, so that agreement
 is to rounding: poses and forces of trees of a few metres and newtons carry about 1e-15 relative error per operation,
 and the worst conditioned mass matrices of these trees (condition about 1e5) lose five digits of it.
 """

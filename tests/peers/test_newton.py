@@ -1,4 +1,4 @@
-"""Small stages read by newton's importer and by ours: bodies, masses, frames of joints, limits, drives, and what may touch."""
+"""Small stages read by newton's importer and by newton_like: bodies, masses, joint frames, limits, drives and collision filters."""
 
 import itertools
 import warnings

@@ -12,7 +12,7 @@ from tests.support.reference import pose_matrix
 
 dynamics = pytest.importorskip("rby1_sdk.dynamics", reason="rby1-sdk is not installed (extra 'peers')")
 
-# Of limits of continuous joints, which rby1-sdk wants and this engine has no use for.
+# Limits of continuous joints, which rby1-sdk requires and newton_like does not use.
 pytestmark = pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
 
 GRAVITY = 9.81
@@ -42,7 +42,7 @@ def random_urdf(rng, links: int = 8) -> str:
         # Each kind at least once.
         kind = KINDS[i - 1] if i <= len(KINDS) else rng.choice(KINDS)
         axis = rng.normal(size=3)
-        # rby1-sdk wants axis and limit in every joint.
+        # rby1-sdk requires axis and limit in every joint.
         lines.append(
             f'<joint name="j{i}" type="{kind}"><parent link="l{rng.integers(i)}"/><child link="l{i}"/>{origin()}'
             f'<axis xyz="{numbers(axis / np.linalg.norm(axis))}"/>'
@@ -52,7 +52,7 @@ def random_urdf(rng, links: int = 8) -> str:
 
 
 def bare_quadruped() -> str:
-    """The project's quadruped without shapes, and with the axes that rby1-sdk wants on fixed joints too."""
+    """The project's quadruped without shapes, and with axes also on fixed joints, which rby1-sdk requires."""
     root = ElementTree.parse(assets.path("quadruped.urdf")).getroot()
     for link in root.findall("link"):
         for shape in link.findall("visual") + link.findall("collision"):
@@ -64,7 +64,7 @@ def bare_quadruped() -> str:
 
 
 class Rby1:
-    """A robot whose root link stands at the origin, in rby1-sdk."""
+    """A robot in rby1-sdk, with its root link at the origin."""
 
     def __init__(self, text: str, root: str, joints: list[str]):
         self.robot = dynamics.Robot(dynamics.load_robot_from_urdf_data(text, root))
@@ -118,7 +118,7 @@ def test_rby1_reads_the_same_robot(rng, which):
         columns = [theirs.forces(q, unit, 0.0) for unit in np.eye(len(q))]
         mass_matrix = nl.eval_mass_matrix(model, state).numpy()[0]
         np.testing.assert_allclose(mass_matrix, np.transpose(columns), atol=1e-12 * np.abs(columns).max())
-        # What carries the weight: the forces m g at the centres of mass, through the transposed Jacobian.
+        # The joint forces that support the weight: m g at the centres of mass, through the transposed Jacobian.
         jacobian = nl.eval_jacobian(model, state).numpy()[0].reshape(-1, 6, len(q))
         carried = GRAVITY * np.einsum("b,bq->q", model.body_mass.numpy(), jacobian[:, 2])
         np.testing.assert_allclose(carried, weight, atol=1e-12 * np.abs(weight).max())

@@ -1,4 +1,4 @@
-"""Scenes of several robots a world: how they are cut into batches, and that nothing else depends on it."""
+"""Scenes with several robots a world: their batches, and results that do not depend on the batches."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_equal_robots_of_a_world_are_told_apart_by_their_order(worlds):
     batches = find_batches(scene(worlds).finalize("cpu"))
     members = [b.articulations.tolist() for b in batches]
     if worlds == 1:
-        # nothing to tell apart: they lie side by side
+        # the equal robots are contiguous, so they form one batch
         assert members == [[0, 1], [2]]
     else:
         assert members == [list(range(k, 3 * worlds, 3)) for k in range(3)]
@@ -97,7 +97,7 @@ def test_edits_of_targets_reach_steps_without_control():
 
 
 def test_an_error_of_new_numbers_comes_back_at_the_next_step():
-    """And no step runs on what is half new."""
+    """An error in the update of parameters also makes later steps raise."""
     builder = ModelBuilder()
     builder.replicate(quadruped(), 2)
     model = builder.finalize("cpu")

@@ -1,4 +1,4 @@
-"""Kernels of a process are found by the next one."""
+"""A process reuses the cached kernels of an earlier one."""
 
 import os
 import subprocess

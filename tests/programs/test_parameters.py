@@ -1,4 +1,4 @@
-"""Parameters of batches: what kernels gather from the arrays of a model, when it is made and when it was edited."""
+"""Parameters of batches: kernels gather them from the arrays of a model, initially and after edits."""
 
 import copy
 
@@ -115,7 +115,7 @@ def test_edits_are_those_of_a_model_made_anew(rng, declared, width):
         world = world_of_entries(model, name)
         chosen = np.where(world >= 0, mask[world], False)
         values[world < 0] = getattr(model, name).numpy()[world < 0]
-        # what is not notified of is not read
+        # edits without a notification are not read
         edit(model, name, values)
         edit(twin, name, values, chosen)
         model.notify_changed(ModelFlags.ALL, mask)

@@ -17,7 +17,7 @@ from tests.support.random_trees import random_state
 
 
 def everything(model, q, qd) -> list[np.ndarray]:
-    """What all functions say of a state."""
+    """The results of all functions for a state."""
     state, again = model.state(), model.state()
     state.joint_q.assign(q)
     state.joint_qd.assign(qd)
@@ -125,7 +125,7 @@ def test_unknown_evaluators_are_named(rng):
 
 
 def test_every_call_writes_to_its_own_array(rng):
-    """Launches are recorded once, and written to where the caller says: results of earlier calls stay as they were."""
+    """Launches are recorded once and write to the caller's arrays: results of earlier calls do not change."""
     model = forest(rng, worlds=2, robots=2, joints=4).finalize("cpu", dtype=wp.float64)
     state, results, copies = model.state(), [], []
     q, _ = random_state(model, rng)
@@ -154,7 +154,7 @@ def test_packed_results_of_selected_worlds_only(rng):
         results.append(eval_mass_matrix(model, state, H, mask=wp.array(mask, dtype=wp.bool, device="cpu")).numpy())
     np.testing.assert_array_equal(*results)
     assert (results[0][~mask] == 7.0).all() and (results[0][mask] != 7.0).any()
-    # so that the test sees what it is for: a symmetric matrix has at most n (n + 1) / 2 different numbers
+    # checks the precondition: a symmetric matrix has at most n (n + 1) / 2 different numbers
     (kernel,) = _numbers_of(model).robots[0].kernels.values()
     assert len(set(kernel.places["matrix"])) <= n * (n + 1) // 2 + 1
 

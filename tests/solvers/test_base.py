@@ -1,4 +1,4 @@
-"""Putting worlds back: by masks and indices of any library, to states of one's own."""
+"""Reset of worlds: by masks and indices of any library, to given states."""
 
 import numpy as np
 import pytest

@@ -1,1 +1,1 @@
-"""What several tests share: random trees and oracles that were not written with the engine."""
+"""Shared code of tests: random mechanisms, and independent reference implementations."""

@@ -1,4 +1,4 @@
-"""Damage to text files: what goes wrong in an editor, on a disk, or on purpose."""
+"""Random damage of text files, as by editing mistakes, disk errors or attacks."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ NONSENSE = (
 )
 
 FINITE = ("body_mass", "body_inertia", "joint_q", "joint_armature", "joint_X_p", "joint_target_ke", "shape_transform")
-"""What is looked at of a model that was read."""
+"""Arrays of a model that must be finite."""
 
 SECRET = "the-content-of-a-private-file"
 
 
 def damaged(rng, lines, nonsense=NONSENSE) -> str:
-    """A text with some lines gone, doubled or swapped, values or names of others, or cut off."""
+    """A text with some lines removed, duplicated or swapped, with values or names of other lines, or truncated."""
     lines = list(lines)
     for _ in range(rng.integers(1, 4)):
         at, other = rng.integers(0, len(lines), 2)
@@ -68,13 +68,13 @@ def read_damaged(rng, lines, add, count: int, nonsense=NONSENSE) -> tuple[int, i
 
     Args:
         rng: source of the damage.
-        lines: of the good file.
-        add: called with the number of the copy, a builder and a text.
-        count: of copies; models are made of some of those that can be read.
+        lines: lines of the valid file.
+        add: function that is called with the number of the copy, a builder and a text.
+        count: number of copies; some of the readable ones are finalized.
         nonsense: values to write.
 
     Returns:
-        How many were refused, and how many read.
+        Numbers of rejected and of read copies.
     """
     refused = 0
     for number in range(count):
@@ -95,7 +95,7 @@ def read_damaged(rng, lines, add, count: int, nonsense=NONSENSE) -> tuple[int, i
 
 
 def finalizes(builder) -> None:
-    """Makes the model of what could be read; where nobody can simulate it, the error names the joint, body or shape."""
+    """Finalizes a builder. If this raises, the error must name the joint, body or shape."""
     try:
         builder.finalize("cpu")
     except ValueError as error:
@@ -103,7 +103,7 @@ def finalizes(builder) -> None:
 
 
 def entities(root: str) -> dict[str, str]:
-    """Files of a root element that grow without bounds, or read the file ``{path}``."""
+    """Files with a root element whose XML entities grow without bounds, or read the file ``{path}``."""
     bombs = "".join(f'<!ENTITY {x} "{f"&{y};" * 10}">' for x, y in zip("bcdefghij", "abcdefghi", strict=True))
     return {
         "bomb": f'<!DOCTYPE {root} [<!ENTITY a "aaaaaaaaaa">{bombs}]><{root} name="&j;"/>',

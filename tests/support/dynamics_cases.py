@@ -1,4 +1,4 @@
-"""Single robots for tests of the dynamics library, and what follows for them from definitions."""
+"""Single robots for tests of the dynamics library, and reference results from definitions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
         return SimpleNamespace(joint_q=wp.array(q, dtype=wp.float64), joint_qd=wp.array(qd, dtype=wp.float64))
 
     def get(self, function, *, state=None, **options) -> np.ndarray:
-        """What a function gives for this robot."""
+        """The result of a function for this robot."""
         (result,) = function(self.model, self.state if state is None else state, **options).numpy()
         return result
 
@@ -66,7 +66,7 @@ class Case:
 
 
 def _known_robot(rng, floating: bool) -> ModelBuilder:
-    """Three links: one that floats, or slides, and below it a ball joint, or two axes of a D6 joint, and a hinge."""
+    """Three links: a floating or sliding base, then a ball joint or a D6 joint with two axes, then a hinge."""
     builder = ModelBuilder()
 
     def link():
@@ -90,7 +90,7 @@ def _known_robot(rng, floating: bool) -> ModelBuilder:
 
 
 def known_robots(requires_grad: bool = True):
-    """A float64 model of two small robots in two worlds, the same in every run, so that what is compiled for them is found again."""
+    """A float64 model of two small robots in two worlds, the same in every run, so that compiled kernels are reused."""
     rng, scene = np.random.default_rng(5), ModelBuilder()
     robots = [_known_robot(rng, floating) for floating in (True, False)]
     for _ in range(2):
@@ -99,7 +99,7 @@ def known_robots(requires_grad: bool = True):
             scene.add_builder(robot)
         scene.end_world()
     model = scene.finalize("cpu", dtype=wp.float64, requires_grad=requires_grad)
-    # one small robot compiles faster than any robot
+    # specialised code of a small robot compiles faster than the general kernels
     model.evaluator = "specialised"
     return model
 
@@ -116,7 +116,7 @@ def cases(rng, armature=True):
 
 
 def motion(p, R):
-    """X that takes twists about the origin, world axes, to those at p along the columns of R."""
+    """The matrix X from twists about the origin in world axes to twists at p along the columns of R."""
     X = np.zeros((6, 6))
     X[:3, :3] = X[3:, 3:] = R.T
     X[:3, 3:] = -R.T @ reference.cross_matrix(p)

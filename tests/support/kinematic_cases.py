@@ -26,11 +26,11 @@ EVERY_PRECISION = pytest.mark.parametrize(
 )
 
 NARROW = [(None, wp.float32), (None, wp.float64), (1, wp.float64)]
-"""The widths of this machine, and one world a thread: where one kernel more costs seconds and shows nothing new."""
+"""The widths of this machine, and width 1 for float64 only, to compile fewer kernels."""
 
 
 def use_width(monkeypatch, width: int | None) -> None:
-    """Makes kernels run at a lane width, or at that of this machine."""
+    """Sets the lane width of kernels; None: that of this machine."""
     if width is None:
         monkeypatch.delenv("NEWTON_LIKE_WIDTH", raising=False)
     else:
@@ -38,13 +38,13 @@ def use_width(monkeypatch, width: int | None) -> None:
 
 
 def use_threads(monkeypatch, threads: int) -> None:
-    """Shares even the smallest batch between threads."""
+    """Sets the number of threads, and divides even the smallest batch between them."""
     monkeypatch.setenv("NEWTON_LIKE_THREADS", str(threads))
     monkeypatch.setattr("newton_like.programs.run._WORK_A_THREAD", 1)
 
 
 def forest(rng: np.random.Generator, worlds: int = 1, robots: int = 2, joints: int = 8, **options) -> ModelBuilder:
-    """Worlds with the same few random trees in each."""
+    """Worlds with copies of the same random trees."""
     trees = [random_tree(rng, joints=joints, label=f"tree_{i}", **options) for i in range(robots)]
     scene = ModelBuilder()
     for _ in range(worlds):
@@ -129,7 +129,7 @@ def bodies_at(model, q, qd):
 
 
 def same_sign(model, q: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Coordinates with every quaternion turned to the side of the sphere where the expected one is."""
+    """Coordinates whose quaternions have the signs of the expected ones."""
     q, end = q.copy(), model.joint_q_start.numpy()[1:]
     for j in np.flatnonzero(np.isin(model.joint_type.numpy(), QUATERNION)):
         s = slice(end[j] - 4, end[j])
@@ -154,10 +154,10 @@ def gradient_errors(function, inputs: list[np.ndarray], rng, directions: int | N
     """Largest differences between the tape's gradients and central differences, relative to the largest derivative.
 
     Args:
-        function: From Warp arrays (float64) like `inputs` to a list of Warp arrays. Their randomly weighted sum is what
-            is differentiated.
-        inputs: Where, one flat float64 array for each argument.
-        directions: Number of random directions in which each argument is moved; by default along every entry.
+        function: From Warp arrays (float64) like `inputs` to a list of Warp arrays. Their randomly weighted sum is
+            differentiated.
+        inputs: Arguments, one flat float64 array each.
+        directions: Number of random directions for each argument; by default the directions of all entries.
     """
     real, step = wp.float64, 1e-6
     arrays = [wp.array(x, dtype=real, device="cpu", requires_grad=True) for x in inputs]

@@ -1,4 +1,4 @@
-"""Robots with joints that close loops."""
+"""Robots with loop joints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .random_trees import random_transform, random_tree, random_unit
 
 
 def add_loop(builder, rng, kind, parent, child, linear=0, angular=0):
-    """A joint between two bodies that the tree moves already, with frames that fit or not."""
+    """Adds a loop joint between two bodies of a tree, with random frames."""
     frames = {"parent_xform": random_transform(rng), "child_xform": random_transform(rng), "label": f"loop_{kind}"}
     if kind == JointType.PRISMATIC:
         return builder.add_joint_prismatic(parent, child, axis=random_unit(rng), **frames)

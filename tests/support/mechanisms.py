@@ -1,4 +1,4 @@
-"""Robots that use every part of the solver, and batches of worlds of which each does something else."""
+"""Robots that use every part of the solver, and batches of worlds with different motions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STANDING = np.tile([0.0, 0.8, -1.6], 4)
 
 
 def quadruped(ke: float = 60.0, kd: float = 2.0) -> ModelBuilder:
-    """The project's quadruped in its stance, with drives of the given gains, on no ground yet."""
+    """The project's quadruped in its stance, with drives of the given gains, without a ground."""
     builder = ModelBuilder()
     builder.default_joint_cfg.target_ke, builder.default_joint_cfg.target_kd = ke, kd
     builder.default_joint_cfg.armature = 0.005
@@ -30,7 +30,7 @@ def quadruped(ke: float = 60.0, kd: float = 2.0) -> ModelBuilder:
 
 
 def _hull(rng: np.random.Generator) -> Mesh:
-    """Points on a sphere; the triangles do not matter, the shape collides as the hull of its points."""
+    """A mesh of points on a sphere with arbitrary triangles, because the shape collides as the hull of its points."""
     return Mesh([0.08 * random_unit(rng) for _ in range(14)], np.arange(12), compute_inertia=False)
 
 
@@ -115,9 +115,9 @@ def same_robot(make, *numbers, **options) -> ModelBuilder:
     """A random robot that is the same in all tests of a run, so that they share its compiled programs.
 
     Args:
-        make: from a generator of random numbers to a builder.
-        numbers: tell robots of one kind apart.
-        options: of `make`.
+        make: function from a generator of random numbers to a builder.
+        numbers: distinguish robots of one kind.
+        options: options of `make`.
     """
     return make(np.random.default_rng([int(os.environ["NEWTON_LIKE_SEED"]), *numbers]), **options)
 
@@ -134,10 +134,10 @@ def worlds_of(robot: ModelBuilder, count: int, slope: bool = False) -> ModelBuil
 
 
 def vary(model, names, keys, spread: float = 0.2) -> None:
-    """Multiplies rows of model arrays by random factors within ``1 +- spread``, one for each world, which its key decides.
+    """Multiplies rows of model arrays by random factors within ``1 +- spread``, one for each world, determined by its key.
 
     Args:
-        model: worlds of one robot each; static shapes, which all worlds share, keep their numbers.
+        model: worlds of one robot each; static shapes of world -1 do not change.
         names: arrays of bodies, shapes, or dofs.
         keys: an integer for each world.
     """
@@ -156,10 +156,10 @@ def vary(model, names, keys, spread: float = 0.2) -> None:
 def random_start(
     model, keys, height: tuple[float, float] = (0.1, 0.5), speed: float = 2.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates ``[world, coord]`` and velocities ``[world, dof]``; what a world gets is decided by its key.
+    """Coordinates ``[world, coord]`` and velocities ``[world, dof]``, determined by the key of each world.
 
-    One world in three starts as the model does. Another one has its base turned and thrown at random, and the third one its joints
-    anywhere in and a little beyond their limits as well.
+    One third of the worlds starts in the model's initial state. Another third has a random orientation and velocity of the base. The last
+    third also has random joint positions within and slightly beyond their limits.
     """
     worlds = model.world_count
     q = model.joint_q.numpy().reshape(worlds, -1).astype(np.float64)
@@ -187,7 +187,7 @@ def random_start(
 
 
 def random_commands(model, keys, seconds: float, force: float = 5.0) -> dict[str, np.ndarray]:
-    """What acts on every world now, by the name of the array; some worlds are left alone, some driven into their limits."""
+    """Inputs of every world, by name of the array; some worlds have none, and some are driven into their limits."""
     worlds = model.world_count
     bodies = model.body_count // worlds
     rest = model.joint_target_q.numpy().reshape(worlds, -1).astype(np.float64)

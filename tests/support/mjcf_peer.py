@@ -1,8 +1,8 @@
-"""The same MJCF in MuJoCo and in this engine: maps between their coordinates, and what both say about masses and motion.
+"""The same MJCF in MuJoCo and in newton_like: maps between their coordinates, and comparisons of masses and motion.
 
-With ``qvel = T(q) qd`` the forces, inertias and accelerations follow as ``tau = T^T tau_mj``, ``M = T^T M_mj T`` and
-``qacc = T qdd + drift``: MuJoCo's angular velocities of ball and free joints are in the child's axes, and a free joint
-moves the origin of its body, not the centre of mass.
+``qvel = T(q) qd`` implies ``tau = T^T tau_mj``, ``M = T^T M_mj T`` and ``qacc = T qdd + drift``. MuJoCo's angular
+velocities of ball and free joints are in the child's axes, and the linear velocity of a free joint is that of the body's
+origin, not of the centre of mass.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class MjcfPeer:
 
     Args:
         source: path of a file or XML text.
-        assets: files that a text names, for MuJoCo (ours reads them from ``package_dirs``).
-        options: of ``add_mjcf``.
+        assets: files that a text names, for MuJoCo (newton_like reads them from ``package_dirs``).
+        options: options of ``add_mjcf``.
 
     Attributes:
-        builder, report, model: of this engine, float64, general evaluator.
-        mj, data: of MuJoCo.
+        builder, report, model: objects of newton_like, with float64 and the general evaluator.
+        mj, data: objects of MuJoCo.
     """
 
     def __init__(self, source, assets=None, **options):
@@ -58,13 +58,13 @@ class MjcfPeer:
         return self.mj.body(i).name or f"body_{i}"
 
     def joint_name(self, j: int) -> str:
-        """Name of a joint, the one that the importer gives it where it has none."""
+        """Name of a joint, or the name that the importer assigns."""
         body = int(self.mj.jnt_bodyid[j])
         number = j - int(self.mj.body_jntadr[body])
         return self.mj.joint(j).name or f"{self.body_name(body)}_joint" + (f"_{number}" if number else "")
 
     def random_state(self, rng) -> None:
-        """Puts random coordinates and velocities into MuJoCo's data."""
+        """Sets random coordinates and velocities in MuJoCo's data."""
         mj, data = self.mj, self.data
         for j in range(mj.njnt):
             at = mj.jnt_qposadr[j]
@@ -79,7 +79,7 @@ class MjcfPeer:
         mujoco.mj_forward(mj, data)
 
     def joint_q(self) -> np.ndarray:
-        """Coordinates of the model of MuJoCo's ``qpos``."""
+        """MuJoCo's ``qpos`` as coordinates of the model."""
         q = np.array(self.builder.joint_q)
         for j in range(self.mj.njnt):
             at, to = self.mj.jnt_qposadr[j], self.report.coords[self.joint_name(j)]
@@ -93,7 +93,7 @@ class MjcfPeer:
         return q
 
     def velocity_map(self, qd=None) -> tuple[np.ndarray, np.ndarray]:
-        """``T`` and ``drift`` at MuJoCo's ``qpos``; dofs of joints that close loops map to nothing."""
+        """``T`` and ``drift`` at MuJoCo's ``qpos``; columns of dofs of loop joints are zero."""
         mj = self.mj
         T, drift = np.zeros((mj.nv, self.model.joint_dof_count)), np.zeros(mj.nv)
         for j in range(mj.njnt):
@@ -125,7 +125,7 @@ class MjcfPeer:
         return state
 
     def _dense(self, blocks, rank: int) -> np.ndarray:
-        """Articulations' blocks as one array over all dofs."""
+        """Blocks of articulations as one array over all dofs."""
         count = self.model.joint_dof_count
         result = np.zeros((count,) * rank)
         starts = self.model.joint_qd_start.numpy()
@@ -137,7 +137,7 @@ class MjcfPeer:
         return result
 
     def check_masses(self, tolerance: float = 1e-6) -> None:
-        """Total and own masses, centres and inertias agree, relative to their sizes."""
+        """Checks masses, total mass, centres and inertias, relative to their sizes."""
         mj, builder = self.mj, self.builder
         for i in range(1, mj.nbody):
             link, pose = self.report.frames[self.body_name(i)]
@@ -148,7 +148,7 @@ class MjcfPeer:
             inertia = R @ np.diag(mj.body_inertia[i]) @ R.T
             np.testing.assert_allclose(builder.body_mass[link], mj.body_mass[i], rtol=tolerance, atol=0, err_msg=name)
             if not mj.body_mass[i]:
-                continue  # the centre of nothing is anywhere
+                continue  # the centre of a body without mass is arbitrary
             size = max(np.abs(mj.body_ipos[i]).max(), np.sqrt(np.abs(inertia).max() / max(mj.body_mass[i], 1e-300)))
             np.testing.assert_allclose(builder.body_com[link], mj.body_ipos[i], atol=tolerance * size, err_msg=name)
             np.testing.assert_allclose(
@@ -157,7 +157,7 @@ class MjcfPeer:
         np.testing.assert_allclose(sum(builder.body_mass), mj.body_mass.sum(), rtol=tolerance)
 
     def check_poses(self, rng, tolerance: float = 1e-9) -> None:
-        """Frames of bodies, geoms and sites agree in a random state. Positions are in metres, scenes are a few metres."""
+        """Checks frames of bodies, geoms and sites in a random state. Positions are in metres, and scenes have a size of a few metres."""
         self.random_state(rng)
         state = self.state()
         poses = {-1: np.eye(4)}
@@ -185,7 +185,7 @@ class MjcfPeer:
         np.testing.assert_allclose(X[:3, :3], turned.reshape(3, 3), atol=tolerance, err_msg=name)
 
     def check_dynamics(self, rng, tolerance: float = 1e-6) -> None:
-        """Mass matrix and bias forces agree in a random state, relative to their largest entries."""
+        """Checks mass matrix and bias forces in a random state, relative to their largest entries."""
         if not self.mj.nv:
             return
         self.random_state(rng)
@@ -202,7 +202,7 @@ class MjcfPeer:
         np.testing.assert_allclose(bias, wanted, atol=tolerance * (1e-3 + np.abs(wanted).max()))
 
     def check(self, rng, tolerance: float = 1e-6) -> None:
-        """All of it."""
+        """All checks."""
         self.check_masses(tolerance)
         self.check_poses(rng)
         self.check_dynamics(rng, tolerance)

@@ -1,12 +1,11 @@
-"""A model of this engine as a MuJoCo model, and the maps between their coordinates.
+"""A model of newton_like as a MuJoCo model, and maps between their coordinates.
 
-MuJoCo has no joint frames: a body turns about axes in its own frame. So each MuJoCo body stands in the *joint frame* of
-its link, and the link frame is found again through `joint_X_c`. A FREE or DISTANCE joint below another link becomes
-three slides and a ball.
+In MuJoCo joint axes are in the frame of the body. Therefore the frame of each MuJoCo body is the *joint frame* of its
+link, and `joint_X_c` gives the link frame. A FREE or DISTANCE joint below another link becomes three slides and a ball.
 
-Velocities differ: MuJoCo's angular velocities of ball and free joints are in the child's axes, and a free joint moves
-the origin of its body, not the centre of mass. With ``qvel = T(q) qd`` the forces, inertias and accelerations follow as
-``tau = T^T tau_mj``, ``M = T^T M_mj T`` and ``qacc = T qdd + drift``.
+MuJoCo's angular velocities of ball and free joints are in the child's axes, and the linear velocity of a free joint is
+that of the body's origin, not of the centre of mass. ``qvel = T(q) qd`` implies ``tau = T^T tau_mj``,
+``M = T^T M_mj T`` and ``qacc = T qdd + drift``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 from .reference import BALL, D6, DISTANCE, FIXED, FREE, PRISMATIC, REVOLUTE, Tree, com_in_child_anchor, pose_matrix
 
-# Values of newton_like.GeoType, as the contract fixes them.
+# Values of newton_like.GeoType.
 PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, CONVEX_MESH = 1, 3, 4, 5, 6, 7, 8, 10
 
 _UNLIMITED = 1e9
@@ -37,18 +36,18 @@ def _quat(R: np.ndarray) -> np.ndarray:
 
 
 def _solref(time_constant: float, damping_ratio: float) -> list[float]:
-    """MuJoCo's spring of the same stiffness; of no more than critical damping, which is what its lower bound of 2 dt is for."""
+    """MuJoCo's `solref` of the same stiffness and of at most critical damping, for which MuJoCo has its lower bound of 2 dt."""
     ratio = min(damping_ratio, 1.0)
     return [time_constant / ratio, ratio]
 
 
 def _set_law(joint, name: str, value: float) -> None:
-    """A linear law; later versions of MuJoCo hold the coefficients of a polynomial."""
+    """Sets a linear coefficient; later versions of MuJoCo have polynomial coefficients."""
     setattr(joint, name, [value, 0.0, 0.0] if np.ndim(getattr(joint, name)) else value)
 
 
 def to_mujoco(model, **options) -> mujoco.MjModel:
-    """The MuJoCo model of `MujocoBridge`, for who needs no maps."""
+    """The MuJoCo model of `MujocoBridge`, for tests without maps."""
     return MujocoBridge(model, **options).model
 
 
@@ -56,14 +55,14 @@ class MujocoBridge:
     """One world of a finalized model in MuJoCo.
 
     Args:
-        model: A finalized model; what belongs to other worlds and joints outside articulations are left out.
-        world: The world to take; shapes of world -1 belong to every world.
-        contacts: Let shapes touch the shapes that are fixed to the world (never each other), with the shapes' own
-            friction and softness. Else there is no contact.
+        model: A finalized model; entities of other worlds and joints outside of articulations are left out.
+        world: The world to convert; shapes of world -1 belong to every world.
+        contacts: Enable contacts between shapes of bodies and static shapes (not among bodies), with the shapes'
+            friction and softness.
         limits: Enforce joint limits.
         friction: Enforce dry friction of joints.
-        drives: Add an actuator per axis of PRISMATIC, REVOLUTE and D6: force ``ke (target_q - q) + kd (target_qd - qd)
-            + f`` clipped to the effort limit; `ctrl` makes its control from the three.
+        drives: Add an actuator per axis of PRISMATIC, REVOLUTE and D6 joints: force ``ke (target_q - q) +
+            kd (target_qd - qd) + f`` clipped to the effort limit; `ctrl` computes its control.
 
     Attributes:
         tree: The arrays that were taken, and their indices in the model.
@@ -319,7 +318,7 @@ class MujocoBridge:
         return np.linalg.solve(self.velocity_map(q)[0], qvel)
 
     def set_state(self, q: np.ndarray, qd: np.ndarray, data: mujoco.MjData | None = None) -> None:
-        """Puts our coordinates and velocities into `data` (the bridge's own, if None) and runs `mj_forward`."""
+        """Sets our coordinates and velocities in `data` (by default that of the bridge) and runs `mj_forward`."""
         data = self.data if data is None else data
         data.qpos[:], data.qvel[:] = self.qpos(q), self.qvel(q, qd)
         mujoco.mj_forward(self.model, data)

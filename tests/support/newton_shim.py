@@ -22,11 +22,11 @@ from newton_like import selection, solvers, usd, viewer
 
 
 class Missing(Exception):
-    """Something of Newton was used that newton_like does not have."""
+    """A name of Newton that newton_like lacks was used."""
 
 
 class _MissingType(type):
-    """A class of Newton that is not here: it can be named and subclassed from nothing, but not used."""
+    """Metaclass of placeholders for missing classes of Newton: tests may name them, but not use them."""
 
     def __call__(cls, *args, **kwargs):
         raise Missing(cls.__name__)
@@ -56,7 +56,7 @@ class _Shim(types.ModuleType):
 
 
 class _ViewType(type):
-    """Names of a view that are not here can be named where Newton's tests borrow them, but not used."""
+    """Metaclass of views: Newton's tests may name missing attributes, but not use them."""
 
     def __getattr__(cls, name: str):
         if name.startswith("__"):
@@ -69,10 +69,10 @@ class _View(selection.ArticulationView, metaclass=_ViewType):
 
 
 class _Builder(newton_like.ModelBuilder):
-    """Builders of newton_like. The tests colour all scenes for the one solver of Newton that needs it."""
+    """Builders of newton_like, with the method `color` that Newton's tests call for one of its solvers."""
 
     def color(self) -> None:
-        """Nothing here needs colours."""
+        """Does nothing."""
 
 
 @wp.kernel
@@ -86,18 +86,18 @@ def centres_of_mass(
     # out:
     centres: wp.array[wp.vec3],
 ):
-    """Stands for a kernel of Newton's viewer that its tests measure with; they give neither offsets nor worlds that are hidden."""
+    """A replacement of a kernel of Newton's viewer that its tests use, without offsets and hidden worlds."""
     i = wp.tid()
     centres[i] = wp.transform_point(frame * body_q[i], body_com[i])
 
 
 def newton_folder() -> str:
-    """Where Newton is installed."""
+    """The folder of the installed Newton."""
     return importlib.util.find_spec("newton").submodule_search_locations[0]
 
 
 def install(folder: str) -> None:
-    """Puts the modules that Newton's tests import into ``sys.modules``."""
+    """Adds the modules that Newton's tests import to ``sys.modules``."""
 
     def asset(name: str) -> str:
         return os.path.join(folder, "examples", "assets", name)
@@ -143,7 +143,7 @@ def install(folder: str) -> None:
 
 
 class _Outcomes(unittest.TestResult):
-    """The first line of what each test raised, or nothing."""
+    """The first line of the error of each test, or an empty text."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where files lie that several tests read."""
+"""Paths of files for several tests."""
 
 from pathlib import Path
 
@@ -6,10 +6,10 @@ ROOT = Path(__file__).resolve().parents[2]
 """The root of the repository."""
 
 ROBOTS = ROOT.parent / "shared" / "example-robot-data" / "robots"
-"""Robots of other makers, beside a checkout; tests of them are left out where there are none."""
+"""Robots of other projects, beside a checkout; their tests are skipped if the folder is missing."""
 
 LARGE = ("anymal", "tiago", "tiago_dual")
-"""Those with the most links and meshes, which take as long as all others together."""
+"""The robots with the most links and meshes, which take as long as all others together."""
 
 SCENES = ROOT.parent / "shared" / "scenes"
-"""Scenes of other makers, as ``ROBOTS``."""
+"""Scenes of other projects, as ``ROBOTS``."""

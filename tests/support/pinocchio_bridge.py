@@ -1,10 +1,10 @@
-"""A model of this engine as a pinocchio model (float64), and the maps between their coordinates.
+"""A model of newton_like as a pinocchio model (float64), and maps between their coordinates.
 
-The child side of a pinocchio joint is the joint frame of our link; the link hangs on it with `joint_X_c` between.
-Joints of type FIXED are not there: their links hang on the joint before.
+The child frame of a pinocchio joint is the child anchor of the link, at `joint_X_c` in the link frame.
+FIXED joints have no pinocchio joint: their links are attached to the preceding joint.
 
-Pinocchio's velocities of spherical and free-flyer joints are in the child's axes, and a free flyer moves the origin of
-the joint frame. With ``v = T(q) qd`` follow ``tau = T^T tau_pin``, ``M = T^T M_pin T`` and ``a = T qdd + drift``.
+Pinocchio's velocities of spherical and free-flyer joints are in the child's axes, and those of a free flyer are of the origin of
+the joint frame. ``v = T(q) qd`` implies ``tau = T^T tau_pin``, ``M = T^T M_pin T`` and ``a = T qdd + drift``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class PinocchioBridge:
     """One world of a finalized model in pinocchio.
 
     Args:
-        model: A finalized model; what belongs to other worlds and joints outside articulations are left out.
+        model: A finalized model; entities of other worlds and joints outside of articulations are left out.
         world: The world to take.
 
     Attributes:
@@ -33,10 +33,10 @@ class PinocchioBridge:
         self.tree = tree = Tree.from_model(model, world)
         self.model = pin.Model()
         self.model.gravity.linear = model.gravity.numpy()[world].astype(np.float64)
-        # Joint that carries each link, and the link's pose seen from it.
+        # Joint of each link, and the link's pose in the joint frame.
         self._carrier, self._offset = {-1: 0}, {-1: np.eye(4)}
         self._joint_id = {}
-        # Depth first, as pinocchio's crba needs it: it takes the velocities of a subtree to stand side by side.
+        # Depth first, because pinocchio's crba needs contiguous velocities of each subtree.
         for j in tree.parents_first():
             self._add_joint(j)
         self.data = self.model.createData()

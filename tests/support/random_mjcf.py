@@ -13,7 +13,7 @@ def text(values) -> str:
 
 
 def orientation(rng: np.random.Generator) -> str:
-    """One of the five ways to turn an element, or none."""
+    """One of the five orientation attributes, or none."""
     q = Rotation.random(None, rng)
     x, y = q.as_matrix()[:2]
     return (
@@ -70,7 +70,7 @@ def joints(rng: np.random.Generator) -> str:
     elif rng.random() < 0.5:
         rng.shuffle(kinds)
     if len(kinds) == 3 and set(kinds) == {"hinge"} and rng.random() < 0.5:
-        # Three turns at right angles about one point, which one joint of the engine can do.
+        # Three orthogonal axes through one point, which one D6 joint can represent.
         where = text(0.2 * rng.normal(size=3))
         axes = Rotation.random(None, rng).as_matrix()
         return "".join(f'<joint pos="{where}" axis="{text(a)}" armature="0.01"/>' for a in axes)

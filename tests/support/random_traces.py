@@ -13,11 +13,11 @@ POSITIVE = ("sqrt", "log", "div", "rcp")
 
 
 def random_trace(rng: np.random.Generator, length: int = 40, inputs: int = 5) -> Trace:
-    """A program of all operations on numbers at places 0 .. inputs - 1, with results at places 10 and 11."""
+    """A program of all operations on numbers at memory indices 0 .. inputs - 1, with results at indices 10 and 11."""
     trace = Trace()
     m = tracing_math(trace, lambda i: None, np.float64)
     pool = [m.get(None, i, None) for i in range(inputs)]
-    # variations are no functions: zero, with a derivative
+    # variations are not functions: their value is zero, with a nonzero derivative
     names = [name for name in _RULES if name != "variation"]
     for i in range(length):
         name = names[i % len(names)]
@@ -26,7 +26,7 @@ def random_trace(rng: np.random.Generator, length: int = 40, inputs: int = 5) ->
             # away from zero, where the function is smooth
             args[-1] = m.fma(args[-1], args[-1], m.fill(0.5))
         x = getattr(m, METHODS.get(name, name))(*args)
-        # of moderate size, so that differences stay exact
+        # bounded, so that finite differences are precise
         pool.append(m.sin(x))
     m.put(None, 10, None, m.add(pool[-1], pool[-2]))
     m.put(None, 11, None, m.mul(pool[-3], pool[1]))

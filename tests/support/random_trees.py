@@ -11,7 +11,7 @@ from newton_like import JointType, ModelBuilder
 
 ALL = tuple(JointType)
 
-# A chain of turns about three axes folds up when the second is near 90 degrees: its mass matrix turns singular there.
+# Bound of the second of three angular axes of a D6 joint [rad]: near 90 degrees the mass matrix becomes singular.
 _MIDDLE_TURN = 1.1
 
 
@@ -34,7 +34,7 @@ def random_inertia(rng: np.random.Generator, mass: float, size: float = 0.2) -> 
 
 
 def _skewed_axes(rng: np.random.Generator, count: int) -> list[np.ndarray]:
-    """Axes that `finalize` has to make orthonormal, but far from lying in one plane."""
+    """Oblique axes, far from coplanar, which `finalize` makes orthonormal."""
     axes = Rotation.random(None, rng).as_matrix()[:count] + 0.15 * rng.normal(size=(count, 3))
     return [a / np.linalg.norm(a) for a in axes]
 
@@ -60,15 +60,14 @@ def random_tree(
         joints: Number of joints, and of links.
         types: Joint types to draw from, each equally likely.
         floating: True: the root is a FREE joint; False: it is of another type; None: any of `types`.
-        builder: Adds to this builder in place of a new one.
-        armature, damping, stiffness, friction, limits: Give joints of one axis and D6 joints random values of these;
-            BALL joints get the same but limits, equal in their three directions. Limits hold every coordinate in
-            about +-1.5.
+        builder: The builder to add to; by default a new one.
+        armature, damping, stiffness, friction, limits: Whether joints of one axis and D6 joints get random values;
+            BALL joints get equal values for their three dofs, and no limits. Limits are about +-1.5.
         size: Scale of the links and joint offsets [m].
         label: Label of the articulation, and prefix of its links and joints.
     """
     builder = ModelBuilder() if builder is None else builder
-    # Links are added in another order than joints, so that mixing up the two indices cannot stay unseen.
+    # Links are added in another order than joints, so that tests detect a confusion of both indices.
     links = [-1] * joints
     for i in rng.permutation(joints):
         mass = rng.uniform(0.3, 3.0)
@@ -105,7 +104,7 @@ def random_tree(
         elif i == 0 and floating is not None:
             kinds = [t for t in types if t != JointType.FREE]
         kind = kinds[rng.integers(len(kinds))]
-        # Half of the links go on where the last one ended: long chains, and branches too.
+        # Half of the links are children of the previous link, which gives long chains and branches.
         parent = -1 if i == 0 else links[i - 1 if rng.random() < 0.5 else rng.integers(i)]
         frames = {
             "parent_xform": random_transform(rng, size),

@@ -1,11 +1,11 @@
-"""Kinematics and dynamics of trees straight from the definitions, dense, in float64: the oracle of the engine.
+"""Reference kinematics and dynamics of trees from definitions, with dense matrices in float64.
 
 Every pose along a motion is a polynomial of degree two in time, ``X(t) = X0 + X1 t + X2 t^2`` (a 4 x 4 matrix each),
-and poses compose by the product of polynomials. Velocities and accelerations are read off its coefficients, so they are
-exact to rounding without any formula of spatial algebra. Dynamics is d'Alembert's principle: forces of inertia and
+and poses compose by the product of polynomials. Its coefficients give velocities and accelerations, which are
+exact to rounding without formulas of spatial algebra. Dynamics follows d'Alembert's principle: forces of inertia and
 gravity on each body, projected by its Jacobian.
 
-Nothing here imports the engine: `Tree.from_model` only reads arrays, by the names of the contract.
+This file does not import newton_like: `Tree.from_model` only reads arrays by name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PER_DOF = (
 
 @dataclass
 class Tree:
-    """The arrays of a model that kinematics and dynamics need, float64, with joints that close loops left out."""
+    """The arrays of a model for kinematics and dynamics, in float64, without loop joints."""
 
     body_mass: np.ndarray
     body_com: np.ndarray
@@ -63,7 +63,7 @@ class Tree:
 
     @classmethod
     def from_model(cls, model, world: int | None = None) -> Tree:
-        """The trees of one world (with the bodies that all worlds share), or of all worlds."""
+        """The trees of one world (with the bodies of world -1), or of all worlds."""
 
         def read(name):
             value = getattr(model, name).numpy()
@@ -116,7 +116,7 @@ class Tree:
         return slice(self.joint_qd_start[j], self.joint_qd_start[j + 1])
 
     def parents_first(self) -> list[int]:
-        """The joints, each after the joint that carries its parent body, branch by branch (depth first)."""
+        """The joints in depth-first order, parents before children."""
         order, bodies = [], [-1]
         while bodies:
             body = bodies.pop()
@@ -150,7 +150,7 @@ def cross_matrix(w: np.ndarray) -> np.ndarray:
 
 
 def com_in_child_anchor(tree: Tree, j: int) -> np.ndarray:
-    """The child's centre of mass, seen from the child's joint frame."""
+    """The child's centre of mass in the child's joint frame."""
     com = np.append(tree.body_com[tree.joint_child[j]], 1.0)
     return (np.linalg.inv(pose_matrix(tree.joint_X_c[j])) @ com)[:3]
 
@@ -275,7 +275,7 @@ def bias_forces(tree: Tree, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
 
 
 def spring_offsets(tree: Tree, q: np.ndarray) -> np.ndarray:
-    """Way of each dof from the rest of its spring [dof]; BALL: the rotation vector from rest, in the parent anchor."""
+    """Displacement of each dof from the rest position of its spring [dof]; BALL: the rotation vector from rest, in the parent anchor."""
     offset = np.zeros(tree.dof_count)
     for j in range(tree.joint_count):
         s, v = tree.q_of(j), tree.qd_of(j)
@@ -296,12 +296,12 @@ def passive_forces(tree: Tree, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
 
 
 def spring_energy(tree: Tree, q: np.ndarray) -> float:
-    """Energy of the springs; of a BALL joint if its three stiffnesses are equal (else it has none)."""
+    """Energy of the springs. A BALL joint has a spring energy only if its three stiffnesses are equal."""
     return 0.5 * float(tree.joint_stiffness @ spring_offsets(tree, q) ** 2)
 
 
 def generalized_forces(tree: Tree, q: np.ndarray, joint_f: np.ndarray) -> np.ndarray:
-    """`joint_f` as forces conjugate to `qd`: world wrenches of FREE and DISTANCE, turned to the parent anchor."""
+    """`joint_f` as forces conjugate to `qd`: wrenches of FREE and DISTANCE joints are rotated from the world to the parent anchor."""
     tau, poses = np.array(joint_f, np.float64), body_poses(tree, q)
     for j in range(tree.joint_count):
         if tree.joint_type[j] in (FREE, DISTANCE):

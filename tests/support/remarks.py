@@ -1,8 +1,8 @@
-"""Remarks of a report, found by what they name and not by their sentences."""
+"""Searches remarks of a report by words, independent of their sentences."""
 
 
 def remarked(report, *words: str) -> list[str]:
-    """The names of which a remark with all of the words holds."""
+    """The names of the remarks that contain all of the words."""
     return [
         name
         for statement, names in report.remarks.items()

@@ -1,4 +1,4 @@
-"""Running a model for a while, and reading what came of it as float64."""
+"""Simulation of a model, with results as float64."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ GRAVITY = 9.81
 class Simulation:
     """A finalized builder with a solver, a state that is stepped in place, and a control.
 
-    Only the general kernel of the default width runs here, so that all tests share one compiled kernel a scalar type.
+    It uses only the general kernel of the default width, so that all tests share one compiled kernel a scalar type.
 
     Args:
-        builder: What to simulate.
+        builder: The scene.
         dt: Time step [s].
         dtype: Scalar type of the model.
-        edit: Called with the model before the solver is made.
-        options: Of the solver.
+        edit: Function that is called with the model before the solver is created.
+        options: Options of the solver.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Simulation:
         self.worlds = self.model.world_count
 
     def run(self, seconds: float, watch: Callable | None = None, every: int = 1) -> np.ndarray:
-        """Steps for a while; returns what `watch()` gave after every `every` steps."""
+        """Simulates some seconds. Returns the results of `watch()` after every `every` steps."""
         seen = []
         for i in range(1, round(seconds / self.dt) + 1):
             self.solver.step(self.state, self.state, self.control, None, self.dt)
@@ -82,7 +82,7 @@ class Simulation:
                 array.assign(np.asarray(values, np.float64).ravel())
 
     def push(self, wrench) -> None:
-        """Wrenches [world, body, 6] on the bodies, in every step from now on."""
+        """Sets the wrenches [world, body, 6] on the bodies for all further steps."""
         self.state.body_f.assign(
             np.broadcast_to(wrench, (self.worlds, self.model.body_count // self.worlds, 6)).reshape(-1, 6)
         )

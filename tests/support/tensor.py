@@ -1,4 +1,4 @@
-"""A stand-in for tensors of torch, which hand out no numbers while they have gradients or are on a GPU."""
+"""A substitute for torch tensors, which cannot be converted to NumPy if they have gradients or are on a GPU."""
 
 import numpy as np
 

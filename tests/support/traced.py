@@ -1,7 +1,7 @@
-"""Programs run by NumPy: their traces, operation by operation, in double precision and without a compiler.
+"""Evaluates programs with NumPy: their traces, operation by operation, in double precision and without a compiler.
 
-Traces are what specialised kernels are made from; tests of kernels show that they do the same. So laws can be checked here for many
-robots at once.
+Specialised kernels are generated from traces, and tests of kernels check that both agree. Therefore tests can check laws with traces,
+for many robots at once.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _OPS = {
 
 
 def evaluate(trace: Trace, memory: dict, parameters: np.ndarray) -> dict:
-    """What a trace leaves in memory: numbers of all worlds by place.
+    """The memory after a trace: numbers of all worlds by index.
 
     Args:
         trace: the trace.
-        memory: numbers by place, ``[worlds]`` each; what is missing is zero.
+        memory: initial numbers by index, ``[worlds]`` each; missing ones are zero.
         parameters: ``[worlds, size]``.
     """
     values = []
@@ -68,8 +68,8 @@ def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> lis
     gravity (three an articulation).
 
     Args:
-        model: of float64.
-        program: what is differentiated.
+        model: a float64 model.
+        program: the program.
         inputs: arrays, None for zeros.
         seeds: one array for each output.
         mask: bools of the selected articulations, or None.
@@ -82,23 +82,23 @@ def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> lis
         result = evaluate(trace, _loaded(model, robot, work, given, [*inputs, *seeds]), work.parameters.rows())
         for field, array in zip(fields, gradients, strict=True):
             for row, index in _places(model, robot, work, adjoint_field(field)):
-                # what all articulations read gets a share of each
+                # inputs that all articulations read get the sum over articulations
                 np.add.at(array, index, _selected(robot, mask) * result.get(row, 0.0))
     bodies = np.zeros((model.body_count, BODY))
     for field, array in zip(INERTIA, gradients[len(program.inputs) : -1], strict=True):
         for i, shares in PARAMETERS[field.row].items():
-            # a parameter is in all entries that it stands for
+            # the entries of a symmetric matrix share a parameter
             bodies[:, i] = array.reshape(-1, field.size)[:, [j for j, _ in shares]].sum(axis=1)
     return [*gradients[: len(program.inputs)], bodies.ravel(), gradients[-1]]
 
 
 def differences(model, program: Program, inputs, seeds, ways, mask=None, step: float = 3e-5) -> np.ndarray:
-    """What :func:`run_traced_adjoint` gives times `ways`, one number for each, by central differences of fourth order.
+    """The products of the results of :func:`run_traced_adjoint` with `ways`, one number for each, by central differences of fourth order.
 
     Args:
-        model, program, inputs, seeds, mask: as there.
+        model, program, inputs, seeds, mask: as for :func:`run_traced_adjoint`.
         ways: directions for every input, for masses, centres of mass and inertias, and for gravity.
-        step: of the differences.
+        step: step of the differences.
     """
     assert model.dtype is wp.float64
     fields, offsets, weights = [*program.inputs, None, None], (-2, -1, 1, 2), (1, -8, 8, -1)
@@ -163,7 +163,7 @@ def _loaded(model, robot, work, fields, arrays) -> dict:
 
 
 def _places(model, robot, work, field):
-    """Rows of a field in memory, and where their numbers lie in the flat array, ``[worlds]``."""
+    """Memory rows of a field, and the indices of their numbers in the flat array, ``[worlds]``."""
     piece, part = piece_of(model, work, field), None
     part = piece.part.numpy()
     worlds = np.arange(robot.batch.count)
@@ -173,7 +173,7 @@ def _places(model, robot, work, field):
 
 
 def run_by_numpy(model, program: Program, arrays, mask=None) -> None:
-    """In place of :func:`newton_like.programs.run.run`, so that public functions run without a compiler: on Warp arrays of doubles.
+    """A replacement of :func:`newton_like.programs.run.run` that runs public functions without a compiler, on float64 Warp arrays.
 
     ``monkeypatch.setattr(common, "run", run_by_numpy)``
     """

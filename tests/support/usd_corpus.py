@@ -27,13 +27,13 @@ from .paths import ROOT
 from .usd_damage import damaged, sources
 
 MEMORY = 6 * 2**30
-"""Address space of the process [bytes]: a file that asks for more than this has made the importer believe a size."""
+"""Limit of the address space of the process [bytes]. A file that exceeds it has a false size that the importer did not reject."""
 
 DOCUMENTED = (ValueError, KeyError, TypeError, FileNotFoundError, OSError)
 
 
 def outcome(source: str | bytes, folder: Path) -> tuple[str, str]:
-    """``model``, ``error``, ``defect`` or ``same``, and the words that came with it."""
+    """``model``, ``error``, ``defect`` or ``same``, and the message."""
     builder = ModelBuilder()
     if isinstance(source, bytes):
         path = folder / f"case{'.usdz' if source[:2] == b'PK' else '.usdc'}"
@@ -55,7 +55,7 @@ def outcome(source: str | bytes, folder: Path) -> tuple[str, str]:
 
 
 def work(seed: int, first: int, last: int) -> None:
-    """The process that does it: a line before and one after each case."""
+    """Runs the cases in the separate process, and prints a line before and after each case."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     good = {outcome(text, Path())[1].split(" ")[0] for text in sources()[0]}
     with tempfile.TemporaryDirectory() as folder:
@@ -70,12 +70,12 @@ def work(seed: int, first: int, last: int) -> None:
 
 
 def run(seed: int, count: int, limit: float = 60.0, first: int = 0) -> list[dict]:
-    """Cases with their ends. A process that hangs or dies is followed by another, which goes on after that case.
+    """Runs cases and returns their outcomes. After a hang or a crash a new process continues with the next case.
 
     Args:
-        seed: of the damages.
-        count: cases.
-        limit: seconds that a case may take.
+        seed: seed of the damage.
+        count: number of cases.
+        limit: time limit of a case [s].
         first: number of the first case.
     """
     cases: list[dict] = []
@@ -115,7 +115,7 @@ def run(seed: int, count: int, limit: float = 60.0, first: int = 0) -> list[dict
 
 
 def _lines(process, limit: float, start: float):
-    """Lines that a process writes, until it ends or is silent for too long."""
+    """Lines of output of a process, until it ends or a time limit without output is exceeded."""
     watch = selectors.DefaultSelector()
     watch.register(process.stdout, selectors.EVENT_READ)
     rest, patience = b"", start
@@ -126,7 +126,7 @@ def _lines(process, limit: float, start: float):
             return
         patience = limit
         *complete, rest = (rest + piece).split(b"\n")
-        yield from (line for line in complete if line.startswith(b"["))  # Warp greets on the same stream
+        yield from (line for line in complete if line.startswith(b"["))  # Warp prints its banner to the same stream
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""USD stages damaged in the ways in which people and programs damage files, from a seed and a number."""
+"""USD stages with realistic damage, determined by a seed and a number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .paths import ROOT
 from .usd_stages import random_robot, write_robot
 
 FEATURES = Path(__file__).with_name("usd_features.usda")
-"""A stage with a bit of everything, in its own units; and what is written in place of its values and declarations."""
+"""A stage with many features and unusual units, and replacements for its values and declarations."""
 
 _SECTIONS = [
     part.split("\n") for part in Path(__file__).with_name("usd_damages.txt").read_text().rstrip().split("\n\n")
@@ -27,7 +27,7 @@ _PRIM = re.compile(r'(\s*)(def|over|class) (?:(\w+) )?"(\w+)"')
 
 @cache
 def sources() -> tuple[list[str], list[bytes]]:
-    """Good stages: written ones, and binary ones and archives."""
+    """Valid stages: texts, and binary files and archives."""
     written = write_robot(random_robot(np.random.default_rng(7), 3))
     robot = written.stage.GetRootLayer()
     texts = [
@@ -93,10 +93,10 @@ def binary(text: str) -> bytes:
 
 
 def misdirected(data: bytes) -> list[bytes]:
-    """A binary stage whose lists of one element point out of the table of that: each of them alone.
+    """Copies of a binary stage, in each of which one list of one element has an index out of range.
 
-    Lists are a count of eight bytes and an index of four for each element (crateFile.h of OpenUSD). They stand between the
-    header of 88 bytes and the first section, whose start the table of contents tells.
+    A list is a count of eight bytes and an index of four bytes for each element (crateFile.h of OpenUSD). Lists are between the
+    header of 88 bytes and the first section, whose start is in the table of contents.
     """
     contents = struct.unpack_from("<q", data, 16)[0]
     end = struct.unpack_from("<q", data, contents + 24)[0]
@@ -105,7 +105,7 @@ def misdirected(data: bytes) -> list[bytes]:
 
 
 def damaged(seed: int, number: int) -> tuple[str | bytes, str, int]:
-    """A damaged stage, the name of what was done to it, and the number of the good one."""
+    """A damaged stage, the name of the damage, and the number of the valid stage."""
     rng = np.random.default_rng([seed, number])
     texts, files = sources()
     if rng.random() < 0.2:
@@ -165,7 +165,7 @@ def _value(rng, lines):
 
 
 def _number(rng, lines):
-    """One number among several."""
+    """Changes one of several numbers."""
     i, match = _pick(rng, lines, _ATTRIBUTE)
     if match:
         numbers = list(re.finditer(r"-?\d+\.?\d*(e-?\d+)?", lines[i][match.end() :]))
@@ -236,7 +236,7 @@ def _cut(rng, lines):
 
 
 def _prim(rng, lines):
-    """Another type, other schemas, another name."""
+    """Changes the type, the schemas or the name of a prim."""
     i, match = _pick(rng, lines, _PRIM)
     if not match:
         return None
@@ -264,7 +264,7 @@ def _schemas(rng, lines):
 
 
 def _arc(rng, lines):
-    """Another arc or metadatum of a prim, circles among them."""
+    """Changes an arc or metadatum of a prim, including cycles."""
     i, match = _pick(rng, lines, re.compile(_PRIM.pattern + r" (\()?"))
     if not match:
         return None
@@ -284,7 +284,7 @@ def _head(rng, lines):
 
 
 def _deep(rng, lines):
-    """Prims in prims, bodies in bodies."""
+    """Nests prims and bodies deeply."""
     depth = int(rng.choice([5, 50, 300, 3000]))
     api = str(
         rng.choice(
@@ -297,7 +297,7 @@ def _deep(rng, lines):
 
 
 def _circle(rng, lines):
-    """Joints and relationships around a circle."""
+    """Adds cycles of joints and relationships."""
     body = '(prepend apiSchemas = ["PhysicsRigidBodyAPI"])'
     count = int(rng.integers(1, 5))
     kind = str(rng.choice(["PhysicsRevoluteJoint", "PhysicsFixedJoint", "PhysicsJoint"]))

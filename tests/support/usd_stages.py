@@ -25,12 +25,12 @@ AXES = np.eye(3)
 
 
 def random_pose(rng, size: float = 0.4) -> np.ndarray:
-    """Position of some decimetres and any attitude."""
+    """A position of some decimetres and a random orientation."""
     return transform(rng.uniform(-size, size, 3), Rotation.random(None, rng).as_quat())
 
 
 def random_inertial(rng) -> dict:
-    """Mass, centre, principal moments that a body can have, and their axes."""
+    """Mass, centre, physically possible principal moments, and their axes."""
     mass = rng.uniform(0.5, 5.0)
     squares = rng.uniform(0.001, 0.02, 3) * mass
     return {
@@ -42,10 +42,10 @@ def random_inertial(rng) -> dict:
 
 
 def random_robot(rng, count: int = 6, kinds=("revolute", "prismatic", "fixed"), displaced: bool = True) -> dict:
-    """A random tree. Bodies stand where random joint coordinates put them, or where zero does.
+    """A random tree. Bodies have their poses for random joint coordinates if `displaced`, else for zero.
 
     Returns:
-        ``bodies`` and ``joints`` as dictionaries; joint i carries body i, its parent is -1 for the world.
+        ``bodies`` and ``joints`` as dictionaries; body i is the child of joint i, whose parent is -1 for the world.
     """
     bodies, joints = [], []
     for number in range(count):
@@ -83,10 +83,10 @@ def random_robot(rng, count: int = 6, kinds=("revolute", "prismatic", "fixed"), 
 
 
 class StageWriter:
-    """A stage in memory, to which things are added in SI units with z up.
+    """A stage in memory. Its methods take SI units and z up.
 
     Args:
-        meters, kilograms: of a unit of the stage.
+        meters, kilograms: metres and kilograms for the units of the stage.
         up: its up axis.
     """
 
@@ -98,12 +98,12 @@ class StageWriter:
         UsdPhysics.SetStageKilogramsPerUnit(self.stage, kilograms)
         self.torque = kilograms * meters**2
         self.force = kilograms * meters
-        # From z up to the stage: the inverse of the turn that the importer makes.
+        # From z up to the stage: the inverse of the importer's rotation.
         turn = quat_between(AXES["XYZ".index(up)], AXES[2])
         self.turn = transform_inverse(transform(q=turn))
 
     def in_stage(self, pose) -> np.ndarray:
-        """World pose of z up, as a pose in the stage's axes and units."""
+        """Converts a world pose (z up) to the stage's axes and units."""
         pose = transform_multiply(self.turn, pose)
         return transform(pose[:3] / self.meters, pose[3:])
 
@@ -138,7 +138,7 @@ class StageWriter:
             api.CreatePrincipalAxesAttr(quatf(inertial["axes"]))
 
     def shape(self, path: str, kind: str, pose=None, collides: bool = True, **sizes):
-        """A gprim with a pose in its parent; sizes are attributes that are lengths, or others as they are."""
+        """A gprim with a pose in its parent; `sizes` are its attributes, and lengths are converted."""
         prim = getattr(UsdGeom, kind).Define(self.stage, path)
         if pose is not None:
             set_pose(prim, transform(np.asarray(pose[:3]) / self.meters, pose[3:]))
@@ -197,7 +197,7 @@ class StageWriter:
         return api
 
     def number(self, prim, name: str, value: float) -> None:
-        """An attribute that no schema knows."""
+        """An attribute without a schema."""
         prim.CreateAttribute(name, Sdf.ValueTypeNames.Float).Set(float(value))
 
     def material(self, path: str, friction: float, restitution: float, density: float | None = None):
@@ -243,7 +243,7 @@ def set_pose(xformable, pose) -> None:
 
 
 def write_robot(robot: dict, meters: float = 1.0, kilograms: float = 1.0, up: str = "Z", swapped=()) -> StageWriter:
-    """A robot as a stage; joints with a number in ``swapped`` name their bodies the other way round."""
+    """A robot as a stage; joints with a number in ``swapped`` have their bodies in the reverse order."""
     writer = StageWriter(meters, kilograms, up)
     root = UsdGeom.Xform.Define(writer.stage, "/Robot").GetPrim()
     UsdPhysics.ArticulationRootAPI.Apply(root)
@@ -274,7 +274,7 @@ def write_robot(robot: dict, meters: float = 1.0, kilograms: float = 1.0, up: st
 
 
 SINGLE = 3.0e-6
-"""Attributes of USD are float32 (6e-8 of a number), and a joint frame or inertia is a product of a few."""
+"""Tolerance for float32 attributes of USD (6e-8 relative): a joint frame or inertia is a product of a few of them."""
 
 
 def load(source, **options):

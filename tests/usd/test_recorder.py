@@ -1,4 +1,4 @@
-"""Recorded animations: what USD reads at a time code are the poses of the state at that time."""
+"""Recorded animations: poses in USD at a time code are those of the state at that time."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Stages simulated in place: where USD sees the prims is where the physics puts them, and the source stays as it was."""
+"""Stages simulated in place: transforms in USD agree with the simulation, and the source does not change."""
 
 import hashlib
 import warnings
@@ -55,7 +55,7 @@ def expected_matrix(simulation, path) -> np.ndarray:
 
 
 def assert_follows(simulation, stage, code, atol=1e-6):
-    """All prims of bodies stand where the state says; directions of their axes, as scales stay theirs."""
+    """Checks positions and axis directions of the prims of bodies against the state; the scales of prims do not change."""
     for path in simulation.report.frames:
         found, wanted = matrix(stage, path, code), expected_matrix(simulation, path)
         size = max(1.0, np.abs(wanted[:3, 3]).max())
@@ -124,9 +124,9 @@ def test_nested_prims_with_ops_of_every_kind(tmp_path, scale, meters):
     starts = {path: matrix(before, path, 0.0) for path in paths}
     simulation = Simulation(source, solver=OPTIONS)
     assert set(simulation.report.bodies) == set(paths)
-    for path in paths:  # nothing has moved yet, scales and shears included
+    for path in paths:  # before the first step all transforms agree, including scales and shears
         np.testing.assert_allclose(matrix(simulation.stage, path, 0.0), starts[path], atol=1e-5 / meters)
-    # What a prim's frame is in its body: scale, shear and mirror stay with it.
+    # The matrix of a prim's frame in its body, with constant scale, shear and mirror.
     stretches = {path: np.linalg.inv(expected_matrix(simulation, path)) @ starts[path] for path in paths}
     simulation.step(6)
     code = simulation.time_code
@@ -218,7 +218,7 @@ SHAPES = (
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_a_saved_motion_is_of_what_was_simulated(tmp_path, in_memory):
-    """Also of a stage that is no file, and of what the session layer alone says, here which variant is chosen."""
+    """Includes stages without a file, and opinions of the session layer only, here the selection of a variant."""
     source = write_stage(tmp_path / "fall.usda", SHAPES % stone("stone", inside='def Sphere "ball"\n{\n}'))
     stage = Usd.Stage.CreateInMemory() if in_memory else Usd.Stage.Open(source)
     if in_memory:

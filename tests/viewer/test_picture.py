@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is where a camera sees it, and all of it."""
+"""Pictures: all shapes are drawn at the positions that a camera sees."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("kind, scale", SHAPES)
 def test_outlines_enclose_the_shapes(kind, scale):
-    """Volume and centre of the triangles are those of the shape, less what 24 corners cut off."""
+    """Volume and centre of the triangles are those of the shape, up to the error of 24 segments."""
     vertices, faces = triangles(kind, scale)
     solid = trimesh.Trimesh(vertices, faces)
     mass, com, _ = mass_properties(kind, scale, 1.0)
@@ -150,7 +150,7 @@ def balls(up: str, places: dict):
 
 
 def middle_of(image: np.ndarray, channel: int) -> np.ndarray:
-    """Column and row of what is of a primary colour."""
+    """Column and row of the pixels of a primary colour."""
     others = np.delete(image, channel, axis=2).max(axis=2)
     rows, columns = np.nonzero(image[..., channel] > others + 60)
     assert len(rows) > 20
@@ -235,7 +235,7 @@ def test_what_only_collides_is_glass_and_can_be_asked_for():
 
 
 def test_links_without_visuals_are_invisible_among_others_that_have_some():
-    """As robots have boxes around their hands that keep others away; a robot without any visuals shows what collides."""
+    """For example keep-out boxes around the hands of robots; a robot without visuals shows its collisions."""
     from newton_like.types import ShapeFlags
 
     box = "<geometry><box size='1 1 1'/></geometry>"
@@ -333,7 +333,7 @@ def test_textures_are_looked_at_where_they_are(tmp_path):
 
 
 def test_a_stage_that_was_written_looks_like_its_source(tmp_path):
-    """The warehouse, in centimetres and Y up, and what `usd.write` makes of it: pixel for pixel, as nothing is lost or moved."""
+    """The warehouse, in centimetres and Y up, and its export by `usd.write` give the same pixels."""
     from newton_like import usd
 
     images = []

@@ -1,4 +1,4 @@
-"""Videos: frames are the pictures of the recorded poses at the right times, and the camera keeps what moves in view."""
+"""Videos: frames are pictures of the recorded poses at the right times, and the camera shows all moving objects."""
 
 import stat
 import sys
@@ -90,7 +90,7 @@ def test_durations_add_up_where_a_frame_is_no_whole_number_of_ticks(tmp_path, rn
 
 
 def test_the_camera_follows_what_moves_far(tmp_path, rng):
-    """A ball that travels many times its size stays in the middle of the picture; with a camera that stands still it does not."""
+    """A ball that moves by many times its size stays in the middle of the picture; with a fixed camera it does not."""
     model = ball()
     speed = rng.uniform(5.0, 10.0)
     for follow, spread in ((None, 0.0), (True, 0.0), (False, 40.0)):
@@ -172,7 +172,7 @@ def fake_ffmpeg(tmp_path, monkeypatch, script: str):
 
 
 def test_ffmpeg_gets_every_frame(tmp_path, monkeypatch):
-    """A stand-in for ffmpeg that stores its input: images of the size that its arguments say, one for each frame."""
+    """A substitute for ffmpeg that stores its input: one image for each frame, of the size in its arguments."""
     script = "open(sys.argv[-1], 'wb').write(' '.join(sys.argv).encode() + b'\\n' + sys.stdin.buffer.read())"
     fake_ffmpeg(tmp_path, monkeypatch, script)
     model, path = ball(), tmp_path / "x.mp4"

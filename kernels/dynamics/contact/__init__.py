@@ -1,1 +1,1 @@
-"""Contact points of links: the ground below them and the laws of contact."""
+"""Contact points of links: terrain and contact laws."""

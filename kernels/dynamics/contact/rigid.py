@@ -1,33 +1,36 @@
-"""Rigid contact of points on links with the ground, and relaxed rigid contact: forces that solve a problem on accelerations.
+"""Rigid and relaxed rigid contact of points on links with the ground: contact forces from an optimisation problem on accelerations.
 
-With the rows J of the points that touch, three for each, along world axes (normal n, depth d and velocity v of a point), the forces are
+With the Jacobian J of the touching points, three rows for each along world axes, and the normal n, depth d and velocity v of a point, the
+forces are
 
     min 1/2 f.(A + R) f + f.(J nu_dot_free + J_dot nu - a),   |f_t| <= mu f_n,   A = J M^-1 J^T
     a = K xi d n - D v,     R = 2 mu^2 (1 + mu^2) (1 - xi) / (xi m_link)
 
-(Todorov 2014, "Convex and analytically-invertible dynamics with contacts and constraints"). Where xi is 1, R is zero and the contact
-rigid: a stabilises it (Baumgarte 1972).
+(Todorov 2014, "Convex and analytically-invertible dynamics with contacts and constraints"). If xi is 1, R is zero and the contact is
+rigid; the term a stabilises it (Baumgarte 1972).
 
-Each minimum lies where w = (A + R) f + ... is in the dual cone and f.w = 0: a point that slips with w_t has w_n = mu |w_t|. With
-mu |w_t| added to w_n, the same is Coulomb's law, w_n = 0 (De Saxce and Feng 1998).
+At the minimum, w = (A + R) f + ... is in the dual cone and f.w = 0, so a point that slips with w_t has w_n = mu |w_t|. Adding
+mu |w_t| to w_n gives Coulomb's law, w_n = 0 (De Saxce and Feng 1998).
 
-Rows are whitened, see `kernels.rows`: one of A's blocks is visited at the cost of its chain. A visit of block projected
-Gauss-Seidel takes a few projected gradient steps within the block. Sweeps start further along the way of the last one (Nesterov 1983),
-unless that went back (O'Donoghue and Candes 2015): several points of a link are slow to agree on their shares otherwise.
+Rows are whitened, see `kernels.rows`, so the cost of updating a block of A is proportional to the length of its chain. An update of block
+projected Gauss-Seidel takes a few projected gradient steps within the block. Sweeps are accelerated by extrapolation (Nesterov 1983) with
+restarts (O'Donoghue and Candes 2015), because the distribution of force among several points of a link converges slowly otherwise.
 """
 
 import types
 
-# What T.contact_law asks for, as bits, besides ONE_PLANE of soft contact.
+# Bits of T.contact_law, besides ONE_PLANE of soft contact.
 RELAXED, COULOMB, BOUNCES = 1, 4, 8
 
 RIGID_LAW = 9
 MU, STIFFNESS, DAMPING, IMPEDANCE_MIN, IMPEDANCE_MAX, INVERSE_WIDTH, MIDPOINT, POWER, RESTITUTION = range(RIGID_LAW)
 
-BLOCK = 20  # A (6: xx yy zz xy xz yz), the constant part of w, R; where a sweep starts, and the force before it
+# Record of a point: normal, A (6: xx yy zz xy xz yz), constant part of w, R, gradient step; the force that a sweep starts from, and the
+# force after the sweep before
+BLOCK = 20
 NORMAL, RESPONSE, CONSTANT, SOFTNESS, STEP, START, BEFORE = 0, 3, 9, 12, 13, 14, 17
 STEPS = 4
-"""Projected gradient steps of a visit."""
+"""Projected gradient steps of an update."""
 
 
 def rigid_contact_program(m: types.SimpleNamespace) -> dict:
@@ -36,13 +39,13 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def impedance(t, depth: m.lane, L, mem) -> m.lane:
-        """xi: from d_min at no depth to d_max at the width, by two powers that meet at the midpoint."""
+        """xi, which grows from d_min at depth 0 to d_max at the width by two power functions that meet at the midpoint."""
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-12))
         x = m.smaller(m.mul(depth, m.get(mem, L.point_law + INVERSE_WIDTH, t)), one)
         middle = m.get(mem, L.point_law + MIDPOINT, t)
         power = m.get(mem, L.point_law + POWER, t)
-        # the powers of x and of the midpoint, from whichever end is nearer
+        # distances of x and of the midpoint from 0 if x is below the midpoint, else from 1
         near = m.where_lt(x, middle, x, m.sub(one, x))
         span = m.where_lt(x, middle, middle, m.sub(one, middle))
         share = m.mul(span, m.exp(m.mul(power, m.log(m.div(m.larger(near, tiny), span)))))
@@ -83,7 +86,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def largest_eigenvalue(s: m.Sym3) -> m.lane:
-        """A bound above it, at most 15 % higher: (trace of s^8)^(1/8)."""
+        """An upper bound of the largest eigenvalue, at most 15 % above it: (trace of s^8)^(1/8)."""
         trace = m.add(m.add(s.xx, s.yy), s.zz)
         safe = m.larger(trace, m.fill(real(1.0e-20)))
         eighth = sym_square(sym_square(sym_square(sym_scale(s, m.rcp(safe)))))
@@ -97,21 +100,21 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
         m.put_sym(mem, at + RESPONSE, t, a)
         m.put3(mem, at + CONSTANT, t, c)
         m.put(mem, at + SOFTNESS, t, soft)
-        # a point that nothing moves has no say
+        # the step is zero for a point that no dof can move
         free = m.where_lt(m.fill(real(1.0e-20)), m.add(m.add(a.xx, a.yy), a.zz), on, m.fill(real(0.0)))
         m.put(mem, at + STEP, t, m.div(free, m.add(largest_eigenvalue(a), soft)))
         m.clear(t, at + START, 6, mem)
 
     @m.func
     def norm(v: m.Vec3) -> m.lane:
-        """Zero for what is next to nothing, where a root has no derivative."""
+        """|v|, or zero where |v|^2 is at most 1e-30, because the square root has no derivative at zero."""
         tiny = m.fill(real(1.0e-30))
         square = m.dot(v, v)
         return m.where_lt(tiny, square, m.sqrt(m.larger(square, tiny)), m.fill(real(0.0)))
 
     @m.func
     def projected(f: m.Vec3, n: m.Vec3, mu: m.lane) -> m.Vec3:
-        """The nearest force in the friction cone."""
+        """The projection of f onto the friction cone."""
         zero = m.fill(real(0.0))
         normal = m.dot(n, f)
         f_t = m.fnma3(n, normal, f)
@@ -126,7 +129,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def visit(t, i: int, k: int, T, L, mem):
-        """One Gauss-Seidel visit of point i of body k: point_force and z change."""
+        """Updates point_force and z by one Gauss-Seidel update of point i of body k."""
         zero = m.fill(real(0.0))
         at = L.contact + BLOCK * i
         leaf = T.leaf[k]
@@ -163,7 +166,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def go_further(t, T, L, mem):
-        """Moves z, and where the next sweep starts, beyond what the last one found."""
+        """Extrapolates z and the forces that the next sweep starts from along the change by the last sweep."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         back = zero
@@ -191,8 +194,8 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def push_alone(t, i: int, k: int, T, L, mem) -> m.lane:
-        """Where the search starts, START <- how point i of body k would push if it were the only one, to first order, and z <- with
-        it. Returns its share of -f.w, w without forces: what that does at first."""
+        """START <- the force f of one projected gradient step from zero for point i of body k alone. Returns -f.w, with w at zero forces:
+        the first-order decrease of the objective along f."""
         at = L.contact + BLOCK * i
         y = L.contact_y + 3 * T.reach * i
         w = m.add3(m.get3(mem, at + CONSTANT, t), m.point_velocity(t, T.leaf[k], y, T, L, mem))
@@ -204,8 +207,9 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def begin_search(t, T, L, mem):
-        """point_force, START, BEFORE <- how every point would push alone, all times the number that is best for all together, z <- with
-        these forces. What is symmetric starts so, whatever the order of the points: sweeps from zero forces lean to the first ones."""
+        """point_force, START, BEFORE <- the forces of push_alone for all points, times the common factor that minimises the objective;
+        z <- with these forces. The start does not depend on the order of the points, so it is symmetric for symmetric contacts; sweeps
+        from zero forces favour the first points."""
         zero = m.fill(real(0.0))
         m.put(mem, L.momentum, t, m.fill(real(1.0)))
         m.copy(t, L.previous_z, L.z, T.dofs, mem)
@@ -247,7 +251,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def find_forces(t, T, L, mem):
-        """point_force <- the solution; z <- with what it adds."""
+        """point_force <- the solution; z <- with these forces."""
         begin_search(t, T, L, mem)
         for _sweep in range(T.contact_sweeps):
             sweep_points(t, T, L, mem)
@@ -265,13 +269,13 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def touching(t, i: int, depth: m.lane, L, mem) -> m.lane:
-        """One for a point that touches, else zero."""
+        """1 if the point is enabled and not above the ground, else 0."""
         zero = m.fill(real(0.0))
         return m.where_lt(depth, zero, zero, m.get(mem, L.point_on + i, t))
 
     @m.func
     def acceleration_block(b, t, i: int, k: int, T, P, L, mem):
-        """The rows and the block of point i of body k; point_depth <- its depth. The bodies' drift is that of newton_euler."""
+        """Stores the rows and the block of point i of body k; point_depth <- its depth. L.drift must have the result of newton_euler."""
         one = m.fill(real(1.0))
         n = m.get3(mem, m.ground_of(i, T, L), t)
         x = m.frame_place(t, i, k, T, L, mem)
@@ -299,7 +303,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def contact_blocks(b, t, T, P, L, mem):
-        """The rows and blocks of all points; z <- the whitened accelerations without the ground; point_depth <- the points' depths."""
+        """Stores the rows and blocks of all points; z <- the whitened accelerations without contact; point_depth <- their depths."""
         m.accelerating_forces(b, t, L.z, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
         m.whiten_row(t, L.z, T, L, mem)
@@ -311,7 +315,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def contact_results(t, T, L, mem):
-        """vector, second <- accelerations and wrenches, from z and point_force."""
+        """vector, second <- accelerations and wrenches on links, from z and point_force."""
         m.unwhiten(t, T, L, mem)
         m.copy(t, L.vector, L.u, T.dofs, mem)
         m.base_accelerations(t, T, L, mem)
@@ -331,15 +335,16 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_rigid_contact(b, t, T, P, L, mem):
-        """point_force, point_depth <- of every contact point; second <- wrenches on the links in ``T.wrench_repr``: the given ones and
-        those of the ground; vector <- accelerations in the representation ``T.output_repr``, as are the forces of a floating base."""
+        """point_force, point_depth <- force and depth of every contact point; second <- wrenches on the links in ``T.wrench_repr``: the
+        given wrenches plus contact; vector <- accelerations. Accelerations and forces of a floating base are in ``T.output_repr``."""
         contact_blocks(b, t, T, P, L, mem)
         find_forces(t, T, L, mem)
         contact_results(t, T, L, mem)
 
     @m.func
     def bounded(t, most: m.lane, T, L, mem):
-        """point_force, z <- `most` times the impulses p and their z, or less where they would add energy: s p.v + s^2 p.A p / 2 > 0."""
+        """Scales point_force (the impulses p) and z by `most`, or by the largest factor s without energy gain, if less:
+        s p.v + s^2 p.A p / 2 <= 0."""
         work = m.fill(real(0.0))
         energy = m.fill(real(1.0e-30))
         for i in range(T.dofs):
@@ -357,7 +362,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def impact_blocks(b, t, T, P, L, mem):
-        """The rows and blocks of all points; z <- zero."""
+        """Stores the rows and blocks of all points; z <- zero."""
         zero = m.fill(real(0.0))
         m.forward_kinematics(b, t, T, P, L, mem)
         factorize_with_roots(b, t, T, P, L, mem)
@@ -375,8 +380,8 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def bounce(t, T, L, mem):
-        """What was found, as much larger as the restitution says, to impulse and acceleration; what still enters the ground after that is
-        to be stopped: z <- zero."""
+        """impulse, acceleration <- the impulses and z of the first solution, times at most 1 + restitution. Prepares a second solution for
+        the velocities after them, which stops points that still move into the ground: z <- zero."""
         one = m.fill(real(1.0))
         bounded(t, m.add(one, m.get(mem, L.point_law + RESTITUTION, t)), T, L, mem)
         m.copy(t, L.impulse, L.point_force, 3 * T.points, mem)
@@ -391,7 +396,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def impact_results(t, T, L, mem):
-        """next_v, point_force <- what came of it."""
+        """next_v, point_force <- velocities after the impact and impulses, from the solutions."""
         bounded(t, m.fill(real(1.0)), T, L, mem)
         if T.contact_law & BOUNCES:
             m.put_sums(t, L.point_force, L.point_force, L.impulse, 3 * T.points, mem)
@@ -401,7 +406,7 @@ def rigid_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_impact(b, t, T, P, L, mem):
-        """next_v <- velocities after the impact of the points that touch; point_force <- impulses on them."""
+        """next_v <- velocities after the impact of the touching points; point_force <- the impulses on these points."""
         impact_blocks(b, t, T, P, L, mem)
         find_forces(t, T, L, mem)
         if T.contact_law & BOUNCES:

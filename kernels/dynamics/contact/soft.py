@@ -3,18 +3,18 @@
 With the depth d of a point below the ground (normal n), its velocity v, and its tangential state m (a displacement):
 
     f_n = max(0, K d^(1+p) - D d^q n.v)                                       (Hunt and Crossley 1975)
-    f_t = -s (K d^p m_t + D d^q v_t)          s: 1 where it sticks, else what makes |f_t| = mu f_n
+    f_t = -s (K d^p m_t + D d^q v_t)          s: 1 if the point sticks, else such that |f_t| = mu f_n
     dm/dt = s v_t - (1 - s) (K / D) d^(p-q) m_t                               (Azad and Featherstone 2010)
 
-The last line is v_t while the point sticks, -(f_t + K d^p m_t) / (D d^q) while it slips, and -(K / D) m without contact, where s = 0
-and d^(p-q) counts as 1: one formula, in which nothing cancels.
+The last line is v_t while the point sticks, -(f_t + K d^p m_t) / (D d^q) while it slips, and -(K / D) m without contact, with s = 0
+and 1 in place of d^(p-q). The formula covers these cases without cancellation.
 """
 
 import types
 
 from newton_like.kernels.tree import NATIVE
 
-# What T.contact_law asks for, as bits.
+# Bits of T.contact_law.
 SQUARE_ROOTS, ONE_PLANE = 1, 2
 
 LAW = 5  # K, D, mu, p, q
@@ -27,7 +27,7 @@ def soft_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def ground_of(i: int, T, L) -> int:
-        """Where the plane of the ground below point i is: its normal, then its offset."""
+        """First row of the ground plane below point i: normal, then offset."""
         at = L.point_ground
         if (T.contact_law & ONE_PLANE) == 0:
             at = at + 4 * i
@@ -35,14 +35,14 @@ def soft_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def point_depth(t, i: int, n: m.Vec3, x: m.Vec3, T, L, mem) -> m.lane:
-        """How deep point i at x is below the ground of normal n, negative above."""
+        """Depth of point i at x below the ground plane of normal n; negative above."""
         level = m.sub(m.get(mem, ground_of(i, T, L) + 3, t), m.dot(n, m.get3(mem, L.origin, t)))
         return m.sub(level, m.dot(n, x))
 
     @m.func
     def point_contact(t, i: int, k: int, T, L, mem) -> m.Spatial:
-        """The wrench of the ground on contact point i of body k about the reference point. Its force, its depth and the rate of its
-        state are stored."""
+        """Returns the wrench of the ground on contact point i of body k about the reference point. Stores the point's force, depth and
+        rate of the tangential state."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-20))
@@ -52,7 +52,7 @@ def soft_contact_program(m: types.SimpleNamespace) -> dict:
         x = m.frame_place(t, i, k, T, L, mem)
         v = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), x)
         depth = m.mul(m.get(mem, L.point_on + i, t), m.larger(point_depth(t, i, n, x, T, L, mem), zero))
-        # d^p and d^q, zero without contact, and d^(p-q), one without
+        # d^p, d^q and d^(p-q); without contact 0, 0 and 1
         some = m.larger(depth, tiny)
         power_p = m.sqrt(some)
         power_q = power_p
@@ -74,7 +74,7 @@ def soft_contact_program(m: types.SimpleNamespace) -> dict:
         drag = m.fma3(slip_t, spring, m.scale3(v_t, damper))
         length = m.sqrt(m.larger(m.dot(drag, drag), m.fill(real(1.0e-30))))
         most = m.mul(m.get(mem, L.point_law + MU, t), push)
-        # without contact and where the ground would have to pull, nothing sticks
+        # s is zero without contact and where the normal force is clamped at zero
         share = m.where_lt(zero, push, m.smaller(m.div(most, length), one), zero)
         force = m.fnma3(drag, share, m.scale3(n, push))
         relax = m.mul(m.mul(m.sub(one, share), ratio), m.div(stiffness, damping))
@@ -90,8 +90,8 @@ def soft_contact_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eval_soft_contact(b, t, T, P, L, mem):
-        """point_force, point_slip_rate, point_depth <- of every contact point; second <- wrenches on the links in ``T.output_repr``: the
-        given ones, in ``T.wrench_repr``, and those of the ground."""
+        """point_force, point_slip_rate, point_depth <- force, rate of the tangential state and depth of every contact point; second <-
+        wrenches on the links in ``T.output_repr``: the given wrenches (in ``T.wrench_repr``) plus contact."""
         m.forward_kinematics(b, t, T, P, L, mem)
         m.clear(t, L.point_force, 3 * T.points, mem)
         m.clear(t, L.point_slip_rate, 3 * T.points, mem)

@@ -1,4 +1,4 @@
-"""Terrain below points: the tangent plane of a heightfield, by bilinear interpolation between its heights."""
+"""Terrain below points: the tangent plane of a heightfield with bilinear interpolation."""
 
 from functools import cache
 
@@ -7,9 +7,9 @@ import warp as wp
 
 @cache
 def heightfield_kernel(real):
-    """Kernel over articulations and points: normal n and offset c of the plane n.x = c that touches the field below (or above) a point.
+    """Kernel over articulations and points: normal n and offset c of the tangent plane n.x = c of the field below (or above) a point.
 
-    Beyond the edges the outermost heights go on level.
+    Beyond the edges the field continues horizontally at the heights of the edge.
     """
     vec3 = wp.types.vector(3, real)
 

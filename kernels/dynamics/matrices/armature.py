@@ -1,7 +1,8 @@
-"""The armature of a floating base in representations of its velocity other than its joint's.
+"""The armature of a floating base in representations of its velocity other than that of its joint.
 
-In the joint's velocities (of the centre of mass, and angular, along the axes of the anchor, which rest) the armature is a diagonal: masses
-along three axes, and inertias about them, at the centre of mass. As a wrench it goes through every motion subspace.
+The joint's velocities are those of the centre of mass and the angular velocity, along the fixed axes of the anchor. In these the armature
+is a diagonal matrix: a mass along each axis and an inertia about it, at the centre of mass. In other representations the motion
+subspace projects the wrench of the armature.
 """
 
 import types
@@ -14,7 +15,7 @@ def armature_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def turned_base(T) -> int:
-        """1: the armature of the base is no diagonal."""
+        """1 if the armature of the base is not diagonal, else 0."""
         turned = int(0)
         if T.free_root != 0 and T.base_repr != NATIVE:
             turned = 1
@@ -22,7 +23,7 @@ def armature_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def base_armature(b, t, x: m.Spatial, P, L, mem) -> m.Spatial:
-        """The wrench about the origin that the armature answers a motion x with: components at the centre of mass along world axes."""
+        """The wrench about the origin of the armature times x, a motion with components at the centre of mass in world axes."""
         axes = m.quat_to_matrix(m.joint_quat(P, b, 0, PARENT_QUAT))
         v = m.apply_t(x.v, axes)
         w = m.apply_t(x.w, axes)

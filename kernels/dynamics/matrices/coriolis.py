@@ -1,7 +1,7 @@
 """The Coriolis matrix C with M_dot = C + C^T and C nu = h - g (Echeandia and Wensing 2021, "Numerical methods to compute the
 Coriolis matrix and Christoffel symbols for rigid-body systems").
 
-Of a rigid body with velocity (v, w) and inertia I about a point at rest (mass, first moment h, second moment J), momentum (p, l):
+For a rigid body with velocity (v, w), inertia I (mass, first moment h, second moment J) and momentum (p, l) about a point at rest:
 
     B = ((v x*) I - I (v x) + (I v) x*) / 2 = [[0, -[p]], [0, (J_dot - [l]) / 2]],   J_dot = [w] J - J [w] + 2 (h . v) 1 - h v^T - v h^T
 
@@ -39,7 +39,7 @@ def coriolis_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def subtree_rate(b, t, k: int, i: m.Inertia, T, P, L, mem):
-        """At L.articulated <- momentum and J_dot of the subtree of body k, whose own inertia is i."""
+        """articulated <- momentum and J_dot of the subtree of body k; i is the inertia of body k alone."""
         v = m.get6(mem, L.twist + 6 * k, t)
         p = m.momentum(i, v)
         j = inertia_rate(i, v)
@@ -52,7 +52,7 @@ def coriolis_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_column(t, i: int, s: m.Spatial, rate: m.Spatial, k: int, T, L, mem):
-        """Column i of the matrix above the diagonal, and row i left of it; i moves the subtree of body k."""
+        """Stores column i of the matrix down to the diagonal, and row i left of it; dof i moves the subtree of body k."""
         total = m.get10(mem, L.composite + 10 * k, t)
         p = m.get6(mem, L.articulated + 12 * k, t)
         j = m.get_sym(mem, L.articulated + 12 * k + 6, t)
@@ -75,7 +75,7 @@ def coriolis_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def add_base_armature(b, t, T, P, L, mem):
-        """matrix <- with the armature of the base where its velocities are not its joint's"""
+        """Adds the terms of a floating base's armature to `matrix`, for a representation other than its joint's."""
         c = m.get3(mem, L.com, t)
         moved = m.velocity_at(m.get6(mem, L.twist, t), c)
         for j in range(6):

@@ -12,13 +12,13 @@ def crba_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def link_inertia(b, t, k: int, P, L, mem) -> m.Inertia:
-        """The inertia of body k, in world axes about the origin."""
+        """The inertia of body k about the origin, in world axes."""
         at_com = m.sym_rotate(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t))
         return m.inertia_of(m.body_mass(P, b, k), m.get3(mem, L.com + 3 * k, t), at_com)
 
     @m.func
     def composite_inertia(b, t, k: int, T, P, L, mem) -> m.Inertia:
-        """The inertia of the subtree of body k, in world axes about the origin."""
+        """The inertia of the subtree of body k about the origin, in world axes."""
         below = m.zero_inertia()
         for i in range(T.child_at[k], T.child_at[k + 1]):
             below = m.inertia_add(below, m.get10(mem, L.composite + 10 * T.child[i], t))

@@ -1,10 +1,10 @@
 """Factorisation M = LT D L of a joint-space inertia with the sparsity of its tree (Featherstone 2008, table 6.3), and solves.
 
-The step works in *whitened* velocities z = sqrt(D) L v, for which the kinetic energy is z.z / 2. Only the chain of the constrained
-body enters a row of a constraint there, see `kernels.rows`: it costs its depth and not the number of degrees of freedom.
+The step uses *whitened* velocities z = sqrt(D) L v, for which the kinetic energy is z.z / 2. In these a constraint row has entries only
+for the chain of the constrained body, see `kernels.rows`, so its cost is proportional to the depth of the body.
 
-The dynamics library keeps the armature apart until a pivot is divided by: without armature, a pivot that is lost in the rounding of
-what it is a difference of counts as zero, and its degree of freedom as locked.
+The dynamics library adds the armature only when it inverts a pivot. A pivot without armature that is below the rounding error of its
+subtraction counts as zero; if the armature is also zero, its degree of freedom is locked.
 """
 
 import types
@@ -14,11 +14,11 @@ import warp as wp
 from newton_like.kernels.tree import ARMATURE
 
 NOISE = 16.0
-"""Roundings of the inertia that a degree of freedom moves below which its pivot counts as zero."""
+"""A pivot counts as zero below this number of rounding errors of the inertia that its degree of freedom moves."""
 
 
 def rounding(m: types.SimpleNamespace) -> float:
-    """The distance of 1 from the next number."""
+    """The machine epsilon of the scalar type."""
     return float(np.finfo(np.float64 if m.real in (wp.float64, np.float64) else np.float32).eps)
 
 
@@ -29,7 +29,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def eliminate(t, k: int, inverse: m.lane, T, L, mem):
-        """Row k of h <- that of L, rows of its ancestors <- less what it takes; `inverse` of its pivot."""
+        """Row k of h <- row k of L; subtracts its outer product from the rows of its ancestors. `inverse` is the inverse of its pivot."""
         row = L.h + T.row[k]
         at = T.chain_at[k]
         depth = T.depth[k]
@@ -51,7 +51,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def inverse_pivot(b, i: int, inertia: m.lane, scale: m.lane, P) -> m.lane:
-        """1 / (inertia + armature of dof i), 0 where there is neither: an inertia within the rounding of `scale` is none."""
+        """1 / (inertia + armature of dof i), or 0 if both are zero. An inertia below the rounding error of `scale` counts as zero."""
         zero = m.fill(real(0.0))
         felt = m.where_lt(m.mul(m.fill(real(noise)), scale), inertia, inertia, zero)
         pivot = m.add(felt, m.gain(P, b, i, ARMATURE))
@@ -60,7 +60,8 @@ def factor_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def factorize_apart(b, t, T, P, L, mem):
-        """Rows of h <- L of h with armature, pivot <- D^-1, zero for locked dofs. The composite inertias are those of h."""
+        """Rows of h <- L of the factorisation of h with armature; pivot <- D^-1, zero for locked dofs. L.composite must have the
+        composite inertias from joint_space_inertia."""
         for k in range(T.bodies):
             i = m.get10(mem, L.composite + 10 * k, t)
             for dof in range(T.dof_at[k], T.dof_at[k + 1]):

@@ -11,7 +11,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def add_armature(b, t, T, P, L, mem):
-        """h <- h with armature, in the representation T.base_repr"""
+        """Adds the armature, in the representation T.base_repr, to h."""
         turned = m.turned_base(T)
         for i in range(T.dofs):
             if i > 5 or turned == 0:
@@ -28,7 +28,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def unpack_rows(t, T, L, mem):
-        """matrix <- the symmetric matrix of the packed rows h; rows and columns that this articulation lacks are zero."""
+        """matrix <- the symmetric matrix of the packed rows h; rows and columns beyond this articulation's dofs are zero."""
         m.clear(t, L.matrix, T.columns * T.columns, mem)
         for i in range(T.dofs):
             for d in range(T.depth[i] + 1):
@@ -56,7 +56,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def represent(t, at: int, stride: int, T, L, mem):
-        """Six velocities of a floating base, `stride` apart, as those in the representation T.output_repr."""
+        """Converts six velocities of a floating base at `at`, `stride` apart, to the representation T.output_repr, in place."""
         v = m.spatial(m.zero3(), m.zero3())
         for i in range(6):
             v = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, at + i * stride, t), v)
@@ -65,7 +65,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def invert_rows(t, T, L, mem):
-        """Rows of h, of L <- those of its inverse, with the diagonal."""
+        """Replaces the rows of L in h by those of its inverse, with the unit diagonal."""
         for i in range(T.dofs - 1, -1, -1):
             row = L.h + T.row[i]
             depth = T.depth[i]
@@ -93,7 +93,7 @@ def mass_matrix_program(m: types.SimpleNamespace) -> dict:
                 for d in range(T.depth[j] + 1):
                     if d <= T.depth[i]:
                         k = T.chain[T.chain_at[j] + d]
-                        # chains that part do not meet again
+                        # chains that separate stay separate
                         if k == T.chain[T.chain_at[i] + d]:
                             w = m.mul(m.get(mem, L.h + T.row[j] + d, t), m.get(mem, L.pivot + k, t))
                             x = m.fma(w, m.get(mem, L.h + T.row[i] + d, t), x)

@@ -1,1 +1,1 @@
-"""Contact of links with the ground: its points, the ground, and the laws between the two."""
+"""Contact of links with the ground: contact points, terrain and contact laws."""

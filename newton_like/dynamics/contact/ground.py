@@ -1,4 +1,4 @@
-"""What all models of contact with the ground share: the points, the ground, and numbers for each articulation."""
+"""Base classes of contact with the ground: points, terrain, and parameters of contact laws."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from newton_like.types import Axis
 
 
 class GroundContact:
-    """What touches the ground, and the ground.
+    """Contact points and the ground.
 
     Args:
         model: the :class:`Model`; its z axis points up.
@@ -27,7 +27,7 @@ class GroundContact:
         model, points, terrain: as given.
 
     Raises:
-        TypeError: arguments of other classes.
+        TypeError: an argument of another class.
         ValueError: points of another model; an up axis other than z.
     """
 
@@ -46,13 +46,13 @@ class GroundContact:
         self.terrain = terrain
 
     def _law(self, parameters) -> wp.array:
-        """The constants of a law on the device."""
+        """The parameters of a contact law on the device."""
         numbers, model = parameters.numbers(self.model), self.model
         return wp.array(numbers, dtype=model.dtype, device=model.device, requires_grad=model.requires_grad)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Shape of what is a vector for each point."""
+        """Shape of an array with a vector for each point."""
         return self.model.articulation_count, self.points.count, 3
 
     @property
@@ -62,13 +62,13 @@ class GroundContact:
 
     @property
     def ground_field(self) -> Field:
-        """What :meth:`ground` gives."""
+        """The field of the array of :meth:`ground`."""
         if self.one_plane:
             return Field("point_ground", "all", 4)
         return Field("point_ground", "articulations", 4 * self.points.count)
 
     def ground(self, state) -> wp.array:
-        """The plane of the ground, ``(n, c)`` with n.x = c, or those below all contact points."""
+        """The ground plane ``(n, c)`` with n.x = c, or the planes below all contact points."""
         if self.one_plane:
             return self.terrain.ground(self.model)
         buffers = buffers_of(self.model)
@@ -82,11 +82,11 @@ NOT_NEGATIVE = (lambda x: x >= 0.0, "at least 0")
 
 
 class ContactLaw:
-    """Numbers of a law of contact: what its dataclasses share.
+    """Base class of the parameters of contact laws.
 
     Attributes:
-        _rules: by attribute, in the order of the attributes, what must hold for its numbers, and that in words.
-        _of: what the law is one of, for errors.
+        _rules: by attribute, in their order, the predicate for its values and the predicate in words.
+        _of: suffix of attribute names in error messages.
     """
 
     _rules: ClassVar
@@ -98,17 +98,17 @@ class ContactLaw:
                 raise ValueError(f"{name}{self._of} must be {wanted}")
 
     def _values(self, name: str) -> np.ndarray:
-        """One finite number, or one for each articulation."""
+        """The values of a parameter: a finite number, or one for each articulation."""
         values = constant_numbers(getattr(self, name), name + self._of, "a number or one for each articulation")
         if values.ndim > 1 or not np.isfinite(values).all():
             raise ValueError(f"{name}{self._of} must be finite, one number or [articulation_count]")
         return values
 
     def _columns(self, model) -> list[np.ndarray]:
-        """All numbers, each for every articulation of a model, ``[articulation_count]``.
+        """The values of all parameters, each ``[articulation_count]``.
 
         Raises:
-            ValueError: numbers for another count of articulations.
+            ValueError: values for another number of articulations.
         """
         columns, count = [self._values(name) for name in self._rules], model.articulation_count
         for name, values in zip(self._rules, columns, strict=True):

@@ -1,4 +1,4 @@
-"""Contact with the ground of links, for all contact laws."""
+"""Functions of links in contact with the ground, for all contact laws."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def link_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
-        joint_forces: what else acts, on which the forces of rigid contact alone depend; none by default.
+        joint_forces: joint forces, on which only the forces of rigid contact depend; none by default.
         out_repr: :class:`VelRepr` of the result; ``repr`` is another name of it.
         out: written; a new array by default.
 
@@ -68,7 +68,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         links: name or index of one link, or a list of them, in the wanted order; all by default.
 
@@ -83,7 +83,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
     """
     chosen = None if links is None else _places(model, links)
     if isinstance(contact, RigidContact):
-        # depths are not what is solved for
+        # depths do not depend on the solution, so one sweep is enough
         contact = copy.copy(contact)
         contact.sweeps = 1
         depth = rigid_contact_forces(model, state, contact).depth
@@ -108,7 +108,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
 
 
 def _places(model, links) -> wp.array:
-    """Places of links among those of all articulations, ``[articulation_count, links]``; -1 where one has none."""
+    """Indices of links in a flat array ``articulation * max_links + link``, ``[articulation_count, links]``; -1 for missing links."""
     single = isinstance(links, str | int | np.integer)
     chosen = [links] if single else as_list(links, "links", "names or indices")
     rows = [link_rows(model, link) for link in chosen]

@@ -1,4 +1,4 @@
-"""Points on the links of a model that can touch the ground: where they come from, and their kinematics."""
+"""Contact points on the links of a model: their generation and their kinematics."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from newton_like.programs.run import batches
 from newton_like.types import GeoType, ShapeFlags, VelRepr
 
 SPHERE_POINTS = 32
-"""Points on a sphere, capsule or ellipsoid, unless told otherwise."""
+"""Default number of points on a sphere, capsule or ellipsoid."""
 
 RIM_POINTS = 8
-"""Points on a rim of a cylinder or cone, unless told otherwise."""
+"""Default number of points on a rim of a cylinder or cone."""
 
 
 class _Table:
-    """On which body of a batch each contact point is, -2 for none, and the world last: integers for programs.
+    """The body of each contact point of a batch, -2 for none, followed by the world (-1): integers for programs.
 
-    Tables of the same content are one object, so that programs with it are one program.
+    Tables of equal content are the same object, so that programs with equal tables are the same program.
     """
 
     def __init__(self, bodies: dict[int, np.ndarray], count: int):
@@ -93,7 +93,7 @@ class ContactPoints:
         self._arrange(articulation[body][order], link[body][order], place[order])
 
     def _arrange(self, articulation, link, place) -> None:
-        """Gives every point a slot: the articulations of a batch have theirs on the same links."""
+        """Assigns a slot to every point. Slots of all articulations of a batch are on the same links."""
         model = self.model
         links = max(model.max_joints_per_articulation, 1)
         counts = np.zeros((model.articulation_count, links), dtype=np.int64)
@@ -117,7 +117,7 @@ class ContactPoints:
             whole[: len(rows)], whole[-1] = rows, -1
             padded[a] = whole
         self.table = _table(padded, self.count)
-        # frames of the programs have one more, the world's
+        # programs have one more frame than points, the world
         offsets = np.concatenate([self.position, np.zeros((model.articulation_count, 1, 3))], axis=1)
         self.offsets = wp.array(offsets.reshape(model.articulation_count, -1), dtype=model.dtype, device=model.device)
         self.on = wp.array((self.link >= 0).astype(np.float64), dtype=model.dtype, device=model.device)
@@ -125,16 +125,16 @@ class ContactPoints:
 
     @property
     def offset_field(self) -> Field:
-        """What `offsets` holds."""
+        """The field of the array `offsets`."""
         return Field("offset", "articulations", 3 * (self.count + 1))
 
 
 def check_part(model, part, kind: type, name: str):
-    """What was made for a model, contact points or a contact, if it is this model's.
+    """Checks that contact points or a contact were made for this model.
 
     Raises:
-        TypeError: it is of another class.
-        ValueError: of another model.
+        TypeError: `part` has another class.
+        ValueError: `part` was made for another model.
     """
     if not isinstance(part, kind):
         raise TypeError(f"{name} must be {kind.__name__}(model, ...), not {type(part).__name__}")
@@ -144,7 +144,7 @@ def check_part(model, part, kind: type, name: str):
 
 
 def check_points(model, points: ContactPoints) -> ContactPoints:
-    """The points, if they are this model's; raises as :func:`check_part`."""
+    """Checks that contact points were made for this model; raises as :func:`check_part`."""
     return check_part(model, points, ContactPoints, "points")
 
 
@@ -215,7 +215,7 @@ def _points_of_shape(kind: GeoType, scale, hull, sphere_points: int, rim_points:
 
 
 def _on_sphere(n: int) -> np.ndarray:
-    """Directions spread evenly: a Fibonacci spiral (Gonzalez 2010) with a point on each pole."""
+    """n evenly distributed directions: a Fibonacci spiral (Gonzalez 2010) with a point at each pole."""
     z = np.linspace(1.0, -1.0, n)
     angle = np.pi * (3.0 - np.sqrt(5.0)) * np.arange(n)
     r = np.sqrt(np.maximum(0.0, 1.0 - z * z))
@@ -223,7 +223,7 @@ def _on_sphere(n: int) -> np.ndarray:
 
 
 def _evaluate(model, state, points: ContactPoints, name: str, shape: tuple[int, ...], out, moving=False, **asked):
-    """Numbers of a given shape for every point, as a frame of its link with the axes of this one."""
+    """Runs a program whose result has numbers of a given shape for every point, as a frame with the axes of its link."""
     n = check_points(model, points).count
     row = "vector" if len(shape) == 1 else "matrix"
     fields = (Q, V, points.offset_field) if moving else (Q, points.offset_field)
@@ -239,16 +239,16 @@ def _jacobians(model, state, points: ContactPoints, name: str, repr, out_repr, o
 
 
 def contact_point_positions(model, state, points: ContactPoints, *, out=None) -> wp.array:
-    """Places of contact points in the world.
+    """Positions of contact points in the world.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         points: the :class:`ContactPoints`.
         out: written; a new array by default.
 
     Returns:
-        [m], ``[articulation_count, points.count, 3]``. Where ``points.link`` is -1 the numbers mean nothing.
+        [m], ``[articulation_count, points.count, 3]``. The values are undefined where ``points.link`` is -1.
 
     Raises:
         ValueError: an array of the wrong shape or device; points of another model.
@@ -266,9 +266,9 @@ def contact_point_poses(model, state, points: ContactPoints, *, out=None) -> wp.
 
 
 def contact_point_velocities(model, state, points: ContactPoints, *, out=None) -> wp.array:
-    """Velocities of contact points: time derivatives of their places in the world.
+    """Velocities of contact points: time derivatives of their positions in the world.
 
-    Arguments (``state.joint_qd`` counts too) and errors as for :func:`contact_point_positions`; returns [m/s],
+    Arguments (``state.joint_qd`` is also used) and errors as for :func:`contact_point_positions`; returns [m/s],
     ``[articulation_count, points.count, 3]``.
     """
     return _evaluate(model, state, points, "eval_frame_velocities", (3,), out, True, output_repr=MIXED)

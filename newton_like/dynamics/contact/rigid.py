@@ -1,4 +1,4 @@
-"""Rigid contact of the links of a model with the ground, relaxed rigid contact, and impacts."""
+"""Rigid and relaxed rigid contact of the links of a model with the ground, and impacts."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
 SWEEPS = 50
-"""Visits to every contact point, unless told otherwise."""
+"""Default number of Gauss-Seidel sweeps."""
 
 TRACED_VISITS = 400
-"""Most visits (contact points times sweeps) of specialised programs without loops; of more, each sweep is a program of its own."""
+"""Largest number of updates (contact points times sweeps) in one specialised program, whose code has no loops. With more updates each
+sweep is a separate program."""
 
 FRICTION = {"coulomb": COULOMB, "convex": 0}
 
@@ -64,7 +65,7 @@ class RigidContactParameters(ContactLaw):
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     mu: float | np.ndarray = 0.5
@@ -78,7 +79,7 @@ class RigidContactParameters(ContactLaw):
         """mu, K, D, d_min, d_max, 1 / width, midpoint, power and restitution of every articulation, ``[articulation_count, 9]``.
 
         Raises:
-            ValueError: numbers for another count of articulations.
+            ValueError: values for another number of articulations.
         """
         mu, time, restitution = self._columns(model)
         one = np.ones(model.articulation_count)
@@ -91,21 +92,21 @@ class RelaxedRigidContactParameters(ContactLaw):
 
     Attributes:
         mu: coefficient of friction, at least 0.
-        time_constant: T [s] of the spring and damper that the ground aims at, above 0.
-        damping_ratio: zeta of these, above 0.
-        d_min, d_max: impedance xi at no depth and from the width on: the share of that aim that is met, above 0 and at most 1, d_min
-            not above d_max.
+        time_constant: T [s] of the reference spring and damper, above 0.
+        damping_ratio: damping ratio zeta of the reference spring and damper, above 0.
+        d_min, d_max: impedance xi at depth 0, and from the width on: the fraction of the reference acceleration that is reached, above 0
+            and at most 1, with d_min not above d_max.
         width: depth [m] over which the impedance changes, above 0.
-        midpoint: share of the width at which the impedance's two powers meet, between 0 and 1.
-        power: exponent of these, at least 1.
-        restitution: of :func:`impact`, between 0 and 1.
+        midpoint: fraction of the width at which the two power functions of the impedance meet, between 0 and 1.
+        power: exponent of the power functions, at least 1.
+        restitution: restitution of :func:`impact`, between 0 and 1.
         relaxed: whether the forces are regularised.
 
-    The numbers mean what MuJoCo's ``solref`` and ``solimp`` do, whose defaults they have, but for the friction.
+    The parameters have the meaning and, except for the friction, the defaults of MuJoCo's ``solref`` and ``solimp``.
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     mu: float | np.ndarray = 0.5
@@ -130,7 +131,7 @@ class RelaxedRigidContactParameters(ContactLaw):
         ``K = 1 / (d_max T zeta)^2`` and ``D = 2 / (d_max T)``.
 
         Raises:
-            ValueError: numbers for another count of articulations; a d_min above d_max.
+            ValueError: values for another number of articulations; a d_min above d_max.
         """
         mu, time, ratio, low, high, width, *rest = self._columns(model)
         for a in np.flatnonzero(low > high)[:1]:
@@ -140,16 +141,16 @@ class RelaxedRigidContactParameters(ContactLaw):
 
 
 class RigidContact(GroundContact):
-    """What touches the ground, the ground, and the law between the two.
+    """Contact points, terrain, and the parameters of rigid contact.
 
     Args:
         model: the :class:`Model`; its z axis points up.
-        points: the :class:`ContactPoints`, by default those of the shapes. Every point costs the same, whether it touches or not:
-            give the dozen that matters rather than all vertices of a mesh.
+        points: the :class:`ContactPoints`, by default those of the shapes. Every point has the same cost, whether it touches or not:
+            a dozen relevant points are cheaper than all vertices of a mesh.
         terrain: the ground, by default level at z = 0.
-        parameters: :class:`RigidContactParameters`, as by default, or :class:`RelaxedRigidContactParameters`.
+        parameters: :class:`RigidContactParameters` (the default) or :class:`RelaxedRigidContactParameters`.
         friction: ``"coulomb"`` or ``"convex"``, see :func:`rigid_contact_forces`.
-        sweeps: how many times every contact point is visited.
+        sweeps: number of Gauss-Seidel sweeps over the contact points.
 
     Attributes:
         model, points, terrain, parameters, friction, sweeps: as given.
@@ -187,7 +188,7 @@ class RigidContact(GroundContact):
         self.law = self._law(parameters)
 
     def arrays(self, state) -> list[wp.array]:
-        """What all programs of rigid contact read besides the state, see ``_fields``."""
+        """Inputs of all programs of rigid contact besides the state, see ``_fields``."""
         return [self.points.offsets, self.points.on, self.law, self.ground(state)]
 
     def _check_masses(self) -> None:
@@ -230,14 +231,14 @@ class Impact(NamedTuple):
 
 
 def _in_stages(contact: RigidContact, arrays, sweeps: int) -> bool:
-    """Whether sweeps are programs of their own: where there are gradients, and where code without loops would be long."""
+    """Whether sweeps are separate programs: with gradients, or if code without loops would be long."""
     model = contact.model
     long = contact.points.count * sweeps > TRACED_VISITS and model.evaluator == "specialised"
     return long or has_gradients(model, arrays)
 
 
 def _fields(contact: RigidContact) -> tuple[Field, ...]:
-    """What all programs of rigid contact read."""
+    """Inputs of all programs of rigid contact."""
     n = contact.points.count
     return (
         Q, V, contact.points.offset_field, Field("point_on", "articulations", n), Field("point_law", "articulations", RIGID_LAW),
@@ -262,42 +263,41 @@ def rigid_contact_forces(
     repr=None,
     out=None,
 ) -> RigidContactForces:
-    """Forces of the ground on the contact points that touch it (depth at least 0), and the accelerations with them.
+    """Forces of the ground on the touching contact points (depth at least 0), and the accelerations with these forces.
 
     The forces f, three for each point with the Jacobian J of their positions, solve
 
         ``min 1/2 f.(A + R) f + f.(J nu_dot_free + J_dot nu - a)``  with  ``|f_t| <= mu f_n``, ``f_n >= 0``, ``A = J M^-1 J^T``
 
-    where nu_dot_free are the accelerations without the ground, and for a point of depth d and velocity v below the normal n
+    where nu_dot_free are the accelerations without contact, and for a point of depth d and velocity v, with the normal n of the ground,
 
-    * rigid: ``a = d / T^2 n - 2 v / T`` and ``R = 0``: the ground stops what touches it, its slipping included, within some T
-      (Baumgarte 1972), and never pulls;
+    * rigid: ``a = d / T^2 n - 2 v / T`` and ``R = 0``: penetration and velocity of touching points, including slip, decay within a few T
+      (Baumgarte 1972), and normal forces are never negative;
     * relaxed: ``a = K xi d n - D v`` with ``K = 1 / (d_max T zeta)^2``, ``D = 2 / (d_max T)``, and ``R = 2 mu^2 (1 + mu^2) (1 - xi) /
       (xi m)``, m the mass of the link (Todorov 2014; MuJoCo's ``solref`` and ``solimp``). The impedance ``xi(d)`` grows from d_min to
-      d_max over the width. With xi = 1, or without friction, it is not softened.
+      d_max over the width. With xi = 1, or without friction, R is zero.
 
-    With ``friction="convex"`` that is the minimum over all forces at once. It lets a point that slips, w_t short of the acceleration
-    a_t, rise at mu |w_t| (the price of a convex problem): a box that starts to slip down a slope accelerates by
-    ``g (sin - mu cos) / (1 + mu^2)``, and one that slides rises from the ground. ``friction="coulomb"`` adds mu |w_t| to the
-    problem's linear term along the normal, so that the bound mu f_n does not count as something to gain by pushing more (De Saxce and
-    Feng 1998): the box stays down and accelerates by ``g (sin - mu cos)``. Where everything sticks the two are the same.
+    ``friction="convex"`` solves this convex problem. A slipping point, whose tangential acceleration differs from a_t by w_t, then also
+    accelerates away from the ground by mu |w_t|: a box that starts to slip down a slope accelerates by ``g (sin - mu cos) / (1 + mu^2)``,
+    and a sliding box rises from the ground. ``friction="coulomb"`` adds mu |w_t| to the linear term along the normal, which gives
+    Coulomb's law (De Saxce and Feng 1998): the box stays on the ground and accelerates by ``g (sin - mu cos)``. If all points stick, both
+    are equal.
 
-    Solved by block projected Gauss-Seidel, ``contact.sweeps`` times over all points, from the forces with which each point would push
-    alone, scaled by what suits all together: that start does not depend on the order of the points, so that what is symmetric stays so.
-    Forces at more than three points
-    of a link are not unique; accelerations are. Where a mechanism cannot give way as the ground asks, there is no solution: forces grow
-    from sweep to sweep (relaxed contact always has one).
+    The solver is block projected Gauss-Seidel with ``contact.sweeps`` sweeps over all points. It starts from the forces of each point
+    alone, scaled by a common factor. This start does not depend on the order of the points, so it is symmetric for symmetric contacts.
+    Forces at more than three points of a link are not unique, but accelerations are. If the mechanism cannot have the accelerations that
+    the contact needs, the rigid problem has no solution, and forces grow from sweep to sweep; relaxed contact always has a solution.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         contact: the :class:`RigidContact`.
-        joint_forces, link_forces, link_forces_repr, repr: what else acts, as for :func:`forward_dynamics`.
-        out: four arrays to write to, in the order of the result; new ones by default.
+        joint_forces, link_forces, link_forces_repr, repr: other forces, as for :func:`forward_dynamics`.
+        out: four output arrays, in the order of the result; new ones by default.
 
     Returns:
-        The result's ``links`` are those of the ground and ``link_forces`` together, in ``link_forces_repr``, and its ``accelerations``
-        those of :func:`forward_dynamics` with them. Points on links that cannot move get no force.
+        The ``links`` of the result are the sum of contact wrenches and ``link_forces``, in ``link_forces_repr``, and ``accelerations``
+        are those of :func:`forward_dynamics` with them. The force is zero at points on links that cannot move.
 
     Raises:
         ValueError: an array of the wrong shape or device; the contact of another model; an unknown representation.
@@ -344,18 +344,18 @@ def rigid_contact_forces(
 def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
     """Velocities after an impact of the points that touch the ground (depth at least 0).
 
-    The impulses p solve ``min 1/2 p.A p + p.(J nu)`` with ``|p_t| <= mu p_n``, ``p_n >= 0``, A as in :func:`rigid_contact_forces` and
-    Coulomb's law as there, whatever ``contact.friction``:
-    points that approach are stopped, those that stick in all directions, and points that separate go on as they do unless what happens
-    at others drives them into the ground. With a restitution e, all impulses are 1 + e times as large (Smith, Kaufman, Vouga, Tamstorf and
-    Grinspun 2012, "Reflections on simultaneous impact"), those of friction too, and points that would enter the ground after that are
-    stopped. Neither adds energy: the first because p.(J nu + A p) is not positive, the second by taking less than 1 + e where it did.
+    The impulses p solve ``min 1/2 p.A p + p.(J nu)`` with ``|p_t| <= mu p_n``, ``p_n >= 0``, A as in :func:`rigid_contact_forces`, and
+    Coulomb's law as in that function, for any ``contact.friction``. Approaching points stop, and sticking points stop in all directions.
+    Separating points keep their velocities, unless impulses at other points drive them into the ground. With a restitution e, all impulses
+    (including friction) are multiplied by 1 + e (Smith, Kaufman, Vouga, Tamstorf and Grinspun 2012, "Reflections on simultaneous impact"),
+    and points that would then enter the ground are stopped. Neither adds energy: for the first, p.(J nu + A p) is not positive; for the
+    second, the factor is below 1 + e if 1 + e would add energy.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         contact: the :class:`RigidContact`, rigid or relaxed.
-        out: two arrays to write to, in the order of the result; new ones by default. The first may be ``state.joint_qd``, but for
+        out: two output arrays, in the order of the result; new ones by default. The first may be ``state.joint_qd``, except with
             gradients.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Rigid contact a sweep at a time: what its programs do in one go, by programs that hand each other arrays.
+"""Rigid contact in stages: separate programs for the sweeps, which pass their state in arrays.
 
-Code for gradients has no loops. Every sweep is a program of its own on the tape, the same each time: it is compiled once, however many
-sweeps there are.
+Code for gradients has no loops. Each sweep is a launch of the same program on the tape, so the program is compiled once for any number of
+sweeps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from newton_like.programs.run import batches
 
 
 def rows(n: int) -> tuple:
-    """Rows of memory of the programs of rigid contact, for so many points."""
+    """Rows of memory of the programs of rigid contact, for n points."""
     sizes = dict(contact=BLOCK * n, impulse=3 * n, point_force=3 * n, point_depth=n, vector=columns)
     own = (Field(name, "articulations", size) for name, size in sizes.items())
     named = ("tau", "acceleration", "pivot", "root", "z", "u", "previous_z", "momentum")
@@ -30,8 +30,8 @@ class Search:
 
     Args:
         contact: the :class:`RigidContact`.
-        arrays: what the call is given.
-        settings: of all stages.
+        arrays: inputs of the call.
+        settings: settings of all programs.
     """
 
     def __init__(self, contact, arrays, **settings: int):
@@ -41,7 +41,7 @@ class Search:
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """What the stages hand each other, by row; of the largest articulation."""
+        """Fields of the arrays between stages, by row, with the sizes of the largest articulation."""
         n, dofs = self.n, columns(self.model)
         templates = [batch.template for batch in batches(self.model)]
         reach = max((template.reach for template in templates), default=1)
@@ -58,9 +58,9 @@ class Search:
         """Runs a stage.
 
         Args:
-            name: of its program.
-            inputs: arrays by row, or by field where `fields` does not know it.
-            outputs: the same; None: a new array.
+            name: name of the program.
+            inputs: arrays by row of `fields`, or by field.
+            outputs: arrays likewise; None: a new array.
 
         Returns:
             The output arrays.
@@ -78,7 +78,7 @@ class Search:
         return found
 
     def sweep(self, contact: wp.array, contact_y: wp.array, search: wp.array) -> wp.array:
-        """Where the search is after all sweeps."""
+        """Returns the state of the iteration after all sweeps."""
         law = self.contact.law
         for _ in range(self.contact.sweeps):
             given = {"contact": contact, "contact_y": contact_y, "point_law": law, "search": search}

@@ -45,7 +45,7 @@ class SoftContactParameters(ContactLaw):
 
     Raises:
         ValueError: a number out of its range.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
 
     stiffness: float | np.ndarray = 1.0e6
@@ -66,13 +66,13 @@ class SoftContactParameters(ContactLaw):
         """K, D, mu, p, q of every articulation, ``[articulation_count, 5]``.
 
         Raises:
-            ValueError: numbers for another count of articulations.
+            ValueError: values for another number of articulations.
         """
         return np.stack(self._columns(model), axis=1)
 
 
 class SoftContact(GroundContact):
-    """What touches the ground, the ground, and the law between the two.
+    """Contact points, terrain, and the parameters of soft contact.
 
     Args:
         model: the :class:`Model`; its z axis points up.
@@ -146,7 +146,7 @@ def soft_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         contact: the :class:`SoftContact`.
         contact_state: m [m], ``[articulation_count, points, 3]``; None: zeros.
         link_forces: wrenches that are added to those of the ground in the result ``links``; shapes as for
@@ -208,11 +208,11 @@ def estimate_soft_contact_parameters(
     Args:
         model: the :class:`Model`.
         static_friction: mu.
-        active_points: number of points that carry the weight.
+        active_points: number of points that support the weight.
         damping_ratio: 1 for about critical damping.
         max_penetration: depth at rest [m]; by default 0.005 times twice the height of the centre of mass above the lowest
-            contact point, in the model's own pose ``model.joint_q``.
-        points: the :class:`ContactPoints` whose lowest counts there, by default those of the shapes.
+            contact point, in the model's initial pose ``model.joint_q``.
+        points: the :class:`ContactPoints` for the lowest contact point, by default those of the shapes.
         p, q: exponents.
 
     Returns:
@@ -221,7 +221,7 @@ def estimate_soft_contact_parameters(
     Raises:
         ValueError: a number out of its range; an articulation without mass, without weight, or, where ``max_penetration`` is
             not given, with no point below its centre of mass.
-        TypeError: no numbers.
+        TypeError: not numbers.
     """
     active_points = as_count(active_points, "active_points")
     damping_ratio = as_number(damping_ratio, "damping_ratio")
@@ -252,7 +252,7 @@ def estimate_soft_contact_parameters(
 
 
 def _mass_and_com(model) -> tuple[np.ndarray, np.ndarray]:
-    """Mass and centre of mass of every articulation in the model's own pose, ``[articulation_count]`` and ``[.., 3]``."""
+    """Mass and centre of mass of every articulation in the initial pose of the model, ``[articulation_count]`` and ``[.., 3]``."""
     state = model.state(requires_grad=False)
     eval_fk(model, state.joint_q, state.joint_qd, state)
     pose, body_mass = state.body_q.numpy().astype(np.float64), model.body_mass.numpy().astype(np.float64)

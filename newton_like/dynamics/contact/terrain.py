@@ -1,4 +1,4 @@
-"""Terrain: the height of the ground, and its normal, at places x, y of the world, whose z axis is up."""
+"""Terrain: height and normal of the ground at positions x, y of the world, whose z axis points up."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class HeightfieldTerrain:
         return cls(heights, (x - source.hx, y - source.hy), spacing)
 
     def _cell(self, x, y):
-        """Indices of the cell of each place, where in it the place is, and whether it is within the grid along x and along y."""
+        """Cell index and fraction within the cell of each position, and whether it is within the grid, each along x and along y."""
         x, y = np.broadcast_arrays(as_numbers(x, "x"), as_numbers(y, "y"))
         rows, columns = self.heights.shape
         places, inside = [], []

@@ -1,4 +1,4 @@
-"""Coordinates of mechanisms as points of a manifold: normal and principal values, random ones, and local coordinates."""
+"""Coordinates on the configuration manifold: normalised, principal and random coordinates, and local coordinates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from newton_like.programs.program import Field, Program
 
 
 def positions(model) -> int:
-    """Coordinates of the articulation that has most: columns of dense configurations."""
+    """Largest number of coordinates of an articulation: columns of dense configurations."""
     return coord_rows(model).columns
 
 
@@ -53,7 +53,7 @@ def normalize_configuration(model, state, *, out: wp.array | None = None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: written; a new array by default.
 
     Returns:
@@ -70,7 +70,7 @@ def normalize_configuration(model, state, *, out: wp.array | None = None) -> wp.
 def principal_value(model, state, *, out: wp.array | None = None) -> wp.array:
     """The coordinates of the same poses with unit quaternions that have w >= 0, and with angles in (-pi, pi].
 
-    Angles are those of REVOLUTE joints and the angular ones of D6 joints. Joint limits are not looked at. Arguments,
+    Angles are those of REVOLUTE joints and the angular ones of D6 joints. Joint limits are not considered. Arguments,
     result and errors as for :func:`normalize_configuration`.
     """
     return _choose(model, PRINCIPAL, state_arrays(model, state, velocities=False)[0], out)
@@ -132,7 +132,7 @@ def local_coordinates(model, state, q0, *, out=None) -> tuple[wp.array, wp.array
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         q0: coordinates, ``[joint_coord_count]`` or ``[articulation_count, max_coords]``; quaternions need not be unit.
         out: two arrays to write to; new ones by default.
 
@@ -174,11 +174,11 @@ def global_coordinates(model, q0, phi, *, out: wp.array | None = None) -> wp.arr
 def velocity_of_position_rate(model, state, rate, *, out: wp.array | None = None) -> wp.array:
     """The velocities with which coordinates change at given rates: the inverse of :func:`position_rate`.
 
-    What would change the length of a quaternion is no velocity and is left out.
+    The component of a rate that changes the length of a quaternion is ignored.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts; rates of quaternions are those of unit ones.
+        state: the :class:`State` whose ``joint_q`` is used; rates of quaternions are those of unit ones.
         rate: time derivatives of the coordinates, ``[joint_coord_count]`` or ``[articulation_count, max_coords]``.
         out: written; a new array by default.
 

@@ -1,16 +1,16 @@
 """Velocities, accelerations and forces of frames from one representation to another, and the conventions of other libraries.
 
-These are for numbers on the host: NumPy in float64. Functions of the dynamics library give device arrays in any representation at once.
+These functions compute on the host, with NumPy in float64. Functions of the dynamics library return device arrays in any representation.
 
-A frame at p with axes R has its velocity in MIXED (v, w): the velocity of its origin and its angular velocity, in world axes. The others
-are the velocity of another point d away from the origin, v + w x d, or along the frame's axes (Traversaro and Saccon 2019, "Multibody
+The MIXED velocity (v, w) of a frame at p with axes R is the velocity of its origin and its angular velocity, in world axes. Other
+representations have the velocity v + w x d of a point at d from the origin, or the frame's axes (Traversaro and Saccon 2019, "Multibody
 dynamics notation"):
 
     BODY      R^T v, R^T w
     INERTIAL  d = -p
     COM       d = R c, for a link with its centre of mass at c
 
-Forces do the same work on all of them; accelerations are the time derivatives of velocities.
+Forces have the same power in all representations; accelerations are the time derivatives of velocities.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _numbers(value, width: int, what: str) -> np.ndarray:
 
 
 class _View:
-    """A representation of a frame's vectors: the point they are taken at, relative to the frame's origin, and their axes."""
+    """A representation of a frame's vectors: its point, relative to the frame's origin, and its axes."""
 
     def __init__(self, kind, pose: np.ndarray, com, name: str):
         if kind is None:
@@ -56,11 +56,11 @@ class _View:
         return quat_rotate(self.quat, x) if self.kind == VelRepr.BODY else x
 
     def to_own(self, x: np.ndarray) -> np.ndarray:
-        """A vector in world axes in those of this representation."""
+        """A world vector in the axes of this representation."""
         return quat_rotate(quat_inverse(self.quat), x) if self.kind == VelRepr.BODY else x
 
     def point_rate(self, v: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """Time derivative of the arm, at the frame's MIXED velocity."""
+        """Time derivative of the arm, for the frame's MIXED velocity."""
         if self.kind == VelRepr.INERTIAL:
             return -v
         return np.cross(w, self.arm)
@@ -95,7 +95,7 @@ def convert_velocity(velocity, pose, source, target, *, com=None) -> np.ndarray:
 
     Raises:
         ValueError: wrong shape; numbers that are not finite; an unknown representation; COM without `com`.
-        TypeError: what are no numbers.
+        TypeError: values that are not numbers.
     """
     a, b = _views(pose, source, target, com)
     v, w = _mixed(a, _numbers(velocity, 6, "velocity"))
@@ -120,7 +120,7 @@ def convert_acceleration(acceleration, velocity, pose, source, target, *, com=No
     rate = _numbers(acceleration, 6, "acceleration")
     v, w = _mixed(a, _numbers(velocity, 6, "velocity"))
     turning = a.kind == VelRepr.BODY
-    # u = v + w x arm along the axes of the source, whose own turning its derivative does not contain
+    # u = v + w x arm; the derivative of its components along rotating axes lacks the term of their rotation
     du, dw = a.to_world(rate[..., :3]), a.to_world(rate[..., 3:])
     if turning:
         du = du + np.cross(w, v)
@@ -179,7 +179,7 @@ def _reordered(value, axis: int, least: int, what: str, order):
 def to_angular_first(value, axis: int = -1):
     """Spatial vectors with the linear part first as others order them: the first six entries along `axis`, angular part first.
 
-    What follows them, the joints' entries of a generalized velocity, a Jacobian's column or a matrix, stays.
+    Further entries, such as the joints' entries of a generalized velocity, a Jacobian's column or a matrix, do not change.
 
     Args:
         value: a NumPy or Warp array, or numbers.

@@ -1,4 +1,4 @@
-"""Motion across single joints: transforms, motion subspaces, twists and bias accelerations of children seen from their parents."""
+"""Motion across single joints: transforms, motion subspaces, twists and bias accelerations of children relative to their parents."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BIASES = Program("eval_joint_motion", (Q, V), (_DRIFTS,), (_TWISTS, _DRIFTS))
 
 
 def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
-    """The transform X_j(q) of every joint: the pose of the anchor frame of its child seen from that of its parent.
+    """The transform X_j(q) of every joint: the pose of the anchor frame of its child in the anchor frame of its parent.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         out: written; a new array by default.
 
     Returns:
@@ -45,7 +45,7 @@ def motion_subspaces(
 ) -> wp.array:
     """For each degree of freedom, the twist across its joint for a unit velocity (Featherstone 2008, section 3.5).
 
-    Arguments and errors as for :func:`joint_twists`; ``joint_qd`` of the state does not count.
+    Arguments and errors as for :func:`joint_twists`; ``joint_qd`` of the state is not used.
 
     Returns:
         ``[articulation_count, max_dofs_per_articulation, 6]``, linear part first; dofs that an articulation lacks are zero.
@@ -59,7 +59,7 @@ def joint_twists(model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, ou
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         out_repr: :class:`VelRepr` of the child link: about its origin (MIXED, BODY), its centre of mass (COM) or the origin of the
             world (INERTIAL), along its axes (BODY) or those of the world. In INERTIAL, twists add up along a chain to the
             velocity of the last link.

@@ -12,7 +12,7 @@ from newton_like.model.joint_types import look_up
 from newton_like.types import MAXVAL
 
 SLIDE = 1.0
-"""Reach [m] to either side of what slides without limits."""
+"""Half-width [m] of the range of linear coordinates without limits."""
 
 
 def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -39,7 +39,7 @@ def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np
         joints = [joints]
     names, starts = names_of(model), model.joint_qd_start.numpy()
     first = int(starts[names.start[a]])
-    # whatever is no limit is stored as a large number
+    # missing limits are stored as large numbers
     lower, upper = joint_limits_of(model)
     dofs = [np.arange(0)]
     for joint in as_list(joints, "joints", "names or indices"):
@@ -50,7 +50,7 @@ def joint_position_limits(model, joints=None, articulation: int = 0) -> tuple[np
 
 
 def joint_limits_of(model) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper limits of all dofs, infinite where there is none, ``[joint_dof_count]``."""
+    """Lower and upper limits of all dofs, infinite for dofs without limits, ``[joint_dof_count]``."""
     lower, upper = (getattr(model, f"joint_limit_{x}").numpy().astype(np.float64) for x in ("lower", "upper"))
     lower[lower <= -MAXVAL] = -np.inf
     upper[upper >= MAXVAL] = np.inf
@@ -61,10 +61,10 @@ def joint_limits_of(model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def generator(seed) -> np.random.Generator:
-    """A generator of random numbers from a seed, or the one that is given.
+    """A generator of random numbers from a seed; a given generator is returned.
 
     Raises:
-        TypeError, ValueError: `seed` is no generator, number or None, or a negative number.
+        TypeError, ValueError: `seed` is not a generator, a number or None, or is negative.
     """
     try:
         return np.random.default_rng(seed)
@@ -75,15 +75,15 @@ def generator(seed) -> np.random.Generator:
 def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: wp.array | None = None) -> wp.array:
     """Random coordinates for ``State.joint_q``, different for each articulation.
 
-    Uniformly between limits; a range of 2 pi or more on 2 pi of it, [-pi, pi] where that lies within; rotations of BALL, FREE and
-    DISTANCE joints uniformly; slides without limits on 2 m, within 1 m of zero where they can; positions of FREE joints within
-    1 m of zero along each axis. Anchors of DISTANCE joints are as far apart as they may be, and joints that follow others (mimic)
-    follow. Joints that close loops keep the coordinates of the model.
+    Coordinates are uniform between their limits. Angles with a range of 2 pi or more use 2 pi of it, [-pi, pi] if it is within the range.
+    Linear coordinates without limits use a range of 2 m, within 1 m of zero if possible. Rotations of BALL, FREE and DISTANCE joints are
+    uniform. Positions of FREE joints are within 1 m of zero along each axis, and anchors of DISTANCE joints have a permitted distance.
+    Mimic joints follow their leaders. Loop joints keep the coordinates of the model.
 
     Args:
         model: the :class:`Model`.
         seed: an integer, or a ``numpy.random.Generator``; None: other numbers each time.
-        joints: names or indices of the joints to draw, in whichever articulations have them; the others keep the coordinates of
+        joints: names or indices of the joints to draw, in all articulations that have them; other joints keep the coordinates of
             the model. All by default.
         limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, in place of those of the model.
         out: written; a new array by default.
@@ -109,7 +109,7 @@ def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: w
 
 
 def _wanted(model, joints) -> np.ndarray:
-    """Which joints to draw, ``[joint_count]``."""
+    """Mask of the joints to draw, ``[joint_count]``."""
     if joints is None:
         return model.joint_articulation.numpy() >= 0
     if isinstance(joints, str | int | np.integer):
@@ -128,7 +128,7 @@ def _wanted(model, joints) -> np.ndarray:
 
 
 def _draw(model, rng: np.random.Generator, limits) -> np.ndarray:
-    """Coordinates of all joints, each for itself."""
+    """Random coordinates of all joints, without mimic relations."""
     kinds, dims = model.joint_type.numpy(), model.joint_dof_dim.numpy()
     at, dof = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
     lower, upper = limits
@@ -167,12 +167,12 @@ def _directions(rng: np.random.Generator, n: int, size: int) -> np.ndarray:
 
 
 def _follow(model, q: np.ndarray) -> None:
-    """Puts joints that follow others where they belong: q = c0 + c1 q_leader."""
+    """Sets the coordinates of mimic joints: q = c0 + c1 q_leader."""
     leader = model.joint_mimic_joint.numpy()
     followers = np.flatnonzero(leader >= 0)
     at, coefficients = model.joint_q_start.numpy(), model.joint_mimic_coeffs.numpy().astype(np.float64)
     to, source = at[followers], at[leader[followers]]
-    # a leader may follow another one: as often as there are followers in a row
+    # a leader may be a mimic joint itself, so repeat for chains
     for _ in followers:
         new = coefficients[followers, 0] + coefficients[followers, 1] * q[source]
         if np.array_equal(new, q[to]):

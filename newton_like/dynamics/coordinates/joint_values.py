@@ -1,4 +1,4 @@
-"""Positions, velocities and forces of chosen joints, by lists of names: read and set for all articulations at once."""
+"""Functions that read and set positions, velocities and forces of joints by name, for all articulations at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def joint_positions(model, state, joints=None, *, out: wp.array | None = None) -
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts.
+        state: the :class:`State` whose ``joint_q`` is used.
         joints: name or index of one joint, or a list of them, in the wanted order; all by default, in the order of the articulation.
         out: written; a new array by default.
 
@@ -69,7 +69,7 @@ def set_joint_positions(model, state, values, joints=None) -> None:
         model: the :class:`Model`.
         state: the :class:`State` whose ``joint_q`` is written.
         values: [m, rad or quaternion x y z w], ``[articulation_count, coordinates]``, or one row for all articulations: numbers or a
-            Warp array. What belongs to joints that an articulation lacks is not used.
+            Warp array. Values for joints that an articulation lacks are not used.
         joints: as for :func:`joint_positions`.
 
     Raises:
@@ -119,7 +119,7 @@ def _read(model, holder, name: str, joints, out) -> wp.array:
 def _write(model, holder, name: str, values, joints) -> None:
     array = _array(model, holder, name)
     if hasattr(holder, "joints_changed"):
-        # takes over both arrays, which have to be up to date before one is written
+        # reading the properties updates both arrays, before one of them is written
         holder.joint_q, holder.joint_qd  # noqa: B018
     places = places_of(model, name, joints)
     what = "values"
@@ -142,7 +142,7 @@ def _write(model, holder, name: str, values, joints) -> None:
 
 
 def places_of(model, name: str, joints) -> wp.array:
-    """Places of the numbers of joints in a flat array, ``[articulation_count, numbers]``; -1 where an articulation has no such joint.
+    """Indices of the numbers of joints in a flat array, ``[articulation_count, numbers]``; -1 for joints that an articulation lacks.
 
     Raises:
         KeyError, IndexError, ValueError, TypeError: as :func:`joint_positions`.
@@ -187,7 +187,7 @@ def _places_of(model, starts: np.ndarray, joints) -> np.ndarray:
 
 
 def _indices(model, names, joint) -> np.ndarray:
-    """The index of a joint in every articulation, -1 where there is none."""
+    """The index of a joint in every articulation; -1 in articulations without it."""
     if isinstance(joint, str):
         found = names.everywhere("joint", joint)
         if all(i is None for i in found):

@@ -29,8 +29,8 @@ def random_state(
 ):
     """A random state of all articulations, uniform within bounds, drawn anew for each.
 
-    A bound is a pair (lowest, highest) of numbers, or of what NumPy can broadcast to the quantity. Positions without bounds are those
-    of :func:`random_joint_positions`. Followers (mimic) follow; joints that close loops keep the coordinates of the model.
+    A bound is a pair (lowest, highest) of numbers or of arrays that NumPy can broadcast to the quantity. Positions without bounds are
+    those of :func:`random_joint_positions`. Mimic joints follow their leaders; loop joints keep the coordinates of the model.
 
     Args:
         model: the :class:`Model`.
@@ -48,7 +48,7 @@ def random_state(
         A new :class:`State`, with poses and velocities of bodies that agree with the joints.
 
     Raises:
-        TypeError: bounds that are no pair of numbers; no seed.
+        TypeError: bounds that are not a pair of numbers; an invalid seed.
         ValueError: a lower bound above the upper one, or bounds that leave nothing between the limits of a joint; an unknown
             representation; another shape.
     """
@@ -114,7 +114,7 @@ def _bounds(given, shape: tuple[int, ...], name: str) -> tuple[np.ndarray, np.nd
 
 
 def _within_limits(model, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of all dofs that hold the limits of joints besides."""
+    """Bounds of all dofs, intersected with the limits of joints."""
     lower, upper = joint_limits_of(model)
     low, high = np.maximum(low, lower), np.minimum(high, upper)
     wrong = low > high
@@ -129,7 +129,7 @@ def _within_limits(model, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray
 
 
 def _free_bases(model) -> np.ndarray:
-    """FREE joints on the world that carry articulations."""
+    """FREE root joints of articulations."""
     first = names_of(model).start
     types, parents = model.joint_type.numpy()[first], model.joint_parent.numpy()[first]
     free = look_up(types, "floats") & ~look_up(types, "limits_distance")

@@ -1,4 +1,4 @@
-"""The generalised velocity of mechanisms, with the velocity of floating bases in a chosen representation: read and set."""
+"""Functions that read and set the generalised velocity of mechanisms, with the velocity of floating bases in any representation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def velocity(model, state, repr=None, *, out: wp.array | None = None) -> wp.arra
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` count.
+        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
         repr: :class:`VelRepr` of the velocity of floating bases (FREE and DISTANCE joints on the world); None: as ``joint_qd``.
         out: written; a new array by default.
 

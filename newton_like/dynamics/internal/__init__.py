@@ -1,1 +1,1 @@
-"""What the functions of the dynamics library share, and users do not call."""
+"""Internal functions of the dynamics library."""

@@ -1,5 +1,5 @@
-"""Arrays for what functions find on the way and for numbers from the host, used again from call to call: launches on the same arrays
-are recorded once, which takes a hundred times as long as launching them again."""
+"""Reused arrays for intermediate results and for numbers from the host. Launches on the same arrays are recorded once; recording takes a
+hundred times as long as repeating a recorded launch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from newton_like.arrays import active_tape
 
 
 class Buffers:
-    """Arrays of a model by name; new ones with gradients each time while a tape records, as it goes back to them later."""
+    """Arrays of a model by name. While a tape records, every call returns a new array with gradients, because the tape uses it later."""
 
     def __init__(self, model):
         self.dtype, self.device = model.dtype, model.device
         self._made: dict = {}
 
     def get(self, name: str, shape: tuple[int, ...]) -> wp.array:
-        """The array of that name and shape, with whatever it holds."""
+        """The array of that name and shape; its contents are undefined."""
         if active_tape() is not None:
             return wp.zeros(shape, dtype=self.dtype, device=self.device, requires_grad=True)
         key = (name, shape)
@@ -28,7 +28,7 @@ class Buffers:
         return self._made[key]
 
     def holding(self, name: str, numbers: np.ndarray) -> wp.array:
-        """An array with these numbers, until another one of that name is asked for; a constant while a tape records."""
+        """An array with these numbers, valid until the next call with that name; while a tape records, a new constant array."""
         array = self._made.get(name)
         if active_tape() is not None or array is None or array.shape != numbers.shape:
             array = wp.array(numbers, dtype=self.dtype, device=self.device)

@@ -1,4 +1,4 @@
-"""What every function of the dynamics library does: take arrays, name representations, run a program, hand results out."""
+"""Shared code of the functions of the dynamics library: checking inputs, representations, running programs and returning results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from newton_like.types import VelRepr, warp_types
 
 Q, V = Field("q", "coords"), Field("v", "dofs")
 DIMENSIONS = 4
-"""Most that Warp's arrays have."""
+"""Largest number of dimensions of Warp's arrays."""
 
 
 def columns(model) -> int:
@@ -26,21 +26,21 @@ def columns(model) -> int:
 
 
 def links(model) -> int:
-    """Joints, and so links, of the largest articulation."""
+    """Joints of the largest articulation, equal to its links."""
     return model.max_joints_per_articulation
 
 
 def representation(value, name: str = "repr") -> int:
-    """A representation as an integer of the programs, 0 for None: velocities of the joint as they are.
+    """A representation as an integer of the programs; 0 for None, the joint's own velocities.
 
     Raises:
-        ValueError: it is none.
+        ValueError: not a representation.
     """
     return 0 if value is None else int(velocity_representation(value, name))
 
 
 def velocity_representation(value, name: str) -> VelRepr:
-    """A representation, from itself or its number. Raises ValueError: it is none."""
+    """A representation, from a `VelRepr` or its number. Raises ValueError for other values."""
     if isinstance(value, VelRepr):
         return value
     try:
@@ -53,10 +53,10 @@ def velocity_representation(value, name: str) -> VelRepr:
 
 
 def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
-    """``joint_q`` and ``joint_qd`` of a state (or of anything that has them), checked.
+    """Checks ``joint_q`` and ``joint_qd`` of a state (or of another object with these attributes) and returns them.
 
     Raises:
-        TypeError: no model or no state.
+        TypeError: `model` is not a model, or `state` lacks the attributes.
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
         ValueError: another model made the state.
     """
@@ -71,13 +71,13 @@ def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
 
 
 def check_state(model, state, name: str, velocities: bool = True) -> None:
-    """Raises TypeError for what is no state."""
+    """Raises TypeError for an object without the arrays of a state."""
     if not hasattr(state, "joint_q") or (velocities and not hasattr(state, "joint_qd")):
         raise TypeError(f"{name} must be a State, as model.state() makes it, not {type(state).__name__}")
 
 
 def input_array(model, array, name: str, dtype, shape: tuple[int, ...], starts: wp.array | None = None) -> wp.array:
-    """The array, if it is what a program reads. With `starts`, where joints have their numbers, errors name the joint.
+    """Checks an input array of a program. With `starts`, the first index of each joint, errors name the joint.
 
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
@@ -93,15 +93,15 @@ def input_array(model, array, name: str, dtype, shape: tuple[int, ...], starts: 
 
 @lru_cache(maxsize=256)
 def constants(values: tuple[float, ...], dtype, device: str) -> wp.array:
-    """Numbers that programs only read; always the same array for the same numbers, so that recorded launches are used again."""
+    """A constant array for programs. Equal numbers give the same array, so that recorded launches are reused."""
     return wp.array(values, dtype=dtype, device=device)
 
 
 def to_device(model, value, name: str) -> wp.array:
-    """A Warp array, or numbers from the host as one, until the next ones of that name.
+    """Returns a Warp array as it is, or numbers from the host as an array that is valid until the next call with that name.
 
     Raises:
-        TypeError: no real numbers.
+        TypeError: not real numbers.
         ValueError: numbers that are not finite, or beyond the model's scalar type.
     """
     if isinstance(value, wp.array):
@@ -110,10 +110,10 @@ def to_device(model, value, name: str) -> wp.array:
 
 
 def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
-    """Numbers from the host in the model's scalar type.
+    """Converts numbers from the host to the model's scalar type.
 
     Raises:
-        ValueError: numbers that are not finite, or beyond that type, or of more dimensions than arrays have.
+        ValueError: numbers that are not finite or beyond that type, or too many dimensions.
     """
     if numbers.ndim > DIMENSIONS:
         raise ValueError(f"{name} has shape {numbers.shape}; arrays have at most {DIMENSIONS} dimensions")
@@ -128,7 +128,7 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
 
 @cache
 def dof_fields(row: str) -> tuple[Field, Field]:
-    """One number for each degree of freedom, in a flat array or in rows of articulations."""
+    """Fields with one number for each degree of freedom: of a flat array, and of an array with a row for each articulation."""
     return Field(row, "dofs"), Field(row, "articulations", columns)
 
 
@@ -148,7 +148,7 @@ def dof_vector(model, value, name: str, row: str) -> tuple[Field, wp.array | Non
 
 
 def six_by_link(model) -> int:
-    """Numbers of an articulation where every link has a twist or a wrench."""
+    """Numbers of an articulation with six for each link."""
     return 6 * links(model)
 
 
@@ -159,8 +159,8 @@ def _link_fields(row: str) -> tuple[Field, Field]:
 
 def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | None]:
     """Six numbers for each link: ``[body_count]`` spatial vectors, ``[body_count, 6]``, or ``[articulation_count, max_links, 6]``;
-    None: zeros. In programs, the first two lie at ``row + 6 * T.body_slot[k]``, and the last at ``row + 6 * k``:
-    ``T.wrenches_by_link`` is 1 for the last.
+    None: zeros. In programs, link k starts at ``row + 6 * T.body_slot[k]`` for the first two, and at ``row + 6 * k`` for the last,
+    for which ``T.wrenches_by_link`` is 1.
 
     Raises:
         TypeError, ValueError: wrong scalar type, shape or device, or numbers that are not finite.
@@ -182,8 +182,7 @@ def link_vectors(model, value, name: str, row: str) -> tuple[Field, wp.array | N
 
 
 def has_gradients(model, inputs) -> bool:
-    """Whether a tape is active, and what follows from `inputs` and from the model's masses, centres of mass, inertias and gravity has
-    gradients."""
+    """Whether a tape is active and results of `inputs` and of the model's masses, centres of mass, inertias and gravity need gradients."""
     if active_tape() is None:
         return False
     constants = (model.body_mass, model.body_com, model.body_inertia, model.gravity)
@@ -191,7 +190,7 @@ def has_gradients(model, inputs) -> bool:
 
 
 def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: str = "out") -> wp.array:
-    """The array to write to that a user gives, checked, or a new one of zeros.
+    """Checks the output array of a user, or makes a new one of zeros.
 
     Raises:
         TypeError, ValueError: `out` has the wrong scalar type, shape or device.
@@ -202,7 +201,7 @@ def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: s
 
 
 def check_passes_gradients(inputs, outputs, name: str) -> None:
-    """Raises ValueError: a tape records, an input has gradients, and a given output has none to pass on."""
+    """Raises ValueError if a tape records, an input has gradients, and an output has none."""
     if active_tape() is None or not any(a is not None and a.requires_grad for a in inputs):
         return
     if not all(a.requires_grad for a in outputs):
@@ -213,7 +212,7 @@ def check_passes_gradients(inputs, outputs, name: str) -> None:
 
 
 def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp.array]:
-    """Arrays of some shapes for results that follow from `inputs`: those in `out`, where it is given, or new ones."""
+    """Output arrays of the given shapes for results of `inputs`: those in `out` if given, else new ones."""
     given = [None] * len(shapes) if out is None else list(out)
     if len(given) != len(shapes):
         raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
@@ -225,20 +224,20 @@ def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp
 
 
 def by_articulation(model, shapes) -> list[tuple[int, ...]]:
-    """Shapes of what every articulation has one of."""
+    """The shapes with a leading dimension of ``articulation_count``."""
     return [(model.articulation_count, *shape) for shape in shapes]
 
 
 def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out", mask=None):
-    """Runs a program and gives its outputs.
+    """Runs a program and returns its outputs.
 
     Args:
         model: the model.
-        program: what to run; every output is of the kind ``"articulations"``.
+        program: the program; every output is of the kind ``"articulations"``.
         inputs: arrays or None.
-        shapes: for every output, its shape behind ``[articulation_count]``.
-        out: an array to write to (one output) or several; by default new ones.
-        name: how errors call `out`.
+        shapes: for every output, its shape after ``[articulation_count]``.
+        out: the output array (one output) or arrays; by default new ones.
+        name: name of `out` in error messages.
         mask: bools of the selected articulations, or None.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Numbers of joints as rows of articulations, ``[articulation_count, columns]``, in place of one flat array."""
+"""Conversion of flat arrays of joint coordinates or velocities to dense arrays ``[articulation_count, columns]``, and back."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import warp as wp
 
 
 class Rows:
-    """Where the coordinates (or the dofs) of articulations are in flat arrays and in rows.
+    """Positions of the coordinates (or the dofs) of articulations in flat arrays and in dense arrays.
 
     Attributes:
-        start, count: first place in flat arrays, and number, of every articulation.
-        columns: the largest number.
-        shared: whether both are the same memory: all articulations have as many and fill the flat array one after the other.
+        start, count: first index in flat arrays and number of coordinates of every articulation.
+        columns: the largest `count`.
+        shared: whether a dense array is a view of the flat array: all articulations have the same count, and they are contiguous.
     """
 
     def __init__(self, model, starts: np.ndarray):
@@ -36,11 +36,11 @@ class Rows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the rows."""
+        """Shape of the dense array."""
         return len(self.start), self.columns
 
     def rows(self, flat: wp.array, out: wp.array | None = None) -> wp.array:
-        """A flat array as rows: the same memory where that is possible and no other is given, else a copy."""
+        """A flat array as a dense array: a view if possible and `out` is not given, else a copy."""
         if self.shared:
             same = flat.reshape(self.shape)
             if out is None:
@@ -53,7 +53,7 @@ class Rows:
         return out
 
     def flat(self, rows: wp.array, out: wp.array) -> None:
-        """Writes rows to a flat array; what belongs to no articulation stays."""
+        """Writes a dense array to a flat array. Entries outside of articulations keep their values."""
         if self.shared:
             wp.copy(out, rows.flatten())
         else:
@@ -69,17 +69,17 @@ _rows: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def coord_rows(model) -> Rows:
-    """Of ``joint_q`` and its like."""
+    """Conversion of ``joint_q`` and other arrays of coordinates."""
     return _of(model)[0]
 
 
 def dof_rows(model) -> Rows:
-    """Of ``joint_qd`` and its like."""
+    """Conversion of ``joint_qd`` and other arrays of dofs."""
     return _of(model)[1]
 
 
 def _of(model) -> tuple[Rows, Rows]:
-    # which joints an articulation has never changes
+    # the joints of an articulation never change, so there is no check of the model's version
     found = _rows.get(model)
     if found is None:
         found = _rows[model] = Rows(model, model.joint_q_start.numpy()), Rows(model, model.joint_qd_start.numpy())

@@ -1,4 +1,4 @@
-"""Which frames a function is asked for: on which link of every articulation, and at which offset there."""
+"""Resolution of frames, links and points that users give: the link in every articulation, and the offset on the link."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ from newton_like.model.arguments import as_numbers
 from newton_like.programs.program import Field
 
 WORLD, NONE = -1, -2
-"""In place of a link: the world, and nothing in this articulation."""
+"""Link indices for the world, and for a link that an articulation lacks."""
 
 _KEPT = 256
 
 
 class Frames:
-    """The links that carry some frames, and the one whose frame they are seen from: the same in all articulations.
+    """The links of some frames and of their base frame, equal in all articulations.
 
     Attributes:
-        links: ``[frames + 1]``, with `WORLD` and `NONE`; what an articulation lacks is none. The last is what they are seen from.
-        size: numbers that an offset has: 0, 3 or 7.
-        varied: whether other ones will be asked for at other times, see :class:`newton_like.programs.program.Program`.
-        programs: what was made of them.
+        links: link indices, or `WORLD` or `NONE`, ``[frames + 1]``; the last is the link of the base frame.
+        size: numbers of an offset: 0, 3 or 7.
+        varied: whether calls use varying frames, see :class:`newton_like.programs.program.Program`.
+        programs: programs for these frames.
     """
 
     def __init__(self, links: np.ndarray, size: int, varied: bool = True):
         self.links, self.size, self.varied, self.programs = links, size, varied, {}
 
     def of(self, batch) -> dict:
-        """What programs need to know; see :class:`newton_like.programs.program.Program`."""
+        """Integers and arrays of ``Tree`` for programs; see `tables` of :class:`newton_like.programs.program.Program`."""
         return {"points": len(self.links) - 1, "point_body": self.links, "offset_size": self.size}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a function is asked for.
+    """Resolved frames of a call.
 
     Attributes:
-        parts: frames, with the articulations that they are asked of: None, or bools where a name means other links in others.
+        parts: pairs of frames and a mask of their articulations; None: all articulations. A name may refer to different links in
+            different articulations.
         count: number of frames.
-        field, offsets: the offsets of the frames as an input of programs; None: there are none.
+        field, offsets: the offsets of the frames as an input of programs; None without offsets.
     """
 
     parts: tuple
@@ -59,7 +60,7 @@ class Asked:
 
 
 class _Kept:
-    """Frames and offsets that a model was asked for."""
+    """Cached frames and offsets of a model."""
 
     def __init__(self, version: int):
         self.version = version
@@ -76,7 +77,7 @@ def _kept_for(model) -> _Kept:
     if kept is None:
         kept = _kept[model] = _Kept(model.version)
     elif kept.version != model.version:
-        # frames know links, which stay as they are; what was asked for may be sites that were moved
+        # links never change, so frames stay valid; offsets of sites in `asked` may have changed
         kept.version = model.version
         kept.asked.clear()
     return kept
@@ -92,11 +93,11 @@ def _keep(store: OrderedDict, key, make):
 
 
 def _parts(model, rows: np.ndarray, size: int) -> tuple:
-    """Frames for rows ``[articulation_count, frames + 1]`` of links, articulations with equal ones together."""
+    """Frames for links ``[articulation_count, frames + 1]``; articulations with equal rows share a part."""
     kept = _kept_for(model)
 
     def frames(row):
-        # the same object whenever the same links are asked for, so that what was compiled and recorded is found again
+        # equal links give the same object, so that compiled programs and recordings are reused
         row = np.ascontiguousarray(row, dtype=np.int32)
         return _keep(kept.frames, (row.tobytes(), len(row), size), lambda: Frames(row, size))
 
@@ -121,7 +122,7 @@ def every_link(model) -> Asked:
 
 
 def asked_link(model, link) -> Asked:
-    """One link, from its name or index. Raises KeyError, IndexError, TypeError, ValueError: see `link_rows`."""
+    """One link, from its name or index. Raises KeyError, IndexError, TypeError, ValueError as `link_rows`."""
 
     def make():
         return Asked(_parts(model, _seen_from_world(link_rows(model, link)[:, None]), 0), 1)
@@ -142,7 +143,7 @@ def link_rows(model, link, what: str = "link") -> np.ndarray:
         KeyError: no articulation has the name.
         IndexError: no articulation has the index.
         TypeError: neither a name nor an index.
-        ValueError: a name means several links of one articulation.
+        ValueError: several links of one articulation have the name.
     """
     if not isinstance(link, str):
         return np.full(model.articulation_count, as_link_index(link, what, links(model)))
@@ -159,7 +160,7 @@ def link_rows(model, link, what: str = "link") -> np.ndarray:
 
 
 def _named_rows(model, name: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Links and offsets of a named frame in every articulation; None: none has it."""
+    """Links and offsets of a named frame in every articulation; None if no articulation has it."""
     names = names_of(model)
     found = names.everywhere("frame", name)
     if all(i is None for i in found):
@@ -173,7 +174,7 @@ def _named_rows(model, name: str) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
-    """Links ``[articulation_count]`` and offsets ``[1 or articulation_count, 7]`` (None: none) of one frame."""
+    """Links ``[articulation_count]`` and offsets ``[1 or articulation_count, 7]``, or None without an offset, of one frame."""
     if isinstance(frame, tuple) and len(frame) == 2:
         offset = _offset(model, frame[1])
         if frame[0] is None:
@@ -199,10 +200,10 @@ def _frame_rows(model, frame) -> tuple[np.ndarray, np.ndarray | None]:
 def _offset(model, offset) -> np.ndarray:
     what = "a frame's offset"
     try:
-        # gradients flow to Warp arrays, see `_tracked`
+        # gradients of Warp arrays are handled by `_tracked`
         values = as_numbers(offset.numpy() if isinstance(offset, wp.array) else offset, what)
     except TypeError:
-        # a pair of a position and a quaternion, or what is none
+        # a pair of a position and a quaternion; `as_transform` raises for other values
         return np.array([as_transform(offset, what)]).reshape(-1, 7)
     if values.ndim == 2 and values.shape != (model.articulation_count, 7):
         raise ValueError(f"{what} has shape {values.shape}; give (7,) or ({model.articulation_count}, 7)")
@@ -211,13 +212,13 @@ def _offset(model, offset) -> np.ndarray:
 
 
 def _tracked(frame) -> wp.array | None:
-    """The offset of a frame if gradients are to flow to it."""
+    """The offset of a frame if it needs gradients, else None."""
     offset = frame[1] if isinstance(frame, tuple) and len(frame) == 2 else None
     return offset if isinstance(offset, wp.array) and offset.requires_grad and active_tape() is not None else None
 
 
 def _key(frame):
-    """What tells a frame from others, to look it up fast. Raises TypeError: nothing does: its offset is on a tape."""
+    """Key of a frame in the cache. Raises TypeError for a frame whose offset is on a tape, because it is not a constant."""
     if _tracked(frame) is not None:
         raise TypeError("an offset on a tape is no constant")
     if isinstance(frame, tuple) and len(frame) == 2:
@@ -227,16 +228,16 @@ def _key(frame):
 
 
 def asked_frames(model, frames, base=None) -> Asked:
-    """Frames from what a user writes.
+    """Resolves frames that a user gives.
 
     Args:
         model: the :class:`Model`.
         frames: names of sites, merged links or links, indices of links, or pairs of a link and an offset, transform or
             ``[articulation_count, 7]``; None: the world.
-        base: what they are seen from, likewise.
+        base: the base frame, given in the same way.
 
     Raises:
-        KeyError, IndexError, ValueError, TypeError: see `link_rows` and `as_transform`.
+        KeyError, IndexError, ValueError, TypeError: as `link_rows` and `as_transform`.
     """
     asked = [*as_list(frames, "frames", "frames"), base]
     try:
@@ -277,7 +278,7 @@ def _offsets(model, offsets: np.ndarray) -> tuple[Field, wp.array]:
 
 
 def _tracked_offsets(model, offsets: np.ndarray, tracked: dict[int, wp.array]) -> tuple[Field, wp.array]:
-    """The same where gradients flow to some of them, by the frame's place."""
+    """The same as `_offsets`, with gradients for the offsets `tracked`, by index of the frame."""
     count, width = len(offsets), 7 * offsets.shape[1]
     array = wp.array(offsets.reshape(count, width), dtype=model.dtype, device=model.device, requires_grad=True)
     for i, offset in tracked.items():
@@ -289,16 +290,16 @@ def _tracked_offsets(model, offsets: np.ndarray, tracked: dict[int, wp.array]) -
 
 
 def asked_points(model, on, points) -> Asked:
-    """Points of links from what a user writes.
+    """Resolves points on links that a user gives.
 
     Args:
         model: the :class:`Model`.
-        on: a link that carries them all, or one for each: names or indices.
-        points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``: a Warp array of the model's
-            type, through which gradients flow, or numbers.
+        on: the link of all points, or one for each: names or indices.
+        points: positions in the link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``: a differentiable Warp array of the
+            model's type, or numbers.
 
     Raises:
-        KeyError, IndexError, ValueError, TypeError: see `link_rows`; wrong shape, or numbers that are not finite.
+        KeyError, IndexError, ValueError, TypeError: as `link_rows`; wrong shape, or numbers that are not finite.
     """
     if isinstance(points, wp.array):
         array = points

@@ -1,4 +1,4 @@
-"""Models as UsdPhysics stages."""
+"""Exports models as UsdPhysics stages."""
 
 from newton_like.exporters.usd.stage import UsdExport, write
 

@@ -1,4 +1,4 @@
-"""Writing of prims into Sdf layers, below the level of stages: no composition happens, so that time grows linearly."""
+"""Writes prims into Sdf layers without a stage. There is no composition, so the time is linear in the number of prims."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from newton_like.geometry.transforms import quat_normalize
 SUFFIXES = (".usda", ".usdc", ".usd")
 
 _FOREIGN = re.compile(r"(newton|newtonLike|state|physxArticulation):")
-"""Attributes of schemas that are not part of USD; such are declared ``custom``."""
+"""Attributes of schemas that are not part of USD, which are declared ``custom``."""
 
 _T = Sdf.ValueTypeNames
 _KINDS = {
@@ -41,7 +41,7 @@ _KINDS = {
     "vector3f[]": (_T.Vector3fArray, lambda v: _vectors(v)),
     "color3f[]": (_T.Color3fArray, lambda v: _vectors(v)),
 }
-"""Name of a value type: the type, and what turns plain numbers into its values. Quaternions come as x, y, z, w."""
+"""For each name of a value type: the type, and the conversion of numbers to its values. Quaternions are given as x, y, z, w."""
 
 
 def _vectors(values) -> Vt.Vec3fArray:
@@ -59,11 +59,11 @@ class Author:
         self.layer = layer
 
     def prim(self, path: str, type_name: str = "", *, apis=(), specifier=Sdf.SpecifierDef) -> Sdf.PrimSpec:
-        """The prim of a path, made with its parents where it is not there yet.
+        """The prim of a path. A missing prim is created with its parents.
 
         Args:
-            path: where.
-            type_name: its type; empty for none.
+            path: path of the prim.
+            type_name: type of the prim; empty for none.
             apis: names of API schemas to apply.
             specifier: ``Sdf.SpecifierDef``, ``SpecifierOver`` or ``SpecifierClass``.
         """
@@ -76,14 +76,14 @@ class Author:
         return prim
 
     def set(self, prim: Sdf.PrimSpec, name: str, kind: str, value=None, *, uniform: bool = False) -> Sdf.AttributeSpec:
-        """Declares an attribute and gives it a value.
+        """Declares an attribute and sets its value.
 
         Args:
-            prim: whose.
-            name: of the attribute.
-            kind: of its values: ``"float"``, ``"double3"``, ``"token[]"`` ...
-            value: plain numbers, texts or arrays; ``None`` only declares it.
-            uniform: it does not vary over time.
+            prim: the prim of the attribute.
+            name: name of the attribute.
+            kind: type of its values: ``"float"``, ``"double3"``, ``"token[]"`` ...
+            value: numbers, strings or arrays; ``None`` only declares the attribute.
+            uniform: whether the attribute does not vary over time.
         """
         type_, convert = _KINDS[kind]
         attribute = prim.attributes.get(name)
@@ -95,12 +95,12 @@ class Author:
         return attribute
 
     def relate(self, prim: Sdf.PrimSpec, name: str, targets) -> None:
-        """Makes a relationship with the given paths as its targets."""
+        """Declares a relationship with the given paths as targets."""
         relation = Sdf.RelationshipSpec(prim, name, _FOREIGN.match(name) is not None, Sdf.VariabilityUniform)
         relation.targetPathList.explicitItems = [Sdf.Path(target) for target in targets]
 
     def place(self, prim: Sdf.PrimSpec, pose, scale=None) -> None:
-        """Gives a prim a pose in its parent, seven numbers, as translate, orient and (where given) scale."""
+        """Sets the pose of a prim in its parent, seven numbers, as translate, orient and (if given) scale."""
         self.set(prim, "xformOp:translate", "double3", pose[:3])
         self.set(prim, "xformOp:orient", "quatd", quat_normalize(np.asarray(pose[3:], dtype=np.float64)))
         order = ["xformOp:translate", "xformOp:orient"]
@@ -111,13 +111,13 @@ class Author:
 
 
 class Names:
-    """Identifiers for prims: like the labels, but without characters that USD refuses, and unique in each parent."""
+    """Names of prims: labels without the characters that USD forbids, unique in each parent."""
 
     def __init__(self):
         self._taken: dict[str, set[str]] = {}
 
     def path(self, parent: str, label: str) -> str:
-        """A path below ``parent`` that no other prim has, named after the last part of a label."""
+        """A unique path below ``parent``, named after the last part of a label."""
         name = re.sub(r"\W", "_", label.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "_"
         if name[0].isdigit():
             name = f"_{name}"
@@ -131,12 +131,12 @@ class Names:
 
 
 def as_target(path) -> Path:
-    """A path that a stage can be saved to.
+    """Checks the path of a stage to be saved.
 
     Raises:
-        TypeError: it is no path.
-        ValueError: it does not end in .usda, .usdc or .usd.
-        FileNotFoundError: its folder does not exist.
+        TypeError: not a path.
+        ValueError: a suffix other than .usda, .usdc or .usd.
+        FileNotFoundError: the folder does not exist.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path must be a text or a path, not {path!r}")
@@ -149,11 +149,11 @@ def as_target(path) -> Path:
 
 
 def save(layer: Sdf.Layer, path: Path) -> None:
-    """Saves a layer as a file; stages that have it open see the new content. Raises OSError: it cannot be written."""
+    """Saves a layer as a file; stages with the file open get the new content. Raises OSError if the file cannot be written."""
     try:
         done = layer.Export(str(path))
     except Tf.ErrorException as error:
-        # where in USD's own source it was found is of no use to the reader
+        # removes the position in USD's own source code
         text = re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(str(error).split()))
         raise OSError(f"'{path}' cannot be written: {text[-200:]}") from None
     if not done:

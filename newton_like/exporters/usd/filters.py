@@ -1,8 +1,8 @@
-"""Which pairs of shapes must not touch, said in as few words of UsdPhysics as it takes.
+"""Writes collision filters of a model with few properties of UsdPhysics.
 
-A reader forbids pairs of one body, of bodies that a joint without ``collisionEnabled`` connects, of a body welded to the world
-and what stands there, and of an articulation without self collisions. Only what is left is written as filtered pairs.
-Pairs that never collide anyway are not written: of shapes that touch nothing, and of two that stand in the world.
+Readers disable collisions of shapes of one body, of bodies that a joint without ``collisionEnabled`` connects, of a body welded to the
+world and static shapes, and within an articulation without self collisions. Only the remaining pairs are written as filtered pairs.
+Pairs that never collide are not written: those of shapes without collisions, and of two static shapes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from newton_like.types import ShapeFlags
 
 
 class Filters:
-    """The pairs of a model, and how a stage says them.
+    """The filter pairs of a model, and their representation in a stage.
 
     Attributes:
-        self_colliding: for each articulation, whether its bodies touch each other.
-        colliding_joint: for each joint, whether parent and child may touch.
+        self_colliding: for each articulation, whether its bodies collide with each other.
+        colliding_joint: for each joint, whether parent and child collide.
     """
 
     def __init__(self, host: Host):
@@ -48,7 +48,7 @@ class Filters:
         self.colliding_joint = [self._joint(i) for i in range(host.model.joint_count)]
 
     def _touching(self, codes: set[int], forbidden: set[int], implies: bool = True) -> bool:
-        """Whether some of the pairs may touch; where none may, and that says so, they need not be written."""
+        """Whether some of the pairs collide. If none collides and `implies` is true, marks the pairs as implied by another property."""
         touching = not codes <= forbidden
         if implies and not touching:
             self._implied |= codes
@@ -73,7 +73,7 @@ class Filters:
         return self._touching(codes, self._pairs, implies=welded) if codes else not welded
 
     def write(self, author: Author, body_paths: list[str], shape_paths: list[str], scopes: list[Scope]) -> None:
-        """Writes the pairs that nothing else implies; those of copied worlds stand in their original already."""
+        """Writes the pairs that no other property implies. Pairs of copied worlds are in their original."""
         host = self._host
         copied = {scope.world for scope in scopes if scope.copy_of is not None}
         codes = np.array(sorted(self._pairs - self._implied), dtype=np.int64)
@@ -83,7 +83,7 @@ class Filters:
             worlds = int(host.shape_world[a]), int(host.shape_world[b])
             if worlds[0] == worlds[1] and worlds[0] in copied:
                 continue
-            # A target outside of a world that others copy cannot be carried over; the shared shape names the pair.
+            # References do not remap targets outside of the copied world, so the shared shape has the relationship.
             if worlds[0] >= 0 > worlds[1]:
                 a, b = b, a
             by_body[int(host.shape_body[a]), int(host.shape_body[b])].append((a, b))
@@ -102,7 +102,7 @@ class Filters:
 
 
 def write_groups(author: Author, host: Host, shape_paths: list[str], scopes: list[Scope]) -> None:
-    """Collision groups where a shape is in another than the usual one. The groups of all scopes merge by name."""
+    """Writes collision groups if a shape is not in the default group. The groups of all scopes merge by name."""
     collides = (host.shape_flags & int(ShapeFlags.COLLIDE_SHAPES)) != 0
     values = sorted(set(host.shape_collision_group[collides].tolist()))
     if values in ([], [1]):

@@ -1,4 +1,4 @@
-"""Arrays of a model and a state on the host, cut into the scopes that a stage has: what all worlds share, and each world."""
+"""Arrays of a model and a state on the host, divided into the scopes of a stage: the shared scene, and each world."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from newton_like.model.joint_types import JOINT_TYPES, look_up
 from newton_like.types import MAXVAL
 
 EQUAL = 5.0e-6
-"""Relative difference of places up to which worlds are copies of each other. A copy that was turned is rounded to float32, and so is
-every body along its chains; all other numbers must be equal."""
+"""Largest relative difference of poses of worlds that count as copies. The poses of a rotated copy are rounded to float32, for every body
+along its chains. All other numbers must be equal."""
 
 
 MEMBERS = {"body": "bodies", "joint": "joints", "articulation": "articulations", "shape": "shapes"}
-"""What a scope has of each kind, by the name of its attribute."""
+"""Attributes of a scope, by kind of entity."""
 
 MOST_ORIGINALS = 8
-"""Worlds that a world is compared with, so that thousands of different ones do not take quadratic time."""
+"""Largest number of worlds that a world is compared with, to avoid quadratic time for thousands of different worlds."""
 
 
 class Host:
-    """NumPy copies of all arrays of a model under their names, reals in double precision.
+    """NumPy copies of all arrays of a model, by name, with reals in double precision.
 
     Attributes:
         model: the model.
         pose: link frames in the world ``[body_count, 7]``.
         twist: velocity of the centre of mass and angular velocity, world axes ``[body_count, 6]``.
-        plain_free: for each joint, whether it says no more than that its child is free, so that a stage needs no prim for it.
+        plain_free: for each joint, whether it is a FREE joint without further properties, which needs no prim in a stage.
     """
 
     def __init__(self, model, state=None):
@@ -46,7 +46,7 @@ class Host:
                 value = value.numpy()
                 value = value.astype(np.float64) if value.dtype.kind == "f" else value
             setattr(self, column.name, value)
-        # distances, which are attributes of their own
+        # these limits are copies of the distances, which are separate attributes
         first = self.joint_qd_start[:-1][look_up(self.joint_type, "limits_distance")]
         self.joint_limit_lower[first], self.joint_limit_upper[first] = -MAXVAL, MAXVAL
         if state is None:
@@ -74,7 +74,7 @@ class Host:
         return slice(int(self.joint_qd_start[joint]), int(self.joint_qd_start[joint + 1]))
 
     def angular(self, joint: int) -> np.ndarray:
-        """Which dofs of a joint are angles."""
+        """Mask of the dofs of a joint that are angles."""
         linear, angular = self.joint_dof_dim[joint]
         return np.arange(linear + angular) >= linear
 
@@ -92,19 +92,19 @@ class Host:
 _FREE = JointDofConfig.create_unlimited("x")
 FREE_DOF = {f"joint_{f.name}": getattr(_FREE, f.name) for f in fields(_FREE) if f.type == "float"}
 FREE_DOF |= dict.fromkeys(("joint_target_mode", "joint_target_qd", "joint_f", "joint_act"), 0.0)
-"""What the dofs of joints have that were made without settings (``JointDofConfig.create_unlimited``)."""
+"""Values of dofs that were created without settings (``JointDofConfig.create_unlimited``)."""
 
 
 @dataclass
 class Scope:
-    """What goes below one prim: the shared scene, or one world.
+    """The entities below one prim: the shared scene, or one world.
 
     Attributes:
-        world: index, -1 for what all worlds share.
-        frame: where the scope's prim is in the stage.
+        world: index, -1 for the shared scene.
+        frame: pose of the scope's prim in the stage.
         bodies, joints, articulations, shapes: indices, ascending.
         copy_of: the scope that this one is a moved copy of, or ``None``.
-        prefix: what labels have in front here.
+        prefix: common prefix of the labels.
         root: path of the prim, set by the writer.
     """
 
@@ -119,12 +119,12 @@ class Scope:
     root: str = field(default="")
 
     def strip(self, label: str) -> str:
-        """A label without what all labels of this scope begin with."""
+        """A label without the common prefix of this scope."""
         return label.removeprefix(self.prefix)
 
 
 def scopes(host: Host, share: bool) -> list[Scope]:
-    """The shared scene, then each world; worlds equal to an earlier one but for their place say so, if ``share``."""
+    """The shared scene, followed by each world. If ``share``, worlds that are moved copies of an earlier one refer to it."""
     worlds = {kind: getattr(host, f"{kind}_world") for kind in MEMBERS}
     inside = any(np.any(world >= 0) for world in worlds.values()) or host.model.world_count > 1
     result = []
@@ -147,7 +147,7 @@ def scopes(host: Host, share: bool) -> list[Scope]:
 
 
 def _copies(host: Host, scope: Scope, original: Scope) -> bool:
-    """Whether a world is a moved copy of another; if so, it is marked as such."""
+    """Whether a world is a moved copy of another. Sets the attributes of a copy."""
     if not len(scope.bodies) + len(scope.shapes):
         return False
     prefixes = _label_prefixes(host, scope, original)
@@ -190,7 +190,7 @@ def _rows(starts: np.ndarray, joints: np.ndarray) -> np.ndarray:
 
 
 def _label_prefixes(host: Host, scope: Scope, original: Scope) -> tuple[str, str] | None:
-    """What all labels of two worlds begin with where they differ, or ``None`` where they differ elsewhere too."""
+    """The prefixes in which all labels of two worlds differ, or ``None`` if the labels also differ elsewhere."""
     labels = [
         [getattr(host, f"{kind}_label")[i] for kind, name in MEMBERS.items() for i in getattr(one, name)]
         for one in (scope, original)
@@ -200,7 +200,7 @@ def _label_prefixes(host: Host, scope: Scope, original: Scope) -> tuple[str, str
     mine, theirs = labels[0][0], labels[1][0]
     rest = len(_common_end(mine, theirs))
     heads = mine[: len(mine) - rest], theirs[: len(theirs) - rest]
-    # The prefix ends with a slash that both labels have at the same place.
+    # The prefix ends with a slash that is common to both labels.
     cut = mine[len(heads[0]) :].find("/") + 1
     heads = mine[: len(heads[0]) + cut], theirs[: len(heads[1]) + cut]
     if original.prefix and original.prefix != heads[1]:
@@ -222,7 +222,7 @@ def _common_end(a: str, b: str) -> str:
 
 
 def _displacement(host: Host, scope: Scope, original: Scope) -> np.ndarray | None:
-    """How a copy was moved, from the first thing that stands in the world."""
+    """The displacement of a copy, from the first entity with a pose in the world."""
     if len(scope.bodies):
         mine, theirs = host.pose[scope.bodies[0]], host.pose[original.bodies[0]]
     else:
@@ -237,7 +237,7 @@ def _displacement(host: Host, scope: Scope, original: Scope) -> np.ndarray | Non
     frame = transform_multiply(mine, transform_inverse(theirs))
     frame[3:] *= np.sign(frame[6]) or 1.0
     if np.abs(frame[3:6]).max() < EQUAL:
-        # Copies on a grid are not turned; the quaternion must not say so by rounding.
+        # Copies on a grid are not rotated; this removes rounding errors of the quaternion.
         frame = np.array([*(mine[:3] - theirs[:3]), 0.0, 0.0, 0.0, 1.0])
     frame[:3][np.abs(frame[:3]) < 1.0e-12] = 0.0
     return frame

@@ -1,4 +1,4 @@
-"""Joints of a model as UsdPhysics joint prims: frames, axes, limits, drives, passive forces, state."""
+"""Writes joints of a model as UsdPhysics joint prims: frames, axes, limits, drives, passive forces, state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from newton_like.types import MAXVAL, JointTargetMode
 DEGREE = math.pi / 180.0
 _FOLLOWS = (JointTargetMode.POSITION, JointTargetMode.POSITION_VELOCITY)
 _MOVES = (JointTargetMode.VELOCITY, JointTargetMode.POSITION_VELOCITY)
-"""Modes of drives with a target for the position, and for the velocity."""
+"""Drive modes with a position target, and with a velocity target."""
 NO_TURN = np.array([0.0, 0.0, 0.0, 1.0])
 
 
@@ -34,9 +34,9 @@ class JointWriter:
     """Writes joint prims.
 
     Args:
-        author: of the layer.
+        author: author of the layer.
         host: arrays of the model.
-        remark: called with a statement and a joint's label, for properties that only this engine can read.
+        remark: function that is called with a statement and a joint's label, for properties that other tools cannot read.
     """
 
     def __init__(self, author: Author, host: Host, remark):
@@ -46,13 +46,13 @@ class JointWriter:
         """Writes one joint.
 
         Args:
-            path: of its prim.
+            path: path of its prim.
             joint: index in the model.
-            index: place among the joints of its scope.
-            ends: prims that it connects. Where the parent is the world, the first is the prim of the scope, which anchors in the
-                world are seen from; a FREE joint has none there, as its anchor stays in place when its world is moved.
-            scope: that the joint belongs to.
-            collides: shapes of parent and child may touch.
+            index: index among the joints of its scope.
+            ends: paths of the connected prims. If the parent is the world, the first is the prim of the scope, in which world anchors are
+                given. It is not written for a FREE joint, because its anchor does not move with its world.
+            scope: scope of the joint.
+            collides: whether shapes of parent and child collide.
         """
         author, host = self._author, self._host
         kind = JOINT_TYPES[host.joint_type[joint]]
@@ -92,7 +92,7 @@ class JointWriter:
             self._drive(prim, name, *gains)
 
     def mimic(self, path: str, joint: int, leader_path: str) -> None:
-        """Makes a joint follow another; both prims exist."""
+        """Writes a mimic relation between two joints whose prims exist."""
         author, host = self._author, self._host
         prim = self._author.layer.GetPrimAtPath(path)
         offset, factor = host.joint_mimic_coeffs[joint]
@@ -117,7 +117,7 @@ class JointWriter:
         return apis
 
     def _drives(self, joint: int, kind: JointTypeRow, names, signs) -> dict[str, tuple]:
-        """What drives amount to: (stiffness, damping, target, target velocity, largest force, is an angle) by dof."""
+        """Drives by dof: (stiffness, damping, target, target velocity, largest force, is an angle)."""
         host = self._host
         rows = range(*host.dofs(joint).indices(len(host.joint_axis)))
         if not kind.axis_by_axis:
@@ -155,7 +155,7 @@ class JointWriter:
         set_(prim, prefix + "maxForce", "float", _open(limit))
 
     def _single(self, prim, joint: int, name: str, angular: bool) -> None:
-        """Axis, limits, passive forces and state of a joint with one dof."""
+        """Writes axis, limits, passive forces and state of a joint with one dof."""
         author, host = self._author, self._host
         row, unit = int(host.joint_qd_start[joint]), DEGREE if angular else 1.0
         axes = host.joint_axis[row : row + 1]
@@ -193,7 +193,7 @@ class JointWriter:
         rows = host.dofs(joint)
         for name in (*LINEAR, *ANGULAR):
             if name not in names:
-                # UsdPhysics locks an axis by a lower limit above the upper one.
+                # In UsdPhysics a lower limit above the upper one locks an axis.
                 author.set(prim, f"limit:{name}:physics:low", "float", 1.0)
                 author.set(prim, f"limit:{name}:physics:high", "float", -1.0)
                 continue
@@ -212,7 +212,7 @@ class JointWriter:
         self._state(prim, joint, names, signs)
 
     def _own(self, prim, joint: int, kind: JointTypeRow, names, turn, signs, axes) -> None:
-        """What no schema holds: turned axes, types that look alike, numbers of each dof."""
+        """Writes properties without a schema: rotated axes, types that share a prim type, numbers of each dof."""
         author, host = self._author, self._host
         rows, coords = host.dofs(joint), host.coords(joint)
         tokens = [JointTargetMode(int(mode)).name.lower() for mode in host.joint_target_mode[rows]]
@@ -228,7 +228,7 @@ class JointWriter:
                 self._remark(
                     "D6 joints with axes that are not square stand on the nearest frame", host.joint_label[joint]
                 )
-        # Of other joints the states of the dofs say this, or the poses and velocities of the bodies.
+        # For other joints the states of the dofs, or the poses and velocities of the bodies, have these numbers.
         told = set() if kind.turns_only else {"velocity", "position"}
         for table, part in ((DOF_ARRAYS, rows), (COORD_ARRAYS, coords)):
             for name, column in table.items():
@@ -237,7 +237,7 @@ class JointWriter:
                     author.set(prim, f"newtonLike:{name}", "double[]", values)
 
     def _is_told(self, column: str, values, kind: JointTypeRow, rows: slice) -> bool:
-        """Whether a reader knows these numbers without being told by an attribute of ours."""
+        """Whether a reader finds these numbers without a ``newtonLike:`` attribute."""
         if column in ("joint_f", "joint_act"):
             return not values.any()
         if kind.compound:
@@ -263,19 +263,19 @@ class JointWriter:
 
 
 def _open(limit: float) -> float:
-    """What USD files write for a limit that is none."""
+    """The value of a limit in USD files, infinite for no limit."""
     return math.inf if limit >= MAXVAL else float(limit)
 
 
 def _token(axis: np.ndarray) -> int:
-    """Which of x, y, z an axis lies along; 0 where it does along none."""
+    """Index of the coordinate axis along which an axis lies; also 0 if there is none."""
     along = np.flatnonzero(np.abs(axis) == 1.0)
     return int(along[0]) if len(along) else 0
 
 
 def _layout(kind: JointTypeRow, axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Names of the dofs as UsdPhysics has them, the turn from the model's anchors to the frame whose axes they are, and
-    for each dof 1, or -1 where it goes the other way: the axes of a chain may be left-handed.
+    """UsdPhysics names of the dofs, the rotation from the model's anchors to the frame of their axes, and the sign of each
+    dof: -1 for an opposite axis, because the axes of a chain may be left-handed.
     """
     if kind.single_axis:
         along = np.eye(3)[_token(axes[0])]
@@ -287,14 +287,14 @@ def _layout(kind: JointTypeRow, axes: np.ndarray, angular: np.ndarray) -> tuple[
 
 
 def _frame_of_axes(axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """A frame whose x, y, z or their opposites the axes of a D6 joint are, in ascending order where that can be."""
+    """A frame whose coordinate axes, up to sign, are the axes of a D6 joint, in ascending order if possible."""
     frames = _candidate_frames(axes)
     cosines = axes @ frames
     slides, turns = _assigned(cosines[:, ~angular]), _assigned(cosines[:, angular])
     nearest = np.concatenate([slides, turns], axis=1)
     signs = np.where(np.take_along_axis(cosines, nearest[..., None], 2)[..., 0] < 0.0, -1.0, 1.0)
     error = np.abs(signs[..., None] * cosines - np.eye(3)[nearest]).max(axis=(1, 2), initial=0.0)
-    # The order of turns is physics, that of slides only a matter of names.
+    # The order of rotations changes the motion; the order of translations changes only names.
     unordered = [(np.diff(group) < 0).any(axis=1) for group in (turns, slides)]
     best = np.lexsort((error.round(9), np.count_nonzero(signs < 0.0, axis=1), *reversed(unordered), error > 1.0e-6))[0]
     names = [(ANGULAR if turn else LINEAR)[at] for at, turn in zip(nearest[best], angular, strict=True)]
@@ -303,14 +303,14 @@ def _frame_of_axes(axes: np.ndarray, angular: np.ndarray) -> tuple[list[str], np
 
 
 def _assigned(cosines: np.ndarray) -> np.ndarray:
-    """The axis of each frame that each of up to three directions is nearest to, no two the same, ``[frames, directions]``."""
+    """For each frame and up to three directions, the nearest axis of the frame, all different, ``[frames, directions]``."""
     orders = _ORDERS[cosines.shape[1]]
     sums = np.abs(cosines)[:, np.arange(cosines.shape[1]), orders].sum(axis=2)
     return orders[sums.argmax(axis=1)]
 
 
 def _candidate_frames(axes: np.ndarray) -> np.ndarray:
-    """Right-handed frames (columns) that hold some of the axes, ``[frames, 3, 3]``; the world's first."""
+    """Right-handed frames (columns) with some of the axes as columns, ``[frames, 3, 3]``; the identity is first."""
     distinct: list[np.ndarray] = []
     for axis in axes:
         if all(np.abs(np.dot(axis, other)) < 1.0 - 1.0e-9 for other in distinct):
@@ -335,11 +335,11 @@ _RIGHT_HANDED = np.array(
         if np.linalg.det(turned := np.eye(3)[:, order] * np.array(signs)) > 0.0
     ]
 )
-"""Matrices that permute the axes of a frame, turn some round and leave the frame right-handed, ``[24, 3, 3]``."""
+"""Matrices that permute and flip the axes of a frame and keep it right-handed, ``[24, 3, 3]``."""
 
 
 def _is_standard(names, axes) -> bool:
-    """Whether a reader of UsdPhysics finds these axes in this order."""
+    """Whether readers of UsdPhysics assign these axes in this order."""
     order = [(*LINEAR, *ANGULAR).index(name) for name in names]
     return order == sorted(order) and np.array_equal(np.eye(3)[np.array(order, dtype=int) % 3], axes)
 

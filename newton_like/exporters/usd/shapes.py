@@ -1,4 +1,4 @@
-"""Shapes of a model as gprims, their materials, and meshes that many shapes share."""
+"""Writes shapes of a model as gprims, their materials, and shared meshes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ PRIM_TYPES = {
 }
 SOURCED = (GeoType.MESH, GeoType.CONVEX_MESH, GeoType.HFIELD)
 MESHES = (*SOURCED, GeoType.ELLIPSOID)
-"""What collides as a mesh in other tools."""
+"""Types that collide as a mesh in other tools."""
 
 ROUND = 32, 16
-"""Corners around, and rings from pole to pole, of the mesh that stands for a colliding ellipsoid in other tools."""
+"""Numbers of segments and rings of the mesh that represents a colliding ellipsoid in other tools."""
 
 ENDLESS = 100.0
-"""Side [m] of the square that stands for an endless plane in pictures."""
+"""Side [m] of the square that represents an infinite plane in pictures."""
 
 MATERIAL = {
     "physics:dynamicFriction": "mu",
@@ -48,11 +48,11 @@ MATERIAL = {
     "newtonLike:timeConstant": "time_constant",
     "newtonLike:dampingRatio": "damping_ratio",
 }
-"""Attributes of a material and the columns ``shape_material_*`` that they hold."""
+"""Attributes of a material, and their columns ``shape_material_*``."""
 
 
 def unit_ball() -> Mesh:
-    """A ball of radius 1 as triangles; UsdPhysics has no ellipsoids, and no spheres under an uneven scale."""
+    """A triangle mesh of a ball of radius 1. UsdPhysics has no ellipsoids, and no spheres with a nonuniform scale."""
     around, rings = ROUND
     turn = 2.0 * np.pi * np.arange(around) / around
     tilt = np.pi * np.arange(1, rings) / rings
@@ -81,9 +81,9 @@ class MeshLibrary:
     """Meshes and heightfields as abstract prims that shapes refer to, one for each source.
 
     Args:
-        author: of the layer.
-        names: of prims.
-        root: prim that the library is made below, on first use.
+        author: author of the layer.
+        names: names of prims.
+        root: prim below which the library is created on first use.
     """
 
     def __init__(self, author: Author, names: Names, root: str):
@@ -128,7 +128,7 @@ class MeshLibrary:
 
 
 def write_geometry(author: Author, meshes: MeshLibrary, path: str, kind: GeoType, scale, source, pose, apis=()):
-    """A gprim of a shape at a pose in its parent; gives the prim."""
+    """Writes the gprim of a shape at a pose in its parent, and returns the prim."""
     x, y = float(scale[0]), float(scale[1])
     as_mesh = kind == GeoType.ELLIPSOID and "PhysicsCollisionAPI" in apis
     prim = author.prim(path, "Mesh" if as_mesh else PRIM_TYPES[kind], apis=apis)
@@ -164,7 +164,7 @@ def write_geometry(author: Author, meshes: MeshLibrary, path: str, kind: GeoType
 
 
 def write_look(author: Author, prim, color, opacity: float, shown: bool) -> None:
-    """Colour, opacity and purpose of a gprim."""
+    """Writes colour, opacity and purpose of a gprim."""
     author.set(prim, "primvars:displayColor", "color3f[]", [color])
     if opacity != 1.0:
         author.set(prim, "primvars:displayOpacity", "float[]", [opacity])
@@ -176,9 +176,9 @@ class ShapeWriter:
     """Writes shapes with their physics.
 
     Args:
-        author: of the layer.
+        author: author of the layer.
         host: arrays of the model.
-        names: of prims.
+        names: names of prims.
         meshes: library of meshes.
     """
 
@@ -190,10 +190,10 @@ class ShapeWriter:
         """Writes one shape.
 
         Args:
-            path: of its prim.
+            path: path of its prim.
             shape: index in the model.
-            index: place among the shapes of its scope.
-            scope: that it belongs to; materials stand below its prim.
+            index: index among the shapes of its scope.
+            scope: scope of the shape; materials are below its prim.
         """
         author, host = self._author, self._host
         kind = GeoType(int(host.shape_type[shape]))
@@ -257,7 +257,7 @@ class ShapeWriter:
 
 
 def _usual_flags(collides: bool, shown: bool, flags: ShapeFlags) -> ShapeFlags:
-    """What the flags are where only the prim's schemas and purpose speak."""
+    """The flags that follow from the schemas and the purpose of the prim."""
     result = ShapeFlags.VISIBLE if shown else ShapeFlags(0)
     if flags & ShapeFlags.SITE:
         return result | ShapeFlags.SITE

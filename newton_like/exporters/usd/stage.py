@@ -1,4 +1,4 @@
-"""Models as UsdPhysics stages."""
+"""Writes models as UsdPhysics stages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_TENDONS = "tendons are not written"
 NO_CUSTOM = "custom attributes are not written"
 
 THIN = 1.0e-7
-"""Part of the largest moment of inertia that is written for one of 0; float32 has no more digits."""
+"""A moment of inertia of 0 is written as this fraction of the largest moment, the precision of float32."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class UsdExport:
         root: path of the default prim.
         bodies, joints, shapes, articulations: path of the prim of each, by index; empty for free joints and for
             articulations of single free bodies, which need no prim.
-        worlds: path of each world's prim; empty where the model has no worlds.
-        copies: number of worlds that only refer to an equal one.
-        remarks: statements about parts that only this engine can read, or that are not written, with the labels concerned.
+        worlds: path of each world's prim; empty for a model without worlds.
+        copies: number of worlds that are references to an equal one.
+        remarks: statements about parts that other tools cannot read, or that are not written, with the labels concerned.
     """
 
     root: str
@@ -73,19 +73,19 @@ def write(
 
     Args:
         model: the model.
-        path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). What is there is replaced.
-        state: positions and velocities to write; by default those that the model starts with.
+        path: the file: ``.usda`` (text), ``.usdc`` (binary) or ``.usd`` (binary). An existing file is replaced.
+        state: positions and velocities to write; by default those of the model's initial state.
         root: name of the default prim; by default that of the file.
         share_worlds: refer to equal worlds instead of writing each in full.
-        instance_worlds: make these references instances, which USD composes only once. What is inside of them cannot be
-            overridden, one by one, in stronger layers.
+        instance_worlds: make these references instances, which USD composes only once. Stronger layers cannot override the
+            contents of single instances.
 
     Returns:
         The paths of all prims.
 
     Raises:
-        TypeError: ``model`` is no :class:`Model`, ``state`` no state, or ``path`` no path.
-        ValueError: a body has no joint, the file has another suffix, ``root`` is no name of a prim, the model's up axis is X, or
+        TypeError: ``model`` is not a :class:`Model`, ``state`` is not a state, or ``path`` is not a path.
+        ValueError: a body has no joint, the file has another suffix, ``root`` is not a valid name of a prim, the model's up axis is X, or
             the state is of another size or not finite.
         FileNotFoundError: the folder of the file does not exist.
         OSError: the file cannot be written.
@@ -121,7 +121,7 @@ def write(
 
 
 def set_stage_metadata(layer: Sdf.Layer, up_axis, root: str) -> None:
-    """Units, up axis and default prim of a layer of ours."""
+    """Sets units, up axis and default prim of a layer."""
     pseudo = layer.pseudoRoot
     pseudo.SetInfo("metersPerUnit", 1.0)
     pseudo.SetInfo("kilogramsPerUnit", 1.0)
@@ -137,10 +137,10 @@ class StageWriter:
         layer: an empty layer.
         host: arrays of the model.
         root: name of the default prim.
-        share: let worlds refer to equal ones.
+        share: whether worlds refer to equal ones.
 
     Attributes:
-        report: what was written.
+        report: the report.
     """
 
     def __init__(self, layer: Sdf.Layer, host: Host, root: str, share: bool):
@@ -160,7 +160,7 @@ class StageWriter:
         )
 
     def remark(self, statement: str, *labels: str) -> None:
-        """Notes a statement about what has these labels."""
+        """Adds a remark about the entities with these labels."""
         self.report.remarks.setdefault(statement, []).extend(labels)
 
     def write(self, instance: bool) -> None:
@@ -259,14 +259,14 @@ class StageWriter:
         label = scope.strip(host.articulation_label[articulation])
         first = joints[0]
         if len(joints) == 1 and host.plain_free[first]:
-            # A free body needs no articulation around it; other tools simulate it faster without.
+            # A free body needs no articulation prim; other tools simulate it faster without one.
             path = self._write_body(
                 int(host.joint_child[first]), order[int(host.joint_child[first])], scope.root, scope
             )
             prim = author.layer.GetPrimAtPath(path)
             author.set(prim, "newtonLike:articulationLabel", "string", label)
         else:
-            # Readers call the articulation of a body without one "<path>_articulation"; no prim has such a name.
+            # Importers add the suffix "_articulation" for a body without an articulation prim, so prims do not have it.
             path = self._names.path(scope.root, label.removesuffix("_articulation") or label)
             self.report.articulations[articulation] = path
             prim = author.prim(path, "Xform", apis=["PhysicsArticulationRootAPI", "NewtonArticulationRootAPI"])
@@ -309,7 +309,7 @@ class StageWriter:
         mass, inertia = float(host.body_mass[body]), host.body_inertia[body]
         author.set(prim, "physics:centerOfMass", "point3f", host.body_com[body])
         if mass == 0.0:
-            # UsdPhysics reads 0 as "not given".
+            # In UsdPhysics 0 means "not given".
             author.set(prim, "newtonLike:massless", "bool", True)
             self.remark(
                 "other tools compute the mass of bodies without mass from their colliders", host.body_label[body]
@@ -319,7 +319,7 @@ class StageWriter:
         moments, axes = principal(inertia)
         moments = moments.astype(np.float32)
         if moments.any():
-            # To UsdPhysics a moment of 0 is none: a rod without thickness gets a little.
+            # In UsdPhysics a moment of 0 means "not given", so the zero moment of a thin rod becomes a small number.
             moments[moments == 0.0] = THIN * moments.max()
             author.set(prim, "physics:diagonalInertia", "float3", moments)
             author.set(prim, "physics:principalAxes", "quatf", axes)
@@ -340,7 +340,7 @@ class StageWriter:
 
 
 def principal(inertia: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Principal moments ``[3]`` and the turn ``[4]`` from the principal axes to those of a matrix ``[3, 3]``."""
+    """Principal moments ``[3]``, and the rotation ``[4]`` from the principal axes to the axes of the inertia ``[3, 3]``."""
     off = np.abs(inertia - np.diag(np.diagonal(inertia))).max()
     if off <= 1.0e-9 * np.abs(inertia).max():
         return np.diagonal(inertia).copy(), np.array([0.0, 0.0, 0.0, 1.0])

@@ -1,4 +1,4 @@
-"""Actuators of MJCF as drives of joints, where they are linear; as data else."""
+"""Actuators of MJCF. Linear actuators become drives of joints; others are kept as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from newton_like.importers.mjcf.source import MAIN, floats, words
 from newton_like.importers.xml_source import XmlElement
 
 NUMBERS = 10
-"""Parameters of gain, bias and dynamics."""
+"""Number of parameters of gain, bias and dynamics."""
 
 GAINS = ("fixed", "affine", "muscle", "user", "dcmotor")
 BIASES = ("none", "affine", "muscle", "user", "dcmotor")
@@ -31,18 +31,18 @@ class Actuator:
 
     Attributes:
         name: as in the file, or ``actuator_<index>``.
-        kind: tag of its element.
-        transmission: what it acts on: ``joint, jointinparent, tendon, site, body, slidersite``, or "".
-        target: name of that.
+        kind: tag of the element.
+        transmission: kind of its target: ``joint, jointinparent, tendon, site, body, slidersite``, or "".
+        target: name of the target.
         gear: six factors.
-        gain, bias, dynamics: their types and ten parameters each: ``(type, numbers)``.
+        gain, bias, dynamics: type and ten parameters of each: ``(type, numbers)``.
         ctrlrange, forcerange, actrange: limits, or ``None``.
-        armature, damping: of the actuator itself; its joint has them times the square of the first gear.
-        drive: the array of ``Control`` that takes its control: ``"joint_target_q"``, ``"joint_target_qd"`` or
-            ``"joint_f"``; ``None`` where no drive of a joint can do what it does.
+        armature, damping: values of the actuator; the joint gets them times the square of the first gear.
+        drive: the array of ``Control`` for its control: ``"joint_target_q"``, ``"joint_target_qd"`` or
+            ``"joint_f"``; ``None`` for an actuator that no drive of a joint can represent.
         factor, offset: the entry of that array is ``factor * ctrl + offset``, summed over the actuators of a joint.
-        index: of that entry in the array, -1 for none.
-        attributes: of the element and its defaults, as texts.
+        index: index of that entry in the array, -1 for none.
+        attributes: attributes of the element and its defaults, as strings.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Drive:
     Attributes:
         mode: ``POSITION``, ``VELOCITY``, ``POSITION_VELOCITY`` or ``EFFORT``.
         effort: largest force, or ``None``.
-        target_q, target_qd, force: at control 0, or what is nearest to it in the control range.
+        target_q, target_qd, force: values at control 0, or at the nearest control in its range.
     """
 
     mode: str
@@ -86,7 +86,7 @@ class Drive:
 
 @dataclass(frozen=True)
 class _Gains:
-    """Gain, bias and dynamics, and the kind of element that made them."""
+    """Gain, bias and dynamics, and the tag of the element that set them."""
 
     made_by: str = "general"
     gain: str = "fixed"
@@ -97,19 +97,19 @@ class _Gains:
     dynprm: tuple[float, ...] = (1.0,) + (0.0,) * (NUMBERS - 1)
 
     def suit(self, tag: str) -> bool:
-        """Whether a shortcut may start from them. Only a damper has an affine gain."""
+        """Whether they can be the base of a shortcut element. Only a damper has an affine gain."""
         if self.made_by == "general":
             return (self.gain == "affine") == (tag == "damper")
         return self.made_by == tag
 
 
 class _State:
-    """What the attributes of an actuator and its defaults add up to.
+    """Accumulated attributes of an actuator and its defaults.
 
     Attributes:
-        attributes: of all elements so far, as texts.
-        gains: so far.
-        outer: those of the classes around, the main one first.
+        attributes: attributes of all elements so far, as strings.
+        gains: gains so far.
+        outer: gains of the enclosing classes, the main class first.
     """
 
     def __init__(self):
@@ -118,14 +118,14 @@ class _State:
         self.outer = [self.gains]
 
     def apply(self, elements: list[XmlElement]) -> None:
-        """Takes over the elements of a class of defaults, or the actuator itself."""
+        """Applies the elements of a class of defaults, or the actuator element."""
         for element in elements:
             self.attributes.update((k, v) for k, v in element.attributes.items() if k != "class")
             tag = element.tag
             if tag == "general":
                 self.gains = _general(self.gains, element)
             elif tag in _SHORTCUTS:
-                # Gains of another kind of shortcut mean something else: those of a class around count then.
+                # Gains of another kind of shortcut do not apply; the gains of an enclosing class are used then.
                 bases = (self.gains, *reversed(self.outer))
                 base = next((gains for gains in bases if gains.suit(tag)), _Gains())
                 self.gains = replace(_SHORTCUTS[tag](base, element), made_by=tag)
@@ -210,14 +210,14 @@ _SHORTCUTS = {
 
 
 def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
-    """Actuators of a model, without what they do to joints.
+    """Reads the actuators of a model, without their drives.
 
     Args:
         model: the model.
-        tables: what it has, by kind and name.
+        tables: records of the model, by kind and name.
 
     Raises:
-        ImportFileError: an actuator acts on nothing, on several things, or on what is not there.
+        ImportFileError: an actuator without a target, with several targets, or with a missing one.
     """
     tendons = {element.get("name"): element for element in model.elements["tendon"]}
     names = {**tables, "jointinparent": tables["joint"], "slidersite": tables["site"], "tendon": tendons}
@@ -237,20 +237,20 @@ def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
 
 
 def reflect_rotors(actuators: list[Actuator], joints: dict[str, Joint]) -> None:
-    """Gives joints the inertia of the actuators that move them, in every of their dofs: ``gear^2 armature``."""
+    """Adds the inertia of actuators, ``gear^2 armature``, to every dof of their joints."""
     for actuator, joint in _movers(actuators, joints):
         if actuator.armature > 0.0:
             joint.given["armature"] = joint.given.get("armature", 0.0) + actuator.gear[0] ** 2 * actuator.armature
 
 
 def find_drives(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf, inertias) -> None:
-    """What actuators do to joints: their own damping, and the drive that each is where it is linear.
+    """Adds the damping of actuators to their joints, and finds the drives of linear actuators.
 
     Args:
-        actuators: of the model.
-        joints: by name.
+        actuators: actuators of the model.
+        joints: joints by name.
         model: the model.
-        inertias: called without arguments where a damping ratio needs to know what joints move; see
+        inertias: function without arguments that returns the inertias for damping ratios; see
             :func:`newton_like.importers.mjcf.mass.joint_inertias`.
     """
     for actuator, joint in _movers(actuators, joints):
@@ -263,7 +263,7 @@ def find_drives(actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf
 
 
 def _movers(actuators: list[Actuator], joints: dict[str, Joint]) -> Iterator[tuple[Actuator, Joint]]:
-    """Actuators of joints."""
+    """Pairs of actuators and their joints."""
     return ((actuator, joints[actuator.target]) for actuator in actuators if actuator.transmission.startswith("joint"))
 
 
@@ -312,7 +312,8 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
 
 
 def _damping_ratio(actuator: Actuator, joint: Joint, inertias) -> None:
-    """A positive third bias of a position servo is a damping ratio: ``kv = 2 ratio sqrt(kp m)`` with the inertia it moves."""
+    """Converts the damping ratio of a position servo, a positive third bias: ``kv = 2 ratio sqrt(kp m)`` with the inertia m that its joint
+    moves."""
     kp, (kind, bias) = actuator.gain[1][0], actuator.bias
     if kind != "affine" or actuator.gain[0] != "fixed" or kp != -bias[1] or bias[2] <= 0.0:
         return
@@ -324,7 +325,7 @@ def _damping_ratio(actuator: Actuator, joint: Joint, inertias) -> None:
 
 
 def _linear(actuator: Actuator, model: Mjcf) -> None:
-    """Finds the drive that does what an actuator of a hinge or slide does."""
+    """Sets the drive, factor and offset of a linear actuator of a hinge or slide."""
     (gain, gainprm), (bias, biasprm) = actuator.gain, actuator.bias
     gear = actuator.gear[0]
     if gain != "fixed" or bias not in ("none", "affine") or gear == 0.0:
@@ -352,7 +353,7 @@ def _linear(actuator: Actuator, model: Mjcf) -> None:
 def drives_of(
     actuators: list[Actuator], joints: dict[str, Joint], model: Mjcf, controls: Sequence[float] | None = None
 ) -> dict[str, Drive]:
-    """The drives of joints, by the names of joints; factors and offsets of actuators that share one become their parts."""
+    """The drives of joints, by joint name. Scales the factors and offsets of actuators that share a drive."""
     groups: dict[str, list[Actuator]] = {}
     for actuator in actuators:
         if actuator.drive is None:
@@ -414,15 +415,15 @@ def _effort(actuator: Actuator, model: Mjcf) -> float | None:
 
 
 def copies(model: Mjcf, elements: list[XmlElement], references: dict[str, str]) -> list[XmlElement]:
-    """Elements, those repeated that refer to what ``<replicate>`` made copies of.
+    """Repeats elements that refer to entities with copies by ``<replicate>``.
 
     Args:
         model: the model.
-        elements: of one section.
-        references: kind of what an attribute names, by attribute.
+        elements: elements of one section.
+        references: kind of the referenced entity, by attribute.
 
     Raises:
-        ImportFileError: an element refers to things that have other copies.
+        ImportFileError: an element refers to entities with different copies.
     """
     result = []
     for element in elements:

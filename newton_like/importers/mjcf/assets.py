@@ -15,17 +15,17 @@ from newton_like.importers.shared import shared_mesh
 from newton_like.importers.xml_source import MissingFileError, XmlElement
 
 MODES = ("legacy", "exact", "convex", "shell")
-"""How a mesh gets its mass: see :func:`mesh_mass`."""
+"""Ways to compute the mass of a mesh, see :func:`mesh_mass`."""
 
 MAX_GRID = 2**24
 """Largest number of heights of a height field."""
 
 LEAST_VOLUME = 1.0e-15
-"""A mesh that encloses less [m^3] has no mass; MuJoCo refuses it, too."""
+"""Smallest volume [m^3] of a mesh with mass. MuJoCo also rejects smaller volumes."""
 
 
 class Assets:
-    """Meshes and height fields of a model, loaded when they are asked for."""
+    """Meshes and height fields of a model, loaded on demand."""
 
     def __init__(self, model: Mjcf, hull_vertices: int):
         self._model, self._hull_vertices = model, hull_vertices
@@ -34,7 +34,7 @@ class Assets:
         self._hfields: dict[str, tuple[Heightfield, tuple]] = {}
 
     def mesh(self, name: str) -> Mesh:
-        """The mesh, in metres. Raises ImportFileError: its file is missing or broken, or its numbers make no mesh."""
+        """The mesh, in metres. Raises ImportFileError for a missing or broken file, or numbers that are not a mesh."""
         if name not in self._meshes:
             element = self._model.meshes[name]
             try:
@@ -59,7 +59,7 @@ class Assets:
         return self._meshes[name]
 
     def is_missing(self, name: str) -> bool:
-        """Whether a mesh has a file that is in none of the folders that may be read."""
+        """Whether a mesh has a file that is in none of the allowed folders."""
         try:
             if "file" in self._model.meshes[name].attributes:
                 self._path(self._model.meshes[name])
@@ -71,7 +71,7 @@ class Assets:
         """Volume (area of a shell), centre and inertia about it, of a mesh with density one.
 
         Raises:
-            ImportFileError: it encloses nothing.
+            ImportFileError: the mesh encloses no volume.
         """
         if name not in self._masses:
             element = self._model.meshes[name]
@@ -89,7 +89,7 @@ class Assets:
         """The height field; its lowest point is at z = 0.
 
         Raises:
-            ImportFileError: its file is missing or broken, or its numbers make no field.
+            ImportFileError: a missing or broken file, or numbers that are not a height field.
         """
         if name not in self._hfields:
             element = self._model.hfields[name]
@@ -141,7 +141,7 @@ class Assets:
             if "elevation" not in element.attributes:
                 return np.zeros((rows, columns))
             data = np.array(element.numbers("elevation", rows * columns))
-            # The first line of the text is the far side, as in a picture.
+            # The first line of the text is the row with the largest y, as in a picture.
             return data.reshape(rows, columns)[::-1]
         path = self._path(element)
         if path.suffix.lower() == ".png":
@@ -156,12 +156,12 @@ class Assets:
 
 
 def mesh_mass(vertices: np.ndarray, faces: np.ndarray, mode: str) -> tuple[float, np.ndarray, np.ndarray]:
-    """Volume, centre and inertia at density one of a mesh as MuJoCo takes it.
+    """Volume, centre and inertia at density one of a mesh, computed as in MuJoCo.
 
-    A mesh is a sum of tetrahedra between its triangles and a point inside. ``exact`` and ``convex`` (of the hull) count
-    them with their signs, which is right for closed surfaces. ``legacy`` counts them all as positive, so that open and
-    misoriented surfaces get some mass and surfaces that are not star-shaped too much. The point is the centre of the surface
-    for the centre of mass, and that for volume and inertia. ``shell`` spreads the mass over the surface.
+    A mesh is a sum of tetrahedra between its triangles and an interior point. ``exact`` and ``convex`` (of the hull) add signed
+    volumes, which is correct for closed surfaces. ``legacy`` adds absolute volumes, so that open and misoriented surfaces
+    have mass, and surfaces that are not star-shaped have too much. The interior point is the centre of the surface for the
+    centre of mass, and the centre of mass for volume and inertia. ``shell`` distributes the mass over the surface.
 
     Raises:
         ValueError: the volume is zero or negative.
@@ -193,7 +193,7 @@ def mesh_mass(vertices: np.ndarray, faces: np.ndarray, mode: str) -> tuple[float
 
 
 def _tetrahedra(corners: np.ndarray, mode: str) -> np.ndarray:
-    """Volumes of the tetrahedra between triangles and the origin."""
+    """Volumes of the tetrahedra between triangles and the origin, signed unless the mode is ``legacy``."""
     volumes = np.einsum("ti,ti->t", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0
     return np.abs(volumes) if mode == "legacy" else volumes
 
@@ -208,7 +208,7 @@ def _second(weights: np.ndarray, corners: np.ndarray) -> np.ndarray:
 
 
 def _placed(element: XmlElement, vertices: np.ndarray) -> np.ndarray:
-    """Vertices moved so that ``refpos`` and ``refquat`` are the origin and its axes, then scaled."""
+    """Vertices in the frame of ``refpos`` and ``refquat``, then scaled."""
     vertices = vertices - np.array(element.numbers("refpos", 3, (0.0, 0.0, 0.0)))
     w, *xyz = element.numbers("refquat", 4, (1.0, 0.0, 0.0, 0.0))
     rotation = quat_to_matrix(unit(element, "refquat", [*xyz, w]))
@@ -236,9 +236,9 @@ def _load_msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _load_obj(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Corners and faces of an OBJ file, four-sided faces cut along their shorter diagonal, as MuJoCo does.
+    """Vertices and triangles of an OBJ file. Four-sided faces are cut along their shorter diagonal, as in MuJoCo.
 
-    Where the corners of a face are not in one plane, the volume depends on the cut.
+    If the corners of a face are not coplanar, the volume depends on the cut.
     """
     vertices: list[list[float]] = []
     faces: list[tuple[int, ...]] = []

@@ -1,4 +1,4 @@
-"""Calls of the model builder that make a parsed MJCF model."""
+"""Builds a parsed MJCF model with the model builder."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class MjcfOptions(Options):
 
 
 class SceneBuilder:
-    """Makes one model. All that the file can be wrong in is found by the constructor, which does not touch the builder.
+    """Builds one model. The constructor finds all errors of the file and does not modify the builder.
 
-    What was made is in attributes under the names that they have in :class:`newton_like.importers.mjcf.MjcfImport`.
+    Results are attributes with the names of :class:`newton_like.importers.mjcf.MjcfImport`.
     """
 
     def __init__(self, builder, model: Mjcf, options: MjcfOptions):
@@ -104,7 +104,7 @@ class SceneBuilder:
         return self._inertias
 
     def _set_springs(self) -> None:
-        """Stiffness and damping of joints that name a time constant and a damping ratio."""
+        """Computes stiffness and damping of joints with a time constant and a damping ratio."""
         for body in self.model.bodies:
             for joint in body.joints:
                 if joint.springdamper is None:
@@ -115,7 +115,7 @@ class SceneBuilder:
                 joint.given["damping"] = 2.0 * inertia / time
 
     def _skip_missing(self, assets: Assets) -> None:
-        """Drops geoms whose mesh, or the mesh that they are fitted to, has no file."""
+        """Removes geoms whose mesh, or the mesh that they are fitted to, has no file."""
         missing = {name for name in {geom.mesh for geom in self.model.geoms if geom.mesh} if assets.is_missing(name)}
         for geom in self.model.geoms:
             if geom.mesh in missing:
@@ -126,7 +126,7 @@ class SceneBuilder:
         self.model.geoms = [geom for geom in self.model.geoms if geom.mesh not in missing]
 
     def _load(self, assets: Assets) -> None:
-        """Loads what shapes need, and drops geoms whose looks are missing."""
+        """Loads the assets of shapes, and removes visual geoms whose files are missing."""
         kept = []
         for geom in self.model.geoms:
             try:
@@ -158,7 +158,7 @@ class SceneBuilder:
         raise KeyError(f"no keyframe is called {wanted!r}; there are: {shown}")
 
     def _find_base(self) -> int:
-        """The body whose joint the user replaces, or -1."""
+        """The body whose joint the user's arguments replace, or -1."""
         if self.options.floating is None and self.options.base_joint is None:
             return -1
         roots = [i for i, body in enumerate(self.model.bodies) if body.parent == 0 and self._hosts.body[i] == i]
@@ -178,7 +178,7 @@ class SceneBuilder:
     # ------------------------------------------------------------------------------------------- building
 
     def build(self) -> None:
-        """Calls the builder: bodies, joints, shapes, articulations, loops, tendons, forbidden collisions."""
+        """Adds bodies, joints, shapes, articulations, loops, tendons and collision filters to the builder."""
         scale, before = self.options.scale, self.builder.joint_count
         self._world_pose = self.options.world_pose(self.builder)
         self._link_of: dict[int, int] = {0: self.options.parent_body}
@@ -221,7 +221,7 @@ class SceneBuilder:
         self._set_gravity()
 
     def _in_link(self, host: int, pose: np.ndarray) -> np.ndarray:
-        """A pose in a body in metres of the model, in its link; the world's link is the world or ``parent_body``."""
+        """Converts a pose in a body [m of the model] to a pose in its link; the link of the world is the world or ``parent_body``."""
         pose = _scaled(pose, self.options.scale)
         return transform_multiply(self.options.root_pose, pose) if host == 0 else pose
 
@@ -271,7 +271,7 @@ class SceneBuilder:
         self._link_of[index] = link
 
     def _add_base(self, link: int, anchor: np.ndarray, body) -> None:
-        """The joint of the root body that the user asks for in place of the file's."""
+        """Adds the joint of the root body that the user's arguments give in place of the file's."""
         options = self.options
         name = body.joints[0].name if body.joints else "floating_base"
         labels = [self._label(label) for label in ("base_joint", name, "fixed_base")]
@@ -285,7 +285,7 @@ class SceneBuilder:
         self.coords[joint.name] = self.builder.joint_q_start[index] + number
 
     def _add_joints(self, group: list[Joint], parent: int, link: int, anchor: np.ndarray) -> None:
-        """One joint of the engine for one or several of the file."""
+        """Adds one joint for one or several joints of the file."""
         builder, scale = self.builder, self.options.scale
         label = self._label("+".join(joint.name for joint in group))
         kind = group[0].kind
@@ -354,14 +354,14 @@ class SceneBuilder:
         return tuple([make(axis).copy(**settings) for axis in ("x", "y", "z")] for settings in given)
 
     def _given(self, joint: Joint, turns: bool = True) -> dict[str, float]:
-        """What the file says of a joint; the armature of what turns is an inertia, and grows with the square of lengths."""
+        """Settings of a joint in the file. The armature of a rotation is an inertia, and scales with the square of lengths."""
         given = dict(joint.given)
         if turns and "armature" in given:
             given["armature"] *= self.options.scale**2
         return given
 
     def _dof(self, joint: Joint):
-        """Settings of one axis: those of the file, and the builder's defaults for the rest."""
+        """Settings of one axis: those of the file, and the builder's defaults for missing ones."""
         unit = self.options.scale if joint.kind == "slide" else 1.0
         default = self.builder.default_joint_cfg
         settings = {
@@ -428,7 +428,7 @@ class SceneBuilder:
                 )
 
     def _joint_q(self, qpos) -> dict[int, float]:
-        """Coordinates of the builder, by index, of MuJoCo's."""
+        """Converts MuJoCo's coordinates to coordinates of the builder, by index."""
         result, at, scale = {}, 0, self.options.scale
         for body in self.model.bodies:
             for joint in body.joints:
@@ -460,7 +460,7 @@ def _scaled(pose: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _quaternion(wxyz: np.ndarray) -> np.ndarray:
-    """Quaternion x y z w of unit length of one w x y z; no turn for zeros, as in MuJoCo."""
+    """Converts a quaternion w x y z to a unit quaternion x y z w; zeros become the identity, as in MuJoCo."""
     length = np.linalg.norm(wxyz)
     if length == 0.0:
         return np.array([0.0, 0.0, 0.0, 1.0])

@@ -22,14 +22,14 @@ class Equality:
     Attributes:
         name: as in the file, or ``equality_<index>``.
         kind: ``connect``, ``weld``, ``joint`` or ``distance``.
-        active: whether it acts at the start.
-        first, second: names of the bodies, sites or joints it ties; "" for the world or none.
+        active: whether it is active at the start.
+        first, second: names of the connected bodies, sites or joints; "" for the world or none.
         on_sites: whether these are sites.
-        anchor: point that stays together [m]: of a connect in the first body, of a weld in the second.
-        relpose: pose of the second body in the first that a weld keeps, or ``None`` for that at the start.
+        anchor: connected point [m]: of a connect in the first body, of a weld in the second.
+        relpose: pose of the second body in the first that a weld keeps, or ``None`` for the initial one.
         polycoef: five coefficients of ``q1 - ref1 = sum of c_i (q2 - ref2)^i``.
-        joint: index of the joint that it became: one that closes a loop, or the follower; -1 where it is only data.
-        attributes: of the element and its defaults, as texts (``solref``, ``solimp``, ...).
+        joint: index of its joint in the builder: a loop joint, or the follower of a mimic relation; -1 if it is only data.
+        attributes: attributes of the element and its defaults, as strings (``solref``, ``solimp``, ...).
     """
 
     name: str
@@ -47,13 +47,13 @@ class Equality:
 
 @dataclass
 class Keyframe:
-    """A state that the file stores.
+    """A state in the file.
 
     Attributes:
         name: as in the file, or ``key_<index>``.
         time: [s].
-        qpos, qvel, act, ctrl, mpos, mquat: in MuJoCo's order and conventions; ``None`` where the file gives none.
-        joint_q: what ``qpos`` is in the builder: coordinate by index in ``builder.joint_q``.
+        qpos, qvel, act, ctrl, mpos, mquat: values in MuJoCo's order and conventions; ``None`` if the file has none.
+        joint_q: ``qpos`` as coordinates of the builder, by index in ``builder.joint_q``.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Keyframe:
 
 @dataclass
 class TendonRecord:
-    """A tendon with names; :class:`newton_like.model.tendons.Tendon` has indices in their place.
+    """A tendon with names in place of the indices of :class:`newton_like.model.tendons.Tendon`.
 
     Attributes:
         joints: ``(joint name, coefficient)`` of a fixed tendon.
@@ -84,10 +84,10 @@ class TendonRecord:
 
 
 class Names:
-    """What a model has, by kind and name.
+    """Records of a model, by kind and name.
 
     Attributes:
-        tables: record by name, by kind.
+        tables: for each kind, the records by name.
     """
 
     def __init__(self, model: Mjcf):
@@ -99,10 +99,10 @@ class Names:
         }
 
     def need(self, element: XmlElement, attribute: str, kind: str, optional: bool = False) -> str:
-        """A name in an attribute that exists; "" where an optional one is missing.
+        """The name in an attribute; "" if an optional attribute is missing.
 
         Raises:
-            ImportFileError: it does not.
+            ImportFileError: no record has the name.
         """
         name = element.get(attribute, "").strip()
         if not name and optional:
@@ -122,10 +122,10 @@ _REFERENCES = {
 
 
 def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
-    """Equality constraints of a model.
+    """Reads the equality constraints of a model.
 
     Raises:
-        ImportFileError: one of them ties what is not there, or a joint that has several coordinates.
+        ImportFileError: a constraint refers to a missing entity, or to a joint with several coordinates.
     """
     result = []
     for element in copies(model, model.elements["equality"], _REFERENCES["equality"]):
@@ -157,7 +157,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
 
 
 def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
-    """Tendons of a model. Raises ImportFileError: a tendon is empty, or runs over what is not there."""
+    """Reads the tendons of a model. Raises ImportFileError for an empty tendon, or one that refers to a missing entity."""
     result, seen = [], set()
     for element in copies(model, model.elements["tendon"], _REFERENCES["tendon"]):
         name = element.get("name") or f"tendon_{len(result)}"
@@ -198,10 +198,10 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
 
 
 def read_contacts(model: Mjcf, names: Names) -> tuple[list[dict], list[tuple[str, str]]]:
-    """Pairs of geoms that may touch whatever else says (their attributes, as texts), and pairs of bodies that never touch.
+    """Reads explicit contact pairs of geoms (attributes, as strings), and excluded pairs of bodies.
 
     Raises:
-        ImportFileError: one of them is not there.
+        ImportFileError: a geom or body does not exist.
     """
     pairs, excludes = [], []
     for element in copies(model, model.elements["contact"], _REFERENCES["contact"]):
@@ -215,7 +215,7 @@ def read_contacts(model: Mjcf, names: Names) -> tuple[list[dict], list[tuple[str
 
 
 def read_keyframes(model: Mjcf) -> list[Keyframe]:
-    """Keyframes of a model. Positions and velocities that are too few are filled up with those at the start, as in MuJoCo.
+    """Reads the keyframes of a model. Missing positions and velocities are those of the initial state, as in MuJoCo.
 
     Raises:
         ImportFileError: a list has another length than the model.
@@ -252,7 +252,7 @@ def read_keyframes(model: Mjcf) -> list[Keyframe]:
 
 
 def _reference(joint: Joint, pose: np.ndarray) -> list[float]:
-    """MuJoCo's coordinates of a joint where the file places its body."""
+    """MuJoCo's coordinates of a joint in the initial pose of the file."""
     if joint.kind == "free":
         return [*pose[:3].tolist(), *np.roll(pose[3:], 1).tolist()]
     return [1.0, 0.0, 0.0, 0.0] if joint.kind == "ball" else [joint.ref]

@@ -1,4 +1,4 @@
-"""MJCF models (MuJoCo's XML) into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
+"""Imports MJCF models (MuJoCo's XML) into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from newton_like.types import Axis
 
 
 class MjcfWarning(UserWarning):
-    """An MJCF file leaves something open, or holds something that is left out."""
+    """Warning about an MJCF file that is incomplete, or has parts that are left out."""
 
 
 @dataclass(frozen=True)
 class MjcfImport:
-    """What :func:`add_mjcf` made of a model.
+    """Report of :func:`add_mjcf`.
 
     Attributes:
-        name: of the model; labels are ``<name>/<body>``, ``<name>/<joint>``, ``<name>/<geom>`` and so on.
-        articulations: indices of the articulations, one for each body of the world with what it carries; trees that
-            equalities tie together share one.
-        links: link index by body name; -1 for the world and what is merged with it.
+        name: name of the model; labels are ``<name>/<body>``, ``<name>/<joint>``, ``<name>/<geom>`` and so on.
+        articulations: indices of the articulations, one for each child body of the world with its subtree; trees that
+            equalities connect share one.
+        links: link index by body name; -1 for the world and bodies that are merged with it.
         frames: ``(link index, pose of the body's frame in the link)`` by body name.
         joints: joint index by joint name. Several joints of a body may be one D6 joint.
         dofs, coords: index of the first dof and of the first coordinate by joint name.
         shapes: shape index by geom name.
         sites: shape index by site name.
-        actuators: see :class:`Actuator`: which entry of ``Control`` takes the control of each.
-        equalities: see :class:`Equality`: which joint each became.
+        actuators: see :class:`Actuator`, which gives the entry of ``Control`` for the control of each.
+        equalities: see :class:`Equality`, which gives the joint of each.
         tendons: names; ``builder.tendons`` has the :class:`newton_like.model.tendons.Tendon` of each.
-        pairs: contact pairs of the file: their attributes, as texts.
-        excludes: pairs of bodies that never touch.
+        pairs: attributes of the contact pairs of the file, as strings.
+        excludes: pairs of bodies that do not collide.
         keyframes: see :class:`Keyframe`.
-        sensors: kind and attributes of the file's sensors, as texts.
-        option: of ``<option>`` by name (``timestep``, ``integrator``, ...), of its flags by ``"flag <name>"``.
-        remarks: statements about the file with the names they hold for.
-        not_understood: number of things that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+        sensors: kind and attributes of the file's sensors, as strings.
+        option: attributes of ``<option>`` by name (``timestep``, ``integrator``, ...), and its flags by ``"flag <name>"``.
+        remarks: statements about the file, each with the names of the entities concerned.
+        not_understood: numbers of items that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
-        unused: number of things that mean nothing to a simulation (``visual``, ``camera``), likewise.
+        unused: numbers of items without meaning for a simulation (``visual``, ``camera``), in the same form.
     """
 
     name: str
@@ -73,7 +73,7 @@ class MjcfImport:
 
     @property
     def timestep(self) -> float:
-        """Time step that the file asks for [s]; MuJoCo's 0.002 where it asks for none."""
+        """Time step of the file [s]; MuJoCo's default of 0.002 if the file has none."""
         return self.option["timestep"]
 
 
@@ -122,7 +122,7 @@ def add_mjcf(
       drives: gains, effort limits, targets for the controls of `keyframe`, or for 0. Others are in the report as data and in a
       remark. Armature and damping of an actuator become those of its joint.
     * ``connect`` and ``weld`` become rigid loop joints, and a linear ``joint`` equality becomes a mimic joint.
-    * Tendons are added to ``builder.tendons``; solvers refuse models with tendons.
+    * Tendons are added to ``builder.tendons``; solvers raise an error for models with tendons.
     * Planes are infinite, as in MuJoCo. Mocap bodies are fixed at their poses.
     * Settings that the file does not have are those of ``builder.default_joint_cfg`` and ``builder.default_shape_cfg``;
       ``solref`` of geoms, stiffness and damping too, becomes ``time_constant`` and ``damping_ratio``, ``margin`` and
@@ -142,39 +142,39 @@ def add_mjcf(
         xform: pose of the file's world in the world, or in ``parent_body``.
         floating: true frees the only body in the file's world, false fixes it; ``None`` leaves it as in the file.
         base_joint, parent_body, scale, up_axis, mesh_maxhullvert: as for :func:`newton_like.importers.urdf.add_urdf`.
-        hide_visuals: leave out geoms that touch nothing; ``parse_visuals=False`` does the same.
-        parse_meshes: false leaves out all geoms of meshes. Bodies without ``<inertial>`` lose the mass that these would give them.
+        hide_visuals: leave out geoms without collisions; ``parse_visuals=False`` does the same.
+        parse_meshes: false leaves out all geoms of meshes, and their mass for bodies without ``<inertial>``.
         parse_sites: false leaves out all sites.
-        parse_visuals_as_colliders: use these as collisions, and the others (but planes and height fields) not at all.
-        force_show_colliders: draw collisions of bodies that have visuals too.
-        enable_self_collisions: let moving shapes of one tree touch each other where the file lets them. Off by default, as in
-            ``add_urdf``.
+        parse_visuals_as_colliders: use visual geoms as collisions, and leave out the other geoms except planes and height fields.
+        force_show_colliders: also draw collisions of bodies that have visuals.
+        enable_self_collisions: enable collisions between moving shapes of one tree, if the rules of the file permit them. Off by
+            default, as in ``add_urdf``.
         ignore_inertial_definitions: compute mass and inertia from the geoms, even for bodies with an ``<inertial>``.
         skip_equality_constraints: keep equalities as data only.
-        parse_mujoco_options: take over gravity.
+        parse_mujoco_options: use the gravity of the file.
         joint_ordering: order of bodies and joints in a tree: ``"dfs"`` (and ``None``) as in the file, depth first, or
             ``"bfs"`` breadth first.
-        collapse_fixed_joints: merge bodies without joints into those that carry them. Bodies of the world stay.
+        collapse_fixed_joints: merge bodies without joints into their parents. Child bodies of the world are not merged.
         keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
             initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
-        ignore_names: regular expressions; bodies whose names begin with a match are left out with all that they carry, and so are geoms
+        ignore_names: regular expressions; bodies whose names begin with a match are left out with their descendants, and so are geoms
             and sites.
         package_dirs: other folders from which files may be read.
-        path_resolver: ``f(folder, name)`` gives the absolute path of a file that the model names, in place of the search in these
-            folders: ``folder`` is that of the model (None for a text), ``name`` with the ``meshdir`` of the model in front. What it
-            gives is read wherever it is.
-        skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and name them in the report. Bodies without
-            ``<inertial>`` lose the mass that these geoms would give them.
+        path_resolver: ``f(folder, name)`` returns the absolute path of a file that the model names, in place of the search in these
+            folders: ``folder`` is that of the model (None for a text), and ``name`` includes the ``meshdir`` of the model. The returned
+            path may be in any folder.
+        skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and list them in the report. Their mass is missing
+            in bodies without ``<inertial>``.
         verbose: print how many bodies, joints and shapes were added.
 
     Returns:
         Indices by name, the parts that are kept as data, and remarks about the file.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or something that it needs is missing or outside of the allowed folders; a
             ``ValueError`` whose message names file, line, element and cure.
-        KeyError: there is no such keyframe.
+        KeyError: the keyframe does not exist.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
     if keyframe is not None and (isinstance(keyframe, bool) or not isinstance(keyframe, str | int | np.integer)):

@@ -23,7 +23,7 @@ from newton_like.importers.mjcf.records import Body, Geom, Mjcf
 from newton_like.types import GeoType
 
 SHELL_STEP = 1.0e-6
-"""Thickness [m] of the shell that stands for the surface of an ellipsoid, as in MuJoCo."""
+"""Thickness [m] of the shell that approximates the surface of an ellipsoid, as in MuJoCo."""
 
 SOLIDS = {
     "sphere": GeoType.SPHERE,
@@ -35,13 +35,13 @@ SOLIDS = {
 
 
 def fill_masses(model: Mjcf, assets: Assets) -> None:
-    """Gives every body its mass, centre of mass and inertia.
+    """Computes mass, centre of mass and inertia of every body.
 
-    ``<inertial>`` or the geoms, as ``inertiafromgeom`` says; then ``boundmass``, ``boundinertia``, ``balanceinertia``;
-    and ``settotalmass`` for all together.
+    The values come from ``<inertial>`` or the geoms, depending on ``inertiafromgeom``. Then ``boundmass``, ``boundinertia`` and
+    ``balanceinertia`` are applied, and ``settotalmass`` to all bodies together.
 
     Raises:
-        ImportFileError: an inertia that no body has, or a mesh that cannot be used.
+        ImportFileError: a physically impossible inertia, or a mesh that cannot be used.
     """
     compiler = model.compiler
     low, high = compiler.inertiagrouprange
@@ -80,7 +80,7 @@ def _of_geoms(geoms: list[Geom], assets: Assets) -> tuple[float, np.ndarray, np.
 def _adjust(body: Body, model: Mjcf) -> None:
     compiler = model.compiler
     if body.inertial is None and body.mass == 0.0 and compiler.boundmass > 0.0:
-        # Where MuJoCo puts what has no centre: at pos, as numbers in the body's own frame.
+        # MuJoCo puts the centre of mass of a body without mass at the numbers of pos, in the body's own frame.
         body.com = np.array(body.element.numbers("pos", 3, (0.0, 0.0, 0.0)))
     body.mass = max(body.mass, compiler.boundmass)
     if not body.inertia.any() and compiler.boundinertia == 0.0:
@@ -106,7 +106,7 @@ def _adjust(body: Body, model: Mjcf) -> None:
 
 
 def geom_mass(geom: Geom, assets: Assets) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre and inertia of a geom in the frame of its body. Raises ImportFileError: a mesh cannot be used."""
+    """Mass, centre and inertia of a geom in the frame of its body. Raises ImportFileError for an unusable mesh."""
     if geom.mass == 0.0 or (geom.mass is None and geom.density == 0.0) or geom.kind in ("plane", "hfield", "sdf"):
         return 0.0, geom.pose[:3].copy(), np.zeros((3, 3))
     if geom.kind == "mesh":
@@ -119,7 +119,7 @@ def geom_mass(geom: Geom, assets: Assets) -> tuple[float, np.ndarray, np.ndarray
         mass, com, inertia = mass_properties(SOLIDS[geom.kind], geom.size, geom.density)
     if geom.mass is not None:
         if mass <= 0.0:
-            # The density is zero, but the mass is not: its spread is that of any density.
+            # The density is zero, but the mass is given: any density gives its distribution.
             return geom_mass(replace(geom, density=1.0), assets)
         mass, inertia = geom.mass, inertia * (geom.mass / mass)
     return rigid.transform(mass, com, inertia, geom.pose)
@@ -134,7 +134,7 @@ def _shell(geom: Geom) -> tuple[float, np.ndarray]:
     if geom.kind == "ellipsoid":
         return _ellipsoid_shell(geom)
     if geom.kind == "box":
-        # Pairs of plates: each is flat, and away from the centre.
+        # three pairs of flat plates at a distance from the centre
         parts = []
         half = np.array([a, b, c])
         for axis in range(3):
@@ -147,7 +147,7 @@ def _shell(geom: Geom) -> tuple[float, np.ndarray]:
             second = mass * (plate**2 / 3.0 + offset**2)
             parts.append((mass, np.diag(second.sum() - second)))
         return sum(part[0] for part in parts), sum(part[1] for part in parts)
-    # Round walls, and caps: flat ones, or half spheres whose centre of mass is half a radius from their plane.
+    # A cylindrical wall and two caps: discs, or half spheres whose centre of mass is half a radius from their plane.
     wall = geom.density * 4.0 * math.pi * a * b
     across, along = wall * (a * a / 2.0 + b * b / 3.0), wall * a * a
     if geom.kind == "cylinder":
@@ -161,7 +161,7 @@ def _shell(geom: Geom) -> tuple[float, np.ndarray]:
 
 
 def _ellipsoid_shell(geom: Geom) -> tuple[float, np.ndarray]:
-    """Surface by Thomsen's formula (1.061 % at most off), spread as between two ellipsoids."""
+    """Mass by Thomsen's formula for the surface (error at most 1.061 %), distributed as between two ellipsoids."""
     a, b, c = geom.size
     p = 1.6075
     products = ((a * b) ** p + (b * c) ** p + (c * a) ** p) / 3.0
@@ -172,7 +172,7 @@ def _ellipsoid_shell(geom: Geom) -> tuple[float, np.ndarray]:
 
 
 def fit_to_mesh(geom: Geom, assets: Assets, aabb: bool) -> Geom:
-    """A primitive geom laid around a mesh: its size is that of the mesh's box of equal inertia, or of its bounding box."""
+    """A primitive geom fitted to a mesh: its size is that of the mesh's box of equal inertia, or of its bounding box."""
     mass, com, inertia = assets.mesh_mass(geom.mesh)
     moments, axes = np.linalg.eigh(inertia)
     moments, axes = moments[::-1], axes[:, ::-1].copy()
@@ -201,10 +201,10 @@ def fit_to_mesh(geom: Geom, assets: Assets, aabb: bool) -> Geom:
 
 
 def joint_inertias(model: Mjcf) -> dict[int, float]:
-    """The inertia that each joint of a model moves at the reference, all other joints loose, by the identity of the joint record.
+    """The inertia that each joint of a model moves in the reference pose with all other joints free, by ``id`` of the joint record.
 
-    That is the inverse of the mean diagonal entry of ``M^-1`` over the joint's dofs, where M is the joint-space inertia (composite
-    rigid bodies, Featherstone 2008, section 6.2) with armature.
+    It is the inverse of the mean diagonal entry of ``M^-1`` over the joint's dofs, with the joint-space inertia M (composite
+    rigid bodies, Featherstone 2008, section 6.2) including armature.
     """
     poses, children = model.world_poses(), model.children()
     result: dict[int, float] = {}
@@ -243,7 +243,7 @@ def joint_inertias(model: Mjcf) -> dict[int, float]:
 
 
 def _subspace(joint, pose: np.ndarray) -> list[np.ndarray]:
-    """Velocities (of the point at the world's origin, angular) of each dof."""
+    """The spatial velocity of each dof: of the point at the world's origin, and angular."""
     point = transform_point(pose, joint.pos)
     turned = quat_to_matrix(pose[3:])
     if joint.kind == "slide":

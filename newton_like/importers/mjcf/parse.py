@@ -1,4 +1,4 @@
-"""Reads MJCF into plain records."""
+"""Parses MJCF into records."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _SIZES = {
     "mesh": 0,
     "sdf": 0,
 }
-"""Kinds of geoms, and how many of their sizes must be above zero."""
+"""Kinds of geoms, and the number of their sizes that must be above zero."""
 
 PASSIVE = {"armature": "armature", "friction": "frictionloss", "damping": "damping", "stiffness": "stiffness"}
-"""What joints and tendons have along their coordinates here, and the attribute that says it."""
+"""Passive parameters of joints and tendons, and their attributes in the file."""
 
 NOT_LINEAR = "dampers and springs of joints are not linear; their linear part acts"
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where children of a body, frame or replica are.
+    """The context of the children of a body, frame or replica.
 
     Attributes:
         body: index of their body.
-        pose: of the frames and replicas around them, in the body.
-        childclass: class of elements that name none.
-        ending: what replicas append to names.
+        pose: pose of the enclosing frames and replicas, in the body.
+        childclass: default class of elements without a class.
+        ending: suffix of names in replicas.
     """
 
     body: int
@@ -63,10 +63,14 @@ class _Place:
 
 
 def parse_mjcf(source: MjcfSource, ignored=()) -> Mjcf:
-    """Reads a model, but for bodies, geoms and sites whose names begin with a match of one of some regular expressions.
+    """Parses a model.
+
+    Args:
+        source: the file.
+        ignored: regular expressions; bodies, geoms and sites whose names begin with a match are left out.
 
     Raises:
-        ImportFileError: the file says what cannot be.
+        ImportFileError: the file is invalid.
     """
     return _Parser(source, ignored).model
 
@@ -124,7 +128,7 @@ class _Parser:
                         entries.append(self._apply_as(child, tag))
 
     def _apply_as(self, element: XmlElement, tag: str) -> XmlElement:
-        """An element with the defaults that another tag stands for."""
+        """An element with the defaults of another tag."""
         stand_in = XmlElement(tag, element.attributes, element.line, element.file)
         return replace(element, attributes=self.defaults.apply(stand_in).attributes)
 
@@ -143,14 +147,15 @@ class _Parser:
         if len(self.model.bodies) == 1 and not self.model.geoms and not self.model.sites:
             raise root.error("has no <worldbody> with bodies, geoms or sites; there is nothing to import")
         for kind in ("geom", "site"):
-            # MuJoCo's order, and so its numbers: those of a body before those of the bodies that it carries.
+            # MuJoCo's order and numbering: geoms and sites of a body precede those of its child bodies.
             records = sorted(getattr(self.model, f"{kind}s"), key=lambda record: record.body)
             for number, record in enumerate(records):
                 record.name = record.name or self._fresh(kind, f"{kind}_{number}")
             setattr(self.model, f"{kind}s", records)
 
     def _children(self, element: XmlElement, place: _Place) -> None:
-        """Reads all below an element, in order. A rope has hundreds of bodies in each other, more than Python has frames."""
+        """Reads all descendants of an element, in order and without recursion: a rope nests hundreds of bodies, beyond Python's recursion
+        limit."""
         open_elements = [(iter(element.children), place)]
         while open_elements:
             children, place = open_elements[-1]
@@ -174,7 +179,7 @@ class _Parser:
                 self._site(self.defaults.apply(child, place.childclass), place)
             elif child.tag in ("joint", "freejoint", "inertial"):
                 if place.body == 0:
-                    # The table leaves them out of <worldbody>, but frames there may hold them.
+                    # The table excludes these elements from <worldbody>, but not from frames in it.
                     raise child.error("is in the world, which does not move; put it into a <body>")
                 if child.tag == "inertial":
                     self._inertial(child, place)
@@ -189,7 +194,7 @@ class _Parser:
         return self.defaults.check(name, element) if name else place.childclass
 
     def _replicas(self, element: XmlElement, place: _Place) -> list[_Place]:
-        """Where the copies are that a ``<replicate>`` makes of what it holds."""
+        """The contexts of the copies of a ``<replicate>``."""
         count = whole(element, "count", -1, low=0)
         if count < 0:
             raise element.error("has no attribute 'count'; add count='...'")
@@ -201,7 +206,7 @@ class _Parser:
         inside = replace(place, childclass=self._childclass(element, place))
         at, places = np.zeros(3), []
         for index in range(count):
-            # The angles are multiples, not the turns: three turns by (10, 0, 20) are one by (30, 0, 60).
+            # The Euler angles are multiplied, not the rotations: copy 3 of (10, 0, 20) has (30, 0, 60).
             turn = quat_from_euler(index * angles, self.model.compiler)
             ending = f"{separator}{index:0{digits}d}{place.ending}"
             pose = transform_multiply(place.pose, transform(at, turn))
@@ -210,7 +215,7 @@ class _Parser:
         return places
 
     def _name(self, element: XmlElement, kind: str, ending: str = "", *, required: bool = False) -> str:
-        """Name of an element, remembered; "" for none."""
+        """Name of an element; "" for none. The name is recorded to detect duplicates."""
         plain = element.get("name", "")
         if not plain:
             if required:
@@ -225,14 +230,14 @@ class _Parser:
         return name
 
     def _fresh(self, kind: str, name: str) -> str:
-        """A name for an element without one that no other has."""
+        """A unique name for an element without a name."""
         while (kind, name) in self._names:
             name += "_"
         self._names.add((kind, name))
         return name
 
     def _body(self, element: XmlElement, place: _Place) -> _Place:
-        """Adds a body; gives the place of what it holds."""
+        """Adds a body and returns the context of its children."""
         index = len(self.model.bodies)
         pose = transform_multiply(place.pose, pose_of(element, self.model.compiler))
         name = self._name(element, "body", place.ending) or self._fresh("body", f"body_{index}")
@@ -245,7 +250,7 @@ class _Parser:
         return _Place(index, IDENTITY, self._childclass(element, place), place.ending)
 
     def _check_joints(self, body: Body) -> None:
-        """Refuses joints that cannot be together on a body."""
+        """Raises ImportFileError for joints that cannot be combined on a body."""
         element, kinds = body.element, [joint.kind for joint in body.joints]
         if body.mocap and kinds:
             raise element.error("a mocap body has no joints; drop mocap or the joints")
@@ -401,10 +406,10 @@ class _Parser:
 
 
 def coefficients(element: XmlElement, name: str) -> tuple[float, ...]:
-    """Numbers of a stiffness, a damping and the like: of the linear law, which is at least 0, and of higher powers; () for none.
+    """Coefficients of a stiffness or damping: of the linear term, which is at least 0, and of higher powers; () for none.
 
     Raises:
-        ImportFileError: the first is negative.
+        ImportFileError: the first coefficient is negative.
     """
     numbers = floats(element, name, 3, ())
     if numbers and numbers[0] < 0.0:
@@ -413,10 +418,10 @@ def coefficients(element: XmlElement, name: str) -> tuple[float, ...]:
 
 
 def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=float):
-    """Limits of an attribute where they hold, or ``None``.
+    """Limits of an attribute if they are active, or ``None``.
 
     Raises:
-        ImportFileError: they are missing, the wrong way round, or it is open whether they hold.
+        ImportFileError: missing or reversed limits, or limits without a flag that says whether they are active.
     """
     limited = words(element, flag, AUTO)
     numbers = floats(element, name, 2, least=2)
@@ -434,7 +439,7 @@ def limits(element: XmlElement, name: str, flag: str, autolimits: bool, unit=flo
 
 
 def _check_size(element: XmlElement) -> None:
-    """Counts the elements below one, with their replicas. Raises ImportFileError: they are too many."""
+    """Counts the descendants of an element, with their replicas. Raises ImportFileError if there are too many."""
     waiting, total = [(element, 1)], 0
     while waiting:
         parent, copies = waiting.pop()
@@ -480,7 +485,7 @@ def _compiler(root: XmlElement, findings: Findings) -> Compiler:
 
 
 def _option(root: XmlElement, findings: Findings) -> dict:
-    """Values of ``<option>``: numbers where they are numbers, texts else; and of its flags, true or false."""
+    """Values of ``<option>``, as numbers if possible and else as strings, and its flags as bools."""
     result: dict = {"timestep": 0.002}
     for element in root.all("option"):
         for name, text in element.attributes.items():

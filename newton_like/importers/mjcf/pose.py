@@ -1,4 +1,4 @@
-"""Where elements of MJCF are: positions, orientations in every form, and ``fromto``."""
+"""Poses of MJCF elements: positions, orientations in every form, and ``fromto``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from newton_like.importers.mjcf.source import floats
 from newton_like.importers.xml_source import XmlElement
 
 SHORT = 1.0e-14
-"""Directions shorter than this are none; MuJoCo draws the line there too."""
+"""Directions shorter than this count as zero, as in MuJoCo."""
 
 _UNIT_X = np.array([1.0, 0.0, 0.0])
 
 
 def pose_of(element: XmlElement, compiler: Compiler) -> np.ndarray:
-    """Pose that ``pos`` and the orientation of an element say."""
+    """The pose of an element from ``pos`` and its orientation."""
     return transform(element.numbers("pos", 3, (0.0, 0.0, 0.0)), quat_of(element, compiler))
 
 
@@ -26,7 +26,7 @@ def quat_of(element: XmlElement, compiler: Compiler) -> np.ndarray:
     """Quaternion x y z w of ``quat``, ``axisangle``, ``xyaxes``, ``zaxis`` or ``euler``.
 
     Raises:
-        ImportFileError: a direction or quaternion has length zero, or two axes have the same one.
+        ImportFileError: a direction or quaternion of length zero, or two parallel axes.
     """
     if "axisangle" in element.attributes:
         *axis, angle = element.numbers("axisangle", 4)
@@ -45,8 +45,8 @@ def quat_of(element: XmlElement, compiler: Compiler) -> np.ndarray:
 
 
 def unit(element: XmlElement, name: str, values) -> np.ndarray:
-    """Values over their length. Raises ImportFileError: they have none."""
-    # Large and tiny numbers square to more and less than floating point holds.
+    """The normalised vector. Raises ImportFileError for a zero vector."""
+    # The squares of large and tiny numbers overflow and underflow.
     values = np.array(values, dtype=np.float64)
     size = np.abs(values).max()
     length = size * np.linalg.norm(values / size) if size > 0.0 else 0.0
@@ -58,7 +58,7 @@ def unit(element: XmlElement, name: str, values) -> np.ndarray:
 
 
 def quat_from_z(axis: np.ndarray) -> np.ndarray:
-    """The smallest turn from z to a direction; half a turn about x where it is opposite."""
+    """The smallest rotation from z to a direction; half a turn about x for -z."""
     cross = np.array([-axis[1], axis[0], 0.0])
     sine = math.hypot(cross[0], cross[1])
     about = _UNIT_X if sine < 1.0e-10 else cross
@@ -66,7 +66,7 @@ def quat_from_z(axis: np.ndarray) -> np.ndarray:
 
 
 def quat_from_euler(angles, compiler: Compiler) -> np.ndarray:
-    """Turns about the axes of ``eulerseq``: about those turned before (small letters) or those that stay (capitals)."""
+    """Rotations about the axes of ``eulerseq``: rotated axes for small letters, fixed axes for capitals."""
     q = np.array([0.0, 0.0, 0.0, 1.0])
     for letter, angle in zip(compiler.eulerseq, angles, strict=True):
         turn = quat_from_axis_angle(np.eye(3)["xyz".index(letter.lower())], compiler.angle(angle))
@@ -75,7 +75,7 @@ def quat_from_euler(angles, compiler: Compiler) -> np.ndarray:
 
 
 def between(element: XmlElement) -> tuple[np.ndarray, float] | None:
-    """Pose and half length of a geom that ``fromto`` lays between two points, or ``None`` without it.
+    """Pose and half length of a geom between the two points of ``fromto``, or ``None`` without this attribute.
 
     Its z axis points from the second point to the first.
     """

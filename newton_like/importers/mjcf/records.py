@@ -1,4 +1,4 @@
-"""What a MJCF file says, as plain records: numbers in SI units and radians, quaternions x y z w, names resolved to indices."""
+"""Records of an MJCF file: numbers in SI units and radians, quaternions x y z w, names resolved to indices."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Compiler:
 
 @dataclass
 class Joint:
-    """A joint: it moves its body against the parent, after the joints before it.
+    """A joint. It moves its body relative to the parent, after the preceding joints of the body.
 
     Attributes:
         kind: ``free``, ``ball``, ``slide`` or ``hinge``.
-        pos, axis: in the body's frame [m]; the axis has length one.
-        ref: coordinate [m or rad] at which the body is where the file places it.
+        pos, axis: position [m] and unit axis in the body's frame.
+        ref: coordinate [m or rad] of the body's pose in the file.
         range: limits [m or rad], or ``None``.
-        given: ``stiffness, damping, armature, friction`` as far as the file names them.
-        springref: coordinate at which the spring rests.
-        springdamper: time constant [s] and damping ratio that stand for stiffness and damping, or ``None``.
+        given: those of ``stiffness, damping, armature, friction`` that the file has.
+        springref: rest coordinate of the spring.
+        springdamper: time constant [s] and damping ratio in place of stiffness and damping, or ``None``.
         effort: smallest and largest force of all actuators together, or ``None``.
     """
 
@@ -73,12 +73,12 @@ class Geom:
 
     Attributes:
         kind: MuJoCo's type.
-        pose: of its frame in the body's frame.
+        pose: pose of its frame in the body's frame.
         size: MuJoCo's sizes [m].
-        mass: [kg] or ``None``, where ``density`` holds.
-        shell: mass covers the surface.
-        group: of the file.
-        contact: ``contype, conaffinity, condim, friction, solref, margin, gap`` as far as given.
+        mass: [kg]; ``None``: determined by ``density``.
+        shell: whether the mass is on the surface.
+        group: group in the file.
+        contact: those of ``contype, conaffinity, condim, friction, solref, margin, gap`` that the file has.
         color: red, green, blue, opacity, or ``None``.
         mesh, hfield: names of assets.
     """
@@ -121,9 +121,9 @@ class Body:
 
     Attributes:
         parent: index of the parent, -1 for the world.
-        pose: in the parent's frame, all joints at their reference.
-        inertial: mass [kg], centre of mass [m], inertia about it [kg m^2], as ``<inertial>`` says, or ``None``.
-        mass, com, inertia: what the body has in the end, in its frame.
+        pose: pose in the parent's frame, with all joints at their reference.
+        inertial: mass [kg], centre of mass [m], inertia about it [kg m^2] of ``<inertial>``, or ``None``.
+        mass, com, inertia: final values, in the body's frame.
     """
 
     name: str
@@ -146,9 +146,9 @@ class Mjcf:
         bodies: parents before children, depth first, as in the file; the world first.
         geoms, sites: of all bodies, in the order of their bodies.
         meshes, hfields: asset elements by name.
-        elements: of ``contact, equality, tendon, actuator, sensor, keyframe``: with defaults, in order.
-        replicas: by kind and name: the endings of the names that ``<replicate>`` gave.
-        option: of ``<option>`` and its flags, under their names.
+        elements: elements of ``contact, equality, tendon, actuator, sensor, keyframe``, with defaults, in order.
+        replicas: suffixes of the names of copies by ``<replicate>``, by kind and name.
+        option: attributes of ``<option>`` and its flags, by name.
     """
 
     source: MjcfSource
@@ -173,7 +173,7 @@ class Mjcf:
         return below
 
     def world_poses(self) -> list[np.ndarray]:
-        """Poses of all bodies in the world of the file, joints at their reference."""
+        """Poses of all bodies in the world of the file, with joints at their reference."""
         poses: list[np.ndarray] = []
         for body in self.bodies:
             poses.append(body.pose if body.parent < 0 else transform_multiply(poses[body.parent], body.pose))

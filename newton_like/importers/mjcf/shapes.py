@@ -1,4 +1,4 @@
-"""Geoms and sites of MJCF as shapes, and which of them touch."""
+"""Geoms and sites of MJCF as shapes, and their collision filters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from newton_like.importers.mjcf.mass import SOLIDS
 from newton_like.importers.mjcf.records import Geom, Mjcf, Site
 
 MANY = 500
-"""From so many moving shapes on, a collision group keeps them apart in place of a list of pairs, which grows with the square."""
+"""Number of moving shapes from which a collision group disables their collisions, in place of a quadratic number of pairs."""
 
 ROWS = 512
-"""Shapes whose pairs are looked at together."""
+"""Number of shapes whose pairs are computed together."""
 
 
 class ShapeBuilder:
-    """Makes the shapes of a model.
+    """Adds the shapes of a model.
 
     Attributes:
         shapes: shape index by geom name.
@@ -41,7 +41,7 @@ class ShapeBuilder:
             self._group = -2 - builder.shape_count
 
     def is_visual(self, geom: Geom) -> bool:
-        """Whether a geom is there to be seen only."""
+        """Whether a geom is visual only."""
         return geom.masks == (0, 0) and geom.name not in self._paired
 
     def wanted(self, geom: Geom) -> bool:
@@ -62,9 +62,9 @@ class ShapeBuilder:
 
         Args:
             geom: the geom.
-            body: link that carries it, -1 for the world.
-            pose: of the geom in that link [m of the model].
-            world_pose: of the geom in the world, for planes and height fields, which only the world carries.
+            body: link of the geom, -1 for the world.
+            pose: pose of the geom in that link [m of the model].
+            world_pose: pose of the geom in the world, for planes and height fields, which are fixed to the world.
         """
         builder, scale = self.builder, self.options.scale
         size = tuple(scale * part for part in geom.size)
@@ -111,7 +111,7 @@ class ShapeBuilder:
             "density": 0.0,
             "has_shape_collision": collides,
             "has_particle_collision": collides,
-            # Who touches whom is settled below by the rules of the file.
+            # filter_pairs applies the collision rules of the file
             "collision_filter_parent": False,
             "is_visible": not collides
             or self.options.force_show_colliders
@@ -145,10 +145,10 @@ class ShapeBuilder:
         return self.builder.default_shape_cfg.copy(**changes)
 
     def filter_pairs(self, pairs: list[dict], excludes: list[tuple[str, str]]) -> None:
-        """Forbids the pairs that the rules of the file forbid.
+        """Adds the collision filter pairs for the rules of the file.
 
-        Geoms touch where the type of one meets the affinity of the other, and their bodies are neither welded together nor
-        parent and child (but for the world) nor excluded; or where a pair is named.
+        Geoms collide if the type of one matches the affinity of the other, and their bodies are neither welded together nor
+        parent and child (except for the world) nor excluded; or if the file has an explicit pair.
         """
         made = [(geom, shape) for geom, shape in self._made if self._collides(geom)]
         if not made:
@@ -196,7 +196,7 @@ class ShapeBuilder:
 
 
 def tree_groups(model: Mjcf) -> list[int]:
-    """By body, the first moving body of its tree; 0 for what does not move."""
+    """For each body, the first moving body of its tree; 0 for bodies that do not move."""
     groups = [0]
     for index, body in enumerate(model.bodies[1:], 1):
         groups.append(groups[body.parent] or (index if body.joints else 0))
@@ -204,7 +204,7 @@ def tree_groups(model: Mjcf) -> list[int]:
 
 
 def weld_groups(model: Mjcf) -> list[int]:
-    """By body, the first body of those it is welded to; 0 for what does not move."""
+    """For each body, the first of the bodies that it is welded to; 0 for bodies that do not move."""
     groups = [0]
     for index, body in enumerate(model.bodies[1:], 1):
         groups.append(index if body.joints else groups[body.parent])

@@ -1,4 +1,4 @@
-"""MJCF files read safely: includes put in their places, classes of defaults, attributes that are understood."""
+"""Safe reading of MJCF files: includes, classes of defaults, and checks of elements and attributes."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from pathlib import Path
 from newton_like.importers.xml_source import MissingFileError, XmlElement, XmlSource, own_folder, read_xml
 
 MAX_ELEMENTS = 500_000
-"""Elements of a model with its includes and replicas. Scenes have thousands; more are a mistake or an attack."""
+"""Largest number of elements of a model with its includes and replicas. Scenes have thousands; more indicate a mistake or an attack."""
 
 MAX_INCLUDES = 1000
-"""Files that a model may consist of."""
+"""Largest number of files of a model."""
 
 MAIN = "main"
-"""Name of the class of defaults that everything belongs to."""
+"""Name of the class of defaults for all elements."""
 
 ORIENTATIONS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")
-"""Attributes that turn an element; it may have one of them."""
+"""Attributes for the orientation of an element; it may have one of them."""
 
 _GROWING = (
     "size friction solref solimp solreflimit solimplimit solreffriction solimpfriction gear gainprm biasprm dynprm "
     "polycoef springlength damping stiffness user"
 )
 GROWING = frozenset(_GROWING.split())
-"""Attributes whose last numbers may be left out; they are those of the defaults then."""
+"""Attributes whose last numbers may be left out; the defaults then give these numbers."""
 
 _NO_CLASS = frozenset(("freejoint", "body", "frame", "replicate", "inertial", "exclude", "key"))
 
 
 @dataclass(frozen=True)
 class MjcfSource(XmlSource):
-    """A model whose includes are replaced by what they hold.
+    """A model whose includes are replaced by their contents.
 
     Attributes:
-        allowed: folders below which files may be read.
-        resolver: ``f(folder, name)`` gives paths of files in place of a search, or ``None``.
+        allowed: folders from which files may be read, including subfolders.
+        resolver: ``f(folder, name)`` returns paths of files in place of a search, or ``None``.
     """
 
     allowed: tuple[Path, ...]
@@ -48,14 +48,14 @@ class MjcfSource(XmlSource):
         """The file that an element names.
 
         Args:
-            name: what the element says.
-            subfolder: folder (``meshdir``) in which relative names start, itself relative to the main file.
-            element: named in errors.
-            beside: look in the folder of the element's own file too, after that of the main file.
+            name: the name in the element.
+            subfolder: base folder (``meshdir``) of relative names, relative to the main file.
+            element: the element, for error messages.
+            beside: whether to search also in the folder of the element's own file, after that of the main file.
 
         Raises:
-            MissingFileError: it does not exist, or is outside of the allowed folders.
-            ImportFileError: the name is none.
+            MissingFileError: the file does not exist, or is outside of the allowed folders.
+            ImportFileError: an invalid name.
         """
         if "\0" in name or "\0" in subfolder:
             raise element.error("a file name holds a zero character; correct it")
@@ -89,7 +89,7 @@ class MjcfSource(XmlSource):
         )
 
     def _resolved(self, name: str, element: XmlElement) -> Path:
-        """The file that the user's function gives for a name."""
+        """The path that the user's function returns for a name."""
         path = self.resolver(None if self.folder is None else str(self.folder), name)
         if not isinstance(path, str | os.PathLike) or not os.path.isabs(path):
             raise element.error(f"path_resolver gave {path!r} for {name!r}; it must give an absolute path")
@@ -103,11 +103,11 @@ class MjcfSource(XmlSource):
 def read_mjcf(source, package_dirs=(), resolver: Callable | None = None) -> MjcfSource:
     """Reads a model and all files that it includes.
 
-    Files are read from :func:`newton_like.importers.xml_source.own_folder`, and from ``package_dirs``; from nowhere else.
+    Files are read only from :func:`newton_like.importers.xml_source.own_folder` and ``package_dirs``.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImportFileError: broken XML, no MJCF, includes that are missing, repeated or outside of the allowed folders.
+        FileNotFoundError: the file does not exist.
+        ImportFileError: broken XML, not MJCF, or includes that are missing, repeated or outside of the allowed folders.
     """
     xml = read_xml(source, package_dirs)
     _check_root(xml, ("mujoco",))
@@ -161,16 +161,16 @@ def _included(source: MjcfSource, element: XmlElement, seen: set[str]) -> list[X
 
 
 class Defaults:
-    """Classes of defaults: the attributes that elements of a tag have where they name none themselves."""
+    """Classes of defaults: values of missing attributes, by tag."""
 
     def __init__(self):
         self._classes: dict[str, dict[str, dict[str, str]]] = {MAIN: {}}
         self._parents: dict[str, str] = {}
         self.actuators: dict[str, list[list[XmlElement]]] = {MAIN: [[]]}
-        """By class: the default elements of actuators, which all kinds share, of each class on the way from the main one."""
+        """For each class, the default elements of actuators (shared by all kinds) of the classes from the main class down to it."""
 
     def read(self, element: XmlElement, is_actuator) -> None:
-        """Takes over a top-level ``<default>`` element with the classes inside it."""
+        """Reads a top-level ``<default>`` element with its nested classes."""
         name = element.get("class", MAIN) or MAIN
         self._classes.setdefault(name, self._classes[MAIN])
         self.actuators.setdefault(name, self.actuators[MAIN])
@@ -196,14 +196,14 @@ class Defaults:
             self._fill(child, inner, is_actuator)
 
     def check(self, name: str, element: XmlElement) -> str:
-        """The name of a class that exists. Raises ImportFileError: it does not."""
+        """Checks the name of a class. Raises ImportFileError if the class does not exist."""
         if name not in self._classes:
             shown = ", ".join(sorted(self._classes)[:8])
             raise element.error(f"unknown class {name!r}; there are: {shown}")
         return name
 
     def apply(self, element: XmlElement, childclass: str = MAIN) -> XmlElement:
-        """The element with the attributes of its class (or of ``childclass``) where it has none itself."""
+        """The element, with missing attributes from its class (or from ``childclass``)."""
         if element.tag in _NO_CLASS:
             return element
         name = self.check(element.get("class") or childclass, element)
@@ -216,7 +216,7 @@ def merged(defaults: dict[str, str], own: dict[str, str], element: XmlElement) -
     """Attributes of an element over those of its defaults.
 
     Raises:
-        ImportFileError: the element itself has two orientations.
+        ImportFileError: the element has two orientations.
     """
     turned = [name for name in ORIENTATIONS if name in own]
     if len(turned) > 1:
@@ -232,12 +232,12 @@ def merged(defaults: dict[str, str], own: dict[str, str], element: XmlElement) -
 
 @dataclass
 class Findings:
-    """What an import notices about a file, for its report.
+    """Findings about a file for the report of an import.
 
     Attributes:
-        remarks: statements with the names they hold for.
-        not_understood: number of things that were left out, by ``parent/tag``, ``tag@attribute`` or ``tag/text``.
-        unused: number of things that mean nothing to a simulation, by ``parent/tag`` or ``tag@attribute``.
+        remarks: statements, each with the names of the entities concerned.
+        not_understood: numbers of items that were left out, by ``parent/tag``, ``tag@attribute`` or ``tag/text``.
+        unused: numbers of items without meaning for a simulation, by ``parent/tag`` or ``tag@attribute``.
     """
 
     remarks: dict[str, list[str]] = field(default_factory=dict)
@@ -248,10 +248,10 @@ class Findings:
         self.remarks.setdefault(statement, []).append(name)
 
     def check_all(self, root: XmlElement, tables: Tables) -> None:
-        """Counts what no table knows, in the whole file.
+        """Counts the unknown and unused items of the whole file.
 
         Raises:
-            ImportFileError: there are more than ``MAX_ELEMENTS`` elements.
+            ImportFileError: more than ``MAX_ELEMENTS`` elements.
         """
         stack, count = [(root, None)], 0
         while stack:
@@ -278,13 +278,13 @@ class Findings:
 
 @dataclass(frozen=True)
 class Tables:
-    """Names that the importer knows: elements by their parent, attributes by their element.
+    """Known names: elements by parent, attributes by element.
 
     Attributes:
-        elements: children that are read.
-        unused_elements: children that mean nothing to a simulation.
-        attributes: that are read; elements without an entry keep all of theirs as data.
-        unused_attributes: that mean nothing to a simulation.
+        elements: child elements that are read.
+        unused_elements: child elements without meaning for a simulation.
+        attributes: attributes that are read; elements without an entry keep all attributes as data.
+        unused_attributes: attributes without meaning for a simulation.
     """
 
     elements: dict[str, frozenset[str]]
@@ -294,7 +294,7 @@ class Tables:
 
 
 def words(element: XmlElement, name: str, choices: dict | tuple, default=None):
-    """Meaning of an attribute that is one of some words, itself by default. Raises ImportFileError: it is another one."""
+    """Value of an attribute with a fixed set of words: the entry of a dict, or the word itself. Raises ImportFileError for other words."""
     text = element.get(name)
     if text is None:
         return default
@@ -304,10 +304,10 @@ def words(element: XmlElement, name: str, choices: dict | tuple, default=None):
 
 
 def floats(element: XmlElement, name: str, most: int, default=None, least: int = 1) -> tuple[float, ...] | None:
-    """Between ``least`` and ``most`` finite numbers of an attribute, or ``default`` where it is missing.
+    """Between ``least`` and ``most`` finite numbers of an attribute, or ``default`` if it is missing.
 
     Raises:
-        ImportFileError: another count, or something that is no finite number.
+        ImportFileError: another count, or a value that is not a finite number.
     """
     text = element.get(name)
     if text is None:
@@ -320,7 +320,7 @@ def floats(element: XmlElement, name: str, most: int, default=None, least: int =
 
 
 def whole(element: XmlElement, name: str, default: int, low: int | None = None) -> int:
-    """A whole number of an attribute. Raises ImportFileError: it is none, or too small."""
+    """An integer of an attribute. Raises ImportFileError for other values, or values below `low`."""
     if name not in element.attributes:
         return default
     value = element.number(name, low=low)

@@ -1,6 +1,6 @@
-"""The elements and attributes of MJCF that are read, and those that mean nothing to a simulation.
+"""The elements and attributes of MJCF that are read, and those without meaning for a simulation.
 
-Names are those of MuJoCo's XML reference (4.0). What is in neither table is counted in the report of an import.
+Names are those of MuJoCo's XML reference (4.0). The report of an import counts all others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CONTACT = "contype conaffinity condim friction solref margin gap"
 _LOOKS = "material rgba user"
 
 PHYSICAL = ("constraint", "equality", "frictionloss", "limit", "spring", "damper", "actuation", "passive")
-"""Flags of MuJoCo that switch off what acts here all the same."""
+"""Flags that disable parts of MuJoCo's physics. The importer does not disable these parts."""
 
 _NUMERICAL_FLAGS = (
     "autoreset clampctrl diagexact energy eulerdamp fwdinv invdiscrete ipc island midphase multiccd nativeccd override "

@@ -1,4 +1,4 @@
-"""What ties bodies and joints of MJCF together besides the tree: joints that follow others, and joints that close loops."""
+"""Equality constraints of MJCF as mimic joints and loop joints."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Ties:
     """Equality constraints as mimic joints and loop joints.
 
     Attributes:
-        followers: by the name of a joint that follows another: the leader's name, ``c0`` and ``c1`` of
-            ``q = c0 + c1 q_leader``, and the equality.
+        followers: for the name of each mimic joint: the leader's name, ``c0`` and ``c1`` of ``q = c0 + c1 q_leader``, and the
+            equality.
     """
 
     def __init__(self, model: Mjcf, names: Names, equalities: list[Equality], options):
@@ -43,7 +43,7 @@ class Ties:
             c0, c1 = equality.polycoef[:2]
             offset = joints[equality.first].ref + c0 - c1 * joints[equality.second].ref
             found[equality.first] = (equality.second, offset, c1, equality)
-        # Followers of followers follow the joint at the end of the chain.
+        # A mimic joint whose leader is a mimic joint follows the joint at the end of the chain.
         for name in list(found):
             leader, offset, factor, equality = found[name]
             seen = {name}
@@ -59,7 +59,7 @@ class Ties:
         return found
 
     def _body_of(self, equality: Equality, which: str) -> tuple[int, np.ndarray]:
-        """Body of one side of a connect or weld, and the pose of what is tied in it."""
+        """Body of one side of a connect or weld, and the pose of the connected frame in it."""
         name = getattr(equality, which)
         if equality.on_sites:
             site = self._names.tables["site"][name]
@@ -80,7 +80,7 @@ class Ties:
         return ties
 
     def add_mimics(self, builder, index: dict[str, int]) -> None:
-        """Lets joints of the builder follow others; ``index`` by name."""
+        """Adds mimic relations to the builder; ``index`` gives joint indices by name."""
         joints = self._names.tables["joint"]
         for name, (leader, offset, factor, equality) in self.followers.items():
             unit, leader_unit = (self.options.scale if joints[n].kind == "slide" else 1.0 for n in (name, leader))
@@ -88,7 +88,7 @@ class Ties:
             equality.joint = index[name]
 
     def add_loops(self, builder, hosts, links, in_link) -> None:
-        """Joints that close loops, for connects and welds."""
+        """Adds loop joints for connects and welds."""
         findings = self.model.findings
         for equality in self.equalities:
             if equality.kind == "distance":

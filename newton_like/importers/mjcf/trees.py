@@ -1,4 +1,4 @@
-"""From MJCF bodies to links: which bodies are merged, in which order links come, and which joints share one."""
+"""Conversion of MJCF bodies to links: merging of bodies, order of links, and groups of joints for one D6 joint."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from newton_like.importers.mjcf.records import Joint, Mjcf
 from newton_like.importers.shared import outward
 
 RIGHT_ANGLE = 1.0e-9
-"""Largest cosine of two axes of one D6 joint: ``finalize`` makes them orthonormal, which must not move them."""
+"""Largest cosine of two axes of one D6 joint: ``finalize`` makes axes orthonormal, which must not change them."""
 
 
 @dataclass
 class Hosts:
-    """Which link each body is part of.
+    """The link of each body.
 
     Attributes:
-        body: by body, the body whose link it is part of; 0 is the world.
-        pose: by body, its pose in that body's frame.
+        body: for each body, the body whose link it is part of; 0 is the world.
+        pose: for each body, its pose in that body's frame.
     """
 
     body: list[int]
     pose: list[np.ndarray]
 
     def place(self, body: int, pose: np.ndarray) -> tuple[int, np.ndarray]:
-        """A pose in a body as one in the link it is part of."""
+        """Converts a pose in a body to a pose in its link."""
         return self.body[body], transform_multiply(self.pose[body], pose)
 
 
 def find_hosts(model: Mjcf, merge: bool, merge_roots: bool) -> Hosts:
-    """Merges bodies without joints into those that carry them, and adds up their masses.
+    """Merges bodies without joints into their parents, and adds up masses.
 
     Args:
-        model: its bodies get the masses of those merged into them.
-        merge: whether any are merged.
-        merge_roots: whether those of the world become part of it.
+        model: the model; masses of merged bodies are added to those of their hosts.
+        merge: whether bodies are merged.
+        merge_roots: whether child bodies of the world are merged into it.
     """
     hosts = Hosts([0], [IDENTITY])
     parts: dict[int, list] = {}
@@ -58,13 +58,13 @@ def find_hosts(model: Mjcf, merge: bool, merge_roots: bool) -> Hosts:
 
 
 def order_of(model: Mjcf, hosts: Hosts, ties: list[tuple[int, int]], breadth_first: bool) -> list[list[int]]:
-    """Bodies that become links, tree by tree, parents first. Trees that something ties together count as one.
+    """Bodies that become links, tree by tree, parents first. Trees with a common pair in `ties` are one group.
 
     Args:
         model: the model.
         hosts: see :func:`find_hosts`.
         ties: pairs of bodies that must be in one articulation.
-        breadth_first: order within a tree; depth first else.
+        breadth_first: whether the order within a tree is breadth first; depth first otherwise.
     """
     kept = [index for index in range(1, len(model.bodies)) if hosts.body[index] == index]
     below: dict[int, list[int]] = {index: [] for index in [0, *kept]}
@@ -93,11 +93,11 @@ def order_of(model: Mjcf, hosts: Hosts, ties: list[tuple[int, int]], breadth_fir
 
 
 def share_joints(joints: list[Joint], alone: set[int]) -> list[list[Joint]]:
-    """Groups of consecutive joints of a body that one joint of the engine can do.
+    """Groups of consecutive joints of a body that one joint of the builder can represent.
 
-    A D6 joint slides along up to three axes of the parent, and then turns about up to three axes at right angles through one
-    point. So a group is slides, then hinges at one place; a hinge whose reference is not zero ends its group, as
-    its offset turns nothing but what comes after. Free and ball joints and those in ``alone`` (by identity) stay alone.
+    A D6 joint translates along up to three axes of the parent, and then rotates about up to three orthogonal axes through one
+    point. A group is therefore slides followed by hinges at one point. A hinge whose reference is not zero ends its group,
+    because its offset rotates only the axes after it. Free and ball joints and those in ``alone`` (by ``id``) are not grouped.
     """
     groups: list[list[Joint]] = []
     for joint in joints:
@@ -121,6 +121,6 @@ def _joins(group: list[Joint], joint: Joint, alone: set[int]) -> bool:
         return True
     if len(turns) == 3 or turns[-1].ref != 0.0:
         return False
-    # The engine places all axes at one point; MuJoCo's are where each joint says.
+    # All rotations of a D6 joint are about one point; MuJoCo's hinges have a position each.
     same_place = all(np.array_equal(other.pos, joint.pos) for other in turns)
     return same_place and all(abs(np.dot(other.axis, joint.axis)) < RIGHT_ANGLE for other in turns)

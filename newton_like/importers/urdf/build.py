@@ -1,4 +1,4 @@
-"""Calls of the model builder that make a parsed URDF robot; the way from records of the file to bodies and joints."""
+"""Builds a parsed URDF robot with the model builder."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class UrdfOptions(Options):
 
     @property
     def visuals(self) -> bool:
-        """Whether visuals are there to be seen."""
+        """Whether visuals become visible shapes."""
         return not self.hide_visuals and not self.parse_visuals_as_colliders
 
 
 class RobotBuilder:
-    """Makes one robot. All that the file can be wrong in is found by the constructor, which does not touch the builder.
+    """Builds one robot. The constructor finds all errors of the file and does not modify the builder.
 
-    What was made is in attributes under the names that they have in :class:`newton_like.importers.urdf.UrdfImport`.
+    Results are attributes with the names of :class:`newton_like.importers.urdf.UrdfImport`.
     """
 
     def __init__(self, builder, robot: UrdfRobot, options: UrdfOptions):
@@ -55,7 +55,7 @@ class RobotBuilder:
         for link, (carrier, _) in self._body_of.items():
             self._bodies.setdefault(carrier, []).append(robot.links[link])
         self._kept = [joint for joint in order if joint.child in self._bodies]
-        # Among links that are seen, one without visuals is meant to be invisible, such as a box that keeps others away.
+        # In a robot with visuals, collisions of a link without visuals stay invisible: they are for example keep-out boxes.
         self._bare = not (options.visuals and any(link.visuals for link in robot.links.values()))
         self.links: dict[str, int] = {}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
@@ -63,7 +63,7 @@ class RobotBuilder:
         self.shapes: dict[str, list[int]] = {name: [] for name in robot.links}
 
     def build(self) -> None:
-        """Calls the builder: bodies, joints, shapes, the articulation, forbidden collisions."""
+        """Adds bodies, joints, shapes, the articulation and collision filters to the builder."""
         start = {joint.name: _start(joint, self.robot) for joint in self._kept}
         for name, pose in self._poses(start).items():
             self._add_body(name, pose)
@@ -72,7 +72,7 @@ class RobotBuilder:
             for joint in self._kept:
                 try:
                     add(joint)
-                except ValueError as error:  # numbers whose products are beyond all bounds
+                except ValueError as error:  # numbers whose products overflow
                     raise joint.element.error(str(error)) from error
         for name in self._bodies:
             self._add_shapes(name)
@@ -82,7 +82,7 @@ class RobotBuilder:
         remark_massless(builder, joints, self.robot.remark, {index: name for name, index in self.joints.items()})
 
     def _poses(self, start: dict[str, float]) -> dict[str, np.ndarray]:
-        """Initial poses of all bodies in the world, in the order in which they are added."""
+        """Initial poses of all bodies in the world, in the order of the builder."""
         poses = {self.robot.root: self.options.world_pose(self.builder)}
         for joint in self._kept:
             placed = transform_multiply(poses[self._carrier(joint.parent)], self._joint_frame(joint))
@@ -94,11 +94,11 @@ class RobotBuilder:
         return f"{self.robot.name}/{name}"
 
     def _carrier(self, link: str) -> str:
-        """Name of the first link of the body that a link belongs to."""
+        """Name of the first link of the body that contains a link."""
         return self._body_of[link][0]
 
     def _unit(self, joint: Joint) -> float:
-        """Metres of the model for a metre of the file where the joint slides, 1 where it turns."""
+        """Unit of a joint coordinate: metres of the model for a metre of the file for linear joints, 1 for rotational joints."""
         return self.options.scale if joint.type == "prismatic" else 1.0
 
     def _scaled(self, pose: np.ndarray) -> np.ndarray:
@@ -114,11 +114,11 @@ class RobotBuilder:
             if not self.options.ignore_inertial_definitions and link.inertial is not None:
                 mass, com, inertia = link.inertial
                 parts.append(rigid.transform(mass, scale * com, scale**2 * inertia, self._body_of[link.name][1]))
-        # A centre of mass without mass says nothing, where other parts have mass.
+        # The centre of a part without mass counts only if no part has mass.
         mass, com, inertia = rigid.combine([part for part in parts if part[0] > 0.0] or parts)
         inertia = possible_inertia(mass, inertia, "links", name, self.robot.remark)
         own: dict = {}
-        for link in self._bodies[name]:  # of links that are merged, the first that says something
+        for link in self._bodies[name]:  # of merged links, the first one with entries
             own = from_element(self.builder, link.element, BODY, "urdf") | own
         index = self.builder.add_link(
             xform=pose, mass=mass, com=com, inertia=inertia, label=self._label(name), custom_attributes=own
@@ -162,7 +162,7 @@ class RobotBuilder:
         self.joints[joint.name] = index
 
     def _dof(self, joint: Joint, axis, sliding: bool = False, start: float = 0.0):
-        """Settings of one axis: those of the file, and the builder's defaults for the rest."""
+        """Settings of one axis: those of the file, and the builder's defaults for missing ones."""
         unit = self.options.scale if sliding else 1.0
         default = self.builder.default_joint_cfg
         settings = {"axis": tuple(axis.tolist())}
@@ -178,7 +178,7 @@ class RobotBuilder:
             if getattr(joint, name) is not None:
                 settings[name] = getattr(joint, name)
         if joint.armature is not None:
-            # A slider's is a mass: the reduction turns metres of the file into radians.
+            # The armature of a linear joint is a mass, because the reduction converts metres of the file to radians.
             settings["armature"] = joint.armature * (1.0 if sliding else self.options.scale**2)
         if default.actuator_mode is None:
             settings["actuator_mode"] = JointTargetMode.POSITION
@@ -216,7 +216,7 @@ class RobotBuilder:
                 self._add_shape(link, piece, frame, cfg, piece.name or f"visual_{number}")
 
     def _has_geometry(self, piece: Piece) -> bool:
-        """Whether it is not a mesh that could not be read."""
+        """Whether a piece has geometry: all except meshes that could not be read."""
         return piece.geometry.kind != "mesh" or id(piece.geometry) in self._meshes
 
     def _add_shape(self, link: Link, piece: Piece, frame: np.ndarray, cfg, name: str) -> None:
@@ -243,7 +243,7 @@ class RobotBuilder:
         self.shapes[link.name].append(shape)
 
     def _filter_collisions(self) -> None:
-        """Forbids pairs of the robot's shapes: all of them, or those of welded and of neighbouring links."""
+        """Adds the filter pairs of the robot's shapes: all pairs, or those of welded and adjacent links."""
         weld = {self._carrier(self.robot.root): self._carrier(self.robot.root)}
         neighbours = set()
         self_collisions = self.options.enable_self_collisions
@@ -273,7 +273,7 @@ def _out_of_order(joint: Joint) -> Exception:
 
 
 def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
-    """Meshes of all pieces that will be used, by the identity of their geometry."""
+    """Meshes of all pieces that are used, by ``id`` of their geometry."""
     meshes = {}
     for link in robot.links.values():
         colliders = link.visuals if options.parse_visuals_as_colliders else link.collisions
@@ -315,7 +315,7 @@ def _load_mesh(robot: UrdfRobot, filename: str, options: UrdfOptions) -> Mesh:
 
 
 def _group(robot: UrdfRobot, order: list[Joint], options: UrdfOptions) -> dict[str, tuple[str, np.ndarray]]:
-    """For each link the first link of its body, which gives the frame of that, and its pose in it."""
+    """For each link, the first link of its body, whose frame is the body's frame, and the pose of the link in it."""
     body_of = {robot.root: (robot.root, IDENTITY)}
     for joint in order:
         carrier, pose = joint.child, IDENTITY
@@ -327,7 +327,7 @@ def _group(robot: UrdfRobot, order: list[Joint], options: UrdfOptions) -> dict[s
 
 
 def _start(joint: Joint, robot: UrdfRobot) -> float:
-    """Initial position of a hinge or slider, in the units of the file."""
+    """Initial position of a revolute or prismatic joint, in the units of the file."""
     if joint.mimic is not None:
         leader, multiplier, offset = joint.mimic
         return multiplier * _start(robot.joints[leader], robot) + offset
@@ -347,7 +347,7 @@ def _displacement(joint: Joint, position: float) -> np.ndarray:
 
 
 def plane_axes(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two axes that make a right-handed frame with a normal; x and y for the normal z, and so on around."""
+    """Two axes that form a right-handed frame with a normal: x and y for the normal z, and cyclic."""
     main = int(np.argmax(np.abs(normal)))
     u = np.eye(3)[(main + 1) % 3]
     u = u - np.dot(u, normal) * normal

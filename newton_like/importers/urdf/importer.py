@@ -1,4 +1,4 @@
-"""URDF robots into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
+"""Imports URDF robots into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from newton_like.types import Axis
 
 
 class UrdfWarning(UserWarning):
-    """A URDF file leaves something open, or holds something that is left out."""
+    """Warning about a URDF file that is incomplete, or has parts that are left out."""
 
 
 @dataclass(frozen=True)
 class UrdfImport:
-    """What :func:`add_urdf` made of a robot.
+    """Report of :func:`add_urdf`.
 
     Attributes:
-        name: of the robot; labels are ``<name>/<link>`` and ``<name>/<joint>``.
-        articulation: index of the articulation that the joints are in.
-        base_joint: index of the joint that holds or frees the root link.
-        links: body index by link name. Where fixed joints are collapsed, several links share one body.
+        name: name of the robot; labels are ``<name>/<link>`` and ``<name>/<joint>``.
+        articulation: index of the articulation of the joints.
+        base_joint: index of the joint of the root link.
+        links: body index by link name. Links that collapsed fixed joints connect share one body.
         joints: joint index by joint name, without collapsed ones.
         frames: ``(body index, pose of the link frame in the body's link frame)`` by link name.
         shapes: shape indices by link name, collisions before visuals.
-        remarks: statements about the file with the names they hold for.
-        not_understood: number of things that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+        remarks: statements about the file, each with the names of the entities concerned.
+        not_understood: numbers of items that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
-        unused: number of elements that mean nothing to a simulation (``calibration``), by ``parent/tag``.
-        transmissions: how actuators move joints; see :class:`Transmission`.
+        unused: numbers of elements without meaning for a simulation (``calibration``), by ``parent/tag``.
+        transmissions: see :class:`Transmission`.
         safety: soft limits and gains of the joints' safety controllers, by joint name; see :class:`SafetyController`.
     """
 
@@ -92,7 +92,7 @@ def add_urdf(
     * A joint whose range does not include 0 starts at the nearer limit.
     * A physically impossible inertia is replaced by the nearest possible one.
     * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is left out. Joints that
-      move nothing serve kinematics only: solvers refuse them.
+      move no mass are for kinematics only: solvers raise an error for them.
     * In a chain of mimic joints, all joints follow the last one.
     * Limits apply to joints. The reduction of a ``<transmission>`` does not change them; it applies to the inertia of the
       rotor of the motor, see ``rotor_inertia``.
@@ -103,9 +103,9 @@ def add_urdf(
     not named here, such as ``gazebo`` and ``sensor``, are left out. Meshes without a ``<material>`` have the mean colour of the materials
     in their file.
 
-    Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`), and are looked for as
-    :func:`newton_like.importers.xml_source.find_file` says, in the folders of
-    :func:`newton_like.importers.xml_source.allowed_folders` and no others. They become MESH shapes, which collide as convex
+    Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`).
+    :func:`newton_like.importers.xml_source.find_file` documents the search; only files in the folders of
+    :func:`newton_like.importers.xml_source.allowed_folders` are read. Meshes become MESH shapes, which collide as convex
     hulls.
 
     Users of Newton: self collisions are off by default, links without ``<inertial>`` have no mass, hidden visuals are
@@ -118,41 +118,41 @@ def add_urdf(
         floating: true frees the root link (FREE joint, whose coordinates are the pose of the root link in the world);
             false and ``None`` fix it.
         base_joint: another joint for the root link: a dictionary of arguments of ``builder.add_joint`` (``joint_type``,
-            ``linear_axes``, ``angular_axes``, ``label``). Its axes are not turned by ``xform``.
-        parent_body: body that carries the robot; -1 is the world. The robot joins the articulation of that body.
-        scale: factor for all lengths. Masses, forces and gains keep their numbers; inertias grow with its square.
-        up_axis: the axis of the file that points up; it is turned to the builder's up axis.
-        hide_visuals: leave visuals out altogether.
-        parse_visuals_as_colliders: use the visuals as collisions, and the collisions not at all.
-        force_show_colliders: draw all collisions. Else those are drawn that stand for visuals which cannot be read, and all of a robot
-            without any visuals.
-        enable_self_collisions: let links of the robot touch each other, except links that a joint connects (over any
+            ``linear_axes``, ``angular_axes``, ``label``). ``xform`` does not rotate its axes.
+        parent_body: parent body of the robot; -1 is the world. The robot joins the articulation of that body.
+        scale: factor for all lengths. Masses, forces and gains do not change; inertias are multiplied by its square.
+        up_axis: the up axis of the file, which is rotated to the builder's up axis.
+        hide_visuals: leave out all visuals.
+        parse_visuals_as_colliders: use the visuals as collisions, and leave out the collisions.
+        force_show_colliders: draw all collisions. By default only collisions in place of unreadable visuals, and all collisions of
+            a robot without visuals, are drawn.
+        enable_self_collisions: enable collisions between links of the robot, except links that a joint connects (over any
             number of fixed joints). Off by default: the contacts of :class:`SolverFeatherstone` are with static shapes.
         ignore_inertial_definitions: compute mass and inertia from the collisions with the density of
             ``builder.default_shape_cfg``.
         massless_link_density: density [kg/m^3] that gives links without ``<inertial>`` the mass of their collisions.
         soft_limits: narrow the position limits to the soft limits of safety controllers. ``limit_ke`` and ``limit_kd`` of
-            these joints become ``k_position * k_velocity`` and ``k_velocity``, the spring and damper that such a
-            controller acts as beyond them (``SolverFeatherstone`` has hard limits, whatever these are).
+            these joints become ``k_position * k_velocity`` and ``k_velocity``, the spring and damper of such a
+            controller beyond the soft limits (``SolverFeatherstone`` always has hard limits).
         rotor_inertia: moment of inertia of the motors' rotors about their own axes [kg m^2], one number or by name of
             the actuator or joint in a ``<transmission>``. With the reduction n, n^2 times it is the joint's armature.
-            ``None``: as the file says (``drake:rotor_inertia``), else the armature of ``builder.default_joint_cfg``.
+            ``None``: the value of the file (``drake:rotor_inertia``), else the armature of ``builder.default_joint_cfg``.
         joint_ordering: order of bodies and joints: ``"dfs"`` depth first, ``"bfs"`` breadth first, ``None`` as in the
             file. Joints at the same link keep the order of the file.
-        collapse_fixed_joints: merge links that fixed joints weld together into one body. The base joint stays.
-        package_dirs: folders in which ``package://`` and relative URIs are looked up first. Meshes outside of these and of
+        collapse_fixed_joints: merge links that fixed joints connect into one body. The base joint is not removed.
+        package_dirs: folders that are searched first for ``package://`` and relative URIs. Meshes outside of these and of
             the robot's own package are not read.
-        skip_missing_meshes: leave out collisions whose mesh is in none of these folders, and name them in the report.
+        skip_missing_meshes: leave out collisions whose mesh is in none of these folders, and list them in the report.
         mesh_maxhullvert: largest number of vertices of the collision hull of a mesh; 64 by default.
 
     Returns:
         Indices by name, and remarks about the file.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or (``MissingFileError``) the mesh of a collision is missing; a ``ValueError`` whose
             message names file, line, element and cure.
-        KeyError: ``rotor_inertia`` holds a name that no transmission does.
+        KeyError: a name in ``rotor_inertia`` is in no transmission.
         ValueError, TypeError, IndexError: an argument is wrong.
     """
     massless_link_density = as_number(massless_link_density, "massless_link_density")

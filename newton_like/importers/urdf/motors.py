@@ -1,7 +1,7 @@
-"""What a URDF file says about the motors of joints: transmissions, and the soft limits of safety controllers.
+"""Parses the motors of joints in URDF files: transmissions, and the soft limits of safety controllers.
 
-Formats: http://wiki.ros.org/urdf/XML/Transmission, http://wiki.ros.org/pr2_controller_manager/safety_limits. Nothing here
-knows the model builder.
+Formats: http://wiki.ros.org/urdf/XML/Transmission, http://wiki.ros.org/pr2_controller_manager/safety_limits. This file
+does not use the model builder.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class TransmissionEnd:
 
     Attributes:
         name: as in the file.
-        reduction: ``mechanicalReduction`` at this end; 1 where the file has none. An actuator's ``drake:gear_ratio``
-            goes before it.
-        offset: position of the joint where the actuator is at 0 [rad or m].
-        role: place in a transmission with several joints (``joint1``), or "".
+        reduction: ``mechanicalReduction`` at this end; 1 if the file has none. An actuator's ``drake:gear_ratio``
+            has precedence.
+        offset: position of the joint for actuator position 0 [rad or m].
+        role: role in a transmission with several joints (``joint1``), or "".
         interfaces: hardware interfaces, as in the file.
-        rotor_inertia: of an actuator, in the turns of its own axis [kg m^2] (``drake:rotor_inertia``); 0 where the file
+        rotor_inertia: inertia of an actuator about its own axis [kg m^2] (``drake:rotor_inertia``); 0 if the file
             has none.
     """
 
@@ -52,12 +52,12 @@ class TransmissionEnd:
 
 @dataclass(frozen=True)
 class Transmission:
-    """How actuators move joints. Limits of joints, efforts among them, are those of the joints, not of the actuators.
+    """A transmission between actuators and joints. Limits of joints, including efforts, do not apply to actuators.
 
     Attributes:
         name: as in the file.
-        type: ``"SimpleTransmission"`` and so on, without what stands before the last ``/``.
-        joints, actuators: its ends.
+        type: ``"SimpleTransmission"`` and so on, the part after the last ``/``.
+        joints, actuators: the ends.
     """
 
     name: str
@@ -67,16 +67,15 @@ class Transmission:
 
     @property
     def simple(self) -> bool:
-        """Whether one actuator moves one joint."""
+        """Whether the transmission connects one actuator and one joint."""
         return len(self.joints) == 1 and len(self.actuators) == 1
 
     @property
     def reduction(self) -> float:
-        """Actuator speed over joint speed, and joint effort over actuator effort; negative where they turn against each
-        other.
+        """Actuator speed over joint speed, equal to joint effort over actuator effort; negative for opposite directions.
 
         Raises:
-            ValueError: several joints or actuators, where there is no such number.
+            ValueError: several joints or actuators.
         """
         if not self.simple:
             raise ValueError(
@@ -88,13 +87,13 @@ class Transmission:
 
 @dataclass(frozen=True)
 class SafetyController:
-    """Bounds that a joint's controller on the robot keeps to.
+    """Bounds of a joint's safety controller on the robot.
 
     Attributes:
-        soft_lower, soft_upper: position limits [rad or m]; both 0 where the file has none.
+        soft_lower, soft_upper: position limits [rad or m]; both 0 if the file has none.
         k_position: bound on the speed over the distance to a soft limit [1/s].
         k_velocity: bound on the effort over the distance to the bound on the speed [N m s/rad or N s/m].
-        element: where it stands.
+        element: its element in the file.
     """
 
     soft_lower: float
@@ -105,11 +104,11 @@ class SafetyController:
 
 
 def read_transmission(element: XmlElement, count: Callable[[str], None]) -> Transmission:
-    """Reads a ``<transmission>``; ``count`` is called with the name of each thing that is left out."""
+    """Reads a ``<transmission>``; ``count`` is called with the name of each item that is left out."""
     _take_stock(element, count)
     kind = element.get("type") or _text(element, "type")
     joints = tuple(_end(joint, None, count) for joint in element.all("joint"))
-    # Files of the PR2 have the reduction beside the actuator.
+    # PR2 files have the reduction as a sibling of the actuator.
     beside = element.first("mechanicalReduction")
     actuators = tuple(_end(actuator, beside, count) for actuator in element.all("actuator"))
     return Transmission(element.get("name", ""), kind.strip().rsplit("/", 1)[-1], joints, actuators)
@@ -127,7 +126,7 @@ def read_safety(element: XmlElement) -> SafetyController:
 
 
 def use_soft_limits(robot) -> None:
-    """Narrows the limits of joints to their soft limits, and gives them the springs that their safety controllers act as.
+    """Narrows the limits of joints to their soft limits, and sets the spring and damper of their safety controllers.
 
     At the soft limit ``x+`` a safety controller bounds the effort by ``-k_velocity (v + k_position (x - x+))``, a spring
     and a damper.
@@ -160,16 +159,16 @@ def use_soft_limits(robot) -> None:
 
 
 def reflect_rotors(robot, rotor_inertia) -> None:
-    """Gives joints the inertia of the rotors that move them: that of a rotor times the square of the reduction.
+    """Sets the armature of joints to the inertia of their rotors times the square of the reduction.
 
     Args:
         robot: the parsed file.
-        rotor_inertia: of all actuators [kg m^2], or by name of the actuator or joint; where it says nothing, that of
-            the file holds.
+        rotor_inertia: inertia of all rotors [kg m^2], or by name of the actuator or joint; missing ones are those of
+            the file.
 
     Raises:
-        KeyError: no transmission holds a name.
-        TypeError, ValueError: a value is no moment of inertia.
+        KeyError: no transmission has a name.
+        TypeError, ValueError: a value is not a moment of inertia.
     """
     rotors, everywhere = {}, None
     if isinstance(rotor_inertia, dict):
@@ -242,7 +241,7 @@ def _text(element: XmlElement, tag: str) -> str:
 
 
 def _number(element: XmlElement | None, default: float) -> float:
-    """The number in an element, as text or (Drake) as the attribute ``value``."""
+    """The number of an element, from its text or (Drake) from the attribute ``value``."""
     if element is None:
         return default
     attributes = element.attributes if "value" in element.attributes else {"value": "".join(element.texts).strip()}

@@ -1,6 +1,6 @@
-"""What a URDF file says, as plain records: read, checked, and in the units and frames of the file.
+"""Parses URDF files into checked records, in the units and frames of the file.
 
-Format: http://wiki.ros.org/urdf/XML. Nothing here knows the model builder.
+Format: http://wiki.ros.org/urdf/XML. This file does not use the model builder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KNOWN = {
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller"},
     "material": {"color"},
 }
-"""Elements that are understood, by the element they stand in. ``UrdfRobot.not_understood`` counts all others."""
+"""Known elements, by parent element. ``UrdfRobot.not_understood`` counts all others."""
 
 _ATTRIBUTES = {
     "robot": {"name", "version"},
@@ -52,7 +52,7 @@ _ATTRIBUTES = {
     "mimic": {"joint", "multiplier", "offset"},
     "safety_controller": {"soft_lower_limit", "soft_upper_limit", "k_position", "k_velocity"},
 }
-"""Attributes that are understood, by element; an attribute of another name is counted like an element."""
+"""Known attributes, by element. ``UrdfRobot.not_understood`` counts all others."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Geometry:
         kind: one of ``GEOMETRIES``.
         size: box: full sides; sphere: radius; cylinder: radius, length; capsule: radius, length without the caps; mesh:
             factors along x, y, z.
-        filename: of the mesh, as written.
-        element: where it stands.
+        filename: file name of the mesh, as written.
+        element: its element in the file.
     """
 
     kind: str
@@ -85,7 +85,7 @@ class Piece:
 
 @dataclass
 class Link:
-    """A link; mass, centre of mass and inertia (about it, link axes) are ``None`` where the file gives none."""
+    """A link. Mass, centre of mass and inertia (about the centre of mass, link axes) are ``None`` if the file has none."""
 
     name: str
     element: XmlElement
@@ -100,15 +100,15 @@ class Joint:
 
     Attributes:
         name, type, parent, child: as in the file.
-        element: where it stands.
+        element: its element in the file.
         origin: pose of the joint (and child link) frame in the parent link.
-        axis: unit vector in the joint frame; of fixed and floating joints x.
-        lower, upper: position limits [rad or m], ``None`` where there is none.
-        effort, velocity: limits [N m or N, rad/s or m/s], ``None`` where the file has none or zero.
-        damping, friction: ``None`` where the file has none.
+        axis: unit vector in the joint frame; x for fixed and floating joints.
+        lower, upper: position limits [rad or m], or ``None``.
+        effort, velocity: limits [N m or N, rad/s or m/s], ``None`` if the file has none or zero.
+        damping, friction: ``None`` if the file has none.
         mimic: ``(joint, multiplier, offset)`` or ``None``.
-        armature: reflected inertia of rotors [kg m^2 or kg], ``None`` where none is known.
-        limit_ke, limit_kd: spring and damper beyond the limits, ``None`` where none is asked for.
+        armature: reflected inertia of rotors [kg m^2 or kg], or ``None``.
+        limit_ke, limit_kd: spring and damper beyond the limits, or ``None``.
     """
 
     name: str
@@ -135,17 +135,17 @@ class UrdfRobot:
     """A robot.
 
     Attributes:
-        name: of the robot.
+        name: name of the robot.
         source: the file.
-        links, joints: by name, in file order.
-        root: name of the link that is no joint's child.
-        remarks: ambiguous or invalid parts of the file and their interpretation: a statement, and the
-            names of all that it holds for.
-        not_understood: number of things that were not read: elements by ``parent/tag``, attributes by ``tag@name``,
-            text inside of elements by ``tag/text``.
-        unused: number of elements that are understood, but mean nothing to a simulation, by ``parent/tag``.
-        transmissions: in file order.
-        safety: safety controllers by name of their joint.
+        links, joints: records by name, in file order.
+        root: name of the link that is not the child of a joint.
+        remarks: ambiguous or invalid parts of the file and their interpretation: statements, each with the
+            names of the entities concerned.
+        not_understood: numbers of items that were not read: elements by ``parent/tag``, attributes by ``tag@name``,
+            text in elements by ``tag/text``.
+        unused: numbers of known elements without meaning for a simulation, by ``parent/tag``.
+        transmissions: records in file order.
+        safety: safety controllers by joint name.
     """
 
     name: str
@@ -160,7 +160,7 @@ class UrdfRobot:
     safety: dict[str, SafetyController] = field(default_factory=dict)
 
     def remark(self, statement: str, name: str) -> None:
-        """Notes that ``statement`` holds for ``name``."""
+        """Adds the remark ``statement`` about ``name``."""
         names = self.remarks.setdefault(statement, [])
         if name not in names:
             names.append(name)
@@ -173,7 +173,7 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     """Reads and checks a robot.
 
     Raises:
-        ImportFileError: anything is wrong with it; the message names file, line, element and cure.
+        ImportFileError: the file is invalid; the message names file, line, element and cure.
     """
     root = source.root
     if root.tag != "robot":
@@ -197,7 +197,7 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
 
 
 def _add(record: Link | Joint, table: dict) -> None:
-    """Adds a record under its name. Raises ImportFileError: there is one of that name."""
+    """Adds a record by name. Raises ImportFileError for a duplicate name."""
     if record.name in table:
         first, kind = table[record.name].element.line, record.element.tag
         raise record.element.error(f"there is a {kind} of that name in line {first} already; rename one")
@@ -205,7 +205,7 @@ def _add(record: Link | Joint, table: dict) -> None:
 
 
 def _take_stock(root: XmlElement, robot: UrdfRobot) -> None:
-    """Counts what will not be read, and refuses xacro."""
+    """Counts the items that are not read. Raises ImportFileError for xacro files."""
     stack = [root]
     while stack:
         element = stack.pop()
@@ -219,9 +219,9 @@ def _take_stock(root: XmlElement, robot: UrdfRobot) -> None:
         known = _KNOWN.get(element.tag)
         for child in element.children:
             if (element.tag, child.tag) == ("robot", "transmission"):
-                continue  # whoever reads it takes stock of it
+                continue  # its reader counts unknown items
             if known is None or child.tag in known or child.tag.startswith("xacro:"):
-                # What stands inside <geometry> is checked where it is read.
+                # The children of <geometry> are checked by its reader.
                 stack.append(child)
             elif (element.tag, child.tag) in _UNUSED:
                 robot.unused[f"{element.tag}/{child.tag}"] += 1
@@ -230,7 +230,7 @@ def _take_stock(root: XmlElement, robot: UrdfRobot) -> None:
 
 
 def _materials(robot: UrdfRobot) -> dict[str, tuple[float, ...]]:
-    """Colours by name. A visual may define one that others then name, so all of the file are read first."""
+    """Colours by name. Any visual may define a colour for others, so all materials of the file are read first."""
     palette = {}
     root = robot.source.root
     inner = [piece for link in root.all("link") for tag in ("visual", "collision") for piece in link.all(tag)]
@@ -313,7 +313,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
     elif kind == "cylinder":
         size = (element.number("radius"), element.number("length"))
     elif kind == "capsule":
-        # The length is called 'length' by most readers and 'height' by some.
+        # Most readers expect 'length', some 'height'.
         if {"length", "height"} <= element.attributes.keys():
             raise element.error("has both length and height, which are two names of one number; keep one")
         size = (element.number("radius"), element.number("height" if "height" in element.attributes else "length"))
@@ -405,7 +405,7 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
     joint.effort, joint.velocity = effort or None, velocity or None
     blank = {name for name, value in (("effort", effort), ("velocity", velocity)) if value == 0.0}
     if blank:
-        # Exporters write 0 where the author filled in nothing, and nobody builds a joint of speed 0.
+        # Exporters write 0 for values that were not set, and a joint with speed limit 0 makes no sense.
         robot.remark(f"joints have no limit of {' and '.join(sorted(blank))} (0 or missing) and get none", joint.name)
     given = [name for name in ("lower", "upper") if name in limit.attributes]
     lower = limit.number("lower", 0.0, infinite=True)
@@ -474,7 +474,7 @@ def _check_tree(robot: UrdfRobot) -> None:
 
 
 def _resolve_mimics(robot: UrdfRobot) -> None:
-    """Follows chains of mimic joints to the one that leads: q = multiplier * q_leader + offset."""
+    """Resolves chains of mimic joints to their first leader: q = multiplier * q_leader + offset."""
     resolved: dict[str, tuple[str, float, float]] = {}
     for joint in robot.joints.values():
         name, chain = joint.name, {}  # a dict for its order
@@ -505,7 +505,7 @@ def _check_leader(robot: UrdfRobot, name: str, leader: str, chain: dict[str, Non
 
 
 def _similar(name: str, names) -> str:
-    """A hint at the most similar name."""
+    """A hint with the most similar name, for error messages."""
     import difflib
 
     close = difflib.get_close_matches(name, list(names), n=1)

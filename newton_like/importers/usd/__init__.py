@@ -1,4 +1,4 @@
-"""USD stages: :func:`add_usd`."""
+"""Importer of USD stages: :func:`add_usd`."""
 
 from newton_like.importers.usd.importer import UsdImport, UsdWarning, add_usd
 

@@ -1,4 +1,4 @@
-"""Calls of the model builder that make what was read from a USD stage."""
+"""Builds the records of a USD stage with the model builder."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class UsdOptions(Options):
 
 
 class SceneBuilder:
-    """Makes one stage. All that can be wrong in the tree is found by the constructor, which leaves the builder alone.
+    """Builds one stage. The constructor finds all errors of the trees and does not modify the builder.
 
-    What was made is in attributes under the names that they have in :class:`newton_like.importers.usd.UsdImport`.
+    Results are attributes with the names of :class:`newton_like.importers.usd.UsdImport`.
     """
 
     def __init__(self, builder, scene: Scene, options: UsdOptions):
@@ -75,7 +75,7 @@ class SceneBuilder:
         self._coms = {path: transform_point(scene.bodies[path].pose, part[1]) for path, part in self._mass.items()}
         self.bodies: dict[str, int] = {}
         self.frames: dict[str, tuple[int, np.ndarray]] = {}
-        self.merged: dict[str, int] = {}  # places in builder.frames
+        self.merged: dict[str, int] = {}  # indices in builder.frames
         self.joints: dict[str, int] = {}
         self.dofs: dict[str, list[int]] = {}
         self.base_joints: dict[str, int] = {}
@@ -85,9 +85,9 @@ class SceneBuilder:
         self._roots_above: dict[str, str | None] = {}
 
     def build(self) -> None:
-        """Calls the builder: static shapes, trees, loop joints, mimics, shapes, forbidden collisions, gravity."""
+        """Adds static shapes, trees, loop joints, mimics, shapes, collision filters and gravity to the builder."""
         drawn = {shape.body for shape in self.scene.shapes.values() if shape.shown and not shape.site}
-        # A stage that says in which order the model was that it came from has all of a kind one after the other.
+        # For a stage with the order of its original model, entities of each kind are added together.
         ordered = bool(self.scene.order)
         for shape in self.scene.shapes.values():
             if shape.body is None and not ordered:
@@ -116,11 +116,11 @@ class SceneBuilder:
         return host, transform_multiply(pose, transform_multiply(to_parent, transform_inverse(to_child)))
 
     def _own(self, path: str, frequencies) -> dict:
-        """Entries of custom attributes that a prim has."""
+        """Entries of custom attributes of a prim."""
         return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.time)
 
     def _in_world(self, pose: np.ndarray) -> np.ndarray:
-        """World pose of what has a pose in the stage."""
+        """Converts a pose in the stage to a pose in the world."""
         pose = transform_multiply(self.stage_pose, pose)
         if self.options.parent_body >= 0:
             pose = transform_multiply(as_transform(self.builder.body_q[self.options.parent_body]), pose)
@@ -149,12 +149,12 @@ class SceneBuilder:
         self.articulations[label] = join_articulation(self.builder, self.options.parent_body, joints, label)
 
     def _label(self, tree: Tree) -> str:
-        """Path of the ArticulationRootAPI that covers the tree, unless another tree has it; else a name after the root."""
+        """Path of the ArticulationRootAPI of the tree, unless another tree has it as label; else a name after the root."""
         root = self._root_prim(tree)
         return f"{tree.root}_articulation" if root is None or root in self.articulations else root
 
     def _root_prim(self, tree: Tree) -> str | None:
-        """Path of the ArticulationRootAPI of a tree: on its joint to the world, a body, or above the root."""
+        """Path of the ArticulationRootAPI of a tree: on its joint to the world, on a body, or above the root."""
         roots = self.scene.roots
         if not roots:
             return None
@@ -201,7 +201,7 @@ class SceneBuilder:
         builder.frames.extend(merged, [index] * len(merged), [self.frames[member][1] for member in merged])
 
     def _add_base(self, tree: Tree) -> int:
-        """The joint of a root: that of the file, or what the options say."""
+        """Adds the joint of a root: that of the file, or that of the options."""
         builder, options, root = self.builder, self.options, self.bodies[tree.root]
         base, carrier = tree.base, options.parent_body
         free_to_choose = base is None or base.joint.kind == "fixed"
@@ -219,13 +219,13 @@ class SceneBuilder:
         return index
 
     def _local(self, carrier: int, pose: np.ndarray) -> np.ndarray:
-        """A world pose as seen from a body of the builder; -1 is the world."""
+        """Converts a world pose to a pose in a body of the builder; -1 is the world."""
         if carrier < 0:
             return pose
         return transform_multiply(transform_inverse(as_transform(self.builder.body_q[carrier])), pose)
 
     def _ends(self, edge: Edge) -> tuple[int, int, np.ndarray, np.ndarray]:
-        """Body indices of a joint and its frames in these bodies, mergers and the stage's place included."""
+        """Body indices of a joint and its frames in these bodies, after merging and with the stage's pose."""
         to_parent, to_child = edge.frames
         if edge.parent is None:
             parent, to_parent = self.options.parent_body, transform_multiply(self.stage_pose, to_parent)
@@ -267,7 +267,7 @@ class SceneBuilder:
         return index
 
     def _start_free(self, index: int, parent: int, child: int, to_parent: np.ndarray) -> None:
-        """Velocity of a child that moves freely against its parent, in the axes of the parent's anchor frame."""
+        """Sets the initial velocity of a free joint: of the child relative to its parent, in the axes of the parent's anchor frame."""
         builder = self.builder
         velocity = np.array(builder.body_qd[child])
         turn = to_parent[3:]
@@ -285,7 +285,7 @@ class SceneBuilder:
         builder.joint_qd[start : start + 6] = parts
 
     def _dof(self, axis, edge: Edge):
-        """Settings of one axis: those of the file, and the builder's defaults for the rest."""
+        """Settings of one axis: those of the file, and the builder's defaults for missing ones."""
         settings = dict(axis.settings)
         if axis.acceleration:
             self.scene.remark(
@@ -300,7 +300,7 @@ class SceneBuilder:
         return self.builder.default_joint_cfg.copy(axis=tuple(axis.axis.tolist()), **settings)
 
     def _moved_inertia(self, edge: Edge, axis) -> float:
-        """Mass or moment of inertia along an axis of all that a joint carries, at the poses of the stage."""
+        """Mass or moment of inertia along an axis of the subtree of a joint, in the poses of the stage."""
         carried, waiting = [], [edge.child]
         while waiting:
             path = waiting.pop()
@@ -315,7 +315,7 @@ class SceneBuilder:
         return float(direction @ (inertia + rigid.parallel_axis(mass, com - frame[:3])) @ direction)
 
     def _add_loop(self, edge: Edge) -> None:
-        """A joint outside of every tree."""
+        """Adds a joint outside of trees."""
         if edge.parent is not None and self._host[edge.parent][0] == self._host[edge.child][0]:
             self.scene.remark("joints connect parts of one body after merging, and are left out", edge.joint.path)
             return
@@ -393,7 +393,7 @@ class SceneBuilder:
             )
 
     def _filter_collisions(self) -> None:
-        """Forbids pairs: within articulations without self collisions, filtered pairs, collision groups."""
+        """Adds filter pairs: within articulations without self collisions, of filtered pairs, and of collision groups."""
         of_body: dict[str | None, list[int]] = {}
         for path, indices in self.shapes.items():
             colliding = [i for i in indices if self.builder.shape_flags[i] & ShapeFlags.COLLIDE_SHAPES]
@@ -417,12 +417,12 @@ class SceneBuilder:
         return True if setting is None else setting
 
     def _cross(self, first: list[int], second: list[int]) -> list[tuple[int, int]]:
-        """Pairs of two lists of shapes that could touch at all: on different bodies, not both fixed in the world."""
+        """Pairs of two lists of shapes that can collide: on different bodies, not both static."""
         body = self.builder.shape_body
         return [(a, b) for a in first for b in second if body[a] != body[b]]
 
     def _shapes_under(self, path: str, paths: list[str], of_body) -> list[int]:
-        """Shapes of a body, of a collider, of the articulation that a joint stands for, or of all below a prim."""
+        """Shapes of a body, of a collider, of the articulation of a joint, or of all prims below a prim."""
         if path in self.scene.bodies:
             return of_body.get(path, [])
         if path in self.shapes:

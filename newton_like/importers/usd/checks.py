@@ -1,5 +1,5 @@
-"""What USD itself passes over in silence: properties of the wrong kind, targets and transform ops that are not there, samples
-without a time. Each becomes an error or a remark."""
+"""Checks for mistakes that USD ignores silently: properties of the wrong kind, missing targets and transform ops, samples without a time.
+Each becomes an error or a remark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RELATIONS = re.compile(
 _TARGETED = re.compile(
     r"physics:(filteredPairs|filteredGroups)|collection:colliders:(includes|excludes)|material:binding.*"
 )
-"""Relationships whose targets must be there and of which nobody else says it."""
+"""Relationships whose missing targets no other check reports."""
 
 _DRAWN = re.compile(r"primvars:.*|extent|visibility|purpose|userProperties:.*|inputs:.*|outputs:.*")
 
@@ -29,12 +29,12 @@ def _is_relation(name: str) -> bool:
 
 
 class Checks:
-    """Looks at the properties of prims.
+    """Checks the properties of prims.
 
     Args:
         stage: the stage.
-        reader: of attributes.
-        remark: called with a statement and the path it holds for.
+        reader: reader of attributes.
+        remark: function that is called with a statement and a path.
     """
 
     def __init__(self, stage, reader: Reader, remark):
@@ -46,14 +46,14 @@ class Checks:
 
         Args:
             prim: any prim.
-            names: of its authored properties.
+            names: names of its authored properties.
 
         Raises:
-            ImportFileError: a relationship stands where an attribute is expected, or the other way about.
+            ImportFileError: a relationship in place of an attribute, or the reverse.
         """
         if not names:
             return
-        # Not prim.GetAuthoredRelationships(), which believes the schemas where a layer says otherwise.
+        # prim.GetAuthoredRelationships() would follow the schemas in place of the layers.
         relations = {relation.name for spec in prim.GetPrimStack() for relation in spec.relationships}
         expected = {name for name in names if _is_relation(name)}
         if relations != expected:
@@ -84,7 +84,8 @@ class Checks:
         order = prim.GetAttribute("xformOpOrder").Get()
         if order is not None and not isinstance(order, Vt.TokenArray):
             raise self._reader.error(prim, f"xformOpOrder is {str(order)[:40]!r}; give a list of tokens (token[])")
-        # An inherited order may name ops that only some prims have; a misspelt one leaves the other half alone as well.
+        # An inherited order may name ops that only some prims have, so missing ops alone are no mistake; a misspelt name also leaves an
+        # authored op unused.
         used = {name.removeprefix("!invert!") for name in order or ()}
         if any(name.startswith("xformOp:") and name not in used for name in names):
             for name in sorted(used - {"!resetXformStack!"}):

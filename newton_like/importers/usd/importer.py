@@ -1,8 +1,10 @@
-"""USD stages into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
+"""Imports USD stages into a :class:`newton_like.model.builder.builder.ModelBuilder`."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -10,38 +12,39 @@ import numpy as np
 from pxr import Sdf, Usd, UsdGeom
 
 from newton_like.coercion import as_flag, as_number
+from newton_like.importers.custom import add_entities
 from newton_like.importers.newton_options import USD, refuses_others
-from newton_like.importers.shared import regular_expressions, tell, upright, warn
+from newton_like.importers.shared import regular_expressions, tell, unchanged_by_errors, upright, warn
 from newton_like.importers.usd.build import UsdOptions
 from newton_like.importers.usd.opening.files import open_stage, usd_errors
 from newton_like.importers.usd.parse import StageParser
 from newton_like.importers.usd.records import Tendon
-from newton_like.importers.usd.scopes import add_parts
+from newton_like.importers.usd.scopes import Part, add_parts
 from newton_like.importers.xml_source import ImportFileError
 from newton_like.types import Axis
 
 
 class UsdWarning(UserWarning):
-    """A USD stage leaves something open, or holds something that is left out."""
+    """Warning about a USD stage that is incomplete, or has parts that are left out."""
 
 
 @dataclass(frozen=True)
 class UsdImport:
-    """What :func:`add_usd` made of a stage.
+    """Report of :func:`add_usd`.
 
     Attributes:
         source: name of the file.
-        bodies: body index by prim path. Where fixed joints are collapsed, several prims share one body.
+        bodies: body index by prim path. Prims that collapsed fixed joints connect share one body.
         frames: ``(body index, pose of the prim's frame in the body's link frame)`` by prim path.
         joints: joint index by prim path, without collapsed ones.
         dofs: dof indices by prim path of the joint; several one-axis joints between two bodies share one joint.
-        base_joints: index of the joint that holds or frees a root body, by the path of that body.
+        base_joints: index of the joint of a root body, by the path of that body.
         articulations: index by path of the prim with the ArticulationRootAPI, else ``<root body>_articulation``.
         shapes: shape indices by prim path: colliders, visuals and sites.
-        tendons: as the file has them.
-        stage_pose: pose in the world of what has none in the stage: the turn of the up axis, and ``xform``.
-        meters_per_unit, kilograms_per_unit, up_axis: of the stage.
-        remarks: statements about the stage with the paths they hold for.
+        tendons: tendons of the file.
+        stage_pose: pose of the stage in the world: the rotation of the up axis, and ``xform``.
+        meters_per_unit, kilograms_per_unit, up_axis: values of the stage.
+        remarks: statements about the stage, each with the paths concerned.
         not_understood: number of attributes (by name) and prims (by type) that were left out.
     """
 
@@ -118,43 +121,43 @@ def add_usd(
     ``builder.replicate``.
 
     Users of Newton: indices by path are attributes of the report, static shapes stand on ``parent_body`` if there is
-    one, meshes that are no hulls collide as hulls, and units are converted.
+    one, meshes that are not hulls collide as hulls, and units are converted.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: a ``Usd.Stage``, a path, or the text of a ``.usda`` file. Layers that a file names are read from its
-            folder and below, and from ``package_dirs``; others, and URLs, are refused before they are opened. A stage
-            that you opened yourself is taken as it is.
-        xform: pose of the stage in the world, or in ``parent_body``, after the up axis was turned.
-        floating: true frees root bodies, also those that a fixed joint holds in the world; false fixes those that
-            nothing holds; ``None`` keeps what the stage says.
+            folder and below, and from ``package_dirs``; other layers, and URLs, raise an error before they are opened. The
+            layers of an open stage are not checked.
+        xform: pose of the stage in the world, or in ``parent_body``, after the rotation of the up axis.
+        floating: true frees root bodies, including those with a fixed joint to the world; false fixes free root bodies;
+            ``None`` keeps the joints of the stage.
         base_joint, parent_body, joint_ordering, collapse_fixed_joints, ignore_inertial_definitions: as for
             :func:`newton_like.importers.urdf.add_urdf`; ``base_joint`` is for root bodies.
-        package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up there
-            as well.
-        root_path: path of the prim below which everything is added.
-        ignore_paths: regular expressions; prims with such a path are left out with all below them.
+        package_dirs: other folders from which layers may be read. Names that do not start with a dot are also searched
+            there.
+        root_path: path of the prim whose descendants are added.
+        ignore_paths: regular expressions; prims with a matching path are left out with their descendants.
         time: time code at which attributes are read; ``None`` for their default values.
-        scene_gravity: take over the gravity of the stage.
-        hide_visuals: leave geometry without CollisionAPI out; ``load_visual_shapes=False`` does the same.
-        load_sites: false leaves sites out.
-        parse_visuals_as_colliders: use such geometry as colliders, and the colliders not at all.
-        force_show_colliders: draw colliders that the stage hides too.
-        enable_self_collisions: let bodies of an articulation touch each other, except those that a joint connects.
-            ``None``: as the ArticulationRootAPI's prim says (``newton:selfCollisionEnabled``,
-            ``physxArticulation:enabledSelfCollisions``), and where it does not say, they touch, as in UsdPhysics.
-        mesh_maxhullvert: largest number of vertices of a hull where the file has none; 64 by default.
-        joint_drive_gains_scaling: factor of the gains of drives that the stage gives.
+        scene_gravity: use the gravity of the stage.
+        hide_visuals: leave out geometry without CollisionAPI; ``load_visual_shapes=False`` does the same.
+        load_sites: false leaves out sites.
+        parse_visuals_as_colliders: use geometry without CollisionAPI as colliders, and leave out the colliders.
+        force_show_colliders: also draw colliders that the stage hides.
+        enable_self_collisions: enable collisions between bodies of an articulation, except those that a joint connects.
+            ``None``: the attribute of the ArticulationRootAPI's prim (``newton:selfCollisionEnabled``,
+            ``physxArticulation:enabledSelfCollisions``); without it they are enabled, as in UsdPhysics.
+        mesh_maxhullvert: largest number of vertices of a hull if the file has none; 64 by default.
+        joint_drive_gains_scaling: factor on the drive gains of the stage.
         verbose: print how many bodies, joints and shapes were added.
 
     Returns:
         Indices by prim path, and remarks about the stage.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImportFileError: the stage is wrong, or names files outside of the allowed folders; a ``ValueError`` whose message
+        FileNotFoundError: the file does not exist.
+        ImportFileError: the stage is invalid, or names files outside of the allowed folders; a ``ValueError`` whose message
             names file, prim and cure.
-        ValueError, TypeError, IndexError: an argument is wrong.
+        ValueError, TypeError, IndexError: a wrong argument.
     """
     hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(load_visual_shapes, "load_visual_shapes")
     joint_drive_gains_scaling = as_number(joint_drive_gains_scaling, "joint_drive_gains_scaling")
@@ -174,6 +177,23 @@ def add_usd(
         raise ImportFileError(f"{name}: upAxis is {stage_axis!r}; make it 'Y' or 'Z'")
     stage_axis = Axis.from_string(stage_axis)
     options = replace(options, turn=upright(builder, stage_axis))
+    entities = any(frequency.usd_prim_filter is not None for frequency in builder.custom_frequencies.values())
+    with unchanged_by_errors(builder) if entities else nullcontext():
+        parts, report = _added(builder, stage, name, root, parse, options, stage_axis)
+        for part in parts if entities else ():
+            own = {str(other.world.GetPath()) for other in parts if other.world is not None and other is not part}
+            top = stage.GetPrimAtPath(root) if part.world is None else part.world
+            add_entities(builder, _prims(top, ignored, own), moment, name, report, part.index)
+    warn(UsdWarning, report, name)
+    if options.verbose:
+        tell(name, report.bodies.values(), report.joints.values(), chain.from_iterable(report.shapes.values()))
+    return report
+
+
+def _added(
+    builder, stage, name: str, root: str, parse, options: UsdOptions, up_axis: Axis
+) -> tuple[list[Part], UsdImport]:
+    """Adds a stage to a builder: its parts, and the report."""
     with usd_errors(name):
         parts = add_parts(builder, stage, root, parse, options)
         unresolved = stage.GetCompositionErrors()
@@ -194,24 +214,33 @@ def add_usd(
         stage_pose=parts[0].made.stage_pose,
         meters_per_unit=scene.units.meters,
         kilograms_per_unit=scene.units.kilograms,
-        up_axis=stage_axis,
+        up_axis=up_axis,
         remarks=_joined(part.scene.remarks for part in parts),
         not_understood=dict(sum((part.scene.leftovers.not_understood for part in parts), Counter())),
     )
-    warn(UsdWarning, report, name)
-    if options.verbose:
-        tell(name, report.bodies.values(), report.joints.values(), chain.from_iterable(report.shapes.values()))
-    return report
+    return parts, report
 
 
 def _joined(tables) -> dict[str, list[str]]:
-    """One table of remarks out of several."""
+    """Joins several tables of remarks."""
     joined: dict[str, list[str]] = {}
     for table in tables:
         for statement, paths in table.items():
             known = joined.setdefault(statement, [])
             known += [path for path in paths if path not in known[-8:]]
     return joined
+
+
+def _prims(root, ignored: list[str], left_out: set[str]):
+    """A prim and those below it, without those that are left out and what is below these."""
+    patterns = [re.compile(pattern) for pattern in ignored]
+    prims = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
+    for prim in prims:
+        path = str(prim.GetPath())
+        if path in left_out or any(pattern.search(path) for pattern in patterns):
+            prims.PruneChildren()
+        elif not prim.IsPseudoRoot():
+            yield prim
 
 
 def _path(value) -> str:

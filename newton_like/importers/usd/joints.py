@@ -1,4 +1,4 @@
-"""Joints of USD stages as plain records in SI units: frames, axes, limits, drives, passive forces, mimics."""
+"""Reads joints of USD stages as records in SI units: frames, axes, limits, drives, passive forces, mimics."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.types import JointTargetMode
 
 KINDS = {row.usd: row.type.name.lower() for row in JOINT_TYPES.values()}
-"""What a joint of each prim type is; a generic one is D6, or ``free`` where it has no limit."""
+"""The kind of a joint by prim type. A generic joint is D6, or ``free`` if it has no limit."""
 
 LINEAR, ANGULAR = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
 
 _INSTANCES = {"revolute": ("angular",), "prismatic": ("linear",), "d6": (*LINEAR, *ANGULAR, "distance")}
-"""What the limits and drives of a joint may be called."""
+"""Instance names of limits and drives, by kind of joint."""
 
 _OF_BALLS = frozenset(("armature", "friction", "damping", "stiffness", "velocity_limit", "effort_limit"))
 
@@ -47,14 +47,14 @@ class Joint:
     """A joint.
 
     Attributes:
-        path: of its prim.
+        path: path of its prim.
         kind: a value of ``KINDS``, or ``free`` for a generic joint without any limit.
         bodies: paths of the bodies at its two ends, ``None`` for the world.
         anchors: the joint frame in each body, or in the stage's world [m].
         enabled, excluded, collides: jointEnabled, excludeFromArticulation, collisionEnabled.
-        linear, angular: axes along and about which it moves.
-        passive: fields of ``JointDofConfig`` that hold for all turns of a ball joint.
-        distances: smallest and largest distance [m], -1 for none.
+        linear, angular: axes of translation and rotation.
+        passive: fields of ``JointDofConfig`` for all rotations of a ball joint.
+        distances: smallest and largest distance [m], -1 for no limit.
         mimic: ``(path of the leader, offset, factor)`` or ``None``.
     """
 
@@ -76,11 +76,11 @@ class JointReader:
     """Reads joint prims.
 
     Args:
-        reader: of attributes.
-        units: of the stage.
-        remark: called with a statement and the prim it holds for.
-        frame_of: called with a joint, a path and a local frame of the prim there; gives the path of the body that
-            carries the prim (or ``None``) and the frame in it (or in the stage).
+        reader: reader of attributes.
+        units: units of the stage.
+        remark: function that is called with a statement and a prim.
+        frame_of: function from a joint, the path of a prim and a frame in that prim to the path of the prim's body
+            (or ``None``) and the frame in this body (or in the stage).
     """
 
     def __init__(self, reader: Reader, units: Units, remark, frame_of):
@@ -95,7 +95,7 @@ class JointReader:
             applied: names of its API schemas.
 
         Raises:
-            ImportFileError: something about it cannot be.
+            ImportFileError: an invalid joint.
         """
         reader = self._reader
         bodies, anchors = [], []
@@ -129,7 +129,7 @@ class JointReader:
         return joint
 
     def _remark_idle(self, prim, joint: Joint, applied: list[str]) -> None:
-        """Tells of drives and limits that do not act."""
+        """Adds remarks for drives and limits without effect."""
         for name in applied:
             schema, _, instance = name.partition(":")
             if schema in ("PhysicsDriveAPI", "PhysicsLimitAPI") and instance not in _INSTANCES.get(joint.kind, ()):
@@ -189,13 +189,13 @@ class JointReader:
         if f"PhysicsLimitAPI:{name}" in applied:
             low = self._reader.limit(prim, f"limit:{name}:physics:low", -math.inf)
             high = self._reader.limit(prim, f"limit:{name}:physics:high", math.inf)
-            # UsdPhysics locks an axis by a lower limit above the upper one.
+            # In UsdPhysics a lower limit above the upper one locks an axis.
             if low > high or (low == high == 0.0 and name not in (self._reader.get(prim, "newtonLike:dofs") or ())):
                 return
         axes.append(self._axis(prim, number, name, name in ANGULAR, (low, high), applied))
 
     def _axis(self, prim, number: int, name: str, angular: bool, limits, applied: set[str]) -> Axis:
-        """One axis: limits, drive, what vendors add, and state."""
+        """Reads one axis: limits, drive, attributes of vendors, and state."""
         reader, units = self._reader, self._units.angular if angular else self._units.linear
         settings = {}
         low, high = (-math.inf if limits[0] is None else limits[0]), (math.inf if limits[1] is None else limits[1])
@@ -234,7 +234,7 @@ class JointReader:
             raise reader.error(prim, f"{prefix}maxForce {effort:g} is negative; give at least 0")
         mode = JointTargetMode.from_gains(ke, kd, force_position_velocity=speed != 0.0, has_drive=True)
         axis.acceleration = kind == "acceleration"
-        # An acceleration per degree is so many radians per second squared and radian: degrees cancel.
+        # Gains of acceleration drives are in degrees per s^2 and degree, so degrees cancel.
         gain = 1.0 if axis.acceleration else units.gain
         axis.settings.update(
             target_ke=gain * ke,
@@ -246,7 +246,7 @@ class JointReader:
         )
 
     def _passive(self, prim, name: str, axis: Axis, units: DofUnits) -> None:
-        """Attributes of vendors; the first of a row that is there counts."""
+        """Reads passive properties from attributes of vendors; the first existing attribute of each row is used."""
         physx = f"physxJointAxis:{name}:"
         rows = {
             "armature": (("newton:armature", units.inertia), (physx + "armature", units.inertia),
@@ -279,7 +279,7 @@ class JointReader:
         self._actuator_range(prim, axis, units)
 
     def _actuator_range(self, prim, axis: Axis, units: DofUnits) -> None:
-        """``mjc:actuatorfrcrange``: limits of the effort; here they are symmetric, and the larger one counts."""
+        """Reads ``mjc:actuatorfrcrange``, limits of the effort. The effort limit is symmetric, so the larger one is used."""
         low, high = (self._reader.authored(prim, f"mjc:actuatorfrcrange:{end}") for end in ("min", "max"))
         limited = self._reader.token(prim, "mjc:actuatorfrclimited", "auto")
         if limited == "false" or (low is None and high is None) or "effort_limit" in axis.settings:

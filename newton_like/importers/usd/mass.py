@@ -1,9 +1,8 @@
-"""Mass, centre of mass and inertia of USD bodies out of what bodies, colliders and materials say about them.
+"""Mass, centre of mass and inertia of USD bodies from properties of bodies, colliders and materials.
 
-The precedence is that of ``UsdPhysicsRigidBodyAPI::ComputeMassProperties``: a body's own mass, centre and inertia
-stand above everything; a collider's mass stands above its density, that above the body's density, that above the
-material's, and where nobody says anything the importer's default density holds. A mass given for a body scales the
-inertia of its colliders.
+The precedence is that of ``UsdPhysicsRigidBodyAPI::ComputeMassProperties``. Mass, centre and inertia of a body have
+the highest precedence. For a collider the order is: its mass, its density, the body's density, the material's density,
+the importer's default density. A mass given for a body scales the inertia of its colliders.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from newton_like.importers.usd.records import Body, Shape
 from newton_like.importers.usd.values.pose import moved_mass, transform_inverse, transform_multiply, transform_point
 
 POINT_RADIUS = 0.1
-"""Radius [m] of the ball whose inertia a body with a mass but without inertia and colliders gets, as UsdPhysics has it."""
+"""Radius [m] of the ball whose inertia a body with mass but without inertia and colliders has, as in UsdPhysics."""
 
 
 def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given: bool, remark):
@@ -26,9 +25,9 @@ def body_mass(body: Body, shapes: list[Shape], default_density: float, use_given
     Args:
         body: the body.
         shapes: its colliders.
-        default_density: where nobody gives one [kg/m^3].
-        use_given: read MassAPIs; false computes everything from the shapes and the default density.
-        remark: called with a statement and the path it holds for.
+        default_density: density without any other source [kg/m^3].
+        use_given: whether MassAPIs are read; false computes all properties from the shapes and the default density.
+        remark: function that is called with a statement and a path.
 
     Raises:
         ValueError: the wall of a shell is thicker than the shape.

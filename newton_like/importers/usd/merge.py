@@ -1,8 +1,8 @@
-"""Several one-axis joints between the same two bodies, which converters from MuJoCo write for joints of several axes.
+"""Merges several one-axis joints between the same two bodies, which converters from MuJoCo write for joints of several axes.
 
-Taken literally, two hinges with different axes would be a weld. Where all of them agree on the rest pose of the bodies
-and no two are parallel, they are meant one after the other, in their order: as the axes of one D6, or, where the axes
-do not cross at right angles in one point, as a chain with massless bodies in between.
+As simultaneous constraints, two hinges with different axes would be a weld. If all joints agree on the rest pose of the bodies
+and no two are parallel, they are read as a sequence in their order: as the axes of one D6, or, if the axes
+are not orthogonal through one point, as a chain with massless bodies between them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from newton_like.importers.usd.values.pose import (
 )
 
 AGREES = 1.0e-4
-"""Distance [m] and angle [rad] up to which frames are the same; frames in files are float32."""
+"""Distance [m] and angle [rad] up to which frames count as equal; frames in files are float32."""
 
 
 def merge_joints(scene: Scene) -> dict[str, tuple[str, int]]:
-    """Merges such joints in the record.
+    """Merges joints with the same bodies in the records of a scene.
 
     Returns:
-        For each joint that became an axis of a D6: the path of the joint that it is part of, and the number of its axis.
+        For each joint that became an axis of a D6: the path of the D6, and the index of the axis.
     """
     pairs: dict[tuple, list[Joint]] = {}
     for joint in scene.joints.values():
@@ -67,7 +67,7 @@ def _is_sequence(joints: list[Joint]) -> bool:
 
 
 def _is_d6(joints: list[Joint]) -> bool:
-    """Whether slides come first, axes are square and hinges cross in one point."""
+    """Whether a D6 can represent the joints: translations first, orthogonal axes, and hinges through one point."""
     kinds = [joint.kind for joint in joints]
     if kinds != sorted(kinds):  # prismatic before revolute
         return False
@@ -80,7 +80,7 @@ def _is_d6(joints: list[Joint]) -> bool:
 
 
 def _make_d6(scene: Scene, joints: list[Joint]) -> dict[str, tuple[str, int]]:
-    """One D6 under the path of the first joint, its frame along the hinges where there are some."""
+    """Replaces joints by one D6 with the path of the first joint; its frame is along the hinges, if any."""
     slides = [joint for joint in joints if joint.kind == "prismatic"]
     turns = [joint for joint in joints if joint.kind == "revolute"]
     lead = turns or slides
@@ -120,7 +120,7 @@ def _make_d6(scene: Scene, joints: list[Joint]) -> dict[str, tuple[str, int]]:
 
 
 def _make_chain(scene: Scene, joints: list[Joint]) -> None:
-    """Massless bodies between the joints, all where the last body is."""
+    """Adds massless bodies between the joints, in the pose of the last body."""
     before = joints[0].bodies[0]
     last = scene.bodies[joints[0].bodies[1]]
     for number, joint in enumerate(joints):

@@ -1,7 +1,7 @@
-"""What ``newton_like.usd.write`` says in ``newtonLike:`` attributes: order, names, and numbers that no schema holds.
+"""Reads the ``newtonLike:`` attributes of ``newton_like.usd.write``: order, names, and numbers without a schema.
 
-Everything physical of such a stage is in the schemas of UsdPhysics and Newton and is read as in any other stage. These attributes
-add what is lost there, so that a model comes back as it was; a stage without them passes through here untouched.
+The physics of such a stage is in the schemas of UsdPhysics and Newton and is read as in any other stage. The attributes have the
+remaining properties, so that the imported model equals the written one. Stages without them are not affected.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ DOF_ARRAYS = {
     "force": "joint_f",
     "act": "joint_act",
 }
-"""``newtonLike:<name>``: one number a dof in SI units, and the list of the builder that it goes to."""
+"""The builder's list for each attribute ``newtonLike:<name>`` with one number a dof, in SI units."""
 
 COORD_ARRAYS = {"position": "joint_q", "targetPosition": "joint_target_q", "restPosition": "joint_rest_q"}
-"""The same, one number a coordinate."""
+"""The builder's list for each attribute with one number a coordinate."""
 
 USED_SIZES = {GeoType.SPHERE: 1, GeoType.CAPSULE: 2, GeoType.CYLINDER: 2, GeoType.CONE: 2}
-"""How many of the three sizes of a shape mean something, where not all do."""
+"""Number of used sizes of a shape, for types that do not use all three."""
 
 _LAST = math.inf
 
 
 def world_prims(stage, root_path: str) -> list:
-    """Prims that each hold a world, in the order of the worlds."""
+    """Prims of worlds, in the order of the worlds."""
     root = stage.GetPrimAtPath(root_path)
     tops = [root, *root.GetChildren()] if root else []
-    # Worlds stand below the default prim; which may itself be below the prim that is imported.
+    # Worlds are children of the default prim, which may be below the imported prim.
     found = {prim.GetPath(): prim for top in tops for prim in top.GetChildren() if _get(prim, "world") is not None}
     return sorted(found.values(), key=lambda prim: _get(prim, "world"))
 
 
 def arrange(stage, scene) -> None:
-    """Sorts the records of a scene by the indices that their prims have, and notes these in ``scene.order``.
+    """Sorts the records of a scene by the indices of their prims, and stores the indices in ``scene.order``.
 
     Records without an index come last, in the order of the stage.
     """
@@ -78,20 +78,20 @@ def arrange(stage, scene) -> None:
 
 
 def joint_rank(scene, edge, root: str | None) -> float:
-    """Where a joint stands among the others; ``edge`` is ``None`` for the joint that a free root has without a prim."""
+    """Sort key of a joint; ``edge`` is ``None`` for the joint of a free root without a joint prim."""
     return scene.order.get(f"{root}.base" if edge is None else edge.joint.path, _LAST)
 
 
 class Restorer:
-    """Puts back into the builder what the schemas could not hold.
+    """Restores properties without a schema in the builder.
 
     Args:
-        builder: that the stage was added to.
+        builder: the builder with the added stage.
         scene: the records.
         made: the ``SceneBuilder`` that added them.
         stage: the stage.
-        reader: of attributes.
-        prefix: what labels begin with here.
+        reader: reader of attributes.
+        prefix: prefix of labels.
     """
 
     def __init__(self, builder, scene, made, stage, reader: Reader, prefix: str = ""):
@@ -187,7 +187,7 @@ class Restorer:
                     getattr(builder, column)[part.start : part.stop] = [float(v) for v in values]
 
     def _turn_round(self, row: int, coordinate: int) -> None:
-        """A dof that the schemas tell along the opposite of its axis."""
+        """Reverses a dof whose axis has the opposite direction in the schemas."""
         builder = self._builder
         for column, at in (
             ("joint_q", coordinate),
@@ -208,7 +208,7 @@ class Restorer:
         return values
 
     def _reorder(self, prim, joint: int, names: list[str], rows: range) -> None:
-        """Brings dofs that were read in ascending order of their names into the order of the model."""
+        """Permutes dofs from the ascending order of their names to the order of the model."""
         builder = self._builder
         known = [*LINEAR, *ANGULAR] if len(rows) != 1 or names[0] in (*LINEAR, *ANGULAR) else names
         if len(names) != len(rows) or any(name not in known for name in names):
@@ -283,7 +283,7 @@ class Restorer:
             radius = builder.shape_scale[shape][0]
             builder.shape_scale[shape] = (radius,) * 3
         elif kind != current:
-            return  # edited elsewhere: the geometry of the prim counts
+            return  # another tool edited the prim, whose geometry has precedence
         builder.shape_type[shape], builder.shape_source[shape] = int(kind), source
         scale = _get(prim, "scale")
         if scale is not None:
@@ -295,7 +295,7 @@ class Restorer:
             builder.shape_scale[shape] = tuple(scale.tolist())
 
     def _mirror(self, prim, shape: int, scale: np.ndarray) -> None:
-        """Negative factors: a mirrored frame is read with a turn and other signs than the model had."""
+        """Restores negative scale factors, because a mirrored frame is read with another rotation and other signs than in the model."""
         builder = self._builder
         signs = np.sign(scale) * np.sign(builder.shape_scale[shape])
         if np.prod(signs) < 0.0:

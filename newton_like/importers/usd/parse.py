@@ -1,6 +1,6 @@
-"""Reads what a USD stage says about physics.
+"""Parses the physics of a USD stage.
 
-Semantics: UsdPhysics (https://openusd.org/release/api/usd_physics_page_front.html). Nothing here knows the builder.
+Semantics: UsdPhysics (https://openusd.org/release/api/usd_physics_page_front.html). This file does not use the builder.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from newton_like.importers.usd.values.units import SENTINEL, Placement, Reader, 
 from newton_like.importers.xml_source import ImportFileError
 
 EARTH_GRAVITY = 9.81
-"""What a scene without gravityMagnitude has [m/s^2]; UsdPhysics says "Earth gravity"."""
+"""Gravity [m/s^2] of a scene without gravityMagnitude; UsdPhysics specifies "Earth gravity"."""
 
 
 class StageParser:
-    """Walks over a stage once.
+    """Parses a stage in one traversal.
 
     Args:
         stage: a ``Usd.Stage``.
         source: its name for messages.
         time: a ``Usd.TimeCode``.
-        root_path: prim below which everything is read.
+        root_path: path of the prim whose descendants are read.
         ignore: regular expressions of paths to leave out.
-        options: of the user.
-        left_out: paths that are left out with all below them.
+        options: options of the user.
+        left_out: paths that are left out with their descendants.
     """
 
     def __init__(self, stage, source: str, time, root_path: str, ignore, options: Options, left_out=()):
@@ -57,7 +57,7 @@ class StageParser:
         self._drawn: list = []
 
     def parse(self) -> Scene:
-        """Reads the stage. Raises ImportFileError: something in it cannot be."""
+        """Parses the stage. Raises ImportFileError for an invalid stage."""
         scene, root = self.scene, self._stage.GetPrimAtPath(self._root_path)
         if not root:
             raise ValueError(f"{scene.source}: root_path {self._root_path!r} names no prim; give a path of the stage")
@@ -83,7 +83,7 @@ class StageParser:
         return scene
 
     def _visit(self, prim, path: str) -> bool:
-        """Reads a prim; true where its children are not to be visited."""
+        """Reads a prim. Returns true if its children are to be skipped."""
         kind, applied = prim.GetTypeName(), prim.GetAppliedSchemas()
         owner = self._owner.get(path.rpartition("/")[0])
         known = True
@@ -104,7 +104,7 @@ class StageParser:
         elif kind == "PhysicsScene":
             self._read_scene(prim)
         elif kind == "PhysicsCollisionGroup":
-            if not prim.HasAttribute("newtonLike:collisionGroup"):  # else each shape says its own
+            if not prim.HasAttribute("newtonLike:collisionGroup"):  # else each shape has its own attribute
                 self._group_prims.append(prim)
         elif kind == "MjcTendon":
             targets = [str(t) for r in prim.GetAuthoredRelationships() for t in r.GetForwardedTargets()]
@@ -129,7 +129,7 @@ class StageParser:
         return False
 
     def _is_foreign(self, prim, kind: str, applied) -> bool:
-        """Whether a prim is of a type that has to do with physics or geometry and is not read."""
+        """Whether a prim has a type of physics or geometry that is not read."""
         if "PhysicsCollisionAPI" in applied or kind.startswith(("Physx", "Physics", "Mjc", "Newton")):
             return True
         if prim.IsA(UsdPhysics.Joint):
@@ -141,7 +141,7 @@ class StageParser:
         """Frame of a prim in the stage.
 
         Raises:
-            ImportFileError: it has a scale of zero or numbers that are not finite.
+            ImportFileError: a scale of zero, or numbers that are not finite.
         """
         place = self._places.get(path)
         if place is None:
@@ -157,7 +157,7 @@ class StageParser:
         return place
 
     def _read_body(self, prim, path: str, applied) -> bool:
-        """Reads a body; false where it is disabled and its colliders stand still."""
+        """Reads a body. Returns false if the body is disabled, so that its colliders are static."""
         reader, units = self.reader, self.scene.units
         if not reader.flag(prim, "physics:rigidBodyEnabled", True):
             return False
@@ -182,7 +182,7 @@ class StageParser:
         if "PhysicsMassAPI" not in applied:
             return result
         reader, units = self.reader, self.scene.units
-        # In all of these, zero (or infinity) is the schema's word for "not given".
+        # In these attributes zero (or infinity) means "not given".
         result.mass = units.kilograms * reader.number(prim, "physics:mass", 0.0, low=0.0) or None
         result.density = units.density * reader.number(prim, "physics:density", 0.0, low=0.0) or None
         com = reader.numbers(prim, "physics:centerOfMass")
@@ -208,14 +208,14 @@ class StageParser:
         return result
 
     def _principal_axes(self, prim) -> np.ndarray | None:
-        """Axes of the inertia; all zeros are the schema's word for "not given"."""
+        """Principal axes of the inertia; zeros mean "not given" in the schema."""
         axes = self.reader.get(prim, "physics:principalAxes")
         if axes is None or (hasattr(axes, "GetImaginary") and axes.GetReal() == 0.0 and not any(axes.GetImaginary())):
             return None
         return self.reader.rotation(prim, "physics:principalAxes")
 
     def _tensor(self, prim, value) -> np.ndarray:
-        """NewtonMassAPI: ``xx yy zz xy xz yz`` about the centre of mass, in the body's axes."""
+        """Reads the inertia of NewtonMassAPI: ``xx yy zz xy xz yz`` about the centre of mass, in the body's axes."""
         numbers = np.array(value, dtype=np.float64)
         if numbers.shape != (6,) or not np.all(np.isfinite(numbers)):
             raise self.reader.error(prim, f"newton:inertia is {value}; give six numbers: xx, yy, zz, xy, xz, yz")
@@ -258,7 +258,8 @@ class StageParser:
         self.scene.shapes[path] = shape
 
     def _read_margins(self, prim, shape: Shape) -> None:
-        """PhysX: contacts are made at ``restOffset`` and found from ``contactOffset`` on. Walls of shells are a margin thick."""
+        """Reads margin and gap. In PhysX, contacts are at ``restOffset`` and detected from ``contactOffset`` on. The wall of a shell has
+        the thickness of the margin."""
         reader, meters = self.reader, self.scene.units.meters
         if reader.token(prim, "newton:massModel", "solid") == "shell":
             shape.settings["is_solid"] = False
@@ -280,7 +281,7 @@ class StageParser:
                 shape.settings[name] = meters * value
 
     def _read_color(self, prim, shape: Shape) -> None:
-        """The display colour and opacity, a prim's own or inherited; see ``_bind_materials`` for those without."""
+        """Reads display colour and opacity, own or inherited; see ``_bind_materials`` for prims without them."""
         color = self._primvar(prim, "displayColor", 3)
         if color is None:
             self._drawn.append((prim, shape))
@@ -290,7 +291,7 @@ class StageParser:
         shape.opacity = None if opacity is None else float(opacity[0])
 
     def _primvar(self, prim, name: str, width: int) -> np.ndarray | None:
-        """First entry of a primvar between 0 and 1; of the nearest prim above where the prim itself has none."""
+        """First entry of a primvar with values between 0 and 1, of the prim or of its nearest ancestor with the primvar."""
         primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance(name)
         if not primvar or not primvar.HasValue():
             return None
@@ -316,7 +317,7 @@ class StageParser:
         direction = reader.vector(prim, "physics:gravityDirection", np.zeros(3))
         if magnitude == math.inf:
             raise reader.error(prim, "physics:gravityMagnitude is infinite; give a number, or -inf for Earth's")
-        # UsdPhysics: any negative number asks for Earth's gravity.
+        # In UsdPhysics a negative number means Earth's gravity.
         magnitude = EARTH_GRAVITY if magnitude < 0.0 else scene.units.meters * magnitude
         if not direction.any():
             direction = -np.eye(3)["XYZ".index(scene.up_axis)]
@@ -332,7 +333,7 @@ class StageParser:
         self.scene.roots[path] = setting
 
     def _frame_of(self, joint, target, frame: np.ndarray):
-        """The body that carries a prim, and a local frame of that prim in it; see ``JointReader``."""
+        """The body of a prim, and a frame of that prim in the body; see `frame_of` of ``JointReader``."""
         path = str(target.GetPrimPath())
         prim = self._stage.GetPrimAtPath(target.GetPrimPath())
         if not prim:
@@ -354,7 +355,7 @@ class StageParser:
         return body, transform_multiply(transform_inverse(self.scene.bodies[body].pose), world)
 
     def _scale_mimics(self) -> None:
-        """A factor between a slider and a hinge is in lengths of the stage per radian."""
+        """Converts mimic factors between linear and angular joints, which are in lengths of the stage per radian."""
         for joint in self.scene.joints.values():
             if joint.mimic is None:
                 continue
@@ -399,7 +400,7 @@ class StageParser:
         return Material(settings, units.density * density or None)
 
     def _read_groups(self) -> None:
-        """Pairs of sets of colliders that collision groups keep apart."""
+        """Reads the pairs of sets of colliders whose collisions the collision groups disable."""
         if not self._group_prims:
             return
         groups = [UsdPhysics.CollisionGroup(prim) for prim in self._group_prims]
@@ -424,7 +425,7 @@ class StageParser:
 
 
 def _authored_schemas(prim, prefix: str) -> bool:
-    """Whether an API schema with such a name is written down, registered with USD or not."""
+    """Whether an API schema with this prefix is authored, registered with USD or not."""
     listed = prim.GetMetadata("apiSchemas")
     if listed is not None and not hasattr(listed, "GetAppliedItems"):
         raise ImportFileError(f"<{prim.GetPath()}>: its apiSchemas are {str(listed)[:40]!r}; give a list of names")
@@ -436,7 +437,7 @@ def _is_site(prim) -> bool:
 
 
 def _bound(users: list, purpose: str, read):
-    """Shapes of ``(prim, shape)``, each with what `read` makes of the material that is bound to the prim, where one is."""
+    """Shapes of the pairs ``(prim, shape)`` whose prims have a bound material, each with the result of `read` for the material."""
     prims, found = [prim for prim, _ in users], {}
     materials = UsdShade.MaterialBindingAPI.ComputeBoundMaterials(prims, purpose)[0] if prims else []
     for (_, shape), material in zip(users, materials, strict=True):
@@ -448,7 +449,7 @@ def _bound(users: list, purpose: str, read):
 
 
 def _diffuse(material, time) -> tuple | None:
-    """Diffuse colour of a preview surface."""
+    """Diffuse colour of a material with a preview surface."""
     source = material.ComputeSurfaceSource()
     shader = source[0] if isinstance(source, tuple) else source
     colour = shader.GetInput("diffuseColor") if shader else None

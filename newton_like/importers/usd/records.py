@@ -1,4 +1,4 @@
-"""What a USD stage says about physics, as plain records: SI units, the stage's axes."""
+"""Records of the physics of a USD stage, in SI units and the stage's axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from newton_like.importers.usd.values.units import Reader, Units
 
 @dataclass
 class Mass:
-    """MassAPI of a body or collider in SI units and its frame; ``None`` where a value is not given.
+    """MassAPI of a body or collider in SI units and its frame; values that are not given are ``None``.
 
     The inertia is about the centre of mass, a full matrix.
     """
@@ -52,17 +52,17 @@ class Shape:
     """A collider, a visual or a site.
 
     Attributes:
-        path: of the prim.
-        body: path of the body that carries it, ``None`` for the world.
-        pieces: what it is made of, posed in the stage.
-        place: frame of the prim in the stage, in which ``mass`` is told.
-        collider: it has a CollisionAPI.
-        collides: and that is enabled; only then its mass counts.
-        site: it is a named frame only.
-        shown: viewers of USD draw it.
-        mass, material: of colliders.
+        path: path of the prim.
+        body: path of its body, ``None`` for the world.
+        pieces: shapes that it consists of, with poses in the stage.
+        place: frame of the prim in the stage, the frame of ``mass``.
+        collider: whether it has a CollisionAPI.
+        collides: whether the CollisionAPI is enabled; only then its mass is used.
+        site: whether it is only a named frame.
+        shown: whether viewers of USD draw it.
+        mass, material: properties of colliders.
         settings: fields of ``ShapeConfig`` given on the prim.
-        color, opacity: of display, or ``None``.
+        color, opacity: display colour and opacity, or ``None``.
     """
 
     path: str
@@ -82,13 +82,13 @@ class Shape:
 
 @dataclass(frozen=True)
 class Tendon:
-    """A tendon as the file has it, in the file's units.
+    """A tendon of the file, in the file's units.
 
     Attributes:
-        path: of the prim that holds it.
+        path: path of its prim.
         kind: ``mjc`` for a prim of type MjcTendon, ``physx`` for the tendon schemas of PhysX on a joint.
-        targets: paths of the joints, sites or bodies that it names.
-        settings: its attributes by name.
+        targets: paths of the joints, sites or bodies of the tendon.
+        settings: attributes by name.
     """
 
     path: str
@@ -99,23 +99,23 @@ class Tendon:
 
 @dataclass
 class Scene:
-    """Everything that was read.
+    """The records of a stage.
 
     Attributes:
         source: name of the file.
-        units: of the stage.
-        up_axis: of the stage, ``"X"``, ``"Y"`` or ``"Z"``.
-        gravity: [m/s^2] in the stage, or ``None`` where there is no scene.
-        bodies, joints, shapes: by path, in the order of the stage.
+        units: units of the stage.
+        up_axis: up axis of the stage, ``"X"``, ``"Y"`` or ``"Z"``.
+        gravity: [m/s^2] in the stage, or ``None`` without a physics scene.
+        bodies, joints, shapes: records by path, in the order of the stage.
         roots: self-collision setting (or ``None``) by path of each prim with an ArticulationRootAPI.
-        filters: pairs of paths whose shapes do not touch.
-        groups: pairs of lists of collider paths that do not touch.
-        tendons: as the file has them.
-        remarks: statements and the paths they hold for.
-        leftovers: counts of what nobody reads.
-        order: places in the model that the stage was written from, see ``own``.
-        reader: of attributes.
-        prim_at: the prim of a path.
+        filters: pairs of paths whose shapes do not collide.
+        groups: pairs of lists of paths of colliders that do not collide.
+        tendons: tendons of the file.
+        remarks: statements, each with the paths concerned.
+        leftovers: counts of properties that are not read.
+        order: indices in the model that the stage was written from, see ``own``.
+        reader: reader of attributes.
+        prim_at: function from a path to the prim.
         time: time code at which attributes are read.
     """
 
@@ -138,7 +138,7 @@ class Scene:
     time: object = None
 
     def remark(self, statement: str, prim) -> None:
-        """Notes a statement about a prim (or a path)."""
+        """Adds a remark about a prim (or a path)."""
         path = prim if isinstance(prim, str) else str(prim.GetPath())
         paths = self.remarks.setdefault(statement, [])
         if path not in paths[-8:]:
@@ -146,6 +146,6 @@ class Scene:
 
 
 def below(path: str, paths: list[str]) -> Iterator[str]:
-    """Those of some sorted paths that are below one."""
+    """The paths below `path`, of sorted paths."""
     prefix = path.rstrip("/") + "/"
     return takewhile(lambda other: other.startswith(prefix), paths[bisect_left(paths, prefix) :])

@@ -1,4 +1,4 @@
-"""Stages that hold several worlds, as ``newton_like.usd.write`` makes them: the shared scene first, then world after world."""
+"""Import of stages with several worlds, from ``newton_like.usd.write``: the shared scene first, then each world."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from newton_like.importers.usd.records import Scene, below
 
 @dataclass
 class Part:
-    """What was read below one prim, and what became of it; ``world`` is the prim of a world, or ``None``."""
+    """Records below one prim, and their entities in the builder; ``world`` is the prim of a world, or ``None``, and ``index`` the number of
+    that world."""
 
     world: object
     scene: Scene
     made: SceneBuilder | None = None
+    index: int = -1
 
 
 def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> list[Part]:
-    """Adds a stage to a builder, and opens a world for each prim that says it is one.
+    """Adds a stage to a builder, and begins a world for each prim of a world.
 
-    Where a world is open already, or the stage is put on a body, all goes there. An error leaves the builder as it was.
+    If a world is open already, or the stage is added to a body, all entities are added there. An error leaves the builder unchanged.
 
     Args:
         builder: the model builder.
         stage: the stage.
-        root_path: prim below which everything is added.
-        parse: called with a path and a set of paths to leave out; gives the ``Scene`` below that path.
-        options: of the user.
+        root_path: path of the prim whose descendants are added.
+        parse: function from a path and a set of paths to leave out to the ``Scene`` below that path.
+        options: options of the user.
 
     Returns:
         The parts, the shared one first.
@@ -49,6 +51,7 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
                     part.world.GetAttribute(f"newtonLike:{name}").Get() for name in ("label", "labelPrefix")
                 )
                 builder.begin_world(label=label)
+            part.index = builder.current_world
             part.made = SceneBuilder(builder, part.scene, options)
             part.made.build()
             Restorer(builder, part.scene, part.made, stage, part.scene.reader, prefix or "").restore()
@@ -59,7 +62,7 @@ def add_parts(builder, stage, root_path: str, parse, options: UsdOptions) -> lis
 
 
 def _take_filters_across(parts: list[Part]) -> list[tuple[str, str]]:
-    """Filtered pairs of the shared scene with shapes in worlds, taken out of its record."""
+    """Removes the filtered pairs of the shared scene with shapes in worlds from its records, and returns them."""
     roots = {str(part.world.GetPath()) for part in parts[1:]}
     depth = next(iter(roots)).count("/")
     shared = parts[0].scene

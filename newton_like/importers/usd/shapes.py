@@ -1,4 +1,4 @@
-"""Geometry of USD prims: what shape of the engine a gprim with its scale and approximation is."""
+"""Geometry of USD prims: conversion of gprims with their scales and approximations to shapes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ GPRIMS = frozenset(
 """Prim types that are read as geometry."""
 
 ROUND_SEGMENTS = 32
-"""Corners of the circles of capsules and cylinders whose ends differ; the hull is 0.5 % inside the surface."""
+"""Segments of the circles of capsules and cylinders with different ends; the hull is 0.5 % inside the surface."""
 
 ROUND_RINGS = 8
 """Circles from the pole to the equator of such a capsule's cap."""
 
 EVEN = 1.0e-4
-"""Scales that differ by less than this part are taken to be equal."""
+"""Largest relative difference of scales that count as equal."""
 
 _HALF = math.sqrt(0.5)
 _TO_AXIS = {
@@ -36,20 +36,20 @@ _TO_AXIS = {
     "Y": np.array([0.0, 0.0, 0.0, -_HALF, 0.0, 0.0, _HALF]),
     "Z": IDENTITY,
 }
-"""Turns that take z to each axis."""
+"""Rotations from z to each axis."""
 _TURNED_OVER = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A shape of the engine.
+    """A shape for the builder.
 
     Attributes:
-        type: its ``GeoType``.
-        scale: three numbers, as ``GeoType`` says [m, or factors of the mesh].
-        pose: in the stage, without the stage's turn [m].
-        mesh: of MESH and CONVEX_MESH.
-        suffix: what the label has after the prim's path.
+        type: the ``GeoType``.
+        scale: three numbers, see ``GeoType`` [m, or factors of the mesh].
+        pose: pose in the stage, without the stage's rotation [m].
+        mesh: mesh of MESH and CONVEX_MESH.
+        suffix: part of the label after the prim's path.
     """
 
     type: GeoType
@@ -63,10 +63,10 @@ class ShapeReader:
     """Reads gprims. Prims with the same points share one mesh.
 
     Args:
-        reader: of attributes.
-        meters: metres of a unit of the stage.
-        hull_vertices: largest number of vertices of a hull where the file does not say.
-        remark: called with a statement and the path it holds for.
+        reader: reader of attributes.
+        meters: metres for a unit of the stage.
+        hull_vertices: default largest number of vertices of a hull.
+        remark: function that is called with a statement and a path.
     """
 
     def __init__(self, reader: Reader, meters: float, hull_vertices: int, remark):
@@ -74,15 +74,15 @@ class ShapeReader:
         self._meshes: dict[tuple, object] = {}
 
     def read(self, prim, place: Placement, approximation: str | None) -> list[Piece]:
-        """Shapes of a gprim: one, but for points and decompositions.
+        """Shapes of a gprim: one, except for points and decompositions.
 
         Args:
-            prim: of one of the types ``GPRIMS``.
-            place: where it is.
-            approximation: token of the MeshCollisionAPI; ``None`` for the surface as it is.
+            prim: a prim of one of the types ``GPRIMS``.
+            place: its placement.
+            approximation: token of the MeshCollisionAPI; ``None`` for the surface itself.
 
         Raises:
-            ImportFileError: a size or a mesh makes no sense.
+            ImportFileError: an invalid size or mesh.
         """
         kind = prim.GetTypeName()
         if kind == "Xform":
@@ -116,7 +116,7 @@ class ShapeReader:
         return axis
 
     def _upright(self, prim, place: Placement) -> np.ndarray:
-        """Pose of a shape along z; a mirror turns what has a top upside down."""
+        """Pose of a shape along z. A mirrored frame turns shapes with different ends upside down."""
         pose = transform_multiply(place.pose, _TO_AXIS[self._axis(prim)])
         return transform_multiply(pose, _TURNED_OVER) if place.mirrored else pose
 
@@ -167,7 +167,7 @@ class ShapeReader:
         return Piece(shape, (radius, half, 0.0), self._upright(prim, place))
 
     def _mesh(self, prim, place: Placement, approximation: str) -> list[Piece]:
-        """A mesh as its approximation token says; factors are those from the file's lengths to metres."""
+        """Shapes of a mesh for an approximation token; scale factors convert the file's lengths to metres."""
         if approximation not in _APPROXIMATIONS:
             self._remark(f"approximation {approximation!r} is not known; the mesh itself is used", prim)
             approximation = "none"
@@ -232,7 +232,7 @@ class ShapeReader:
         return self._meshes[key]
 
     def _triangles(self, prim, point_count: int, counts, indices, holes) -> np.ndarray:
-        """Triangles of the polygons, each a fan around its first corner."""
+        """Triangles of the polygons; a polygon is a fan around its first corner."""
         if not len(counts) or not point_count:
             raise self._reader.error(prim, "the mesh has no points or no faces; give it some, or remove it")
         if counts.min() < 3 or counts.sum() != len(indices):
@@ -265,7 +265,7 @@ class ShapeReader:
         return self._hull_vertices
 
     def _parts(self, mesh: Mesh) -> list[Mesh]:
-        """Connected parts of a mesh; vertices at the same place are one."""
+        """Connected parts of a mesh; vertices at the same position count as one."""
         key = ("parts", id(mesh))
         if key not in self._meshes:
             self._meshes[key] = _connected_parts(mesh)
@@ -319,6 +319,6 @@ def _tapered(bottom: float, top: float, half: float, capped: bool) -> Mesh:
             up = np.array([0.0, 0.0, height + side * radius * math.sin(latitude)])
             rings.append(radius * math.cos(latitude) * circle + up)
     points = np.concatenate(rings)
-    # Any triangle will do: the engine takes the hull of the points.
+    # The triangle is arbitrary, because only the hull of the points is used.
     hull = Mesh(points, [[0, 1, 2]], compute_inertia=False, max_hull_vertices=len(points)).hull_mesh
     return Mesh(hull.vertices, hull.indices, compute_inertia=False, max_hull_vertices=2 * ROUND_SEGMENTS)

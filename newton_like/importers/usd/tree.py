@@ -1,4 +1,4 @@
-"""Trees out of the joints of a USD stage, which may connect bodies in any order and direction."""
+"""Builds trees from the joints of a USD stage, which may connect bodies in any order and direction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from newton_like.importers.usd.values.pose import (
 from newton_like.importers.xml_source import ImportFileError
 
 OFF_TOLERANCE = 1.0e-4
-"""Distance [m] and angle [rad] by which a joint may be apart without a remark; frames in files are float32."""
+"""Largest distance [m] and angle [rad] between the two frames of a joint without a remark; frames in files are float32."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Edge:
         joint: the record.
         parent, child: paths of the bodies; parent ``None`` is the world.
         flipped: whether the parent is the joint's second body.
-        linear, angular: its axes as seen from the parent, the angular ones in the order of the chain.
+        linear, angular: its axes relative to the parent, the angular axes in the order of rotations.
         frames: joint frame in the parent (or the stage) and in the child.
     """
 
@@ -51,7 +51,7 @@ class Edge:
 
 @dataclass
 class Tree:
-    """Bodies that tree joints connect: the root, its joint to the world (or ``None``), the others in order."""
+    """Bodies that joints connect: the root, its joint to the world (or ``None``), and the other joints in order."""
 
     root: str
     base: Edge | None
@@ -64,17 +64,17 @@ class Tree:
 
 
 def build_trees(scene: Scene, ordering: str | None) -> tuple[list[Tree], list[Edge]]:
-    """Trees that hold every body once, and the joints that close loops.
+    """Trees that contain every body once, and the joints that close loops.
 
-    Roots are bodies that a joint holds in the world, then those with an ArticulationRootAPI, then those that are no
-    joint's second body. A tree takes the joints nearest to its root; distance joints come last.
+    Roots are bodies with a joint to the world, then those with an ArticulationRootAPI, then those that are not the second
+    body of a joint. A tree has the joints nearest to its root; distance joints are last.
 
     Args:
-        scene: what was read.
+        scene: the records.
         ordering: ``"dfs"``, ``"bfs"``, or ``None`` for the order of the stage.
 
     Raises:
-        ImportFileError: a joint cannot be turned round, or stands before the one that moves its parent.
+        ImportFileError: a joint that cannot be reversed, or that precedes the joint of its parent.
     """
     at: dict[str, list[tuple[Joint, str | None]]] = {path: [] for path in scene.bodies}
     loops: list[Edge] = []
@@ -114,7 +114,7 @@ def build_trees(scene: Scene, ordering: str | None) -> tuple[list[Tree], list[Ed
 
 
 def _roots(scene: Scene, at, second: set[str]):
-    """Bodies to begin trees with, the best first, each with the joint that holds it in the world."""
+    """Candidates for roots in order of preference, each with its joint to the world."""
     ranked = []
     holding = {}
     rooted = {path for root in scene.roots for path in _bodies_of_root(scene, root)}
@@ -133,7 +133,7 @@ def _roots(scene: Scene, at, second: set[str]):
 
 
 def _bodies_of_root(scene: Scene, root: str) -> list[str]:
-    """The body that an ArticulationRootAPI names: its own prim, or the second body of its joint."""
+    """The body of an ArticulationRootAPI: its prim, or the second body of its joint."""
     if root in scene.bodies:
         return [root]
     joint = scene.joints.get(root)
@@ -143,7 +143,7 @@ def _bodies_of_root(scene: Scene, root: str) -> list[str]:
 
 
 def _grow(scene: Scene, tree: Tree, at, seen: set[str], used: set[str]) -> None:
-    """Takes in all bodies that joints connect with the root, the nearest first and over distance joints last."""
+    """Adds all bodies that joints connect with the root, the nearest first, and those of distance joints last."""
     seen.add(tree.root)
     near, far = deque([tree.root]), deque()
 
@@ -181,7 +181,7 @@ def _edge(scene: Scene, joint: Joint, parent: str | None, child: str | None) -> 
             "physics:body0 and body1, and localPos and localRot with them"
         )
     if flipped:
-        # The inverse motion: the same coordinates along opposite axes, the chain from its other end.
+        # The inverse motion has the same coordinates, opposite axes, and the reverse order of rotations.
         edge.linear = [_opposite(axis) for axis in joint.linear]
         edge.angular = [_opposite(axis) for axis in reversed(joint.angular)]
     return edge
@@ -192,7 +192,7 @@ def _opposite(axis: Axis) -> Axis:
 
 
 def _ordered(scene: Scene, tree: Tree, ordering: str | None, position: dict[str, int]) -> list[Edge]:
-    """Edges with every parent before its children; ``position`` is the place of each joint in the stage."""
+    """Edges with parents before children; ``position`` is the index of each joint in the stage."""
     edges = sorted(tree.edges, key=lambda edge: position[edge.joint.path])
     return ordered(
         tree.root,
@@ -238,10 +238,10 @@ def coordinates(scene: Scene, edge: Edge) -> np.ndarray:
 
 
 def speeds(scene: Scene, edge: Edge, coms: dict[str, np.ndarray]) -> np.ndarray:
-    """Joint velocities that give the bodies those of the stage, as far as the joint lets them.
+    """Joint velocities that match the velocities of the bodies in the stage as closely as the joint permits.
 
     Args:
-        scene: what was read.
+        scene: the records.
         edge: a joint, not of kind ``free`` or ``distance``.
         coms: centres of mass in the stage by body [m].
     """
@@ -282,7 +282,7 @@ def _relative(scene: Scene, edge: Edge) -> np.ndarray:
 
 
 def _angles(turn: np.ndarray, axes: list[np.ndarray]) -> np.ndarray:
-    """Angles of an intrinsic chain about coordinate axes (or their opposites) that come nearest to a turn [rad]."""
+    """Angles [rad] of intrinsic rotations about coordinate axes (or their opposites) that are closest to a rotation."""
     if not axes:
         return np.zeros(0)
     if len(axes) == 1:
@@ -296,7 +296,7 @@ def _angles(turn: np.ndarray, axes: list[np.ndarray]) -> np.ndarray:
 
 
 def _wound(angle: float, settings: dict) -> float:
-    """The same attitude within (-pi, pi], or a turn further where only that is within the limits."""
+    """The equivalent angle in [-pi, pi), or an angle one turn away if only that is within the limits."""
     angle = (angle + math.pi) % (2.0 * math.pi) - math.pi
     low, high = settings.get("limit_lower", -math.inf), settings.get("limit_upper", math.inf)
     slack = OFF_TOLERANCE

@@ -1,4 +1,4 @@
-"""The scene while it is being built: plain Python lists, one call an entity, arrays only at the end."""
+"""The builder of models: Python lists of entities, which :meth:`ModelBuilder.finalize` converts to arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from newton_like.types import Axis, AxisType, BodyFlags
 DEFAULT_GRAVITY = -9.81
 DEFAULT_GAP = 0.001
 MAX_WORLDS = 2**31
-"""Their indices are int32."""
+"""Largest number of worlds; indices are int32."""
 
 
 _SETTINGS = {
@@ -44,7 +44,7 @@ _SETTINGS = {
     "custom_frequencies": lambda value: _table(value, CustomFrequency, "custom_frequencies"),
     "world_count": lambda value: as_index(value, "world_count", MAX_WORLDS),
 }
-"""How attributes that are no lists are read."""
+"""Functions that check and convert the values of attributes that are not lists."""
 
 _OTHER_ATTRIBUTES = ("gravity", "tendons", "world_label", "world_gravity")
 
@@ -68,7 +68,8 @@ def _usd():
 
 
 class _Importer:
-    """A function of a builder as a method, which is imported when it is first looked at: with its signature and docstring."""
+    """A descriptor that makes a function of a builder a method. The function is imported on first access, with its signature and
+    docstring."""
 
     def __init__(self, function):
         self._function = function
@@ -230,8 +231,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             mass: mass [kg]. Shapes added later add theirs.
             label: name; without one ``body_<index>``.
             lock_inertia: shapes added later leave mass, centre of mass and inertia alone.
-            is_kinematic: solvers keep the velocity of its joint, which is yours to set in the state; only bodies that hang on the world
-                may be.
+            is_kinematic: solvers do not change the velocity of its joint, which you set in the state. Only bodies whose parent is the
+                world may be kinematic.
             custom_attributes: entries of :class:`CustomAttribute` of bodies, by key.
 
         Returns:
@@ -412,13 +413,13 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         return finalize(self, device=device, requires_grad=requires_grad, dtype=dtype)
 
     def _describe(self, kind: str, index: int) -> str:
-        """Name, index and, where there are worlds, world of an entity, for messages."""
+        """Name, index and, in scenes with worlds, world of an entity, for messages."""
         world = getattr(self, f"{kind}_world")[index]
         place = f", world {world}" if self.world_count and world >= 0 else ""
         return f"{kind} {getattr(self, f'{kind}_label')[index]!r} (index {index}{place})"
 
     def _resolve(self, kind: str, entity: int | str) -> int:
-        """Index of an entity given by index or label."""
+        """Index of an entity from its index or label."""
         labels = getattr(self, f"{kind}_label")
         if not isinstance(entity, str):
             return as_index(entity, kind, len(labels))
@@ -431,33 +432,33 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         return matches[0]
 
     def _shapes_of(self, body: int, before: int | None = None) -> list[int]:
-        """Shapes of a body; of the world's those that the current world can touch."""
+        """Shapes of a body. For the world, only those that collide with the current world."""
         shapes = self._neighbours.of(self, "shape_body").get(body, [])
         if body < 0 and self.current_world >= 0:
             shapes = [shape for shape in shapes if self.shape_world[shape] in (-1, self.current_world)]
         return [shape for shape in shapes if before is None or shape < before]
 
     def _joints_of(self, body: int) -> list[int]:
-        """Joints that have a body as parent or child; of the world's those of the current world."""
+        """Joints whose parent or child is a body. For the world, only joints of the current world."""
         joints = self._neighbours.of(self, "joint_parent", "joint_child").get(body, [])
         if body < 0 and self.current_world >= 0:
             joints = [joint for joint in joints if self.joint_world[joint] == self.current_world]
         return joints
 
     def _forget_neighbours(self) -> None:
-        """To be called after bodies of joints or shapes were renumbered."""
+        """Clears the index of neighbours. Must be called after the bodies of joints or shapes were renumbered."""
         self._neighbours = _Neighbours()
 
 
 class _Neighbours:
-    """Shapes and joints of each body, indexed on demand and only as far as the lists have grown."""
+    """Index of the shapes and joints of each body, extended on demand when lists have grown."""
 
     def __init__(self):
         self._found: dict[tuple[str, ...], dict[int, list[int]]] = {}
         self._seen: dict[tuple[str, ...], int] = {}
 
     def of(self, builder, *columns: str) -> dict[int, list[int]]:
-        """What has a body in one of some columns, by body."""
+        """Indices of the entities that refer to a body in one of the columns, by body."""
         found = self._found.setdefault(columns, {})
         bodies = [getattr(builder, column) for column in columns]
         for index in range(self._seen.get(columns, 0), len(bodies[0])):

@@ -1,4 +1,4 @@
-"""Merging of bodies that fixed joints weld together."""
+"""Merging of bodies that fixed joints connect."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _log = logging.getLogger(__name__)
 
 
 def collapse_fixed_joints(builder, *, verbose: bool = False, joints_to_keep=None) -> dict:
-    """Merges each body on a fixed joint into the body that carries it, or into the world.
+    """Merges each body on a fixed joint into the parent body, or into the world.
 
-    The merged body's mass, shapes, sites and child joints move over with their places in space unchanged. Its link frame
-    stays as a named frame, in ``builder.frames`` under its label.
-    Shapes that now share a body, or lie on bodies that a joint connects, do not touch, as always. Bodies
-    merged into the world leave static shapes. Disabled joints, joints that close loops, and the weld of a body to the
-    world that closes a loop stay. Joints that closed a loop inside of what is one body now are removed.
+    The merged body's mass, shapes, sites and child joints move to the parent; their poses in the world do not change. The link
+    frame of the merged body becomes a named frame in ``builder.frames`` with the body's label.
+    Shapes that now share a body, or are on bodies that a joint connects, do not collide, as in any model. Shapes of bodies
+    merged into the world become static. Disabled joints, loop joints, and a fixed joint to the world that
+    closes a loop stay. Joints that closed a loop within one merged body are removed.
 
     Args:
         builder: the :class:`ModelBuilder` to change.
         verbose: log every merged body.
-        joints_to_keep: labels or indices of fixed joints to leave alone.
+        joints_to_keep: labels or indices of fixed joints that stay.
 
     Returns:
-        Where things went, by their old indices:
+        A dict with the changes, by old index:
 
-        * ``body_remap``, ``joint_remap``, ``articulation_remap``: new indices of those that still exist,
-        * ``body_merged_parent``: for each merged body the (old) index of the body it is part of now, -1 for the world,
+        * ``body_remap``, ``joint_remap``, ``articulation_remap``: new indices of the remaining entities,
+        * ``body_merged_parent``: for each merged body, the (old) index of the body that it is now part of; -1 for the world,
         * ``body_merged_transform``: the pose of its link frame in that body's link frame (or in the world), seven
           numbers.
 
@@ -77,14 +77,14 @@ def _kept(builder, joints_to_keep) -> set[int]:
 
 
 def joints_called(builder, joint: int | str) -> list[int]:
-    """All joints of a label, or the one of an index."""
+    """Indices of all joints with a label, or the joint with an index."""
     if isinstance(joint, str) and joint in builder.joint_label:
         return [j for j, label in enumerate(builder.joint_label) if label == joint]
     return [builder._resolve("joint", joint)]
 
 
 def _tree_joints(builder) -> dict[int, int]:
-    """For each body the joint that carries it; the others close loops."""
+    """For each body the joint whose child it is in the tree; other joints close loops."""
     joints = {}
     for joint in range(builder.joint_count - 1, -1, -1):
         body = builder.joint_child[joint]
@@ -94,7 +94,7 @@ def _tree_joints(builder) -> dict[int, int]:
 
 
 def _welds(builder, tree_joint: dict[int, int], kept: set[int]) -> dict[int, int]:
-    """For each body that a fixed joint carries, that joint."""
+    """For each body to be merged, its fixed joint."""
     return {
         body: joint
         for body, joint in sorted(tree_joint.items())
@@ -103,7 +103,7 @@ def _welds(builder, tree_joint: dict[int, int], kept: set[int]) -> dict[int, int
 
 
 def _hosts(builder, welds: dict[int, int]) -> tuple[dict[int, int], dict[int, np.ndarray]]:
-    """For each body (and the world) what it is part of, and its pose in that."""
+    """For each body (and the world), the body that it is part of after the merge, and its pose in that body."""
     host, pose = {-1: -1}, {-1: IDENTITY.copy()}
     for body in range(builder.body_count):
         chain = []
@@ -136,7 +136,7 @@ def _merge_masses(builder, welds, host, pose) -> None:
 
 
 def _keep_frames(builder, welds, host, pose) -> None:
-    """Link frames of merged bodies become named frames of their hosts, and those that they had move over."""
+    """Adds the link frames of merged bodies to the named frames of their hosts, and moves their own named frames."""
     articulation = {body: builder.joint_articulation[joint] for body, joint in welds.items()}
     builder.frames.merge(host, pose, articulation)
     builder.frames.extend(
@@ -148,7 +148,7 @@ def _keep_frames(builder, welds, host, pose) -> None:
 
 
 def _move_entities(builder, host, pose) -> None:
-    """Hangs shapes and joints of merged bodies on their hosts."""
+    """Moves shapes and joints of merged bodies to their hosts."""
     for bodies, xforms in (
         (builder.shape_body, builder.shape_transform),
         (builder.joint_parent, builder.joint_X_p),
@@ -161,7 +161,7 @@ def _move_entities(builder, host, pose) -> None:
 
 
 def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[int, int]]:
-    """Deletes bodies and joints with their coordinates, and articulations left empty; renumbers what refers to them."""
+    """Removes bodies, joints with their coordinates, and empty articulations, and renumbers all references."""
     keep = {
         "body": [b for b in range(builder.body_count) if b not in bodies],
         "joint": [j for j in range(builder.joint_count) if j not in joints],
@@ -190,7 +190,7 @@ def _remove(builder, *, bodies: set[int], joints: set[int]) -> dict[str, dict[in
 
 
 def _filter_merged(builder, bodies: set[int]) -> None:
-    """Filter pairs of bodies that have grown."""
+    """Adds the filter pairs of bodies that other bodies were merged into."""
     for body in bodies:
         shapes = builder._shapes_of(body)
         pairs = [(a, b) for i, a in enumerate(shapes) for b in shapes[:i]]

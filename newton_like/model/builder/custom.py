@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import warp as wp
 
-from newton_like.coercion import as_list
+from newton_like.coercion import as_index, as_list
 from newton_like.model.columns import BY_NAME
 from newton_like.model.custom import (
     COUNTED,
@@ -76,14 +77,19 @@ class CustomMethods:
         self.custom_attributes[attribute.key] = attribute.copy(attribute.values.copy())
 
     def add_custom_frequency(self, frequency: CustomFrequency) -> None:
-        """Registers entities of one's own. Registering a key again changes nothing.
+        """Registers entities of one's own. Registering a frequency again changes nothing.
 
         Raises:
             TypeError: it is no :class:`CustomFrequency`.
+            ValueError: another one of that key is registered.
         """
         if not isinstance(frequency, CustomFrequency):
             raise TypeError(f"add_custom_frequency() takes a CustomFrequency, not {frequency!r}")
-        self.custom_frequencies.setdefault(frequency.key, frequency)
+        if self.custom_frequencies.setdefault(frequency.key, frequency) != frequency:
+            raise ValueError(
+                f"custom frequency {frequency.key!r} is registered already, with other functions or attributes; use another name or"
+                " namespace"
+            )
 
     def has_custom_attribute(self, key: str) -> bool:
         """Whether an attribute of that key is declared.
@@ -219,7 +225,14 @@ class CustomMethods:
     # ------------------------------------------------------------------------------------------------ copies
 
     def _check_custom(self, source) -> None:
-        """Raises ValueError if attributes of a builder that is to be copied do not fit those of this one."""
+        """Raises ValueError if attributes or frequencies of a builder that is to be copied do not fit those of this one."""
+        for key, frequency in source.custom_frequencies.items():
+            if self.custom_frequencies.get(key, frequency) != frequency:
+                raise ValueError(
+                    f"the builder to copy registers the custom frequency {key!r} with other functions or attributes; use another"
+                    " name or namespace"
+                )
+            _resolved_owners(source, frequency)
         for key, attribute in source.custom_attributes.items():
             known = self.custom_attributes.get(key)
             if known is not None and not known.is_like(attribute):
@@ -251,6 +264,10 @@ class CustomMethods:
             self.add_custom_frequency(frequency)
         before = {frequency: self._rows_of(frequency) for frequency in self.custom_frequencies}
         rows = {frequency: source._rows_of(frequency) for frequency in source.custom_frequencies}
+        owners = {
+            f.articulation_owner_attribute: _resolved_owners(source, f) for f in source.custom_frequencies.values()
+        }
+        labels = {frequency.label_attribute for frequency in source.custom_frequencies.values()}
         new = [key for key in source.custom_attributes if key not in self.custom_attributes]
         for key in new:
             self.add_custom_attribute(source.custom_attributes[key].copy())
@@ -263,8 +280,10 @@ class CustomMethods:
             }  # fmt: skip
             for key, attribute in source.custom_attributes.items():
                 target = self.custom_attributes[key]
-                given = _given(attribute, target, key in new and copy == 0, size, rows)
+                given = _given(attribute, target, key in new and copy == 0, size, rows, owners.get(key))
                 moved = _renumbered(attribute, given, context)
+                if prefix and key in labels:
+                    moved = {i: f"{prefix}/{label}" if label else label for i, label in moved.items()}
                 if isinstance(attribute.frequency, str):
                     start = places[attribute.frequency]
                     if moved:
@@ -313,14 +332,15 @@ def lay_out_custom(builder, model) -> None:
     """
     model.joint_constraint_count = builder.joint_constraint_count
     model.custom_attributes = {key: a.copy() for key, a in builder.custom_attributes.items()}
-    model._custom_counts = {key: builder._rows_of(key) for key in builder.custom_frequencies}
+    model.custom_frequency_counts = {key: builder._rows_of(key) for key in builder.custom_frequencies}
+    owners = {f.articulation_owner_attribute: _resolved_owners(builder, f) for f in builder.custom_frequencies.values()}
     arrays: dict[AttributeAssignment, dict] = {assignment: {} for assignment in AttributeAssignment}
     for key, attribute in builder.custom_attributes.items():
         what = f"custom attribute {key!r}"
         count = _count(model, attribute)
         if count == 0 and isinstance(attribute.frequency, str):
             continue
-        values = attribute.values
+        values = attribute.values if owners.get(key) is None else owners[key]
         if isinstance(values, list):
             if len(values) < count:
                 warnings.warn(
@@ -343,12 +363,39 @@ def lay_out_custom(builder, model) -> None:
     model._custom_state, model._custom_control = (
         arrays[assignment] for assignment in (AttributeAssignment.STATE, AttributeAssignment.CONTROL)
     )
+    _lay_out_owners(builder, model, arrays[AttributeAssignment.MODEL])
+
+
+def _lay_out_owners(builder, model, arrays: dict) -> None:
+    """Tells a model which attributes have the articulations and labels of the entities of custom frequencies.
+
+    Raises:
+        ValueError: an attribute is not as declared, or names an articulation that does not exist.
+    """
+    model.custom_frequency_articulation, model.custom_frequency_label_attributes = {}, {}
+    for key, frequency in builder.custom_frequencies.items():
+        frequency.check(builder.custom_attributes)
+        owner = frequency.articulation_owner_attribute
+        if owner is not None:
+            found = arrays.get(owner)
+            if found is None:
+                found = wp.zeros(0, dtype=builder.custom_attributes[owner].dtype, device=model.device)
+            numbers = found.numpy()
+            wrong = np.flatnonzero((numbers < -1) | (numbers >= model.articulation_count))
+            if wrong.size:
+                raise ValueError(
+                    f"custom attribute {owner!r}, index {wrong[0]}: articulation {numbers[wrong[0]]} does not exist; there are "
+                    f"{model.articulation_count}"
+                )
+            model.custom_frequency_articulation[key] = found
+        if frequency.label_attribute is not None:
+            model.custom_frequency_label_attributes[key] = frequency.label_attribute
 
 
 def _count(model, attribute: CustomAttribute) -> int:
     """Number of entries that an array has."""
     if isinstance(attribute.frequency, str):
-        return model._custom_counts[attribute.frequency]
+        return model.custom_frequency_counts[attribute.frequency]
     if attribute.frequency is AttributeFrequency.ONCE:
         return 1
     if attribute.frequency is AttributeFrequency.WORLD:
@@ -379,13 +426,14 @@ def _entries(attribute: CustomAttribute, value, count: int, what: str) -> list:
 
 
 def _given(
-    attribute: CustomAttribute, target: CustomAttribute, first: bool, size: dict, rows: dict
+    attribute: CustomAttribute, target: CustomAttribute, first: bool, size: dict, rows: dict, values: list | None = None
 ) -> dict[int, object]:
-    """Entries of a builder that are copied; defaults are, too, where the copy does not have the same by default."""
+    """Entries of a builder that are copied, `values` in place of its own; defaults are, too, where the copy does not have the same by
+    default."""
     differs = attribute.references is not None or attribute.default != target.default
     if isinstance(attribute.frequency, str):
-        count = rows[attribute.frequency]
-        given = dict(enumerate([*attribute.values, *[None] * (count - len(attribute.values))]))
+        values = attribute.values if values is None else values
+        given = dict(enumerate([*values, *[None] * (rows[attribute.frequency] - len(values))]))
         return {i: attribute.default if differs and v is None else v for i, v in given.items()}
     given = dict(attribute.values)
     if attribute.frequency is AttributeFrequency.ONCE:
@@ -394,6 +442,29 @@ def _given(
         return given
     counted = COUNTED.get(attribute.frequency)
     return {i: given.get(i, attribute.default) for i in range(1 if counted is None else size[counted])}
+
+
+def _resolved_owners(builder, frequency: CustomFrequency) -> list | None:
+    """The articulation of each entity of a frequency, where a resolver tells it; None without one.
+
+    Raises:
+        ValueError: the resolver returns another number of values.
+        TypeError, IndexError: a value is no articulation of the builder, or -1.
+    """
+    count = builder._rows_of(frequency.key)
+    if frequency.articulation_owner_resolver is None or not count:
+        return None
+    frequency.check(builder.custom_attributes)
+    what = f"articulation_owner_resolver of the custom frequency {frequency.key!r}"
+    found = as_list(frequency.articulation_owner_resolver(builder), what, "articulations")
+    if len(found) != count:
+        raise ValueError(f"{what} returned {len(found)} values, expected {count}: one for each entity")
+    known = builder.custom_attributes[frequency.articulation_owner_attribute].values
+    known = [*known, *[None] * (count - len(known))]
+    found = [
+        as_index(owner, f"{what}, entity {i}", builder.articulation_count, lowest=-1) for i, owner in enumerate(found)
+    ]
+    return [own if own is not None and own >= 0 else owner for own, owner in zip(known, found, strict=True)]
 
 
 def _renumbered(attribute: CustomAttribute, given: dict, context: dict) -> dict:

@@ -1,4 +1,4 @@
-"""Turns the lists of a builder into the arrays of a model."""
+"""Conversion of the lists of a builder to the arrays of a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HULLS = (GeoType.MESH, GeoType.CONVEX_MESH)
 
 
 def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.float32) -> Model:
-    """Checks a builder and lays it out; see :meth:`ModelBuilder.finalize`."""
+    """Checks a builder and makes its model; see :meth:`ModelBuilder.finalize`."""
     if builder.current_world >= 0:
         raise RuntimeError(f"world {builder.current_world} is still open; call end_world() before finalize()")
     requires_grad = as_flag(requires_grad, "requires_grad")
@@ -66,12 +66,12 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     lay_out_custom(builder, model)
     told = singular_joints({**columns, "joint_ancestor": ancestor})
     model._singular = None if told is None else (told, model.version)
-    model._complete = True  # a name that it does not have is a mistake from now on
+    model._complete = True  # from now on, setting an unknown attribute raises
     return model
 
 
 def _tell_distances(columns: dict) -> None:
-    """Puts the distances of DISTANCE joints where limits of the first dof are, as Newton has them. Limits of their own they have none."""
+    """Copies the distances of DISTANCE joints to the limits of their first dof, as in Newton. DISTANCE joints have no other limits."""
     joints = np.flatnonzero(look_up(columns["joint_type"], "limits_distance"))
     first = columns["joint_qd_start"][joints]
     columns["joint_limit_lower"][first] = columns["joint_min_distance"][joints]
@@ -79,7 +79,7 @@ def _tell_distances(columns: dict) -> None:
 
 
 class _Layout:
-    """Gives a model arrays of its scalar type on its device."""
+    """Makes arrays of a model's scalar type on its device."""
 
     def __init__(self, model: Model, types, report: Report):
         self._model = model
@@ -88,10 +88,10 @@ class _Layout:
         self._real = np.dtype(np.float64 if types.real is wp.float64 else np.float32)
 
     def set(self, name: str, values, type_: str, kind: str | None = None) -> None:
-        """Makes an array of a column type an attribute of the model; lists of objects stay lists.
+        """Sets an attribute of the model to an array of a column type; lists of objects stay lists.
 
         Raises:
-            ValueError: a number is beyond the range of the scalar type; ``kind`` says of which entities the rows are.
+            ValueError: a number is beyond the range of the scalar type; the message names the entity by ``kind``.
         """
         if type_ != "object":
             values = self._array(name, values, type_, kind)
@@ -155,7 +155,7 @@ def _worlds(model: Model, layout: _Layout, builder, columns: dict) -> None:
 
 
 def _shapes(model: Model, layout: _Layout, columns: dict, report: Report) -> None:
-    """Bounding spheres and convex hulls. Copies of a shape are worked out once."""
+    """Computes bounding spheres and convex hulls, once for all copies of a shape."""
     types, sources = columns["shape_type"].tolist(), columns["shape_source"]
     scales = list(map(tuple, columns["shape_scale"].tolist()))
     radii: dict[tuple, float] = {}

@@ -19,9 +19,9 @@ XYZ = (Axis.X, Axis.Y, Axis.Z)
 
 
 class JointMethods:
-    """Part of :class:`ModelBuilder`: joints and what hangs on them.
+    """Part of :class:`ModelBuilder`: methods that add joints.
 
-    Arguments that all joint methods share:
+    Arguments of all joint methods:
 
     * ``parent``, ``child``: body indices; parent -1 is the world.
     * ``parent_xform``, ``child_xform``: the joint's anchor frames in the link frames of parent and child;
@@ -29,11 +29,11 @@ class JointMethods:
     * ``label``: name; without one ``joint_<index>``.
     * ``enabled``: a disabled joint exerts no force.
     * ``custom_attributes``: entries of :class:`CustomAttribute` of joints, dofs, coordinates and constraints, by key.
-    * ``collision_filter_parent``: shapes of parent and child never touch. By default true, except where a joint that
-      can move hangs on the world.
+    * ``collision_filter_parent``: disables contacts between shapes of parent and child. By default true, except for
+      movable joints whose parent is the world.
 
-    All of them return the joint's index, and raise ``IndexError`` for a body that does not exist, ``TypeError`` and
-    ``ValueError`` for values that are no numbers or out of range.
+    These methods return the joint's index. They raise ``IndexError`` for a body that does not exist, ``TypeError`` for
+    values that are not numbers, and ``ValueError`` for values out of range.
     """
 
     def add_joint(
@@ -45,7 +45,7 @@ class JointMethods:
         """Adds a joint of any type. The initial coordinates of FREE and DISTANCE joints come from ``body_q`` of their child; others are 0.
 
         Args:
-            joint_type: its type.
+            joint_type: the type.
             linear_axes: axes of a PRISMATIC (one) or D6 joint (up to three).
             angular_axes: axes of a REVOLUTE (one) or D6 joint (up to three). BALL, FREE and DISTANCE joints move along
                 and about x, y and z; axes given for them carry passive forces and drives, and must be those.
@@ -141,11 +141,11 @@ class JointMethods:
             getattr(self, name).append(0.0)
 
     def _add(self, joint_type: JointType, arguments: dict, **axes) -> int:
-        """Adds a joint from the arguments of a method of its type, which has those that all methods share."""
+        """Adds a joint from the local variables of a method of its type, which include the arguments of all methods."""
         return self.add_joint(joint_type, **{name: arguments[name] for name in _SHARED}, **axes)
 
     def _axis_config(self, arguments: dict) -> JointDofConfig:
-        """Configuration of a single axis: the one given, or the defaults with the settings that are not None."""
+        """Configuration of a single axis: the given one, or the defaults with the settings that are not None."""
         axis, what = arguments["axis"], self._new_joint(arguments["label"])
         settings = {name: value for name, value in arguments.items() if name in _DOF_SETTINGS and value is not None}
         if isinstance(axis, JointDofConfig):
@@ -157,7 +157,7 @@ class JointMethods:
         return self._default_with(settings, what)
 
     def _new_joint(self, label: str | None) -> str:
-        """Name of the joint that is being added, for messages."""
+        """Name of the new joint for messages."""
         return f"joint {f'joint_{self.joint_count}' if label is None else label!r}"
 
     def _default_with(self, settings: dict, what: str) -> JointDofConfig:
@@ -176,7 +176,7 @@ class JointMethods:
         actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Adds a hinge: one angle [rad] about ``axis``, given in the parent anchor frame.
+        """Adds a revolute joint (hinge): one angle [rad] about ``axis``, given in the parent anchor frame.
 
         Args:
             axis: direction, or a :class:`JointDofConfig` that replaces all settings. Settings left ``None`` are those
@@ -194,7 +194,7 @@ class JointMethods:
         actuator_mode=None, label: str | None = None, collision_filter_parent: bool | None = None,
         enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Adds a slider: one distance [m] along ``axis``; arguments as :meth:`add_joint_revolute`."""
+        """Adds a prismatic joint (slider): one distance [m] along ``axis``; arguments as :meth:`add_joint_revolute`."""
         return self._add(JointType.PRISMATIC, locals(), linear_axes=[self._axis_config(locals())])
 
     def add_joint_ball(
@@ -205,15 +205,15 @@ class JointMethods:
         label: str | None = None, collision_filter_parent: bool | None = None, enabled: bool = True,
         custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Adds a ball joint: a quaternion (x, y, z, w), the attitude of the child anchor in the parent anchor frame.
+        """Adds a ball joint: a quaternion (x, y, z, w), the orientation of the child anchor in the parent anchor frame.
 
-        The three dofs are the child's angular velocity against the parent in the axes of the parent anchor frame.
-        Forces and gains act alike on all three.
+        The three dofs are the child's angular velocity relative to the parent, in the axes of the parent anchor frame.
+        All three have the same forces and gains.
 
         Args:
-            target_q: orientation that the drive holds, a quaternion; ``None`` is no turn.
-            target_qd: angular velocity that the drive follows [rad/s], three numbers; ``None`` is zero.
-            rest_q: orientation in which the spring rests, a quaternion; ``None`` is no turn.
+            target_q: target orientation of the drive, a quaternion; ``None`` is the identity.
+            target_qd: target angular velocity of the drive [rad/s], three numbers; ``None`` is zero.
+            rest_q: rest orientation of the spring, a quaternion; ``None`` is the identity.
         """
         arguments = locals()
         settings = {name: arguments[name] for name in _BALL_SETTINGS if arguments[name] is not None}
@@ -238,7 +238,7 @@ class JointMethods:
         self, parent: int, child: int, *, parent_xform=None, child_xform=None, label: str | None = None,
         collision_filter_parent: bool | None = None, enabled: bool = True, custom_attributes: dict | None = None,
     ) -> int:  # fmt: skip
-        """Welds two bodies together, or a body to the world."""
+        """Adds a fixed joint between two bodies, or between a body and the world."""
         return self._add(JointType.FIXED, locals())
 
     def add_joint_free(
@@ -247,7 +247,7 @@ class JointMethods:
     ) -> int:  # fmt: skip
         """Adds a joint with free motion: position [m] and quaternion of the child anchor in the parent anchor frame.
 
-        The initial coordinates put the child where its ``body_q`` says. The dofs are the velocity of the child's centre
+        The initial coordinates correspond to the child's ``body_q``. The dofs are the velocity of the child's centre
         of mass and its angular velocity, in the axes of the parent anchor frame.
         """
         return self._add(JointType.FREE, locals())
@@ -262,11 +262,11 @@ class JointMethods:
         Coordinates, dofs and initial coordinates are those of :meth:`add_joint_free`.
 
         Args:
-            min_distance: smallest distance [m], negative for none.
-            max_distance: largest distance [m], negative for none.
+            min_distance: smallest distance [m]; negative: no limit.
+            max_distance: largest distance [m]; negative: no limit.
 
-        The limits of its first dof in the model, ``joint_limit_lower`` and ``joint_limit_upper``, are these distances too, to be read.
-        Edit ``joint_min_distance`` and ``joint_max_distance``.
+        In the model, ``joint_limit_lower`` and ``joint_limit_upper`` of the first dof are copies of these distances for reading. To change
+        the distances, edit ``joint_min_distance`` and ``joint_max_distance``.
         """
         what = self._new_joint(label)
         low = as_number(min_distance, f"{what}: min_distance")
@@ -284,18 +284,18 @@ class JointMethods:
     ) -> int:  # fmt: skip
         """Adds a joint with up to three linear and up to three angular axes, one coordinate and one dof each.
 
-        The child slides along the linear axes, which stand in the parent anchor frame, and then turns about the angular
-        axes one after the other, each carried along by the turns before it. Two or three angular axes are made
-        orthonormal by :meth:`finalize`, the first keeping its direction.
+        The child translates along the linear axes, which are fixed in the parent anchor frame, and then rotates about the
+        angular axes in their order; each rotation also rotates the following axes. :meth:`finalize` makes two or three
+        angular axes orthonormal and keeps the direction of the first one.
 
         Args:
-            linear_axes: a :class:`JointDofConfig` (or a bare axis) for each direction of sliding.
-            angular_axes: the same for each turn, in the order of the chain.
+            linear_axes: a :class:`JointDofConfig` (or an axis) for each translation.
+            angular_axes: the same for each rotation, in their order.
         """
         return self._add(JointType.D6, locals(), linear_axes=linear_axes, angular_axes=angular_axes)
 
     def _place_free_joint(self, joint: int) -> None:
-        """Coordinates at which forward kinematics puts the child where its body_q is."""
+        """Sets the coordinates of a joint such that forward kinematics gives the child's body_q."""
         parent, child = self.joint_parent[joint], self.joint_child[joint]
         x_wp = self.joint_X_p[joint]
         if parent >= 0:
@@ -309,7 +309,7 @@ class JointMethods:
 
         Args:
             joint: index or label of the follower: PRISMATIC, REVOLUTE or D6.
-            reference_joint: index or label of the joint to follow, with as many dofs; ``None`` ends the following.
+            reference_joint: index or label of the leader, with the same number of dofs; ``None`` removes the relation.
             coeffs: ``(c0, c1)``, offset [m or rad] and factor.
 
         Raises:

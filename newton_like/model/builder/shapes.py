@@ -35,7 +35,7 @@ _MATERIALS = [column.name for column in COLUMNS if column.name.startswith("shape
 
 
 class _ShapeArguments(TypedDict, total=False):
-    """Arguments that all shape methods share, see :class:`ShapeMethods`."""
+    """Arguments of all shape methods, see :class:`ShapeMethods`."""
 
     xform: Any
     cfg: ShapeConfig | None
@@ -46,13 +46,13 @@ class _ShapeArguments(TypedDict, total=False):
 
 
 class _SolidArguments(_ShapeArguments, total=False):
-    """Those of shapes that may also be sites."""
+    """Arguments of methods for shapes that may also be sites."""
 
     as_site: bool
 
 
 def _passes_on(target, arguments: type):
-    """Shows in the signature of a method the `arguments` that it passes on to `target`, and refuses others."""
+    """Adds the `arguments` that a method passes on to `target` to its signature. Other arguments raise TypeError."""
 
     def decorate(method):
         *own, _ = inspect.signature(method).parameters.values()
@@ -74,21 +74,21 @@ def _passes_on(target, arguments: type):
 
 
 class ShapeMethods:
-    """Part of :class:`ModelBuilder`: shapes.
+    """Part of :class:`ModelBuilder`: methods that add shapes.
 
-    Arguments that all shape methods share:
+    Arguments of all shape methods:
 
-    * ``body``: the body that carries the shape; -1 fixes it in the world.
+    * ``body``: the body of the shape; -1 is the world.
     * ``xform``: the shape frame in the link frame (in the world frame for body -1).
     * ``cfg``: a :class:`ShapeConfig`; without one ``default_shape_cfg``.
     * ``color``, ``opacity``: for viewers, 0 to 1.
     * ``label``: name; without one ``shape_<index>``.
-    * ``as_site``: add a site of that geometry: no mass, no collisions.
+    * ``as_site``: adds a site with this geometry, without mass and collisions.
     * ``custom_attributes``: entries of :class:`CustomAttribute` of shapes, by key.
 
-    Each adds the mass of the shape to its body (``cfg.density``; not where the body's inertia is locked), returns the
-    shape's index, and raises ``IndexError`` for a body that does not exist, ``TypeError`` and ``ValueError`` for values
-    that are no numbers or out of range. Shapes of one body never touch each other.
+    The methods add the mass of the shape (``cfg.density``) to its body, unless the body's inertia is locked, and return
+    the shape's index. They raise ``IndexError`` for a body that does not exist, ``TypeError`` for values that are not
+    numbers, and ``ValueError`` for values out of range. Shapes of the same body do not collide.
     """
 
     def add_shape(
@@ -111,9 +111,9 @@ class ShapeMethods:
 
         Args:
             type: the geometry.
-            scale: three numbers with the meaning that :class:`GeoType` gives; by default ones.
-            src: the :class:`Mesh` or :class:`Heightfield` of shapes that have one.
-            is_static: add no mass, whatever the density.
+            scale: three numbers, see :class:`GeoType`; by default ones.
+            src: the :class:`Mesh` or :class:`Heightfield` of a mesh, hull or heightfield.
+            is_static: the shape adds no mass.
         """
         index = self.shape_count
         label = f"shape_{index}" if label is None else str(label)
@@ -147,7 +147,7 @@ class ShapeMethods:
             raise ValueError(f"{what}: color {color} and opacity {opacity:g} must be from 0 to 1")
         is_static = as_flag(is_static, f"{what}: is_static")
         try:
-            bounding_radius(type, scale, src)  # refuses sizes that make no sense
+            bounding_radius(type, scale, src)  # raises for invalid sizes
             part = None
             if body >= 0 and cfg.density > 0.0 and not is_static and type not in MASSLESS:
                 part = mass_properties(type, scale, cfg.density, src, cfg.is_solid, cfg.margin)
@@ -191,10 +191,10 @@ class ShapeMethods:
         """Adds a plane whose solid side is below its normal. Planes have no mass.
 
         Args:
-            plane: ``(a, b, c, d)`` of ``a x + b y + c z + d = 0`` with the normal ``(a, b, c)``; read where ``xform``
+            plane: ``(a, b, c, d)`` of ``a x + b y + c z + d = 0`` with the normal ``(a, b, c)``; used if ``xform``
                 is ``None``. ``(0, 0, 1, -h)`` is the plane ``z = h``.
             xform: pose of the plane; its normal is the z axis.
-            width, length: extent along x and y [m] for viewers and bounding spheres; 0 for endless.
+            width, length: extent along x and y [m] for viewers and bounding spheres; 0: infinite.
         """
         if xform is None:
             a, b, c, d = as_vector(plane, 4, "plane")
@@ -218,7 +218,7 @@ class ShapeMethods:
         """Adds an infinite plane perpendicular to the up axis.
 
         Args:
-            height: where it is along the up axis [m].
+            height: position along the up axis [m].
         """
         plane = (*self.up_vector, -as_number(height, "height"))
         return self.add_shape_plane(plane, width=0.0, length=0.0, cfg=cfg, color=color, opacity=opacity, label=label)
@@ -270,7 +270,7 @@ class ShapeMethods:
         """Adds a triangle mesh.
 
         Args:
-            mesh: its geometry; shapes may share one.
+            mesh: the geometry; shapes may share a mesh.
             scale: factors for the mesh along x, y, z; one number for all three; by default 1.
         """
         return self.add_shape(body=body, type=GeoType.MESH, scale=_factors(scale), src=mesh, **shape)
@@ -308,8 +308,8 @@ class ShapeMethods:
         """Adds a named frame on a body, without mass and collisions.
 
         Args:
-            type, scale: how viewers draw it.
-            visible: whether they do.
+            type, scale: geometry of the frame in viewers.
+            visible: whether viewers draw the frame.
         """
         cfg = self.default_site_cfg.copy(is_visible=as_flag(visible, f"site {label!r}: visible"))
         settings = {"label": label, "as_site": True, "custom_attributes": custom_attributes}
@@ -320,7 +320,7 @@ class ShapeMethods:
 
         Raises:
             IndexError: a shape does not exist.
-            ValueError: they are the same.
+            ValueError: both are the same shape.
         """
         a = as_index(shape_a, "shape_a", self.shape_count)
         b = as_index(shape_b, "shape_b", self.shape_count)
@@ -348,7 +348,7 @@ class ShapeMethods:
         self.body_inertia[body] = tuple(map(tuple, moments.tolist()))
 
     def _filter_new_shape(self, shape: int) -> None:
-        """Pairs of a new shape with the shapes of its own body and of the bodies joined to it."""
+        """Adds the filter pairs of a new shape with the shapes of its body and of bodies that joints connect to its body."""
         body = self.shape_body[shape]
         if body >= 0:
             self._add_filter_pairs([shape], self._shapes_of(body, before=shape))
@@ -361,7 +361,7 @@ class ShapeMethods:
                 self._add_filter_pairs([shape], self._filtered_shapes_of(other))
 
     def _filter_bodies(self, parent: int, child: int) -> None:
-        """Pairs of all shapes of two bodies that a new joint connects."""
+        """Adds the filter pairs of all shapes of two bodies that a new joint connects."""
         self._add_filter_pairs(self._filtered_shapes_of(parent), self._filtered_shapes_of(child))
 
     def _filtered_shapes_of(self, body: int) -> list[int]:

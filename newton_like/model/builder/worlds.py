@@ -1,4 +1,4 @@
-"""The methods of :class:`ModelBuilder` that put scenes together: worlds, copies of builders, grids."""
+"""Methods of :class:`ModelBuilder` that compose scenes: worlds, copies of builders, grids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from newton_like.types import Axis
 
 
 class WorldMethods:
-    """Part of :class:`ModelBuilder`: worlds and copies of other builders."""
+    """Part of :class:`ModelBuilder`: methods that add worlds and copies of other builders."""
 
     def begin_world(self, label: str | None = None, gravity=None) -> int:
         """Starts a new world. Entities that are added until :meth:`end_world` belong to it.
@@ -115,16 +115,16 @@ class WorldMethods:
             builder: the scene to copy. It must have no worlds itself; gravity set on it becomes that of the worlds.
             copy_count: how many copies (``world_count`` is another name for it).
             spacing: distances [m] along x, y and z between neighbours of a grid around the origin; 0 for no extent
-                along that axis. Worlds never touch, so distance is for the eye only, and the origin has the most
-                digits.
-            separate_worlds: false puts all copies into the world that is open (or the shared scene), where they touch.
+                along that axis. Worlds do not collide, so the spacing matters for display only; precision is highest
+                near the origin.
+            separate_worlds: false adds all copies to the open world (or the shared scene), where they collide.
             xforms: a transform for each copy, instead of ``spacing``.
             label_prefixes: a prefix (or ``None``) for the labels of each copy.
 
         Raises:
-            TypeError: the number of copies is missing, given twice or no integer.
-            ValueError: it is negative or beyond int32, ``xforms`` or ``label_prefixes`` have another length, or both ``xforms`` and
-                ``spacing`` are given.
+            TypeError: the number of copies is missing, given twice or not an integer.
+            ValueError: a number of copies that is negative or beyond int32; ``xforms`` or ``label_prefixes`` of another length; both
+                ``xforms`` and ``spacing``.
             RuntimeError: a world is open and ``separate_worlds`` is true.
         """
         if (copy_count is None) == (world_count is None):
@@ -180,14 +180,14 @@ class WorldMethods:
             )
 
     def _adopt_gravity(self, gravity) -> None:
-        """Gives a vector of gravity, where there is one, to the world that is open, or to this builder."""
+        """Sets the gravity of the open world, or of this builder, unless the argument is None."""
         if gravity is not None and self._current_world >= 0:
             self.world_gravity[self._current_world] = gravity
         elif gravity is not None:
             self.gravity = gravity
 
     def _append(self, source, worlds: np.ndarray, poses: np.ndarray, prefixes: list) -> None:
-        """Appends a copy of ``source`` for each of ``worlds``, moved by ``poses``, all columns at once."""
+        """Appends a copy of ``source`` for each of ``worlds``, moved by ``poses``, column by column."""
         copies = len(worlds)
         first, size = ({kind: getattr(builder, name) for kind, name in COUNTS.items()} for builder in (self, source))
         moved = _moved_columns(source, poses)
@@ -230,11 +230,11 @@ class WorldMethods:
 
 
 def grid_offsets(count: int, spacing, up_axis=Axis.Z) -> np.ndarray:
-    """Positions of ``count`` things on a grid as square as possible around the origin, ``[count, 3]``.
+    """Positions of ``count`` points on a grid around the origin with sides of similar length, ``[count, 3]``.
 
     Args:
         spacing: distances between neighbours along x, y, z; the grid has no extent where it is 0.
-        up_axis: along this axis the grid starts at 0 instead, so that nothing sinks into the ground.
+        up_axis: along this axis the grid starts at 0, so that all positions are above the ground.
     """
     spacing = np.array(as_vector(spacing, 3, "spacing"))
     offsets = np.zeros((count, 3))
@@ -266,7 +266,7 @@ def _prefixed(labels: list[str], prefixes: list) -> list[str]:
 
 
 def _moved_columns(source, poses: np.ndarray) -> dict[str, list]:
-    """The columns that a change of place changes, for all copies: what is measured in the world."""
+    """Columns that are measured in the world, for all copies after a change of pose."""
     if np.array_equal(poses, np.broadcast_to(IDENTITY, poses.shape)):
         return {}
     copies = len(poses)
@@ -290,7 +290,7 @@ def _moved_columns(source, poses: np.ndarray) -> dict[str, list]:
 
 
 def _move_roots(source, poses, roots, moved) -> None:
-    """Anchors of root joints move with the copy; free joints keep theirs and move their coordinates instead."""
+    """Moves root joints: the parent anchors of joints with limited motion, and the coordinates of joints with free motion."""
     copies = len(poses)
     x_p = np.array([as_transform(x, "joint_X_p") for x in source.joint_X_p])
     anchors = np.broadcast_to(x_p, (copies, *x_p.shape)).copy()
@@ -300,7 +300,7 @@ def _move_roots(source, poses, roots, moved) -> None:
         if JOINT_TYPES[source.joint_type[joint]].anchored:
             anchors[:, joint] = transform_multiply(poses, x_p[joint])
             continue
-        # X_p q' = pose X_p q; velocities are in the axes of X_p and turn alike.
+        # X_p q' = pose X_p q; velocities, in the axes of X_p, rotate by the same change.
         change = transform_multiply(transform_inverse(x_p[joint]), transform_multiply(poses, x_p[joint]))
         at = slice(source.joint_q_start[joint], source.joint_q_start[joint] + 7)
         q[:, at] = transform_multiply(change, q[:, at])

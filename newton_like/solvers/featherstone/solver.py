@@ -51,12 +51,14 @@ class SolverFeatherstone(SolverBase):
     normal: 0.01 mm for a single body at rest with the default softness, some 0.05 mm for the foot of a robot. Contacts and limits do
     not spring back: with the default damping ratio an impact ends in the step it begins in, and what it leaves of penetration is
     corrected within some 0.2 s.
-    A kinematic body keeps the velocity that its joint has in ``state_in``, bit by bit, and its pose follows from that. Set ``joint_q`` and
-    ``joint_qd`` before a step to prescribe its motion. No force changes it: neither gravity nor contacts, nor drives, springs, friction and
-    limits of its joint. What hangs on it moves as on a body of infinite mass. A step takes the velocity for constant, and joint velocities
-    of other bodies are relative to it: who changes it between steps at the acceleration a adds the inertial forces ``-M[:, root] a`` to
-    ``Control.joint_f``, with M of :func:`newton_like.dynamics.mass_matrix`. Nothing gives way where a kinematic body presses what it
-    carries against the ground: contact forces then grow without bounds.
+
+    A kinematic body keeps the joint velocity of ``state_in``, bit by bit, and its pose is integrated from that velocity. Set
+    ``joint_q`` and ``joint_qd`` before a step to prescribe its motion. Forces, gravity, contacts, and the drives, springs, friction and
+    limits of its joint do not change it. Bodies that hang on it move as on a body of infinite mass. A step takes the velocity as
+    constant, and the joint velocities of bodies that hang on it are relative to it. If you change it between steps with the
+    acceleration a, add the inertial forces ``-M[:, root] a`` to ``Control.joint_f``; M is that of
+    :func:`newton_like.dynamics.mass_matrix`. Contact forces grow from step to step while a kinematic body presses bodies that hang on
+    it against the ground, and their joints cannot give way.
 
     Contacts of moving shapes with anything but planes are not resolved: a model that has such pairs is refused, unless
     ``unsupported_contacts="ignore"``.

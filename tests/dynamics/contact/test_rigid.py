@@ -1,4 +1,4 @@
-"""Rigid and relaxed rigid contact: optimality of the forces, boxes at rest and on slopes, impacts, closed forms, and what is refused."""
+"""Rigid and relaxed rigid contact: optimality of the forces, boxes at rest and on slopes, impacts, closed forms, and errors."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def place(state, q, qd=None):
 
 
 def impedance(depth, low, high, width, midpoint, power):
-    """MuJoCo's documentation of solimp, as it stands there."""
+    """The formula of solimp in MuJoCo's documentation."""
     x = np.minimum(depth / width, 1.0)
     first = x**power / midpoint ** (power - 1)
     second = 1 - (1 - x) ** power / (1 - midpoint) ** (power - 1)
@@ -309,7 +309,7 @@ def test_a_box_on_a_slope_sticks_below_its_angle_of_friction_and_slides_above(fr
     q = np.tile([*turn.apply([0, 0, 0.1 - 1e-12]), *turn.as_quat()], (2, 1))
     found = rigid_contact_forces(model, place(model.state(), q), contact)
     a = found.accelerations.numpy()
-    # depths of a picometre, and what 200 sweeps leave
+    # depths of a picometre, and the residual after 200 sweeps
     np.testing.assert_allclose(a[0], 0.0, atol=1e-7)
     slide = -G * (np.sin(angle) - mu[1] * np.cos(angle))
     expected = [slide, 0, 0] if friction == "coulomb" else np.array([slide, 0, -mu[1] * slide]) / (1 + mu[1] ** 2)
@@ -370,7 +370,7 @@ def test_a_thrown_box_lands_and_bounces():
             model, ContactPoints(model, CORNERS), parameters=RigidContactParameters(0.0, restitution=e), sweeps=100
         )
         after = impact(model, place(model.state(), q, qd), contact).joint_qd.numpy().reshape(3, 6)
-        # what 100 sweeps leave
+        # the residual after 100 sweeps
         np.testing.assert_allclose(after[0], [0, 0, 2.0 * e, 0, 0, 0], atol=1e-7)
         np.testing.assert_allclose(after[1], [9.0, 0, 2.0 * e, 0, 0, 0], atol=1e-7)
         np.testing.assert_array_equal(after[2], qd[2])
@@ -408,7 +408,7 @@ def test_integrated_boxes_stick_slide_and_bounce():
     q, v = (x.numpy().reshape(3, -1) for x in (state.joint_q, state.joint_qd))
     gone = turn.inv().apply(q[:, :3])
     time, slide = steps * dt, -G * (np.sin(angle) - mu[1] * np.cos(angle))
-    # what is a hair above the ground falls for a step, and is not held back by mu G while it does
+    # a point slightly above the ground falls for a step without friction
     late = mu[1] * G * dt
     np.testing.assert_allclose(gone[0], [0, 0, 0.1], atol=1e-5)
     np.testing.assert_allclose(turn.inv().apply(v[1, :3]), [slide * time, 0, 0], atol=2 * late)

@@ -1,4 +1,4 @@
-"""Contact points, terrain and soft contact: the law against its formulas, equilibria, sliding, and what is refused."""
+"""Contact points, terrain and soft contact: the law against its formulas, equilibria, sliding, and errors."""
 
 from types import SimpleNamespace
 
@@ -61,7 +61,7 @@ def some_points(rng, model, count=3):
 
 
 def bodies_of(model, points):
-    """Body of every point, -1 where there is none, ``[articulation_count, count]``."""
+    """Body of every point, -1 without a point, ``[articulation_count, count]``."""
     start = model.articulation_start.numpy()[: model.articulation_count, None]
     child = model.joint_child.numpy()
     return np.where(points.link >= 0, child[np.maximum(start + points.link, 0)], -1)

@@ -1,4 +1,4 @@
-"""Rigid contact of what is symmetric: the order of the points is not felt."""
+"""Rigid contact of symmetric robots: the result does not depend on the order of the points."""
 
 import numpy as np
 import pytest

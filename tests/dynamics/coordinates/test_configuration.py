@@ -302,7 +302,7 @@ def test_velocities_and_rates_of_coordinates_undo_each_other(rng, by_numpy):
     )
     back = dofs(model, dynamics.velocity_of_position_rate(model, at(model, q), rate))
     np.testing.assert_allclose(back, qd, rtol=0.0, atol=1e-13)
-    # what lengthens quaternions is no velocity
+    # the component along a quaternion is ignored
     for j in np.flatnonzero(np.isin(model.joint_type.numpy(), QUATERNION)):
         s = slice(tree.joint_q_start[j + 1] - 4, tree.joint_q_start[j + 1])
         rate[s] += 0.7 * q[s]

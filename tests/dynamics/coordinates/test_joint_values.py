@@ -36,7 +36,7 @@ FUNCTIONS = [
 
 @pytest.mark.parametrize(("name", "read", "write", "span"), FUNCTIONS)
 def test_values_are_the_entries_of_the_flat_array(rng, name, read, write, span):
-    """Names, indices and lists in any order; what is set is read again, and all else stays."""
+    """Names, indices and lists in any order: reading returns the values that were set, and other values do not change."""
     model, state = mixed(rng)
     holder = state
     if name == "joint_f":

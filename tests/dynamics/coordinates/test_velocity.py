@@ -1,4 +1,4 @@
-"""The generalised velocity in every representation: its definition, what multiplies it, and setting it."""
+"""The generalised velocity in every representation: its definition, products with matrices, and setting it."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def two_kinds(rng, dtype=wp.float64, **options):
 
 @pytest.mark.parametrize("repr", REPRESENTATIONS)
 def test_velocities_are_those_that_the_definition_gives(rng, by_numpy, repr):
-    """Base velocities by moving the point of the representation, and what the mass matrix and Jacobians multiply."""
+    """Base velocities agree with the motion of the representation's point, and with the mass matrix and Jacobians."""
     for case in cases(rng):
         nu = case.get(dynamics.velocity, repr=repr)
         np.testing.assert_allclose(nu, case.velocities(repr), **CLOSE)

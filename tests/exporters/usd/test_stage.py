@@ -1,4 +1,4 @@
-"""Export to USD: the same model comes back, and USD's own readers find in the file what the model holds."""
+"""Export to USD: importing gives the same model, and USD's own readers find the properties of the model."""
 
 import warnings
 
@@ -26,7 +26,7 @@ ROBOT_FILES = sorted(ROBOTS.rglob("*.urdf"))
 pytestmark = pytest.mark.filterwarnings("ignore:.*target gains are set, but target_mode is NONE")
 
 INITIAL = ("body_q", "body_qd")
-"""A file has its bodies where the joints put them, whatever the builder said; compared after forward kinematics."""
+"""Arrays that are compared after forward kinematics: bodies in a file have the poses of the joint coordinates, not those of the builder."""
 
 
 def read(path, **options):
@@ -58,7 +58,7 @@ def world_matrix(stage, path, time=None) -> np.ndarray:
 
 
 def complaints(path) -> list[str]:
-    """What the checks behind the command usdchecker say."""
+    """The results of the checks of the command usdchecker."""
     UsdValidation = pytest.importorskip("pxr.UsdValidation")
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
     assert len(validators) > 10
@@ -159,7 +159,7 @@ def test_stages_pass_the_checks_of_usd(rng, tmp_path):
 
 
 def test_points_and_rods_pass_the_checks_too(rng, tmp_path):
-    """A moment of 0 is no number to UsdPhysics; of a point other tools are left to ask its colliders, and we are told."""
+    """In UsdPhysics a moment of 0 means "not given". For a point mass other tools use its colliders, and the report has a remark."""
     builder = ModelBuilder()
     base = builder.add_link(mass=1.0, inertia=np.eye(3))
     joints = [builder.add_joint_free(base)]
@@ -269,7 +269,7 @@ def test_usd_sees_masses_limits_drives_and_materials(rng, tmp_path):
 
 
 def test_a_drive_of_usd_pushes_as_the_model_does(tmp_path):
-    """Gains are per degree; a mode that follows nothing has none, whatever the gains of the model are."""
+    """Gains are per degree; drives in a mode without targets have no gains in the file."""
     builder = ModelBuilder()
     modes = ["POSITION", "VELOCITY", "POSITION_VELOCITY", "EFFORT"]
     joints = []
@@ -305,7 +305,7 @@ def test_a_drive_of_usd_pushes_as_the_model_does(tmp_path):
 
 
 def test_collision_groups_of_usd_keep_the_rule_of_the_engine(tmp_path):
-    """0 touches nothing, equal positive ones touch, a negative one touches all but itself."""
+    """Group 0 does not collide, equal positive groups collide, a negative group collides with all except itself."""
     values = [1, 2, -1, -2, 0]
     builder = ModelBuilder()
     for value in values:
@@ -393,7 +393,7 @@ def test_a_model_can_be_written_in_another_state(rng, tmp_path):
     write(model, tmp_path / "scene.usda", state=state)
     builder, _ = read(tmp_path / "scene.usda")
     found = differences(model, builder.finalize(), ignore=INITIAL)
-    # What differs is the start.
+    # The difference is the initial state.
     assert set(found) == {"joint_q"}
     assert_same_poses(state.body_q.numpy().reshape(-1, 7), poses(builder.finalize()), 10.0 * SINGLE)
 
@@ -433,7 +433,7 @@ def test_a_file_may_be_referenced_by_another_stage(rng, tmp_path):
 
 
 def test_numbers_in_metres_are_not_taken_for_centimetres(tmp_path):
-    """A stage whose units somebody changed: lengths of the schemas follow, and what cannot is said."""
+    """A stage with changed units: lengths of the schemas are converted, and a remark names the others."""
     builder = ModelBuilder()
     link = builder.add_link(mass=1.0, inertia=np.eye(3))
     builder.add_articulation(

@@ -17,7 +17,7 @@ from tests.support.damage import SECRET, entities, read_damaged
 
 
 def model(inside, outside="", after=""):
-    """What is inside stands in line 3, in a body that falls; what comes after the world in line 5."""
+    """An MJCF with a moving body: `inside` is line 3, in the body, and `after` is line 5, after the world."""
     return (
         f'<mujoco model="m">{outside}\n<worldbody><body name="a"><joint name="j"/><geom name="g" size=".1"/><site name="s"/>\n'
         f"{inside}\n</body></worldbody>\n{after}</mujoco>"

@@ -250,7 +250,7 @@ WORDS = (
 )
 
 
-# What the XML parser says, a model without bodies, a second <inertial>, an attribute of one number below 0.
+# Errors of the XML parser, a model without bodies, a second <inertial>, an attribute of one number below 0.
 ALLOWED = "|".join([*map(re.escape, errors.codes), "<mujoco>.*<worldbody>", "<inertial>: .*<inertial>", r"='-[\d.]+'"])
 
 
@@ -269,9 +269,9 @@ def test_edited_files_mean_the_same_to_mujoco(rng):
         try:
             peer = MjcfPeer(text)
         except ValueError as error:
-            # What follows the end of the model, and a model of nothing, are fine with MuJoCo.
+            # MuJoCo accepts text after the end of the model, and an empty model.
             assert re.search(ALLOWED, str(error)), text
             continue
         peer.check_masses(3.0e-6 if "mesh" in text else 1.0e-8)
         agreed += 1
-    assert agreed > 15  # of 150; a third of them stay what MuJoCo takes
+    assert agreed > 15  # of 150; MuJoCo accepts a third of them

@@ -206,7 +206,7 @@ DEFAULT_ACTUATORS = (
 
 
 def test_defaults_of_actuators_are_shared_by_all_kinds(rng):
-    """In classes within classes, the rules are those of MuJoCo, which is asked for gains and biases."""
+    """Gains and biases with nested classes agree with MuJoCo."""
     kinds = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder")
     limits = {"damper": 'ctrlrange="0 1"'}
     actuators = "".join(f'<{kind} class="inner" joint="j" {limits.get(kind, "")}/>' for kind in kinds)

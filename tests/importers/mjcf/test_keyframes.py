@@ -1,4 +1,4 @@
-"""Keyframes of MJCF: what holds a robot in its pose is taken over with the pose, against MuJoCo."""
+"""Keyframes of MJCF: pose and controls, against MuJoCo."""
 
 import numpy as np
 import pytest

@@ -130,7 +130,7 @@ def test_the_same_pairs_touch_as_in_mujoco(rng, number, within_trees):
     ours = set()
     for n, a in enumerate(names):
         for b in names[:n]:
-            # Shapes that do not move never touch each other in the engine, whatever the filter says.
+            # Static shapes never collide with each other, independent of the filter.
             if {a, b} & moving and touching(peer.builder, peer.report.shapes[a], peer.report.shapes[b]):
                 ours.add(frozenset((a, b)))
     expected = {pair for pair in theirs if pair & moving}

@@ -25,12 +25,12 @@ LINKS = """<robot name="bot">
 
 
 def link(inside):
-    """A robot of one link; what is inside stands in line 3."""
+    """A robot of one link, with the contents of the link in line 3."""
     return f'<robot name="bot">\n<link name="a">\n{inside}\n</link></robot>'
 
 
 def hinge(inside, kind="revolute"):
-    """A robot of two links and a joint; what is inside stands in line 7."""
+    """A robot of two links and a joint, with the contents of the joint in line 7."""
     return f"""{LINKS}<joint name="knee" type="{kind}">
 <parent link="a"/>
 <child link="b"/>
@@ -217,7 +217,7 @@ WRONG_FILES = {
 
 @pytest.mark.parametrize(("text", "words"), WRONG_FILES.values(), ids=WRONG_FILES.keys())
 def test_wrong_files_are_refused_by_name_line_and_cure(tmp_path, text, words):
-    """As text and as a file; and the builder stays as it was."""
+    """Errors of texts and of files; the builder does not change."""
     path = tmp_path / "bot.urdf"
     path.write_text(text)
     for source, name in ((text, "XML text, line"), (path, f"{path}, line")):
@@ -282,7 +282,7 @@ def test_entities_and_document_types_are_refused(tmp_path, text):
     ],
 )
 def test_meshes_outside_of_the_allowed_folders_are_refused(tmp_path, monkeypatch, name, words):
-    """They are there and could be read; and they are read where the caller says so."""
+    """The meshes exist and are readable. They are read if the caller allows their folder."""
     for folder in ("bot/urdf", "bot/meshes"):
         (tmp_path / folder).mkdir(parents=True)
     trimesh.creation.box(extents=[1, 2, 3]).export(tmp_path / "secret.stl")
@@ -349,7 +349,7 @@ def test_characters_that_no_file_has_are_refused():
 @pytest.mark.filterwarnings("ignore::newton_like.importers.urdf.UrdfWarning")
 @pytest.mark.parametrize("place", ["text", "name"])
 def test_large_files_are_read_in_few_pieces(place):
-    """Ten megabytes inside of one element or one attribute: what is there so far is joined to each new piece."""
+    """Ten megabytes in one element or one attribute, in case the parser joins the text so far with each new piece."""
     lines = 500_000 * "a line of remarks.. "
     text = ROBOT.replace("><", f">{lines}<", 1) if place == "text" else ROBOT.replace('"b', f'"{lines}', 1)
     small, large = (calls_of(lambda robot=robot: ModelBuilder().add_urdf(robot)) for robot in (ROBOT, text))

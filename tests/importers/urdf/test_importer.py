@@ -1,4 +1,4 @@
-"""The URDF importer: what each element becomes, on small files, and the project's own quadruped."""
+"""The URDF importer: the result of each element, with small files, and the project's quadruped."""
 
 import math
 import os
@@ -76,7 +76,7 @@ def test_joints_move_as_in_pinocchio(rng, kind):
     pin = pytest.importorskip("pinocchio")
     xyz, rpy, axis = rng.normal(size=3), rng.uniform(-3, 3, 3), rng.normal(size=3)
     if kind == "planar":
-        axis = np.array([0.0, 0.0, 1.0])  # pinocchio knows no other normal
+        axis = np.array([0.0, 0.0, 1.0])  # pinocchio supports no other normal
     words = [" ".join(map(repr, map(float, v))) for v in (xyz, rpy, axis)]
     limit = LIMIT if kind in ("revolute", "prismatic") else ""
     inside = f'<origin xyz="{words[0]}" rpy="{words[1]}"/><axis xyz="{words[2]}"/>{limit}'
@@ -388,7 +388,7 @@ def test_impossible_inertias_are_repaired_and_named():
     with pytest.warns(UrdfWarning, match=r"inertia.*\(1\): b \("):
         builder, _ = load(robot(link("a"), link("b", bad), joint("j", "fixed", "a", "b")))
     assert inertia.check(1.0, builder.body_inertia[1]) is None
-    # Merged with a heavy link there is nothing to repair.
+    # After merging with a heavy link the inertia is possible.
     heavy = INERTIAL.replace('value="1"', 'value="9"').replace("0.1", "9")
     _, report = load(robot(link("a", heavy), link("b", bad), joint("j", "fixed", "a", "b")), collapse_fixed_joints=True)
     assert not report.remarks

@@ -1,4 +1,4 @@
-"""What a URDF file says about motors: transmissions with their reductions, safety controllers with their soft limits."""
+"""Motors of URDF files: transmissions with reductions, and safety controllers with soft limits."""
 
 import re
 
@@ -15,7 +15,7 @@ LIMIT = '<limit lower="-1" upper="2" effort="30" velocity="4"/>'
 
 
 def chain(joints, *others):
-    """A robot whose links ``l0``, ``l1``, ... hang on each other by ``(name, type, what is inside)``."""
+    """A robot whose links ``l0``, ``l1``, ... are a chain of joints ``(name, type, contents)``."""
     parts = [f'<link name="l{n}">{INERTIAL}</link>' for n in range(len(joints) + 1)]
     for n, (name, kind, inside) in enumerate(joints):
         parts.append(

@@ -1,4 +1,4 @@
-"""What the URDF importer passes over is named: what has no use, what is not understood, what other readers pass over."""
+"""Remarks of the URDF importer about parts that are left out: unused parts, unknown parts, and parts that other readers ignore."""
 
 import numpy as np
 import pytest

@@ -69,7 +69,7 @@ def test_every_link_has_the_mass_that_its_file_states(path):
 
 @every_robot
 def test_welded_bodies_have_the_inertia_of_pinocchio(path):
-    """pinocchio always merges what fixed joints weld, and so tells mass, centre and inertia of all collapsed bodies."""
+    """pinocchio always merges the links of fixed joints, so it gives mass, centre and inertia of all collapsed bodies."""
     builder, robot = load(path, collapse=True)
     model = load_pinocchio(path)
     assert builder.body_count == model.njoints - 1
@@ -124,7 +124,7 @@ def test_limits_and_dynamics(path):
         dof, v = builder.joint_qd_start[robot.joints[name]], theirs.idx_v
         assert builder.joint_damping[dof] == model.damping[v]
         assert builder.joint_friction[dof] == model.friction[v]
-        # Zero stands for "not stated" in these files, and 1e16 for "none".
+        # In these files zero means "not given", and 1e16 means "no limit".
         for ours, limit in (
             (builder.joint_effort_limit[dof], model.effortLimit[v]),
             (builder.joint_velocity_limit[dof], model.velocityLimit[v]),
@@ -177,7 +177,7 @@ def test_collision_shapes(path):
                 }
                 kind = type(item.geometry).__name__.upper()
                 if kind == "CAPSULE" and builder.shape_type[shape] == GeoType.CYLINDER:
-                    # pinocchio makes a capsule of a cylinder where the file says so in its own <collision_checking>.
+                    # pinocchio converts a cylinder to a capsule if the file has its <collision_checking> element.
                     assert robot.not_understood["link/collision_checking"] == 1
                     continue
                 points = np.array([half[kind]]) * [[-1], [1]]

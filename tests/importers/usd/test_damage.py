@@ -1,4 +1,4 @@
-"""Damaged USD stages end with a model or with an error in words. By the thousand: ``python -m tests.support.usd_corpus``."""
+"""Damaged USD stages give a model or an error of the importer. For thousands of stages: ``python -m tests.support.usd_corpus``."""
 
 from collections import Counter
 
@@ -79,7 +79,7 @@ def test_what_usd_passes_over_is_remarked(body, part):
 
 
 def test_nesting_ends_somewhere(tmp_path):
-    """USD's parser dies of a hundred thousand levels."""
+    """A hundred thousand levels crash USD's parser."""
     source = text("").rstrip() + "\n" + 'def Xform "x" {\n' * 200_000 + "}\n" * 200_000
     (tmp_path / "deep.usda").write_text(source)
     (tmp_path / "top.usda").write_text(text('def "x" (references = @./deep.usda@) {}'))

@@ -1,4 +1,4 @@
-"""The USD importer: what is wrong is named with file, prim and cure, and leaves the builder as it was."""
+"""The USD importer: errors name file, prim and cure, and the builder does not change."""
 
 import copy
 import re

@@ -137,7 +137,7 @@ def test_order_of_joints(ordering):
 
 
 def mass_information(builder, report, stage):
-    """What UsdPhysics asks an engine for: volume, inertia at density one and pose in the body of each collider."""
+    """The callback of UsdPhysics for colliders: volume, inertia at density one and pose in the body."""
 
     def information(prim):
         (index,) = report.shapes[str(prim.GetPath())]
@@ -158,7 +158,7 @@ def mass_information(builder, report, stage):
 
 @pytest.mark.parametrize("given", range(16))
 def test_masses_follow_the_precedence_of_usd_physics(rng, given):
-    """Every combination of what a body says, with colliders that say different things, against UsdPhysics itself."""
+    """Every combination of mass attributes of a body, with colliders of different attributes, against UsdPhysics."""
     writer = StageWriter()
     inertial = random_inertial(rng)
     inertial["density"] = 700.0

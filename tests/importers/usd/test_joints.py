@@ -219,7 +219,7 @@ def test_vendor_attributes_of_spherical_joints(rng):
 
 
 def test_drives_and_limits_that_do_not_act_are_told():
-    """Those of axes that a joint does not have, and those whose API nobody applied."""
+    """Attributes of axes that a joint lacks, and attributes without an applied API schema."""
     writer = StageWriter()
     for name in "bcd":
         writer.body(f"/{name}", IDENTITY, {"mass": 1.0, "moments": np.ones(3)})
@@ -313,7 +313,7 @@ def test_two_hinges_of_a_door_close_a_loop():
 
 @pytest.mark.filterwarnings("ignore:LoadUsdPhysicsFromRange:DeprecationWarning")
 def test_frames_and_places_are_those_that_usd_physics_parses(rng):
-    """Scaled bodies, and joints that name a prim below a body or none at all, against UsdPhysics' own parser."""
+    """Scaled bodies, and joints with a prim below a body or without a body, against the parser of UsdPhysics."""
     writer = StageWriter()
     for name in "ab":
         body = writer.body(f"/{name}", random_pose(rng), {"mass": 1.0, "moments": np.ones(3)})

@@ -317,12 +317,12 @@ def test_random_robots_simulate_stably(rng):
     q = simulation.state.joint_q.numpy()
     low, high = np.array(builder.joint_limit_lower), np.array(builder.joint_limit_upper)
     assert np.isfinite(q).all()
-    # Limits are hard constraints; what stays is a step's worth of depenetration.
+    # Limits are hard constraints; the residual is the correction of one step.
     assert np.all(q > low - 0.05) and np.all(q < high + 0.05)
 
 
 def crowd(count: int) -> Usd.Stage:
-    """A warehouse: shelves that stand still, boxes that fall, hinged doors, all in a tree of scopes."""
+    """A warehouse with static shelves, falling boxes and hinged doors, in a tree of scopes."""
     layer = Sdf.Layer.CreateAnonymous(".usda")
     parts = ['#usda 1.0\n(\nmetersPerUnit = 0.01\nupAxis = "Y"\n)\ndef Xform "W"\n{\n']
     for number in range(count // 5):

@@ -1,4 +1,4 @@
-"""The USD importer: what each gprim becomes, approximations, materials, visuals, sites."""
+"""The USD importer: shapes of gprims, approximations, materials, visuals, sites."""
 
 import math
 

@@ -577,7 +577,7 @@ def test_same_calls_give_the_arrays_of_newton(rng):
             compared.add(name)
             mine, yours, tolerance = array.numpy(), other.numpy(), 2e-5  # newton computes in float32
             if "inertia" in name:
-                # Inertias are added up in float32 too; what is left of cancelled terms is small beside the largest.
+                # Inertias are also added in float32; the residuals of cancelled terms are small compared with the largest.
                 size = np.abs(mine).max(axis=(1, 2), keepdims=True)
                 mine, yours, tolerance = mine / size, yours / size, 2e-4
             np.testing.assert_allclose(mine, yours, rtol=tolerance, atol=tolerance, err_msg=name)

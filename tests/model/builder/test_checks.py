@@ -1,4 +1,4 @@
-"""finalize refuses what cannot be, and says which thing is wrong and what to do. Nothing sound is refused."""
+"""Checks of finalize: errors name the entity and the cure, and valid models pass."""
 
 import itertools
 import warnings
@@ -45,7 +45,7 @@ def set_list(name, make):
     return change
 
 
-# What is done to the robot, and what the error has to name: the thing, the numbers, what the cure is done with.
+# An edit of the robot, and the words of the error: the entity, the numbers, the cure.
 WRONG = {
     "crossed limits": (
         [set_entry("joint_limit_lower", 6, 1.2), set_entry("joint_limit_upper", 6, 0.8)],

@@ -1,4 +1,4 @@
-"""collapse_fixed_joints: what is welded becomes one body, and nothing moves differently."""
+"""collapse_fixed_joints: welded bodies become one body, and the motion does not change."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def velocities_after_merging(tree: reference.Tree, merged: reference.Tree, q: np
 
 @pytest.mark.parametrize("root", ["fixed", "floating", "any"])
 def test_collapse_changes_nothing_that_moves(rng, root):
-    """Poses of what is left, of all shapes and merged frames, and the mass matrix, at random coordinates."""
+    """Poses of the remaining bodies, of all shapes and merged frames, and the mass matrix, at random coordinates."""
     types = [JointType.FIXED] * 4 + [JointType.REVOLUTE, JointType.BALL, JointType.D6, JointType.PRISMATIC]
     if root == "floating":
         types.append(JointType.FREE)

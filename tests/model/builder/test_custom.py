@@ -6,6 +6,7 @@ import warp as wp
 
 from newton_like import Model, ModelBuilder, urdf, usd
 from newton_like.dynamics import reduce
+from newton_like.model.columns import KIND_OF
 from newton_like.model.custom import COUNTED, CustomAttribute, CustomFrequency
 from tests.support.random_trees import random_tree
 
@@ -158,7 +159,7 @@ def test_merged_bodies_and_locked_joints_take_their_entries_along(rng):
     builder.collapse_fixed_joints()
     model = builder.finalize("cpu")
     np.testing.assert_array_equal(model.body_number.numpy(), [10, 12, 13])
-    np.testing.assert_array_equal(model.follows.numpy(), [2, -1, 0])  # what pointed at a merged body points at nothing
+    np.testing.assert_array_equal(model.follows.numpy(), [2, -1, 0])  # references to a merged body become -1
     np.testing.assert_array_equal(model.dof_number.numpy(), [20, 22, 23])
     np.testing.assert_array_equal(model.blocked.numpy(), [100 * i + k for i in (0, 2, 3) for k in range(5)])
 
@@ -166,7 +167,7 @@ def test_merged_bodies_and_locked_joints_take_their_entries_along(rng):
     np.testing.assert_array_equal(model.dof_number.numpy(), [22, 23])
     kept = [
         int(label.removeprefix("joint_")) for label in model.joint_label
-    ]  # a fixed joint that nobody locked is kept
+    ]  # a fixed joint that was not locked is kept
     expected = [100 * i + k for i in kept for k in range(6 if i == 1 else 5)]
     np.testing.assert_array_equal(model.blocked.numpy(), expected)
 
@@ -243,6 +244,19 @@ def test_entities_of_ones_own_are_counted_and_copied(rng):
         model.get_custom_frequency_count("sensor")
 
 
+def test_numbers_of_warp_are_entries(rng):
+    for dtype, number in (
+        (wp.float32, rng.normal()),
+        (wp.float64, rng.normal()),
+        (wp.int32, rng.integers(99)),
+        (wp.bool, True),
+    ):
+        given = dtype(number)
+        assert CustomAttribute("mine", dtype, F.BODY).entry(given, "mine") == wp.dtype_to_numpy(dtype)(number)
+    with pytest.raises(TypeError, match="mine"):
+        CustomAttribute("mine", int, F.BODY).entry(wp.float32(1.5), "mine")
+
+
 def test_wrong_entries_are_refused_and_leave_the_builder_as_it_was():
     builder = ModelBuilder()
     builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY))
@@ -300,3 +314,86 @@ def test_one_name_is_declared_in_one_way():
     other.add_custom_attribute(different)
     with pytest.raises(ValueError, match="heat"):
         builder.add_builder(other)
+
+
+def test_bad_owners_of_entities_are_named():
+    def with_items(resolver=None, **options):
+        b = ModelBuilder()
+        link = b.add_link(mass=1.0, inertia=np.eye(3))
+        b.add_articulation([b.add_joint_revolute(-1, link)])
+        key = "item_articulation"
+        b.add_custom_frequency(
+            b.CustomFrequency("item", articulation_owner_attribute=key, articulation_owner_resolver=resolver)
+        )
+        wanted = {"name": key, "dtype": int, "frequency": "item", "references": "articulation"}
+        b.add_custom_attribute(b.CustomAttribute(**(wanted | options)))
+        return b
+
+    for wrong, error in (
+        ({"name": ""}, ValueError),
+        ({"name": "a:b"}, ValueError),
+        ({"name": "item", "namespace": "x:y"}, ValueError),
+        ({"name": "item", "articulation_owner_attribute": "owner"}, ValueError),
+        ({"name": "item", "namespace": "lab", "label_attribute": "item_label"}, ValueError),
+        ({"name": "item", "articulation_owner_resolver": list}, ValueError),
+        (
+            {"name": "item", "articulation_owner_attribute": "item_articulation", "articulation_owner_resolver": 1},
+            TypeError,
+        ),
+    ):
+        with pytest.raises(error, match="custom frequency"):
+            CustomFrequency(**wrong)
+    for wrong in (
+        {"references": None},
+        {"references": "joint"},
+        {"assignment": A.STATE},
+        {"name": "other"},
+    ):
+        with pytest.raises(ValueError, match=r"'item' needs .*'item_articulation'"):
+            with_items(**wrong).finalize("cpu")
+    for owner in (1, -2):
+        b = with_items()
+        b.add_custom_values(item_articulation=owner)
+        with pytest.raises(ValueError, match=f"index 0.* {owner} "):
+            b.finalize("cpu")
+    for resolver, error in (
+        (lambda b: [], ValueError),
+        (lambda b: [1], IndexError),
+        (lambda b: ["a"], TypeError),
+        (lambda b: 0, TypeError),
+    ):
+        b = with_items(resolver)
+        b.add_custom_values(item_articulation=None)
+        with pytest.raises(error, match="articulation_owner_resolver of the custom frequency 'item'"):
+            b.finalize("cpu")
+        with pytest.raises(error, match="articulation_owner_resolver"):
+            ModelBuilder().add_world(b)
+    b, other = with_items(), with_items(lambda b: [])
+    with pytest.raises(ValueError, match="'item'"):
+        b.add_custom_frequency(other.custom_frequencies["item"])
+    with pytest.raises(ValueError, match="'item'"):
+        b.add_builder(other)
+    b.add_custom_frequency(with_items().custom_frequencies["item"])
+
+
+def test_frequencies_tell_the_lengths_of_arrays(rng):
+    """Of all arrays of models, states and controls, those of a user among them."""
+    builder = given_robot(rng, attributes := declared(rng))
+    builder.add_custom_frequency(CustomFrequency("item"))
+    builder.add_custom_attribute(CustomAttribute("item_mass", float, "item"))
+    builder.add_custom_values(item_mass=1.0)
+    model = builder.finalize("cpu")
+    for attribute in attributes:
+        assert model.get_attribute_frequency(attribute.key) is attribute.frequency
+        assert model.get_attribute_frequency(attribute.key.replace(":", ".")) is attribute.frequency
+    assert model.get_attribute_frequency("item_mass") == "item"
+    assert len(model.gravity) == model.world_count and model.get_attribute_frequency("gravity") is F.WORLD
+    seen = set()
+    for source in (model, model.state(), model.control()):
+        for name in KIND_OF.keys() & vars(source).keys():
+            total = name in ("joint_q_start", "joint_qd_start", "articulation_start")
+            assert len(getattr(source, name)) == getattr(model, COUNTED[model.get_attribute_frequency(name)]) + total
+            seen.add(name)
+    assert seen == KIND_OF.keys()
+    with pytest.raises(KeyError, match=r"'joint_qq'.*joint_q"):
+        model.get_attribute_frequency("joint_qq")

@@ -1,7 +1,7 @@
-"""Every keyword of every builder method, and every list of the builder, against what nobody should pass.
+"""Every keyword of every builder method, and every list of the builder, with invalid values.
 
-Whatever happens, it is a result or an error that was written for it: raised by a ``raise`` of this package, never by
-Python or NumPy from inside, and an error leaves the builder as it was.
+Each call gives a result or an error from a ``raise`` statement of this package, never an internal error of
+Python or NumPy, and an error leaves the builder unchanged.
 """
 
 import copy
@@ -38,7 +38,7 @@ HOSTILE = [
     *(range(3), ModelBuilder, [(0, 99)], {(1, 1)}),
 ]
 
-# What each method needs besides the argument that is tried; the others need nothing.
+# Required arguments of each method besides the tested one; other methods have none.
 NEEDS = {
     **{
         f"add_joint_{kind}": {"parent": 0, "child": 1}
@@ -104,7 +104,7 @@ def contents(builder: ModelBuilder) -> dict:
 
 
 def foreign(error: Exception) -> bool:
-    """Whether an error comes from below, instead of from a statement of ours that says what is wrong."""
+    """Whether an error was raised by another library, and not by a ``raise`` statement of this package."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return "newton_like" not in last.filename or not last.line.startswith("raise")
 
@@ -142,7 +142,7 @@ def test_keywords_take_what_they_should_and_refuse_the_rest_in_words(method, hal
 @HALVES
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
 def test_entries_of_lists_are_checked_by_finalize(column, half):
-    """And what passes is finite in the arrays of single precision."""
+    """Accepted values are finite in float32 arrays."""
     builder = whole()
     builder.finalize("cpu")
     for value in HOSTILE[half::2]:

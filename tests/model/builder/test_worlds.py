@@ -1,4 +1,4 @@
-"""Worlds: copies of a scene, their places, labels, gravity and parameters, and what all of them share."""
+"""Worlds: copies of a scene, their poses, labels, gravity and parameters, and entities of world -1."""
 
 import numpy as np
 import pytest
@@ -150,7 +150,7 @@ def test_grid_is_centred_and_evenly_spaced(spacing, count):
             continue
         np.testing.assert_allclose(np.diff(places), spacing[axis])
         if axis == 2:
-            assert places[0] == 0.0  # up: the grid stands on the ground
+            assert places[0] == 0.0  # up: the grid starts at the ground
         else:
             assert places[0] + places[-1] == pytest.approx(0.0)
         assert len(places) <= int(np.ceil(count ** (1.0 / len(active)) - 1e-9))

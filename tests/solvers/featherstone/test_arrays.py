@@ -1,4 +1,4 @@
-"""The table of what comes in and goes out of a step."""
+"""The table of inputs and outputs of a step."""
 
 from types import SimpleNamespace
 

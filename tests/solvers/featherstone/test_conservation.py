@@ -1,4 +1,4 @@
-"""What passive motion keeps, and how fast its error shrinks with the time step."""
+"""Conserved quantities of passive motion, and the convergence of their errors with the time step."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,10 @@ def test_passive_motion_is_second_order_in_the_time_step(rng):
     # The reference has 1/64 of the error of the finest step, which moves a slope by 0.02; higher orders move it more, for trees that
     # whip about most. A scheme of first order has a slope of 1.
     assert abs(np.median(slopes) - 2.0) < 0.05
-    assert (slopes[-1] > 1.6).all()
+    # a tree that hardly moves has errors of rounding, which have no slope
+    moved = errors[-1] > 1.0e-11
+    assert moved.sum() > TREES // 2
+    assert (slopes[-1][moved] > 1.6).all()
 
 
 def test_free_floating_trees_keep_their_momentum(rng):
@@ -143,7 +146,7 @@ def test_free_bodies_keep_their_energy_however_fast_they_spin(rng, dtype):
     resolved = spins <= 200.0
     assert energy[:, resolved].min() > 0.9
     assert np.median((error.max(axis=0) / (spins * simulation.dt) ** 2)[resolved]) < 0.5
-    # Beyond, motion is not resolved, but nothing grows.
+    # At higher speeds the motion is not resolved, but stays bounded.
     assert simulation.solver.check(simulation.state).all()
 
 

@@ -1,8 +1,8 @@
-"""The same world gives the same bits, whatever its neighbours, their number, its place among them, and the number of threads.
+"""A world gives the same bits, independent of other worlds, their number, its index, and the number of threads.
 
-Worlds are made from keys: what a world is, starts as and is commanded to do is a function of its key alone. Some stand, some
-fall, some tumble with their joints beyond their limits, some are driven beyond what their drives can give, some are pushed;
-all differ in their parameters. Every comparison is one of raw bytes, signs of zeros included.
+The key of a world determines its parameters, its initial state and its commands. Some worlds stand, some fall, some tumble with joints
+beyond their limits, some have saturated drives, some are pushed; all differ in their parameters. Comparisons are of raw bytes, including
+the signs of zeros.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ CASES = [
 
 
 class Scene:
-    """Worlds of one robot, of which each does what its key says."""
+    """Worlds of one robot, each determined by its key."""
 
     def __init__(self, robot: str, evaluator: str, precision: str):
         self.robot = same_robot(mechanism) if robot == "mechanism" else quadruped()
@@ -78,7 +78,7 @@ class Scene:
 
 
 def command(model, keys, state, control, seconds):
-    """Hands over what the keys' worlds are told to do at a time."""
+    """Sets the commands of the keys' worlds at a time."""
     for name, values in random_commands(model, keys, seconds).items():
         array = getattr(state if name == "body_f" else control, name)
         array.assign(values.reshape(-1, 6) if name == "body_f" else values.ravel())
@@ -119,7 +119,7 @@ def single_axes(model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_worlds_differ_and_do_everything(scene):
-    """What the other tests permute is a mixture: contacts, broken limits and saturated drives in some worlds and not in others."""
+    """The worlds of the other tests differ: only some have contacts, exceeded limits and saturated drives."""
     seen = {"contact": [], "limit": [], "saturation": []}
 
     def watch(i, model, solver, state, control):
@@ -254,7 +254,7 @@ def test_check_names_the_unhealthy(scene, rng):
 
 
 def test_reset_brings_worlds_back(scene, rng):
-    """After a reset by mask a world does what a world does that starts now, and the others what they would have done."""
+    """After a reset by mask a world agrees with a new world, and the other worlds are not affected."""
     sick = sorted(int(k) for k in rng.choice(len(KEYS), 5, replace=False))
     kinds = [("joint_f", np.nan), ("joint_q", np.nan), ("joint_qd", 1e30), ("body_f", np.nan), ("joint_q", 1e30)]
     at = 4 * COMMAND_STEPS
@@ -319,7 +319,7 @@ def test_reset_of_all_is_a_fresh_start(scene):
 
 
 def test_handed_contacts(rng):
-    """The same for contacts that are handed over, in whatever order they come."""
+    """The same for given contacts, in any order."""
     scene = Scene("quadruped", "general", "float")
 
     def run(keys, threads):

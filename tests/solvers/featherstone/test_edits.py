@@ -1,4 +1,4 @@
-"""Edited models in the solver: what `notify_model_changed` takes over, where, and what it costs in code."""
+"""Edited models in the solver: the effect of `notify_model_changed`, by world, and the specialised code after edits."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_an_edited_solver_steps_as_a_new_one(rng, varying):
 
 
 def test_code_is_made_once_for_what_varies(rng):
-    """Specialised code that was told what varies stays as it is; code that was not is made anew by the first edit alone."""
+    """Specialised code with declared varying parameters is kept; other code is compiled again, for the first edit only."""
     kernels = {}
     for varying in ((), RANDOMISED):
         model = worlds_of(quadruped(), WORLDS).finalize("cpu")

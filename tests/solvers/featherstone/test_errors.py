@@ -1,4 +1,4 @@
-"""What SolverFeatherstone refuses, and that its messages name the thing and what to use."""
+"""Errors of SolverFeatherstone: messages name the entity and the cure."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bodies of one articulation that lie between those of another."""
+"""Articulations with interleaved body indices."""
 
 import numpy as np
 import warp as wp

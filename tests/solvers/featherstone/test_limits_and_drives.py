@@ -222,7 +222,7 @@ def test_the_fingers_of_a_panda_move_together(rng):
     targets[at[0]] = 0.03
     simulation.control.joint_target_q.assign(targets)
     fingers = simulation.run(2.0, lambda: simulation.q[0, at])
-    # The follower lags by what coupled sweeps leave: a tenth of a millimetre, of 30.
+    # The follower lags by the residual of coupled sweeps: a tenth of a millimetre, of 30.
     assert np.abs(fingers[:, 0] - fingers[:, 1]).max() < 1e-4
     assert abs(fingers[-1, 1] - 0.03) < 1e-3
 
@@ -258,7 +258,7 @@ def test_distances_stay_between_their_bounds(rng, dtype):
     slack = 1.5 * speed * simulation.dt
     assert (length.max(axis=0) < high + slack).all()
     assert (length.min(axis=0) > low - slack).all()
-    # Bounds were reached, and a tether alone does not hold what has no bound.
+    # Bounds were reached, and the body without an upper bound moved away.
     assert np.count_nonzero(length.max(axis=0) > high - 1e-2) > 4
     assert length[-1, 17] > 5.0
 

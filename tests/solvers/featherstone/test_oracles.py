@@ -1,4 +1,4 @@
-"""What a step does to the velocity, against dense reference dynamics, MuJoCo and pinocchio: random trees, and robots.
+"""The velocity after a step against dense reference dynamics, MuJoCo and pinocchio, for random trees and robots.
 
 Without constraints a step drifts for dt / 2 to the configuration q, where it solves for the new velocity v+
 
@@ -58,7 +58,7 @@ def add_random_drives(builder, rng, effort=None):
 
 
 def randomize(simulation, rng, speed=1.0):
-    """Random state, forces on joints and bodies, and targets; what was drawn."""
+    """Sets and returns random states, forces on joints and bodies, and targets."""
     model = simulation.model
     q, qd = random_state(model, rng, speed=speed)
     target_q, target_qd = random_state(model, rng, speed=speed)
@@ -73,7 +73,7 @@ def randomize(simulation, rng, speed=1.0):
     simulation.state.body_f.assign(wrench)
     for name, values in drawn.items():
         getattr(simulation.control, name).assign(values)
-    # As stored, so that rounding to float32 is nobody's error.
+    # As stored, so that rounding to float32 does not count as an error.
     read = {name: getattr(simulation.control, name).numpy().astype(np.float64) for name in drawn}
     return {**read, "body_f": simulation.state.body_f.numpy().astype(np.float64)}
 
@@ -218,7 +218,7 @@ def test_a_step_moves_coordinates_along_their_manifold(rng):
 
 
 def worst_acceleration_error(simulation, q, qd, new, others):
-    """Largest relative difference of the step's accelerations from what `others`, a function for each world, give."""
+    """Largest relative difference of the step's accelerations from the results of `others`, a function for each world."""
     worst = 0.0
     for tree, other in zip(every_tree(simulation), others, strict=True):
         expected = other(q[tree.coords], qd[tree.dofs])
@@ -303,7 +303,7 @@ def test_small_steps_give_the_accelerations_of_pinocchio(rng):
 
 
 def robot_worlds(path, count, floating):
-    """Copies of a robot without what the oracles leave out: joints that follow others, and dry friction."""
+    """Copies of a robot without mimic joints and dry friction, which the reference dynamics lack."""
     robot = ModelBuilder()
     robot.add_urdf(path, floating=floating, hide_visuals=True)
     robot.joint_mimic_joint = [-1] * robot.joint_count

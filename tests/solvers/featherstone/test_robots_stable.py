@@ -1,4 +1,4 @@
-"""Every robot of the example data at the default time step for ten seconds: nothing grows, passive or with stiff drives."""
+"""Every robot of the example data for ten seconds at the default time step: the motion stays bounded, passive or with stiff drives."""
 
 from functools import cache
 

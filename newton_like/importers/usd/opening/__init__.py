@@ -1,1 +1,1 @@
-"""Stages are opened: files that may be read, binary ones by a process of their own first."""
+"""Opening of stages: checks of the files that may be read, and checks of binary files in a separate process."""

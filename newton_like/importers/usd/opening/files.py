@@ -1,4 +1,4 @@
-"""USD stages opened safely: no layer outside of the allowed folders is read, whatever a file names."""
+"""Safe opening of USD stages: layers outside of the allowed folders are not read."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from newton_like.importers.usd.opening.reading import plain
 from newton_like.importers.xml_source import ImportFileError
 
 MAX_LAYERS = 10_000
-"""Files that a stage may consist of. Scenes have dozens; more are a mistake or an attack."""
+"""Largest number of files of a stage. Scenes have dozens; more indicate a mistake or an attack."""
 
 MAX_DEPTH = 500
-"""Deepest nesting of prims. Scenes have about twenty levels, and USD itself dies of too many."""
+"""Deepest nesting of prims. Scenes have about twenty levels, and too many levels crash USD."""
 
 _SCHEME = re.compile(r"[A-Za-z][\w+.-]+:")
-"""What URLs and names of layers in memory start with; a drive of Windows has one letter."""
+"""Start of URLs and of names of layers in memory; Windows drives have one letter only."""
 
 
 @contextlib.contextmanager
 def usd_errors(name: str):
-    """Turns errors of the USD library into ours."""
+    """Context manager that converts errors of the USD library to ImportFileError."""
     try:
         yield
     except Tf.ErrorException as error:
@@ -36,27 +36,27 @@ def usd_errors(name: str):
 
 
 def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True) -> tuple[Usd.Stage, str]:
-    """The stage that a source is or names, and what messages call it.
+    """Opens the stage of a source, and returns it with its name for messages.
 
-    Some damaged binary files make USD itself end the process. So another process reads binary files first, and composes
-    their stage; what it dies of, or does not come to an end with, is refused (see ``guard``). That takes half a second for
-    the first such file, and a third more of the time for others; files that do not change are read so once.
+    Some damaged binary files crash USD. Therefore a separate process first reads binary files and composes their
+    stage. Files for which this process crashes or exceeds its time limit raise an error (see ``guard``). The check takes half
+    a second for the first such file, and a third of the reading time for others. Unchanged files are checked once.
 
-    Sublayers, references, payloads and value clips are read from the folder of the stage and below, and from
-    ``package_dirs``; what lies elsewhere is refused before it is opened, in variants that are not chosen too. Paths are
-    compared as they are written, so that a link inside of a folder may lead out of it. A stage that is open already has
-    read its files, and is taken as it is.
+    Sublayers, references, payloads and value clips are read from the folder of the stage and its subfolders, and from
+    ``package_dirs``. Files elsewhere raise an error before they are opened, also in variants that are not selected. Paths are
+    compared as they are written, so a symbolic link may lead out of a folder. A stage that is already open has
+    read its files, and is not checked.
 
     Args:
         source: a ``Usd.Stage``, a path or the text of a ``.usda`` file.
-        package_dirs: other folders from which layers may be read. Names that do not start with a dot are looked up
-            there too.
-        text: whether texts are taken.
+        package_dirs: other folders from which layers may be read. Names that do not start with a dot are also searched
+            there.
+        text: whether the text of a stage is accepted.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImportFileError: it is no USD, is damaged, or names a file that may not be read.
-        TypeError: ``source`` is none of these.
+        FileNotFoundError: the file does not exist.
+        ImportFileError: not USD, damaged, or with the name of a file outside of the allowed folders.
+        TypeError: ``source`` has another type.
     """
     if isinstance(source, Usd.Stage):
         return source, source.GetRootLayer().GetDisplayName() or "stage"
@@ -72,7 +72,7 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
             if not layer.ImportFromString(source.lstrip("\ufeff \t\r\n")):
                 raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
         else:
-            # os.path.isfile() is false for names the system cannot have, where Path.is_file() raises.
+            # for invalid names os.path.isfile() is false, but Path.is_file() raises
             if not os.path.isfile(source):
                 raise FileNotFoundError(f"USD file {os.fspath(source)[:200]!r} does not exist; correct the path")
             name = Path(source).name
@@ -97,12 +97,12 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
 
 
 class _Fence:
-    """Knows the folders that may be read.
+    """Checks that the files of a stage are in the allowed folders.
 
     Args:
-        name: what messages call the stage.
+        name: name of the stage in messages.
         allowed: folders.
-        guard: vets what is read.
+        guard: checks the contents of files.
     """
 
     def __init__(self, name: str, allowed, guard: Guard):
@@ -110,7 +110,7 @@ class _Fence:
         self._allowed = tuple(Path(os.path.abspath(folder)) for folder in allowed)
 
     def walk(self, root: Sdf.Layer) -> list[Sdf.Layer]:
-        """All layers that a layer names, it itself, and those that they name; each is checked before it is opened."""
+        """A layer and all layers that it refers to, directly or indirectly. Each is checked before it is opened."""
         layers = [root]
         variables = [dict(root.expressionVariables)]
         seen = {root.identifier}
@@ -130,22 +130,22 @@ class _Fence:
                 _screen(_outer(resolved))
                 if resolved:
                     self._guard.layer(resolved)
-                with contextlib.suppress(Tf.ErrorException):  # what is broken is reported when the stage is composed
+                with contextlib.suppress(Tf.ErrorException):  # errors are reported when the stage is composed
                     found = Sdf.Layer.FindOrOpen(identifier)
                     if found is not None:
                         layers.append(found)
-                        # A stronger layer stack's variables override those of what it refers to.
+                        # Variables of a stronger layer stack override those of the referenced layers.
                         variables.append(known if name in sublayers else {**found.expressionVariables, **known})
         return layers
 
     def check(self, stage: Usd.Stage) -> None:
-        """Refuses a stage that was composed of layers that :meth:`walk` did not foresee."""
+        """Raises ImportFileError if a layer of the composed stage is outside of the allowed folders, in case :meth:`walk` missed it."""
         for layer in stage.GetUsedLayers():
             if not layer.anonymous:
                 self._check(_outer(layer.realPath or layer.identifier), layer.identifier, "a layer of the stage")
 
     def _check_clips(self, layer: Sdf.Layer, clips) -> None:
-        """Value clips: files that hold time samples."""
+        """Checks the files of value clips, which contain time samples."""
         for clip in clips.values():
             if not isinstance(clip, dict):
                 continue
@@ -156,7 +156,7 @@ class _Fence:
                     self._guard.clips(str(Ar.GetResolver().Resolve(anchored)) or anchored)
 
     def _checked(self, layer: Sdf.Layer, name: str) -> str | None:
-        """What a layer names, as USD opens it; ``None`` where it names nothing."""
+        """Checks a path in a layer, and returns the identifier that USD opens for it; ``None`` for an empty path."""
         path, arguments = Sdf.Layer.SplitIdentifier(name)
         if not path:
             return None
@@ -181,12 +181,12 @@ class _Fence:
 
 
 def _outer(path: str) -> str:
-    """The file on disk: the archive, where a path leads into one."""
+    """The file on disk; for a path into an archive, the archive."""
     return Ar.SplitPackageRelativePathOuter(path)[0] if Ar.IsPackageRelativePath(path) else path
 
 
 def _evaluated(name: str, variables: dict) -> str:
-    """An asset path with its variables put in; as it is where it has none, "" where they are not known."""
+    """Evaluates the variables of an asset path. A path without variables is returned unchanged; "" if a variable is unknown."""
     if not Sdf.VariableExpression.IsExpression(name):
         return name
     value = Sdf.VariableExpression(name).Evaluate(variables).value
@@ -194,10 +194,10 @@ def _evaluated(name: str, variables: dict) -> str:
 
 
 def _screen(path: str) -> None:
-    """Refuses a file that USD would die of."""
+    """Raises ImportFileError for a file that crashes USD by deep nesting."""
     with contextlib.suppress(
         OSError, EOFError, RuntimeError, struct.error, zipfile.BadZipFile
-    ):  # USD says what is wrong
+    ):  # USD reports these errors
         if path.lower().endswith(".usdz"):
             with zipfile.ZipFile(path) as archive:
                 for entry in archive.infolist():
@@ -208,7 +208,7 @@ def _screen(path: str) -> None:
 
 
 def _check_depth(name: str, content: bytes) -> None:
-    """Refuses a text whose braces are nested too deep; USD's parser needs its stack for each."""
+    """Raises ImportFileError for a text with deeply nested braces, because USD's parser is recursive."""
     if is_text(content):
         letters = np.frombuffer(content, dtype=np.uint8)
         braces = letters[(letters == ord("{")) | (letters == ord("}"))]
@@ -217,10 +217,10 @@ def _check_depth(name: str, content: bytes) -> None:
 
 
 def _named(layer: Sdf.Layer) -> tuple[list[str], list]:
-    """Sublayers, references and payloads that a layer names; and all that its prims say about value clips.
+    """Sublayers, references and payloads of a layer, and the value clips of its prims.
 
     Raises:
-        ImportFileError: the layer says of a prim that it is there, and it is not, or its prims are nested too deep.
+        ImportFileError: the layer lists a prim that does not exist, or its prims are nested too deep.
     """
     if layer.anonymous or layer.dirty:
         binary, clipped = False, "clips" in layer.ExportToString()
@@ -228,22 +228,22 @@ def _named(layer: Sdf.Layer) -> tuple[list[str], list]:
         binary = clipped = True
         with contextlib.suppress(OSError):
             content = Path(layer.realPath).read_bytes()
-            # In binary files words may be cut into pieces.
+            # Binary files may store words in pieces.
             binary, clipped = not is_text(content), not is_text(content) or b"clips" in content
     if not clipped:
         return layer.GetCompositionAssetDependencies(), []
-    # Nothing is raised in look(): USD would go on.
+    # look() must not raise, because USD would ignore the exception.
     paths: list[Sdf.Path] = []
 
     def look(path: Sdf.Path) -> None:
-        # The path of a set of variants is that of a choice without a name.
+        # The path of a variant set is a selection with an empty name.
         if path.IsPrimPath() or (path.IsPrimVariantSelectionPath() and path.GetVariantSelection()[1]):
             paths.append(path)
 
     layer.Traverse(Sdf.Path.absoluteRootPath, look)
     if max((path.pathElementCount for path in paths), default=0) > MAX_DEPTH:
         raise ImportFileError(f"{layer.GetDisplayName()}: prims are nested deeper than {MAX_DEPTH}")
-    # USD's own list of these dies of some broken binary files that the stage survives.
+    # GetCompositionAssetDependencies() crashes for some damaged binary files that a stage can read.
     assets = list(layer.subLayerPaths) if binary else layer.GetCompositionAssetDependencies()
     clips = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Binary USD files, read by another process first: damaged ones can end the process in which USD reads them."""
+"""Checks binary USD files in a separate process, because USD can crash when it reads damaged files."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from newton_like.importers.usd.opening.reading import CURE, SLOW
 from newton_like.importers.xml_source import ImportFileError
 
 SECONDS, SECONDS_PER_BYTE = 10.0, 1.0e-4
-"""Processor time that the other process has for opening a file, and again for every thousand specs of it. Honest files of many
+"""Limit of the processor time for opening a file, and for every thousand of its specs: a constant [s], and per byte. Valid files of many
 small prims take some microseconds a byte, and others less."""
 
 BINARY = (".usd", ".usdc", ".usdz")
-"""What files end with that may hold binary layers."""
+"""Suffixes of files with binary layers."""
 
 SCRIPT = Path(__file__).with_name("reading.py")
-"""What the other process runs."""
+"""The script of the separate process."""
 
 _BOOT = "import json, runpy, sys; sys.path[:] = json.loads(sys.stdin.readline()); runpy.run_path(sys.argv[1], run_name='__main__')"
 
 
 def is_text(content: bytes) -> bool:
-    """Whether a file that begins like this is no binary layer."""
+    """Whether a file with this beginning is not a binary layer."""
     return content[:100].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"#")
 
 
 class Guard:
-    """Vets the binary layers of one stage, and then the stage. What was found of a file is remembered until it changes.
+    """Checks the binary layers of one stage, and then the stage. Results are cached until a file changes.
 
     Args:
-        name: what messages call the stage.
+        name: name of the stage in messages.
     """
 
     def __init__(self, name: str):
@@ -52,13 +52,13 @@ class Guard:
         self._vetted: list[str] = []
 
     def layer(self, path: str) -> None:
-        """Has a layer read, where it is binary.
+        """Checks a layer if it is binary.
 
         Args:
-            path: of the file, or of a layer in an archive.
+            path: path of the file, or of a layer in an archive.
 
         Raises:
-            ImportFileError: it cannot be read, it is damaged, USD dies of it, or does not come to an end.
+            ImportFileError: a file that cannot be read, is damaged, crashes USD, or exceeds the time limit.
         """
         outer, inner = Ar.SplitPackageRelativePathOuter(path) if Ar.IsPackageRelativePath(path) else (path, "")
         outer = os.path.abspath(outer)
@@ -74,20 +74,20 @@ class Guard:
         self._ask(("layer", identifier, stamp), name, {"layer": identifier}, stamp[2])
 
     def clips(self, path: str) -> None:
-        """Has the files of a value clip read; a template stands for many."""
+        """Checks the files of a value clip, given by a path or a template."""
         for file in _matching(path) if "#" in path else [path]:
             self.layer(file)
 
     def stage(self, root: str, folders: list[str], *, text: bool = False) -> None:
-        """Has the stage composed, where binary layers are part of it.
+        """Checks the composition of a stage with binary layers.
 
         Args:
             root: path, or the text of a stage without a file.
-            folders: in which names without a dot are looked up.
+            folders: search folders of names without a dot.
             text: whether ``root`` is a text.
 
         Raises:
-            ImportFileError: USD dies of it, or does not come to an end.
+            ImportFileError: the composition crashes USD, or exceeds the time limit.
         """
         if not self._vetted:
             return
@@ -116,7 +116,7 @@ class Guard:
 
 
 _known: dict[tuple, str] = {}
-"""What is wrong with files and stages, by what they are; nothing with good ones."""
+"""Error messages of files and stages, by their keys; "" for valid ones."""
 
 _sessions = itertools.count()
 
@@ -138,7 +138,7 @@ def _is_binary(path: str) -> bool:
 
 
 def _matching(template: str) -> list[str]:
-    """Files that a template of value clips stands for: runs of ``#`` are numbers."""
+    """Files that match a template of value clips, in which runs of ``#`` are numbers."""
     path = Path(template)
     pattern = re.compile("".join(r"-?\d+" if "#" in part else re.escape(part) for part in re.split("(#+)", path.name)))
     with contextlib.suppress(OSError):
@@ -147,42 +147,42 @@ def _matching(template: str) -> list[str]:
 
 
 class _NoReaderError(Exception):
-    """No other process can be had; the message says why."""
+    """A separate process cannot be started; the message gives the reason."""
 
 
 class _Reader:
-    """The other process: started when it is needed, again when it has died, and ended with this one."""
+    """The separate process. It is started on demand, restarted after a crash, and ended with this process."""
 
     def __init__(self):
         self.forget()
 
     def forget(self) -> None:
-        """In a fork of this process: the other one belongs to the original."""
+        """Drops the separate process without ending it. For a fork of this process, because the original still uses it."""
         self._lock = threading.Lock()
         if process := getattr(self, "_process", None):
             process.stdin.close()
             process.stdout.close()
-            process.returncode = 0  # so that nobody waits for it here
+            process.returncode = 0  # prevents Popen from waiting for it in the fork
         self._process: subprocess.Popen | None = None
 
     def ask(self, request: dict) -> str | int:
-        """The answer to a request, or the exit code of a process that read nothing but that.
+        """The answer to a request, or the exit code of a fresh process that crashed on this request.
 
         Raises:
-            _NoReaderError: no other process can be had.
+            _NoReaderError: a separate process cannot be started.
         """
         with self._lock:
             fresh = self._process is None or self._process.poll() is not None
             if fresh:
                 self._start()
             found = self._exchange(request)
-            if isinstance(found, int) and not fresh:  # what it read before may have been the cause
+            if isinstance(found, int) and not fresh:  # repeat: an earlier request may be the cause
                 self._start()
                 found = self._exchange(request)
             return found
 
     def stop(self) -> None:
-        """Ends the other process, whatever it is doing."""
+        """Ends the separate process immediately."""
         if process := self._process:
             self._process = None
             process.kill()
@@ -196,7 +196,7 @@ class _Reader:
         program = sys.executable or ""
         if getattr(sys, "frozen", False) or not re.search("python|pypy", Path(program).name.lower()):
             raise _NoReaderError(f"{program or 'this program'!r} is no Python interpreter")
-        # Memory that nobody wrote is no zero there; and what USD writes of its death goes nowhere.
+        # Uninitialised memory is not zero there, so that its use is detected; crash reports of USD are discarded.
         environment = {**os.environ, "MALLOC_PERTURB_": "165", "MALLOC_ARENA_MAX": "4", "TMPDIR": os.devnull}
         try:
             self._process = subprocess.Popen(
@@ -220,7 +220,7 @@ class _Reader:
                 process.stdin.write(json.dumps(message).encode() + b"\n")
                 process.stdin.flush()
             line = process.stdout.readline()
-        except BaseException:  # an interrupt: an answer may still come, to a question that nobody asked
+        except BaseException:  # after an interrupt, a late answer would belong to the next request
             self.stop()
             raise
         if line.endswith(b"\n"):

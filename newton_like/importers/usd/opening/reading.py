@@ -1,6 +1,6 @@
-"""Reads USD files in a process that may die of them. ``guard`` starts this file as a script; it imports nothing of ours.
+"""Reads USD files in a separate process that may crash. ``guard`` starts this file as a script; it does not import newton_like.
 
-A request is a line of JSON on the standard input, and so is the answer on what was the standard output.
+A request is a line of JSON on the standard input, and an answer is a line of JSON on the original standard output.
 """
 
 import contextlib
@@ -15,16 +15,16 @@ import time
 from pxr import Ar, Sdf, Tf, Usd
 
 PIECE = 1000
-"""Specs or prims read between two looks at the clock."""
+"""Number of specs or prims between two checks of the time."""
 
 
 CURE = "write it again with the program that made it, or take an older copy"
 
 PATIENCE = 20.0
-"""How much longer than its processor time a piece may take: computers are busy, and networks slow."""
+"""Limit of the elapsed time of a piece over its limit of processor time, for busy computers and slow networks."""
 
 SLOW = (1, -24)
-"""Exit codes of a process whose watch ran out; the second is that of SIGXCPU."""
+"""Exit codes of a process that exceeded its time limit; the second is that of SIGXCPU."""
 
 KINDS = {
     "apiSchemas": Sdf.TokenListOp,
@@ -40,27 +40,27 @@ KINDS = {
     "customData": dict,
     "customLayerData": dict,
 }
-"""Types of lists and dictionaries that are read without a look at their type."""
+"""Types of lists and dictionaries that USD reads without checking the type."""
 
 PARTS = tuple(f"{kind}Items" for kind in ("explicit", "prepended", "appended", "added", "deleted", "ordered"))
-"""What lists consist of."""
+"""Attributes of list operations."""
 
 MEMORY, THREAD, GROWTH = 2 * 2**30, 32 * 2**20, 4096
-"""Address space that the process may take beyond what it has [bytes]: anyway, for each processor's thread, and for each
-byte of a file. Arrays of equal numbers grow most: sixteen-fold as integers are packed, and 255-fold by LZ4."""
+"""Limit of further address space of the process [bytes]: a constant, for each processor's thread, and for each byte of a
+file. Arrays of equal numbers expand most: 16 times by the packing of integers, and 255 times by LZ4."""
 
 
 def plain(text: str) -> str:
-    """What USD says, without where in its own source that was found."""
+    """A message of USD, without the position in USD's own source code."""
     return re.sub(r"(Error in )?'\S+' at line \d+ in file \S+ : ", "", " ".join(text.split()))[-300:]
 
 
 class Watch:
-    """Ends the process, in whatever code it is, when a piece of work takes too long.
+    """Ends the process when a piece of work exceeds its time limit, also within native code.
 
     Args:
-        seconds: of processor time for each piece, where the system counts that, else of any time.
-        nowhere: file for the traceback that nobody reads.
+        seconds: limit of processor time for each piece, or of elapsed time on systems without such limits.
+        nowhere: file for the traceback, which is discarded.
     """
 
     def __init__(self, seconds: float, nowhere):
@@ -83,7 +83,7 @@ class Watch:
 
 
 def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, str]:
-    """Opens a layer and reads every value in it: the layer, and what is wrong with it."""
+    """Opens a layer and reads every value in it. Returns the layer and an error message, "" for a valid layer."""
     layer = Sdf.Layer.FindOrOpen(identifier)
     if layer is None:
         return None, f"cannot be read as USD; {CURE}"
@@ -91,7 +91,7 @@ def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, st
     layer.Traverse(Sdf.Path.absoluteRootPath, paths.append)
     for path in paths:
         step()
-        # Targets are specs too, but have no values and nothing in Python.
+        # Targets are also specs, but they have no values and no Python object.
         spec = None if path.IsTargetPath() else layer.GetObjectAtPath(path)
         if spec is not None:
             for key in spec.ListInfoKeys():
@@ -101,7 +101,7 @@ def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, st
                         return layer, f"is damaged: {key} of <{path}> holds what has no name, or is {value!r}; {CURE}"
                 except (Tf.ErrorException, MemoryError, RuntimeError) as error:
                     return layer, f"is damaged: {key} of <{path}>: {_words(error)}; {CURE}"
-                except Exception:  # it is of a type that Python does not know
+                except Exception:  # a type without a Python binding
                     continue
         elif path.isEmpty or path.IsPrimPath() or path.IsPrimVariantSelectionPath() or path.IsPrimPropertyPath():
             listed = f"<{path}> is listed, and is not there" if path else "what it lists has no name"
@@ -110,7 +110,7 @@ def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, st
 
 
 def read_stage(layer: Sdf.Layer, folders: list[str], step=lambda: None) -> None:
-    """Composes a stage and goes over its prims and properties, those of instances among them."""
+    """Composes a stage and visits its prims and properties, including those of instances."""
     stage = Usd.Stage.Open(layer, Ar.DefaultResolverContext(folders))
     for prim in Usd.PrimRange.Stage(stage, Usd.TraverseInstanceProxies()):
         step()
@@ -118,13 +118,13 @@ def read_stage(layer: Sdf.Layer, folders: list[str], step=lambda: None) -> None:
 
 
 def answer(request: dict, held: dict, nowhere) -> str:
-    """What is wrong with a layer or a stage, after its name; nothing where it is good.
+    """The error message of a layer or a stage, to be appended to its name; "" if it is valid.
 
     Args:
-        request: path of a ``layer`` or ``stage`` or ``text`` of one, ``folders`` in which names are looked up, ``size`` of the
+        request: path of a ``layer`` or ``stage`` or ``text`` of a stage, search ``folders`` of names, ``size`` of the
             files [bytes], ``seconds`` for a piece of work, and number of the ``session``.
-        held: layers of this session, that need not be opened again.
-        nowhere: file for what nobody reads.
+        held: open layers of this session.
+        nowhere: file for discarded output.
     """
     if held.get("session") != request["session"]:
         held.clear()
@@ -143,7 +143,7 @@ def answer(request: dict, held: dict, nowhere) -> str:
         watch.piece()
         read_stage(layer, request["folders"], watch.step)
     except Exception as error:
-        # What is no more than an error of a stage is said by those who compose it.
+        # Other errors of a stage are reported when the caller composes it.
         if "layer" in request or isinstance(error, MemoryError):
             return f"cannot be read as USD: {_words(error)}"
     finally:
@@ -152,7 +152,7 @@ def answer(request: dict, held: dict, nowhere) -> str:
 
 
 def _sound(key: str, value) -> bool:
-    """Whether a value is of its kind and has no empty names, which stand for those that USD does not find."""
+    """Whether a value has the type of its key and no empty names, which USD returns for names that it cannot find."""
     if not isinstance(value, KINDS[key]):
         return False
     if isinstance(value, dict):
@@ -165,7 +165,8 @@ def _words(error: Exception) -> str:
 
 
 def _limit(what: str, soft: int | None = None) -> bool:
-    """Sets the soft limit of a resource, by default to the hard one; false on systems without, or with stricter limits."""
+    """Sets the soft limit of a resource, by default to the hard limit. Returns false on systems without such limits or with stricter
+    ones."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -177,14 +178,15 @@ def _limit(what: str, soft: int | None = None) -> bool:
 
 
 def _limit_memory(size: int) -> None:
-    """Lets a file that claims to be huge fail, and not the machine."""
-    with contextlib.suppress(OSError), open("/proc/self/statm") as file:  # systems without
+    """Limits the address space, so that a file that claims to be huge raises MemoryError."""
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:  # absent on some systems
         used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         _limit("AS", used + MEMORY + THREAD * (os.cpu_count() or 1) + GROWTH * size)
 
 
 def _prepare() -> None:
-    """Interrupts are for the other process; where memory is short this one is to go; and what kills it leaves no file."""
+    """Ignores interrupts, which the parent process handles; makes this process the first to be ended if memory is short; disables core
+    dumps."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -202,7 +204,7 @@ def main() -> None:
         print(json.dumps("ready"), file=answers, flush=True)
         for line in sys.stdin:
             print(json.dumps(answer(json.loads(line), held, nowhere)), file=answers, flush=True)
-        os._exit(0)  # USD need not clean up
+        os._exit(0)  # skips the cleanup of USD
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which attributes of physics prims the USD importer reads; all others are counted in its report."""
+"""Names of the attributes of physics prims that the USD importer reads. Its report counts all others."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _READ = {
     "PhysicsScene": (r"newton:gravityEnabled",),
     "": (r"newtonLike:\w+", r"newton:massModel", r"physxTendon:\w+:\w+"),
 }
-"""Attributes of vendors that are read, by the type or API schema of the prim that they stand on; "" is any prim."""
+"""Attributes of vendors that are read, by the type or API schema of their prim; "" is any prim."""
 
 _IDLE = re.compile(
     r"physics:(startsAsleep|simulationOwner)|xformOp:.*|xformOpOrder|primvars:.*|material:binding.*|collection:.*"
     r"|userProperties:.*|ui:.*|omni:.*|inputs:.*|outputs:.*|visibility|purpose|proxyPrim|isaac:.*"
 )
-"""What has no meaning to a simulation."""
+"""Attributes without meaning for a simulation."""
 
 _VENDOR = re.compile(r"(physx|newton|mjc|physics|drive|limit|state|warp|tendon|isaac)\w*:")
-"""Names that look as if they belonged to physics, also on prims that are none of ours."""
+"""Names that indicate physics, also on prims that the importer does not read."""
 
 
 @functools.cache
 def is_read(name: str, places: tuple[str, ...] = tuple(_READ)) -> bool:
-    """Whether an attribute that no schema of USD itself declares is read on a prim of some of ``_READ``, or means nothing."""
+    """Whether an attribute without a USD schema is read on prims of the types `places`, or has no meaning for a simulation."""
     return any(re.fullmatch(row, name) for place in places for row in _READ[place]) or _IDLE.fullmatch(name) is not None
 
 
@@ -64,7 +64,7 @@ def _is_physics(name: str) -> bool:
 
 
 class Leftovers:
-    """Counts authored properties that nobody reads, by their names.
+    """Counts authored properties that are not read, by name.
 
     Attributes:
         not_understood: the counts.
@@ -75,13 +75,13 @@ class Leftovers:
         self._declared: dict[tuple, tuple] = {}
 
     def look(self, prim, applied: list[str], is_physics: bool, names: list[str]) -> None:
-        """Counts what is left over on a prim.
+        """Counts the properties of a prim that are not read.
 
         Args:
             prim: any prim.
             applied: names of its API schemas.
-            is_physics: whether the importer makes something of the prim; of others only names of physics count.
-            names: of its authored properties.
+            is_physics: whether the importer reads the prim; for others only names that indicate physics are counted.
+            names: names of its authored properties.
         """
         if not is_physics:
             names = [name for name in names if _is_physics(name)]

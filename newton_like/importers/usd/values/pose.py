@@ -1,7 +1,7 @@
-"""Single poses in plain Python numbers.
+"""Functions for single poses, computed with Python numbers.
 
-``geometry.transforms`` works on arrays of any shape and takes some 100 microseconds for one pose; a stage with ten
-thousand prims needs a hundred thousand of them. Conventions are the same: ``x y z qx qy qz qw``.
+``geometry.transforms`` works on arrays of any shape and takes some 100 microseconds for one pose, but a stage with ten
+thousand prims needs a hundred thousand poses. Conventions are the same: ``x y z qx qy qz qw``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def quat_inverse(q) -> np.ndarray:
 
 
 def quat_rotate(q, v) -> np.ndarray:
-    """A turned vector."""
+    """Rotates a vector."""
     return np.array(_turned(_numbers(q), _numbers(v)))
 
 
@@ -73,14 +73,14 @@ def quat_from_matrix(matrix) -> np.ndarray:
 
 
 def transform_multiply(a, b) -> np.ndarray:
-    """The map of ``b`` followed by that of ``a``."""
+    """The transform ``b`` followed by ``a``."""
     a, b = _numbers(a), _numbers(b)
     x, y, z = _turned(a[3:], b[:3])
     return np.array([a[0] + x, a[1] + y, a[2] + z, *_product(a[3:], b[3:])])
 
 
 def transform_inverse(x) -> np.ndarray:
-    """Inverse map."""
+    """Inverse transform."""
     a, b, c, qx, qy, qz, qw = _numbers(x)
     back = (-qx, -qy, -qz, qw)
     u, v, w = _turned(back, (a, b, c))
@@ -88,19 +88,19 @@ def transform_inverse(x) -> np.ndarray:
 
 
 def transform_point(x, point) -> np.ndarray:
-    """A mapped point."""
+    """Transforms a point."""
     x = _numbers(x)
     a, b, c = _turned(x[3:], _numbers(point))
     return np.array([x[0] + a, x[1] + b, x[2] + c])
 
 
 def transform(p=(0.0, 0.0, 0.0), q=(0.0, 0.0, 0.0, 1.0)) -> np.ndarray:
-    """Pose of a position and a quaternion."""
+    """Pose from a position and a quaternion."""
     return np.array([*_numbers(p), *_numbers(q)], dtype=np.float64)
 
 
 def moved_mass(part, pose) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre and inertia of a part as seen from the frame that ``pose`` places it in."""
+    """Mass, centre and inertia of a part in the frame in which it has the pose ``pose``."""
     mass, com, inertia = part
     rotation = quat_to_matrix(pose[3:])
     return mass, pose[:3] + rotation @ com, rotation @ inertia @ rotation.T

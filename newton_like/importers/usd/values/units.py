@@ -13,10 +13,10 @@ from newton_like.importers.usd.values.pose import quat_from_matrix, transform
 from newton_like.importers.xml_source import ImportFileError
 
 SENTINEL = 1.0e38
-"""Numbers from here on stand for "none" in USD files (float32 ends at 3.4e38), as infinities do."""
+"""Numbers from this value on mean "no limit" in USD files (the largest float32 is 3.4e38), like infinities."""
 
 SHEAR_TOLERANCE = 1.0e-5
-"""Largest cosine between two axes of a frame that counts as square; float32 attributes multiply up to some 1e-6."""
+"""Largest cosine between two axes of a frame that counts as orthogonal; float32 attributes give errors of some 1e-6."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class DofUnits:
         position: m for a unit of length, or rad for a degree.
         effort: N or N m for the file's unit of force or torque.
         inertia: kg or kg m^2.
-        radian: ``effort`` for a length or a radian; attributes that come from MuJoCo count angles in radians.
+        radian: ``effort`` over a length or a radian, for attributes of MuJoCo, whose angles are in radians.
     """
 
     position: float
@@ -43,7 +43,7 @@ class DofUnits:
 
 @dataclass(frozen=True)
 class Units:
-    """How many metres and kilograms a unit of a stage has. Seconds and degrees are always those.
+    """Metres and kilograms for the units of a stage. Times are in seconds and angles in degrees in all stages.
 
     A quantity of the dimension ``mass^a length^b`` is multiplied by ``kilograms^a meters^b``; gains of angular drives
     are per degree (UsdPhysics DriveAPI).
@@ -64,27 +64,27 @@ class Units:
 
     @cached_property
     def linear(self) -> DofUnits:
-        """Of an axis along which a joint slides."""
+        """Units of a linear axis."""
         force, stiffness = self.kilograms * self.meters, self.kilograms
         return DofUnits(position=self.meters, effort=force, inertia=self.kilograms, radian=stiffness)
 
     @cached_property
     def angular(self) -> DofUnits:
-        """Of an axis about which a joint turns."""
+        """Units of a rotational axis."""
         torque = self.kilograms * self.meters**2
         return DofUnits(position=math.pi / 180.0, effort=torque, inertia=torque, radian=torque)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a prim is: a point ``p`` of its local space is at ``pose * (stretch @ p)`` in the stage.
+    """Placement of a prim: a point ``p`` of its local space is at ``pose * (stretch @ p)`` in the stage.
 
-    A mirrored frame has three negative scales and a proper rotation, as ``GfTransform`` and thereby UsdPhysics have it.
+    A mirrored frame has three negative scales and a proper rotation, as in ``GfTransform`` and UsdPhysics.
 
     Attributes:
         pose: transform [m], seven numbers.
-        stretch: scale, diagonal unless sheared, ``[3, 3]``. It has the unit of the file's lengths over file lengths.
-        sheared: whether it is not diagonal.
+        stretch: dimensionless scale, diagonal unless sheared, ``[3, 3]``.
+        sheared: whether the scale is not diagonal.
         mirrored: whether the frame is left-handed.
     """
 
@@ -95,12 +95,12 @@ class Placement:
 
     @property
     def scale(self) -> np.ndarray:
-        """Scale along x, y, z; of a sheared frame the nearest."""
+        """Scale along x, y, z; for a sheared frame the nearest scale."""
         return np.diagonal(self.stretch)
 
 
 def placement(matrix, meters: float) -> Placement | None:
-    """Placement of a prim from its local-to-world matrix (USD's rows), or ``None`` where it squashes space flat."""
+    """Placement of a prim from its local-to-world matrix (row vectors, as in USD), or ``None`` for a singular matrix."""
     rows = np.array(matrix, dtype=np.float64)
     linear, place = rows[:3, :3].T, meters * rows[3, :3]
     if not np.all(np.isfinite(rows)) or np.abs(place).max() > LARGEST:
@@ -125,7 +125,7 @@ def placement(matrix, meters: float) -> Placement | None:
 
 
 def quaternion(value) -> np.ndarray | None:
-    """x, y, z, w of unit length from a ``Gf.Quat``, or ``None`` where it has no direction."""
+    """Unit quaternion x, y, z, w of a ``Gf.Quat``, or ``None`` for zero."""
     if not hasattr(value, "GetImaginary"):
         return None
     q = np.array([*value.GetImaginary(), value.GetReal()], dtype=np.float64)
@@ -134,7 +134,7 @@ def quaternion(value) -> np.ndarray | None:
 
 
 class Reader:
-    """Reads attributes of prims at one time, and says where they are wrong.
+    """Reads attributes of prims at one time code, with errors that name the prim.
 
     Args:
         source: name of the file for messages.
@@ -145,17 +145,17 @@ class Reader:
         self.source, self.time = source, time
 
     def error(self, prim, message: str) -> ImportFileError:
-        """An error about a prim, to be raised."""
+        """Returns an error about a prim, to be raised."""
         return ImportFileError(f"{self.source}: <{prim.GetPath()}>: {message}")
 
     def get(self, prim, name: str, default=None):
-        """Value of an attribute, ``default`` where it has none."""
+        """Value of an attribute, or ``default``."""
         attribute = prim.GetAttribute(name)
         value = attribute.Get(self.time) if attribute else None
         return default if value is None else value
 
     def number(self, prim, name: str, default: float | None = None, *, low: float | None = None) -> float | None:
-        """A finite number. Raises ImportFileError: it is none, or below ``low``."""
+        """A finite number. Raises ImportFileError for other values, or a number below ``low``."""
         value = self.limit(prim, name, default)
         if value is not None and (math.isinf(value) or abs(value) > LARGEST):
             raise self.error(prim, f"{name} is {value:g}; give a number below {LARGEST:g}")
@@ -164,10 +164,10 @@ class Reader:
         return value
 
     def limit(self, prim, name: str, default: float | None = None) -> float | None:
-        """A number; what USD files write for "none" becomes an infinity.
+        """A limit; numbers for "no limit" in USD files become infinite.
 
         Raises:
-            ImportFileError: it is no number.
+            ImportFileError: not a number.
         """
         value = self.get(prim, name)
         if value is None:
@@ -181,19 +181,19 @@ class Reader:
         return math.copysign(math.inf, value) if abs(value) >= SENTINEL else value
 
     def authored(self, prim, name: str) -> float | None:
-        """A number that somebody wrote, finite or not; ``None`` where the schema's fallback would be read."""
+        """An authored number, finite or not; ``None`` if only the schema has a value."""
         attribute = prim.GetAttribute(name)
         return self.limit(prim, name) if attribute and attribute.HasAuthoredValue() else None
 
     def flag(self, prim, name: str, default: bool | None) -> bool | None:
-        """A truth value; 0 and 1 are too. Raises ImportFileError: it is none."""
+        """A bool; 0 and 1 are accepted. Raises ImportFileError for other values."""
         value = self.get(prim, name, default)
         if value is not None and (not isinstance(value, bool | int | float) or value not in (0, 1)):
             raise self.error(prim, f"{name} is {str(value)[:40]!r}; give true or false")
         return None if value is None else bool(value)
 
     def numbers(self, prim, name: str) -> np.ndarray | None:
-        """Any numbers in an array of their shape. Raises ImportFileError: they are none."""
+        """An array of numbers of any shape. Raises ImportFileError for other values."""
         value = self.get(prim, name)
         try:
             return None if value is None else np.array(value, dtype=np.float64)
@@ -201,7 +201,7 @@ class Reader:
             raise self.error(prim, f"{name} is {str(value)[:40]!r}; give numbers") from None
 
     def vector(self, prim, name: str, default=None) -> np.ndarray | None:
-        """Three finite numbers. Raises ImportFileError: one is not finite."""
+        """Three finite numbers. Raises ImportFileError for other values."""
         vector = self.numbers(prim, name)
         if vector is None:
             return default
@@ -210,7 +210,7 @@ class Reader:
         return vector
 
     def rotation(self, prim, name: str) -> np.ndarray:
-        """A quaternion x, y, z, w, made one of unit length. Raises ImportFileError: it is zero or not finite."""
+        """A normalised quaternion x, y, z, w. Raises ImportFileError for a quaternion that is zero or not finite."""
         value = self.get(prim, name)
         if value is None:
             return np.array([0.0, 0.0, 0.0, 1.0])
@@ -220,13 +220,13 @@ class Reader:
         return q
 
     def token(self, prim, name: str, default: str) -> str:
-        """A token. Raises ImportFileError: it is none."""
+        """A token. Raises ImportFileError for other values."""
         value = self.get(prim, name, default)
         if not isinstance(value, str):
             raise self.error(prim, f"{name} is {str(value)[:40]!r}; give a token such as {default!r}")
         return value
 
     def targets(self, prim, name: str) -> list:
-        """Paths that a relationship names, forwarded ones followed."""
+        """Targets of a relationship, with forwarded targets resolved."""
         relationship = prim.GetRelationship(name)
         return list(relationship.GetForwardedTargets()) if relationship else []

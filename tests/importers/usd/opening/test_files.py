@@ -50,7 +50,7 @@ ARCS = ["references", "payload", "sublayer", "expression", "variant", "clip", "t
 
 @pytest.fixture
 def place(tmp_path):
-    """A folder for the stage with a folder in it, and a file next to it that nobody may read."""
+    """A folder for the stage with a subfolder, and a file next to it outside of the allowed folders."""
     (tmp_path / "stage" / "inner").mkdir(parents=True)
     (tmp_path / "secret.usda").write_text(SECRET)
     (tmp_path / "stage" / "inner" / "secret.usda").write_text(SECRET)
@@ -170,7 +170,7 @@ def test_stages_that_are_open_are_the_callers_affair(place):
 
 
 def test_files_that_name_each_other_end(place):
-    """References around a circle are no hang: USD leaves the last one out, and the report says so."""
+    """Cyclic references do not hang: USD leaves the last one out, and the report has a remark."""
     for here, there in (("a", "b"), ("b", "a")):
         (place / "stage" / f"{here}.usda").write_text(
             text(f'def Xform "x" (references = @./{there}.usda@</x>) {{}}', HEAD)

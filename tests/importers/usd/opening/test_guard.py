@@ -1,4 +1,4 @@
-"""Binary USD files are read by another process first: what kills that one, or keeps it for ever, is refused by name."""
+"""Checks of binary USD files in a separate process: files that crash it or do not terminate raise an error with their name."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def dies(path) -> bool:
 
 @pytest.fixture
 def deadly(tmp_path):
-    """A file that this version of USD dies of."""
+    """A file that crashes this version of USD."""
     for number, content in enumerate(misdirected(binary(POINTING))[::-1]):
         path = tmp_path / f"deadly_{number}.usdc"
         path.write_bytes(content)
@@ -65,7 +65,7 @@ def test_what_usd_dies_of_is_refused(deadly):
 
 
 def test_lists_that_point_nowhere(tmp_path):
-    """Schemas, targets, variants and children without a name are told; USD passes over some, and dies of others."""
+    """Schemas, targets, variants and children without a name raise errors; USD ignores some, and crashes for others."""
     lists = misdirected(binary(POINTING))
     for number, content in enumerate(lists):
         path = tmp_path / f"list_{number}.usdc"
@@ -125,14 +125,14 @@ def test_good_files_come_through(tmp_path):
 
 @pytest.fixture
 def afresh():
-    """The other process of this test is no other test's."""
+    """A separate process for this test alone."""
     guard._reader.stop()
     yield
     guard._reader.stop()
 
 
 def test_what_has_no_end_is_cut(tmp_path, monkeypatch, afresh):
-    """A search that takes an age stands for USD: Python's signals and threads wait for it."""
+    """An endless regular expression in place of USD: it blocks Python's signals and threads."""
     path, script = tmp_path / "a.usdc", tmp_path / "endless.py"
     path.write_bytes(binary(POINTING))
     source = guard.SCRIPT.read_text()
@@ -145,12 +145,12 @@ def test_what_has_no_end_is_cut(tmp_path, monkeypatch, afresh):
         ModelBuilder().add_usd(path)
     monkeypatch.undo()
     builder = ModelBuilder()
-    builder.add_usd(path)  # by a new process, and what was said before is forgotten
+    builder.add_usd(path)  # in a new process, and the earlier result is not cached
     assert builder.body_count == 1
 
 
 def test_a_process_that_somebody_else_ended(tmp_path):
-    """Neither an end while it waits nor an earlier file is the fault of the next one."""
+    """If the process was ended between two files, the second file is read in a new process."""
     for name in ("a.usdc", "b.usdc"):
         path = tmp_path / name
         path.write_bytes(binary(POINTING))
@@ -162,7 +162,7 @@ def test_a_process_that_somebody_else_ended(tmp_path):
 
 @pytest.mark.parametrize("how", ["frozen", "no program", "another program"])
 def test_without_another_process(tmp_path, monkeypatch, afresh, how):
-    """It is told once, and the file is read here."""
+    """There is one warning, and the file is read in this process."""
     path = tmp_path / "a.usdc"
     path.write_bytes(binary(POINTING))
     monkeypatch.setattr(guard, "_warned", [])

@@ -53,7 +53,7 @@ def test_a_robot_is_the_same_in_all_units_and_axes(rng, meters, kilograms, up):
     other, report = load(write_robot(robot, meters, kilograms, up).stage)
     assert_same(base, other, SINGLE)
     assert report.meters_per_unit == meters and report.kilograms_per_unit == pytest.approx(kilograms, rel=1e-15)
-    # And it is the robot that was asked for.
+    # The robot agrees with its description.
     for number, (body, joint) in enumerate(zip(robot["bodies"], robot["joints"], strict=True)):
         index = report.bodies[f"/Robot/{body['name']}"]
         turn = Rotation.from_quat(body["axes"]).as_matrix()
@@ -189,7 +189,7 @@ def test_points_of_meshes_are_where_usd_has_them(rng, case):
 
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_placement_is_that_of_gf_transform(rng, mirrored):
-    """Also where the frame is left-handed: UsdPhysics reads frames with GfTransform."""
+    """Includes left-handed frames: UsdPhysics reads frames with GfTransform."""
     scale = rng.uniform(0.2, 3.0, 3) * ([-1.0, 1.0, 1.0] if mirrored else 1.0)
     place, turn = rng.normal(size=3), Rotation.random(None, rng).as_quat()
     matrix = Gf.Matrix4d(1.0).SetScale(Gf.Vec3d(*scale)) * Gf.Matrix4d(

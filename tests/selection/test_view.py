@@ -1,4 +1,4 @@
-"""Views of articulations: what they read and write is what a loop over labels finds in the flat arrays."""
+"""Views of articulations: their entries agree with a loop over labels in the flat arrays."""
 
 import re
 
@@ -235,6 +235,8 @@ def test_names_follow_the_filters(scene):
 
 
 def test_functions_of_the_model_are_evaluated_for_the_view(scene, rng):
+    scene.joint_armature.assign(rng.uniform(0.1, 1.0, scene.joint_dof_count))
+    scene.notify_changed()
     state = scene.state()
     view = ArticulationView(scene, "robot_b")
     M = nl.eval_mass_matrix(scene, state).numpy().copy()
@@ -242,6 +244,10 @@ def test_functions_of_the_model_are_evaluated_for_the_view(scene, rng):
     chosen = view.articulation_mask.numpy()
     np.testing.assert_array_equal(mine[chosen], M[chosen])
     assert not mine[~chosen].any() and M[~chosen].any()
+    rigid = nl.eval_mass_matrix(scene, state, include_armature=False).numpy()
+    again = view.eval_mass_matrix(state, J=None, body_I_s=None, joint_S_s=None, include_armature=False).numpy()
+    np.testing.assert_array_equal(again[chosen], rigid[chosen])
+    assert np.abs(M[chosen] - rigid[chosen]).max() > 0.09
     J = nl.eval_jacobian(scene, state).numpy().copy()
     np.testing.assert_array_equal(view.eval_jacobian(state, mask=np.array([1, 0, 0], bool)).numpy()[2], J[2])
     half = view.get_model_articulation_mask(wp.array([True, False, True], dtype=wp.bool, device="cpu")).numpy()
@@ -337,9 +343,20 @@ def test_newtons_arguments_of_views(rng, capsys):
     view = ArticulationView(model, "robot", homogeneous=True, include_loop_closing_joints=False, verbose=True)
     assert all(part in capsys.readouterr().out for part in ("robot",))
     assert view.body_labels == view.link_labels and view.body_names == view.link_names and view.device == model.device
-    for name in ("include_loop_closing_joints", "homogeneous"):
-        with pytest.raises(NotImplementedError, match=name):
-            ArticulationView(model, "robot", **{name: name != "homogeneous"})
+    assert view.body_shapes == view.link_shapes
+    ArticulationView(model, "robot", verbose=None)
+    assert not capsys.readouterr().out
+    both = ArticulationView(
+        model,
+        "robot",
+        include_joints="wrist",
+        include_joint_types=[nl.JointType.BALL, nl.JointType.FREE],
+        exclude_joints="root",
+    )
+    assert both.joint_names == ["shoulder", "wrist"]
+    for name in ("include_loop_closing_joints", "homogeneous", "verbose"):
+        with pytest.raises(TypeError, match=name):
+            ArticulationView(model, "robot", **{name: "no"})
     for indices in ([2, 0], [0, 0]):
         with pytest.raises(ValueError, match="include_joints"):
             ArticulationView(model, "robot", include_joints=indices)

@@ -127,7 +127,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
         linear_row(t, k, y + 2 * T.reach, u2, m.cross(x, u2), T, L, mem)
         return before
 
-    @m.func
+    @m.shared
     def set_aside(b, t, T, P, L, mem):
         """z <- 0 for prescribed dofs: their velocities are so large in z that rounding removes impulses beside them."""
         for i in range(T.dofs):
@@ -135,7 +135,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
                 z = m.get(mem, L.z + i, t)
                 m.put(mem, L.z + i, t, m.where_prescribed(P, b, i, m.fill(real(0.0)), z))
 
-    @m.func
+    @m.shared
     def bring_back(b, t, T, P, L, mem):
         """z <- with the velocities of prescribed dofs, which are in free_z; warm_work <- less the work of the impulses on them."""
         for i in range(T.dofs):
@@ -146,7 +146,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, L.warm_work, t, m.where_prescribed(P, b, i, m.fnma(old, z, work), work))
                 m.put(mem, L.z + i, t, m.where_prescribed(P, b, i, old, z))
 
-    @m.func
+    @m.shared
     def carried_work(b, t, leaf: int, y: int, p: m.lane, T, P, L, mem) -> m.lane:
         """The part that prescribed dofs have in p y . z for a row of a chain."""
         at = T.chain_at[leaf]
@@ -158,7 +158,7 @@ def row_program(m: types.SimpleNamespace) -> dict:
                 work = m.where_prescribed(P, b, i, m.fma(p, speed, work), work)
         return work
 
-    @m.func
+    @m.shared
     def carried_dense_work(b, t, y: int, p: m.lane, T, P, L, mem) -> m.lane:
         """The same for a row of all dofs."""
         work = m.fill(real(0.0))

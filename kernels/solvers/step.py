@@ -297,7 +297,7 @@ def step_kernel(
             for j in range(T.contact_rows):
                 m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
 
-    @m.func
+    @m.shared
     def work_on_carriers(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]) -> m.lane:
         """The work of all impulses on kinematic bodies. z does not have it: rounding removes impulses beside their velocities."""
         work = m.fill(real(0.0))

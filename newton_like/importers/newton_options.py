@@ -1,4 +1,4 @@
-"""Options of Newton's importers that these importers lack, and errors for unknown options."""
+"""Options of Newton's importers that newton_like does not support, and errors for unknown options."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import difflib
 import functools
 import inspect
 
+import numpy as np
+
 _ROOT = "compose the pose with xform, or set builder.joint_q and joint_X_p of the root afterwards"
 _MASSLESS = "merge links by collapse_fixed_joints=True"
-_GAPS = "margins and gaps have one meaning here"
+_GAPS = "newton_like has one convention for margins and gaps"
 
 URDF = {
     "bodies_follow_joint_ordering": (True, "bodies are always added in the order of joints"),
@@ -49,14 +51,14 @@ USD = {
         False,
         "disabled joints are kept with joint_enabled false; leave them out by ignore_paths",
     ),
-    "only_load_enabled_rigid_bodies": (True, "a prim whose rigidBodyEnabled is false is part of what carries it"),
+    "only_load_enabled_rigid_bodies": (True, "a prim whose rigidBodyEnabled is false becomes part of its parent body"),
     "override_root_xform": (False, _ROOT),
     "parse_mujoco_options": (True, "leave gravity out by scene_gravity=False"),
-    "return_deformable_results": (False, "there are no deformable bodies here"),
+    "return_deformable_results": (False, "newton_like has no deformable bodies"),
     "schema_resolvers": (None, "attributes of newton, physx and mjc are read as the docstring says"),
     "skip_mesh_approximation": (False, "meshes collide as the stage says"),
 }
-"""For each option, the value that has no effect, and advice in place of other values."""
+"""For each option, the value that has no effect, and advice instead of other values."""
 
 
 def refuses_others(known: dict):
@@ -67,7 +69,7 @@ def refuses_others(known: dict):
 
         @functools.wraps(function)
         def importer(builder, source, **options):
-            for name in options.keys() - set(own):
+            for name in [name for name in options if name not in own]:
                 _refuse(function.__name__, name, options.pop(name), known, own)
             return function(builder, source, **options)
 
@@ -79,13 +81,13 @@ def refuses_others(known: dict):
 def _refuse(function: str, name: str, value, known: dict, own) -> None:
     if name in known:
         neutral, cure = known[name]
-        same = (
-            tuple(value) == neutral
-            if isinstance(neutral, tuple) and isinstance(value, list | tuple)
-            else value == neutral
-        )
-        if not same:
-            raise ValueError(f"{function}: {name}={value!r} is an option of Newton that is not here: {cure}")
+        if isinstance(neutral, tuple) and isinstance(value, list):
+            value = tuple(value)
+        # an array is none of these values, and comparing it would give an array
+        if not (isinstance(value, type(neutral) | int | np.generic) and bool(value == neutral)):
+            raise ValueError(
+                f"{function}: {name}={value!r} is an option of Newton that newton_like does not support; {cure}"
+            )
         return
     near = difflib.get_close_matches(name, [*own[2:], *known], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(own[2:])}"

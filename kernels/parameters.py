@@ -13,10 +13,10 @@ import warp as wp
 from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
     DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH, HALF_TURN_QUAT,
-    HOME_QUAT, INERTIA, JOINT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET,
-    MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2, OMEGA, PARENT_POS, PARENT_QUAT, PLANE, POSITION, RADIUS,
-    REST_Q, RESTITUTION, ROTATION, SIZE, STIFFNESS, SURFACE, TANGENT_1, TANGENT_2, TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN,
-    VELOCITY, VELOCITY_LIMIT,
+    HOME_QUAT, INERTIA, JOINT, LIMIT_DAMPING_RATIO, LIMIT_LOWER, LIMIT_OMEGA, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET, MIMIC_RATIO, MU,
+    MU_ROLLING, MU_TORSIONAL, NORMAL, OFFSET, OFFSET_1, OFFSET_2, OMEGA, PARENT_POS, PARENT_QUAT, PLANE, POSITION, PRESCRIBED,
+    PRESCRIBED_ARMATURE, RADIUS, RESTITUTION, REST_Q, ROTATION, SIZE, STIFFNESS, SURFACE, TANGENT_1, TANGENT_2, TARGET_KD, TARGET_KE,
+    TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
 
 STOP_OMEGA, STOP_DAMPING_RATIO = 1000.0, 100.0
@@ -34,6 +34,9 @@ WEAK = 1.0e5
 
 POSITION_MODE, VELOCITY_MODE, EFFORT_MODE = 1, 2, 4
 """Bits of ``newton_like.types.JointTargetMode``."""
+
+KINEMATIC = 2
+"""The bit of ``newton_like.types.BodyFlags``."""
 
 
 @cache
@@ -109,6 +112,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         return wp.vec3d(fetch(a, i), fetch(a, i + 1), fetch(a, i + 2))
 
     @wp.func
+    def prescribed(slot: int, first: int, flags: wp.array[int]):
+        """Whether the body at a place of an articulation is kinematic; False for the place -1."""
+        found = bool(False)
+        if slot >= 0:
+            found = (flags[first + slot] & KINEMATIC) != 0
+        return found
+
+    @wp.func
     def turned(v: wp.vec3d, w: wp.float64, x: wp.vec3d):
         """The vector x turned by the unit quaternion (v, w)."""
         y = wp.float64(2.0) * wp.cross(v, x)
@@ -129,10 +140,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         qd_start: int,
         qd_stride: int,
         dof_at: wp.array[int],
+        # the place of each joint's body in the articulation, if that body may be kinematic; else -1
+        driver: wp.array[int],
+        body_start: int,
+        body_stride: int,
         # Model:
         joint_parent: wp.array[int],
         joint_ancestor: wp.array[int],
         body_q: wp.array[real],
+        body_flags: wp.array[int],
         joint_X_p: wp.array[real],
         joint_X_c: wp.array[real],
         joint_min_distance: wp.array[real],
@@ -166,8 +182,13 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give4(G, lane, at + CHILD_QUAT_INVERSE, c, c_w)
             give3(G, lane, at + CHILD_POS, x_c)
             give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), p_w * c_w - wp.dot(p, c))
-            give(G, lane, at + DISTANCE_MIN, fetch(joint_min_distance, j))
-            give(G, lane, at + DISTANCE_MAX, fetch(joint_max_distance, j))
+            shortest = fetch(joint_min_distance, j)
+            longest = fetch(joint_max_distance, j)
+            if prescribed(driver[k], body_start + body_stride * i, body_flags):
+                shortest = wp.float64(-1.0)
+                longest = wp.float64(-1.0)
+            give(G, lane, at + DISTANCE_MIN, shortest)
+            give(G, lane, at + DISTANCE_MAX, longest)
             for d in range(dof_at[k], dof_at[k + 1]):
                 axis = fetch3(joint_axis, 3 * (qd_start + qd_stride * i + d))
                 to = axis_at + DOF * d
@@ -186,7 +207,10 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         body_start: int,
         body_stride: int,
         slot: wp.array[int],
+        # the place in the articulation of the body that moves each body, if it may be kinematic; else -1
+        driver: wp.array[int],
         # Model:
+        body_flags: wp.array[int],
         body_mass: wp.array[real],
         body_com: wp.array[real],
         body_inertia: wp.array[real],
@@ -198,11 +222,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         for k in range(share, G.items, G.sharing):
             j = body_start + body_stride * i + slot[k]
             at = body_at + BODY * k
-            give(G, lane, at + MASS, fetch(body_mass, j))
+            # forces do not act on a kinematic body and bodies that are fixed to it: their inertia does not count
+            felt = wp.float64(1.0)
+            if prescribed(driver[k], body_start + body_stride * i, body_flags):
+                felt = wp.float64(0.0)
+            give(G, lane, at + MASS, felt * fetch(body_mass, j))
             give3(G, lane, at + CENTRE_OF_MASS, fetch3(body_com, 3 * j))
-            half = wp.float64(0.5)
+            half = wp.float64(0.5) * felt
             for a in range(3):
-                give(G, lane, at + INERTIA + a, fetch(body_inertia, 9 * j + 4 * a))
+                give(G, lane, at + INERTIA + a, felt * fetch(body_inertia, 9 * j + 4 * a))
             give(G, lane, at + INERTIA + 3, half * (fetch(body_inertia, 9 * j + 1) + fetch(body_inertia, 9 * j + 3)))
             give(G, lane, at + INERTIA + 4, half * (fetch(body_inertia, 9 * j + 2) + fetch(body_inertia, 9 * j + 6)))
             give(G, lane, at + INERTIA + 5, half * (fetch(body_inertia, 9 * j + 5) + fetch(body_inertia, 9 * j + 7)))
@@ -223,10 +251,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         rest_w_of: wp.array[int],
         mimic_of: wp.array[int],
         has_coordinate: wp.array[int],
+        # the place of each dof's body in the articulation, if that body may be kinematic; else -1
+        driver: wp.array[int],
+        body_start: int,
+        body_stride: int,
         # the limits that are looked at, as bits, and whether all dofs may get a drive
         limits: wp.array[int],
         driven: int,
         # Model:
+        body_flags: wp.array[int],
         joint_target_mode: wp.array[int],
         joint_target_ke: wp.array[real],
         joint_target_kd: wp.array[real],
@@ -240,7 +273,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         joint_limit_upper: wp.array[real],
         joint_rest_q: wp.array[real],
         joint_mimic_coeffs: wp.array[real],
-        # out: whether some articulation is bound by a limit, four a dof
+        # out: whether some articulation is bound by a limit, five a dof
         binds: wp.array[wp.bool],
     ):
         at_lane, share = wp.tid()
@@ -266,9 +299,27 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             friction = fetch(joint_friction, j)
             lower = fetch(joint_limit_lower, j)
             upper = fetch(joint_limit_upper, j)
-            give(G, lane, at + ARMATURE, fetch(joint_armature, j))
-            give(G, lane, at + DAMPING, fetch(joint_damping, j))
-            give(G, lane, at + STIFFNESS, fetch(joint_stiffness, j))
+            armature = fetch(joint_armature, j)
+            damping = fetch(joint_damping, j)
+            stiffness = fetch(joint_stiffness, j)
+            far = wp.float64(NO_LIMIT)
+            kinematic = prescribed(driver[d], body_start + body_stride * i, body_flags)
+            if kinematic:
+                mode = 0
+                ke = none
+                kd = none
+                kv = none
+                effort = far
+                speed = far
+                friction = none
+                lower = -far
+                upper = far
+                armature = wp.float64(PRESCRIBED_ARMATURE)
+                damping = none
+                stiffness = none
+            give(G, lane, at + ARMATURE, armature)
+            give(G, lane, at + DAMPING, damping)
+            give(G, lane, at + STIFFNESS, stiffness)
             give(G, lane, at + TARGET_KE, ke)
             give(G, lane, at + TARGET_KD, kd)
             give(G, lane, at + TARGET_VELOCITY_GAIN, kv)
@@ -297,21 +348,23 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 ratio = fetch(joint_mimic_coeffs, pair + 1)
             give(G, lane, at + MIMIC_OFFSET, offset)
             give(G, lane, at + MIMIC_RATIO, ratio)
-            far = wp.float64(NO_LIMIT)
             weak = wp.float64(WEAK)
             bits = int(0)
             if effort < far and (driven != 0 or ke != none or kd != none or effort < weak or clip != none):
                 bits = EFFORT
-                binds[4 * d] = True
+                binds[5 * d] = True
             if friction > none:
                 bits = bits | FRICTION
-                binds[4 * d + 1] = True
+                binds[5 * d + 1] = True
             if speed < weak:
                 bits = bits | VELOCITY
-                binds[4 * d + 2] = True
+                binds[5 * d + 2] = True
             if has_coordinate[d] != 0 and (lower > -far or upper < far):
                 bits = bits | POSITION
-                binds[4 * d + 3] = True
+                binds[5 * d + 3] = True
+            if kinematic:
+                bits = bits | PRESCRIBED
+                binds[5 * d + 4] = True
             if (bits & ~limits[d]) != 0:
                 G.status[1] = True
 
@@ -324,7 +377,12 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         planes: wp.array2d[int],
         allowed: wp.array2d[wp.bool],
         turning: int,
+        # the place in the articulation of the body that moves each collider, if it may be kinematic; else -1
+        driver: wp.array[int],
+        body_start: int,
+        body_stride: int,
         # Model:
+        body_flags: wp.array[int],
         shape_scale: wp.array[real],
         shape_transform: wp.array[real],
         shape_collision_radius: wp.array[real],
@@ -364,7 +422,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, surface + MU_ROLLING, rolling)
             give(G, lane, surface + MARGIN, fetch(shape_margin, s) + fetch(shape_margin, g))
             gap = fetch(shape_gap, s) + fetch(shape_gap, g)
-            if not allowed[i, k]:
+            # contacts do not act on a kinematic body and bodies that are fixed to it
+            if not allowed[i, k] or prescribed(driver[k], body_start + body_stride * i, body_flags):
                 gap = wp.float64(-FAR)
             give(G, lane, surface + GAP, gap)
             if turning == 0 and (torsional != wp.float64(0.0) or rolling != wp.float64(0.0)):

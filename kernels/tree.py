@@ -14,8 +14,13 @@ import types
 
 import warp as wp
 
-# Limits and friction that a degree of freedom may have, as bits of Tree.dof_limits.
-EFFORT, FRICTION, VELOCITY, POSITION = 1, 2, 4, 8
+# Limits and friction that a degree of freedom may have, as bits of Tree.dof_limits; PRESCRIBED: it moves a kinematic body in some world.
+EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED = 1, 2, 4, 8, 16
+
+# The armature of a prescribed degree of freedom, and half of it; other armatures are smaller. Rounding removes all inertia and all
+# impulses beside it. It is a power of four, so that products of its root and of the inverse of this root are exact. Squares of whitened
+# velocities are finite in single precision.
+PRESCRIBED_ARMATURE, MOST_ARMATURE = 2.0**80, 2.0**79
 
 # Joint kinds. A D6 joint with a single axis is PRISMATIC or REVOLUTE; a DISTANCE joint is FREE.
 FIXED, REVOLUTE, PRISMATIC, BALL, FREE, COMPOUND = range(6)
@@ -75,6 +80,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         colliders: int
         candidates: int
         free_root: int
+        # whether some degree of freedom is prescribed in some world
+        prescribed: int
         # per body
         parent: wp.array[int]
         kind: wp.array[int]
@@ -238,6 +245,11 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     @m.func
     def gain(P: Params, b: int, dof: int, i: int) -> m.lane:
         return m.param(P.uniform, P.varying, P.gains_vary, b, P.gain_at + GAIN * dof + i)
+
+    @m.func
+    def where_prescribed(P: Params, b: int, dof: int, x: m.lane, y: m.lane) -> m.lane:
+        """x in worlds where the degree of freedom moves a kinematic body, else y."""
+        return m.where_lt(m.fill(m.real(MOST_ARMATURE)), gain(P, b, dof, ARMATURE), x, y)
 
     @m.func
     def gravity(P: Params, b: int) -> m.Vec3:

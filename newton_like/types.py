@@ -181,7 +181,7 @@ class BodyFlags(IntFlag):
     DYNAMIC = 1
     """Moves under forces."""
     KINEMATIC = 2
-    """Moves as its state says; forces do nothing to it."""
+    """Moves with the joint velocity of the state; forces do not change it."""
     ALL = 3
 
 

@@ -119,21 +119,22 @@ def hand_over_kernels(real):
         count: wp.array[int],
         shape0: wp.array[int],
         shape1: wp.array[int],
-        moving: wp.array[wp.bool],
+        # of each shape: 0 fixed, 1 moved by forces, 2 kinematic
+        moves: wp.array[int],
         key: wp.array[int],
         value: wp.array[int],
     ):
-        """key <- the moving shape of each contact, or 2147483647 unless exactly one of its shapes moves; value <- the contact's index."""
+        """key <- the shape of each contact that forces move, or 2147483647 unless the other one is fixed; value <- the contact's index."""
         i = wp.tid()
         value[i] = i
         key[i] = 2147483647
         if i < count[0] and i < shape0.shape[0]:
             a = shape0[i]
             b = shape1[i]
-            if a >= 0 and a < moving.shape[0] and b >= 0 and b < moving.shape[0]:
-                if moving[a] and not moving[b]:
+            if a >= 0 and a < moves.shape[0] and b >= 0 and b < moves.shape[0]:
+                if moves[a] == 1 and moves[b] == 0:
                     key[i] = a
-                if moving[b] and not moving[a]:
+                if moves[b] == 1 and moves[a] == 0:
                     key[i] = b
 
     @wp.kernel(module="unique", enable_backward=False)

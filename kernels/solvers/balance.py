@@ -8,7 +8,7 @@ the kick undo that to second order only: what turns by a few tenths of a radian 
 with q in the middle, K the kinetic and E the whole mechanical energy of the bodies: the work of all forces but the bias is
 K(q, v1) - K(q, v0) - dt bias . (v0 + v1) / 2, exactly. Each world keeps the sum of these gains, down to a share of its kinetic energy.
 What is above zero is taken back, never more: first by a damping of its joints, which leaves momentum alone, and where these have no
-more to give, from all motion about its centre of mass.
+more to give, from all motion about its centre of mass. Where a kinematic body moves, nothing is: its motion does work.
 
 `slow_down` is the last resort of velocity limits: it scales the same motion down.
 """
@@ -16,7 +16,7 @@ more to give, from all motion about its centre of mass.
 import types
 
 from newton_like.kernels.solvers.dof_rows import HELD
-from newton_like.kernels.tree import PARENT_QUAT, VELOCITY, VELOCITY_LIMIT
+from newton_like.kernels.tree import PARENT_QUAT, PRESCRIBED, VELOCITY, VELOCITY_LIMIT
 
 # Shares of the kinetic energy: what may have been lost and come back, and what cannot wait until the motion is fast again.
 CREDIT, OWED = 0.1, 1.0e-3
@@ -68,13 +68,18 @@ def balance_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def drift_of_centre(b, t, mass: m.lane, T, P, L, mem) -> m.Vec3:
-        """The velocity of the centre of mass, from the twists of all bodies; zero for a tree that does not float."""
+        """The velocity of the centre of mass, from the twists of all bodies; zero for a tree that does not float, or is held by a kinematic
+        body."""
         drift = m.zero3()
         if T.free_root != 0:
             for k in range(T.bodies):
                 u = m.velocity_at(m.get6(mem, L.twist + 6 * k, t), m.get3(mem, L.com + 3 * k, t))
                 drift = m.fma3(u, m.body_mass(P, b, k), drift)
-            drift = m.scale3(drift, m.rcp(mass))
+            # a floating kinematic body alone has no mass
+            rate = m.rcp(m.larger(mass, m.fill(real(1.0e-30))))
+            if T.dof_limits[0] & PRESCRIBED:
+                rate = m.where_prescribed(P, b, 0, m.fill(real(0.0)), rate)
+            drift = m.scale3(drift, rate)
         return drift
 
     @m.func
@@ -94,6 +99,8 @@ def balance_program(m: types.SimpleNamespace) -> dict:
                     new = m.fma(rest, drift.y, new)
                 if i == 2:
                     new = m.fma(rest, drift.z, new)
+            if T.dof_limits[i] & PRESCRIBED:
+                new = m.where_prescribed(P, b, i, old, new)
             m.put(mem, L.u + i, t, m.where_lt(zero, on, new, old))
 
     @m.shared
@@ -124,6 +131,13 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         one = m.fill(real(1.0))
         tiny = m.fill(real(1.0e-30))
         half = m.mul(m.fill(real(0.5)), dt)
+        # a kinematic body that rests carries its tree as the world does
+        moves = zero
+        for i in range(T.dofs):
+            if T.dof_limits[i] & PRESCRIBED:
+                v = m.get(mem, L.v + i, t)
+                m.put(mem, L.u + i, t, m.where_prescribed(P, b, i, v, m.get(mem, L.u + i, t)))
+                moves = m.where_prescribed(P, b, i, m.fma(v, v, moves), moves)
         m.forward_kinematics(b, t, T, P, L, mem)
         gain = kinetic(b, t, L.v, T, P, L, mem)
         late = kinetic(b, t, L.u, T, P, L, mem)
@@ -137,7 +151,7 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         energy = energy_after(b, t, half, T, P, L, mem)
         gain = m.add(gain, energy)
         account = m.larger(m.add(m.get(mem, L.account, t), gain), m.mul(m.fill(real(-CREDIT)), late))
-        fresh = m.sub(m.get(mem, L.fastness, t), fast)
+        fresh = m.where_lt(zero, moves, m.neg(one), m.sub(m.get(mem, L.fastness, t), fast))
         # a damping of each joint by its own inertia
         linear = zero
         for i in range(T.dofs):
@@ -150,6 +164,8 @@ def balance_program(m: types.SimpleNamespace) -> dict:
                     v = m.get(mem, L.u + i, t)
                     root = m.get(mem, L.root + i, t)
                     f = m.neg(m.div(v, m.mul(root, root)))
+                    if T.dof_limits[i] & PRESCRIBED:
+                        f = m.where_prescribed(P, b, i, zero, f)
                     m.put(mem, L.tau + i, t, f)
                     linear = m.fnma(f, v, linear)
         m.whiten(t, m.fill(real(1.0)), L.tau, T, L, mem)
@@ -164,6 +180,8 @@ def balance_program(m: types.SimpleNamespace) -> dict:
         for i in range(T.dofs):
             old = m.get(mem, L.middle + i, t)
             new = m.where_lt(zero, on, m.fma(share, m.get(mem, L.u + i, t), old), old)
+            if T.dof_limits[i] & PRESCRIBED:
+                new = m.where_prescribed(P, b, i, old, new)
             m.put(mem, L.u + i, t, new)
             m.put(mem, L.v + i, t, new)
         less = energy_after(b, t, half, T, P, L, mem)

@@ -16,6 +16,8 @@ Trees that are not rigid gain or lose energy beside that: see `kernels.solvers.b
 
 import types
 
+from newton_like.kernels.tree import PRESCRIBED
+
 # Changes of the velocity by an iteration, squared, over its square.
 ENOUGH, EXACT, UNSETTLED = 4.0e-6, 1.0e-8, 1.0e-4
 # The same of the first iteration; a trotting robot is at 1e-9. Lower, and the accelerations of arms that move at some rad/s are not
@@ -51,6 +53,8 @@ def integrate_program(m: types.SimpleNamespace) -> dict:
             middle = m.mul(share, m.add(m.get(mem, L.v + i, t), m.get(mem, L.u + i, t)))
             m.put(mem, L.middle + i, t, m.where_lt(zero, on, middle, m.get(mem, L.middle + i, t)))
             z = m.get(mem, L.z + i, t)
+            if T.dof_limits[i] & PRESCRIBED:
+                z = m.where_prescribed(P, b, i, zero, z)
             size = m.fma(z, z, size)
         for k in range(T.bodies):
             m.move_body(t, k, L.middle, T, L, mem)

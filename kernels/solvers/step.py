@@ -12,7 +12,7 @@ from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
-from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, VELOCITY
+from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
 
 # Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
 # others where a velocity is above its limit.
@@ -134,7 +134,10 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         """The other half of the drift, and the poses and velocities of all bodies there."""
         m.damp_spins(t, m.fill(o.spin_share), T, L, mem)
         for i in range(T.dofs):
-            m.put(mem, L.v + i, t, m.get(mem, L.u + i, t))
+            u = m.get(mem, L.u + i, t)
+            if T.dof_limits[i] & PRESCRIBED:
+                u = m.where_prescribed(P, b, i, m.get(mem, L.v + i, t), u)
+            m.put(mem, L.v + i, t, u)
         m.integrate(b, t, m.mul(m.fill(real(0.5)), m.fill(o.dt)), T, P, L, mem)
         m.forward_kinematics(b, t, T, P, L, mem)
         m.write_bodies(b, t, T, P, L, mem)
@@ -294,8 +297,28 @@ def step_kernel(
             for j in range(T.contact_rows):
                 m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
 
+    @m.shared
+    def work_on_carriers(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]) -> m.lane:
+        """The work of all impulses on kinematic bodies. z does not have it: rounding removes impulses beside their velocities."""
+        work = m.fill(real(0.0))
+        for e in range(T.couplings):
+            p = m.get(mem, L.coupling_impulse + e, t)
+            work = m.add(work, m.carried_dense_work(b, t, L.coupling_y + T.dofs * e, p, T, P, L, mem))
+        for n in range(limits):
+            i = active[T.candidates + n, t] // 2
+            for j in range(DOF_IMPULSES):
+                p = m.get(mem, L.dof_impulse + DOF_IMPULSES * i + j, t)
+                work = m.add(work, m.carried_work(b, t, i, L.dof_y + T.reach * i, p, T, P, L, mem))
+        for a in range(contacts):
+            c = active[a, t]
+            for j in range(T.contact_rows):
+                p = m.get(mem, L.impulse + T.contact_rows * c + j, t)
+                y = L.contact_y + T.reach * (T.contact_rows * a + j)
+                work = m.add(work, m.carried_work(b, t, T.leaf[T.candidate_body[c]], y, p, T, P, L, mem))
+        return work
+
     @m.func
-    def calm_bounces(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
+    def calm_bounces(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]):
         """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985)."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -312,6 +335,8 @@ def step_kernel(
                 d = m.sub(m.get(mem, L.z + i, t), z)
                 square = m.fma(d, d, square)
                 along = m.fma(z, d, along)
+            if T.prescribed != 0:
+                along = m.add(along, work_on_carriers(b, t, contacts, limits, T, P, L, mem, active))
             # |z + s d| = |z|; half of an elastic impact is a plastic one
             s = m.smaller(one, m.larger(m.fill(real(0.5)), m.div(m.mul(m.fill(real(-2.0)), along), square)))
             s = m.where_lt(softness, tiny, s, one)
@@ -326,6 +351,8 @@ def step_kernel(
         """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
         m.put(mem, L.warm_work, t, m.fill(real(0.0)))
         m.copy(t, L.free_z, L.z, T.dofs, mem)
+        if T.prescribed != 0:
+            m.set_aside(b, t, T, P, L, mem)
         for e in range(T.couplings):
             coupling_build(b, t, e, o, T, P, L, mem)
         for n in range(limits):
@@ -333,6 +360,8 @@ def step_kernel(
             dof_build(b, t, i // 2, i % 2, o, T, P, L, mem)
         for a in range(contacts):
             build_contact(b, t, a, active[a, t], o, T, P, L, mem)
+        if T.prescribed != 0:
+            m.bring_back(b, t, T, P, L, mem)
         start_cold(t, contacts, limits, T, L, mem, active)
         # all dofs with friction are in the list: without a hard limit among them they are visited in one go
         plain = bool(limits > 0)
@@ -351,7 +380,7 @@ def step_kernel(
             for a in range(contacts):
                 c = active[a, t]
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
-        calm_bounces(t, contacts, limits, T, L, mem, active)
+        calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
 
     @m.func
     def as_forces(t, at: int, n: int, o, mem):

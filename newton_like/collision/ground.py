@@ -10,7 +10,7 @@ from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, EL
 from newton_like.model.edits import TURNING
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.template import Batch
-from newton_like.types import GeoType, ShapeFlags
+from newton_like.types import BodyFlags, GeoType, ShapeFlags
 
 _KIND = {
     GeoType.SPHERE: SPHERE,
@@ -252,13 +252,18 @@ def _collider_tables(batch, shapes: _Shapes, rows, shape_index, plane_index, pai
     return tables
 
 
-def unsupported_pairs(model) -> np.ndarray:
+def unsupported_pairs(model, dynamic: bool = False) -> np.ndarray:
     """Pairs of shapes that may touch although no program here resolves it: all but moving shapes with planes, ``[n, 2]``.
 
     Worlds are taken to be alike where they have the same shapes on bodies of the same order: one of each kind is looked at.
+
+    Args:
+        model: the model.
+        dynamic: leave out pairs of two kinematic bodies, and of a kinematic body with a fixed shape: forces move neither.
     """
     shapes = _Shapes(model)
     moving = moving_shapes(model)
+    pushed = moving_shapes(model, dynamic=True) if dynamic else moving
     candidates = shapes.collides & (shapes.type != GeoType.NONE)
     shared = np.flatnonzero(candidates & (shapes.world < 0))
     starts = (
@@ -276,6 +281,7 @@ def unsupported_pairs(model) -> np.ndarray:
             shapes.type[local].tobytes(),
             shapes.group[local].tobytes(),
             moving[local].tobytes(),
+            pushed[local].tobytes(),
             (local - first).tobytes(),
         )
         if key in seen:
@@ -288,7 +294,7 @@ def unsupported_pairs(model) -> np.ndarray:
         plane_is_static = ~((shapes.type[a] == GeoType.PLANE) & moving[a]) & ~(
             (shapes.type[b] == GeoType.PLANE) & moving[b]
         )
-        keep = (moving[a] | moving[b]) & ~(plane & plane_is_static) & may_collide(shapes.group[a], shapes.group[b])
+        keep = (pushed[a] | pushed[b]) & ~(plane & plane_is_static) & may_collide(shapes.group[a], shapes.group[b])
         pairs = np.stack([a[keep], b[keep]], axis=1)
         if len(pairs):
             codes = (pairs.min(axis=1).astype(np.int64) << 32) | pairs.max(axis=1)
@@ -301,18 +307,25 @@ def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
     """Raises ValueError if there are pairs of shapes that may touch and that are not looked at."""
     if len(pairs):
         a, b = (int(s) for s in pairs[0])
+        kinematic = moving_shapes(model) & ~moving_shapes(model, dynamic=True)
+        names = [
+            f"'{model.shape_label[s]}' (index {s}{', on a kinematic body' if kinematic[s] else ''})" for s in (a, b)
+        ]
         raise ValueError(
-            f"shapes '{model.shape_label[a]}' (index {a}) and '{model.shape_label[b]}' (index {b}) may touch"
+            f"shapes {names[0]} and {names[1]} may touch"
             f" ({len(pairs)} such pairs), but {who} contacts of moving shapes with planes only; filter"
             " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
         )
 
 
-def moving_shapes(model) -> np.ndarray:
-    """Which shapes are on bodies that some degree of freedom moves, ``[shape_count]`` bool."""
+def moving_shapes(model, dynamic: bool = False) -> np.ndarray:
+    """Which shapes are on bodies that some degree of freedom moves, ``[shape_count]`` bool. With `dynamic`, degrees of freedom of kinematic
+    bodies do not count."""
     body_moves = np.zeros(model.body_count + 1, dtype=bool)
     parent, child = model.joint_parent.numpy(), model.joint_child.numpy()
     moves = np.diff(model.joint_qd_start.numpy()) > 0
+    if dynamic:
+        moves &= (model.body_flags.numpy()[child] & BodyFlags.KINEMATIC) == 0
     for p, c, own in zip(parent.tolist(), child.tolist(), moves.tolist(), strict=True):
         body_moves[c] = own or (p >= 0 and body_moves[p])
     body = model.shape_body.numpy()

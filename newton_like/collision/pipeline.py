@@ -22,7 +22,7 @@ from newton_like.kernels.collision.collect import collect_kernels, detect_kernel
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
 from newton_like.model.arguments import arrays_of_state, check_choice
-from newton_like.model.edits import MATERIALS, TURNING
+from newton_like.model.edits import KINDS, MATERIALS, TURNING, edits_of
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
 from newton_like.programs.program import Field
@@ -248,6 +248,11 @@ def given_tables(model, batch) -> ContactTables:
     return tables
 
 
+def _motion(model) -> np.ndarray:
+    """For each shape 0 if it is fixed, 1 if forces move it, 2 if it moves with a kinematic body, ``[shape_count]`` int32."""
+    return np.where(moving_shapes(model, dynamic=True), 1, 2 * moving_shapes(model)).astype(np.int32)
+
+
 class HandOver:
     """Brings lists of contacts to the candidates of a batch.
 
@@ -265,7 +270,8 @@ class HandOver:
         device = model.device
         self.articulation = wp.array(articulation, dtype=wp.int32, device=device)
         self.candidate = wp.array(candidate, dtype=wp.int32, device=device)
-        self.moving = wp.array(moving_shapes(model), dtype=wp.bool, device=device)
+        self.moves = wp.array(_motion(model), dtype=wp.int32, device=device)
+        self._kinds = edits_of(model).last[KINDS]
         self.material = wp.zeros((len(MATERIALS), model.shape_count), dtype=model.dtype, device=device)
         self._turning = tables.numbers["contact_rows"] > 3
         self.read()
@@ -281,6 +287,10 @@ class HandOver:
         # Warp cannot take rows of an array without columns
         for row, name in enumerate(MATERIALS if self.model.shape_count else ()):
             wp.copy(self.material[row], getattr(self.model, name))
+        kinds = edits_of(self.model).last[KINDS]
+        if kinds != self._kinds:
+            self.moves.assign(_motion(self.model))
+            self._kinds = kinds
 
     def place(self, contacts, used: wp.array) -> None:
         """Puts the contacts of a list where the step kernel finds them; `used` gets 1 for each that found a place."""
@@ -292,7 +302,7 @@ class HandOver:
         key = wp.zeros(2 * room, dtype=wp.int32, device=device)
         value = wp.zeros(2 * room, dtype=wp.int32, device=device)
         pair = [contacts.rigid_contact_shape0, contacts.rigid_contact_shape1]
-        wp.launch(keys, dim=room, inputs=[contacts.rigid_contact_count, *pair, self.moving, key, value], device=device)
+        wp.launch(keys, dim=room, inputs=[contacts.rigid_contact_count, *pair, self.moves, key, value], device=device)
         wp.utils.radix_sort_pairs(key, value, room)
         wp.launch(
             place,

@@ -1,4 +1,7 @@
-"""Dynamics of the articulations of a model, one algorithm a file."""
+"""Dynamics of the articulations of a model, one algorithm a file.
+
+Kinematic bodies are bodies like all others here: ``Model.body_flags`` is for solvers.
+"""
 
 from newton_like.dynamics.com import com_bias_acceleration, com_jacobian, com_position, com_velocity, link_com_position
 from newton_like.dynamics.contact.links import in_contact, link_contact_forces

@@ -19,8 +19,11 @@ from newton_like.types import ModelFlags
 JOINTS, GAINS, BODIES, SHAPES, GRAVITY = GROUPS = range(5)
 """Groups of arrays that are read together."""
 
-TYPES, OTHERS = 5, 6
-"""Types and hulls of shapes, and all other arrays: only the version of their last edit is noted."""
+TYPES, OTHERS, KINDS = 5, 6, 7
+"""Types and hulls of shapes, all other arrays, and flags of bodies: only the version of their last edit is noted."""
+
+FLAGS = "body_flags"
+"""The array with the kinematic bodies. Parameters of joints, dofs, bodies and shapes depend on it."""
 
 _FLAGS = {
     # joints may be carried by bodies that rest
@@ -76,7 +79,7 @@ def checked_names(names, what: str) -> frozenset[str]:
         names = (
             tuple(names) if isinstance(names, set | frozenset) else tuple(as_list(names, what, "names of model arrays"))
         )
-    known = [name for group in GROUPS for name in ARRAYS[group]]
+    known = [*(name for group in GROUPS for name in ARRAYS[group]), FLAGS]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
@@ -106,7 +109,7 @@ class Edits:
 
     Attributes:
         version: how often arrays were edited.
-        last: version of the last edit of each group, of types and hulls of shapes, and of others.
+        last: version of the last edit of each group, of types and hulls of shapes, of others, and of flags of bodies.
         masses: ``[3]``: version of the last edit after which (0) a mass or a moment of inertia was negative or not finite, (1) an
             inertia was singular, (2) a body became lean.
         lean: bodies without mass, or without inertia about at least one axis, ``[body_count]`` bool.
@@ -116,7 +119,7 @@ class Edits:
 
     def __init__(self, world_count: int, body_count: int, device):
         self.version = 0
-        self.last = [0] * (len(GROUPS) + 2)
+        self.last = [0] * (len(GROUPS) + 3)
         self.lean = wp.zeros(body_count, dtype=wp.bool, device=device)
         self.masses = wp.zeros(3, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
@@ -128,6 +131,8 @@ class Edits:
         groups = [g for g in GROUPS if flags & _FLAGS[g]]
         if flags & ModelFlags.SHAPE_TYPE_AND_SOURCE:
             self.last[TYPES] = self.version
+        if flags & ModelFlags.BODY_PROPERTIES:
+            self.last[KINDS] = self.version
         if flags & ~_ACCOUNTED:
             self.last[OTHERS] = self.version
         for g in groups:

@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.arrays import as_numbers, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
-from newton_like.model.edits import ARRAYS, BODIES, GAINS, GRAVITY, GROUPS, JOINTS, SHAPES, edits_of
+from newton_like.model.edits import ARRAYS, BODIES, FLAGS, GAINS, GRAVITY, GROUPS, JOINTS, KINDS, SHAPES, edits_of
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.device import interleaved
 from newton_like.programs.structs import copied
@@ -26,8 +26,8 @@ from newton_like.kernels.tree import (  # isort: skip
     ARMATURE, AXIS, AXIS_IN_PARENT, BODY, CENTER, CENTRE_OF_MASS, CHILD_POS, CHILD_QUAT_INVERSE, CLIP_FORCE, COLLIDER, DAMPING,
     DAMPING_RATIO, DISTANCE_MAX, DISTANCE_MIN, DOF, EFFORT, EFFORT_LIMIT, FRICTION, FRICTION_LOSS, GAIN, GAP, HALF_LENGTH, HALF_TURN_QUAT,
     HOME_QUAT, INERTIA, JOINT, LIMIT_LOWER, LIMIT_UPPER, MARGIN, MASS, MIMIC_OFFSET, MIMIC_RATIO, MU, MU_ROLLING, MU_TORSIONAL, OMEGA,
-    PARENT_POS, PARENT_QUAT, PLANE, POSITION, RADIUS, REST_Q, REST_W, RESTITUTION, ROTATION, SIZE, STIFFNESS, SURFACE, TARGET_KD, TARGET_KE,
-    TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
+    PARENT_POS, PARENT_QUAT, PLANE, POSITION, PRESCRIBED, RADIUS, RESTITUTION, REST_Q, REST_W, ROTATION, SIZE, STIFFNESS, SURFACE,
+    TARGET_KD, TARGET_KE, TARGET_VELOCITY_GAIN, VELOCITY, VELOCITY_LIMIT,
 )  # fmt: skip
 
 _RECORDS = {
@@ -98,6 +98,17 @@ _SOURCES: dict[str, dict[str, list[int]]] = {
 }
 """The arrays that parameters come from, and which numbers of a record each of them changes."""
 
+_KINEMATIC = {
+    "joint": [DISTANCE_MIN, DISTANCE_MAX],
+    "gain": [
+        ARMATURE, DAMPING, STIFFNESS, TARGET_KE, TARGET_KD, TARGET_VELOCITY_GAIN, EFFORT_LIMIT, VELOCITY_LIMIT, FRICTION_LOSS,
+        LIMIT_LOWER, LIMIT_UPPER, CLIP_FORCE,
+    ],
+    "body": [MASS, *_span(INERTIA, 6)],
+    "collider": [SURFACE + GAP],
+}  # fmt: skip
+"""The parameters that depend on whether a body is kinematic."""
+
 _BINDING = {
     "joint_effort_limit": EFFORT, "joint_friction": FRICTION, "joint_velocity_limit": VELOCITY, "joint_limit_lower": POSITION,
     "joint_limit_upper": POSITION,
@@ -117,15 +128,21 @@ class Parameters:
         dof_limits: what may bind each dof in some articulation, bits of ``newton_like.kernels.tree``, ``[dofs]``.
         P: the struct ``Params``.
 
+    With `prescribed`, the joint of a kinematic body has the armature ``PRESCRIBED_ARMATURE`` and no drives, springs, friction and limits.
+    The body and the bodies that are fixed to it have no mass, and their shapes no contacts.
+
     Args:
         m: the programs' namespace.
         model: the model.
         batch: a :class:`newton_like.programs.template.Batch`.
         contacts: colliders and planes, a :class:`newton_like.collision.ground.ContactTables`; None: there are none.
+        prescribed: whether kinematic bodies keep their velocity; False: they are bodies like all others.
     """
 
-    def __init__(self, m, model, batch, contacts=None):
+    def __init__(self, m, model, batch, contacts=None, prescribed: bool = False):
         self.m, self.batch, self.contacts, self.device = m, batch, contacts, model.device
+        self._drivers = _drivers(batch.template, contacts) if prescribed else {}
+        self._kinds = model.body_flags.numpy().copy() if prescribed else None
         template = batch.template
         colliders, hull, planes = (0, 0, 0) if contacts is None else contacts.sizes
         counts = dict(
@@ -155,6 +172,7 @@ class Parameters:
         """
         edits, since = self._edits, self._since
         groups = [g for g in GROUPS if edits.last[g] > since]
+        kinds = self._kinds_changed(model)
         declared = model.varying - self._loose
         if not groups and not declared:
             self._since = edits.version
@@ -165,27 +183,41 @@ class Parameters:
             lanes, self.P.varying = self.P.varying, self._lanes(self.P.varying.shape[1])
             wp.copy(self.P.varying, lanes)
             self._recorded.clear()
-        self._read(model, groups)
+        self._read(model, groups, kinds)
         differs, binds, tables = self._news()
         if binds or tables:
             raise TablesChanged
         if differs or declared:
             self._loosen(declared | (self._arrays_of(self._differs.numpy()) if differs else set()))
-            self._read(model, groups)
+            self._read(model, groups, kinds)
             self._status.zero_()
         self._since = edits.version
         return kept or bool(differs or declared), bool(differs or declared)
 
-    def _read(self, model, groups: list[int]) -> None:
-        """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once."""
+    def _kinds_changed(self, model) -> bool:
+        """Whether bodies became kinematic or dynamic since this was last asked."""
+        if not self._drivers or self._edits.last[KINDS] <= self._since:
+            return False
+        flags = model.body_flags.numpy()
+        if np.array_equal(flags, self._kinds):
+            return False
+        self._kinds = flags.copy()
+        return True
+
+    def _read(self, model, groups: list[int], kinds: bool) -> None:
+        """Reads the numbers of groups of arrays in the worlds that were edited, by launches that are recorded once. With `kinds`, reads all
+        numbers that depend on flags of bodies, in the worlds whose joints were edited."""
         self._seen.fill_(self._since)
         for group in groups:
-            key = [getattr(model, name).ptr for name in (*ARRAYS[group], "body_q")]
+            key = [getattr(model, name).ptr for name in (*ARRAYS[group], "body_q", FLAGS)]
             known = self._recorded.get(group)
             if known is None or known[0] != key:
                 target = self._target(self._held, self.P.varying, self._seen)
                 known = self._recorded[group] = (key, *self._launches(model, target, group))
             self._run(known[1])
+        for group in (GAINS, BODIES, SHAPES) if kinds else ():
+            target = self._target(self._held, self.P.varying, self._seen)
+            self._run(self._launches(model, target, group, self._edits.rows[JOINTS])[0])
 
     def _loosen(self, names) -> None:
         """Takes the numbers of some arrays out of the held ones."""
@@ -221,10 +253,10 @@ class Parameters:
             first[start:end].assign(self.contacts.hull)
         self._differs = wp.zeros(size, dtype=wp.bool, device=self.device)
         self._status = wp.zeros(3, dtype=wp.bool, device=self.device)
-        self._binds = wp.zeros(4 * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
+        self._binds = wp.zeros(5 * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
         none = wp.full(size, float("nan"), dtype=real, device=self.device)
         # programs without contacts have no rows for limits, so that all limits are known there
-        self._limits = wp.full(max(self.batch.template.dofs, 1), 15, dtype=wp.int32, device=self.device)
+        self._limits = wp.full(max(self.batch.template.dofs, 1), 31, dtype=wp.int32, device=self.device)
         always = wp.full(1, -1, dtype=wp.int32, device=self.device)
         alone = self._target(none, None, always)
         alone.count = alone.width = alone.written = alone.step = 1
@@ -307,9 +339,9 @@ class Parameters:
         """Reads the numbers of one group of arrays for the articulations of `target`."""
         self._run(self._launches(model, target, group)[0])
 
-    def _launches(self, model, target, group: int) -> tuple[list, list]:
-        """Recorded launches that do so, and what they read."""
-        target.edited = self._edits.rows[group]
+    def _launches(self, model, target, group: int, edited: wp.array | None = None) -> tuple[list, list]:
+        """Recorded launches that do so, and what they read; `edited`: when worlds were edited, None: in arrays of the group."""
+        target.edited = self._edits.rows[group] if edited is None else edited
         launches, reads = [], [target]
 
         def launch(name: str, items: int, inputs: list, outputs: tuple = ()) -> None:
@@ -328,21 +360,22 @@ class Parameters:
         joint, q, qd, body = (
             [int(s[0]), batch.stride(s)] for s in (batch.joint_start, batch.q_start, batch.qd_start, batch.body_start)
         )
-        arrays = numbers(*ARRAYS[group])
+        arrays, kinds = numbers(*ARRAYS[group]), model.body_flags
         if group == JOINTS:
-            carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q")]
-            launch("joints", counts["joint"], [at["joint"], at["dof"], *joint, *qd, t["dof_at"], *carried, *arrays])
+            carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q"), kinds]
+            own = [t["dof_at"], t["driver_of_joint"], *body]
+            launch("joints", counts["joint"], [at["joint"], at["dof"], *joint, *qd, *own, *carried, *arrays])
         elif group == BODIES:
-            launch("bodies", counts["body"], [at["body"], *body, t["slot"], *arrays])
+            launch("bodies", counts["body"], [at["body"], *body, t["slot"], t["driver_of_body"], kinds, *arrays])
         elif group == GAINS:
-            own = [t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate")]
+            own = [t[name] for name in ("rest_of", "rest_w_of", "mimic_of", "has_coordinate", "driver_of_gain")]
             driven = int(not _DRIVES.isdisjoint(model.varying))
-            inputs = [at["gain"], *joint, *q, *qd, *own, self._limits, driven, *arrays]
+            inputs = [at["gain"], *joint, *q, *qd, *own, *body, self._limits, driven, kinds, *arrays]
             launch("gains", counts["gain"], inputs, (self._binds,))
         elif group == SHAPES and "collider" in counts:
             turning = int(self.contacts.numbers["contact_rows"] > 3)
-            inputs = [at["collider"], t["shapes"], t["planes"], t["allowed"], turning, *arrays]
-            launch("colliders", counts["collider"], inputs)
+            own = [t["shapes"], t["planes"], t["allowed"], turning, t["driver_of_collider"], *body]
+            launch("colliders", counts["collider"], [at["collider"], *own, kinds, *arrays])
         elif group == GRAVITY:
             launch("gravities", 1, [at["gravity"], t["gravity_world"], *arrays])
         if group == SHAPES and "plane" in counts:
@@ -392,6 +425,8 @@ class Parameters:
             world=world, gravity_world=np.maximum(batch.world, 0), slot=template.body_slot, dof_at=template.dof_at, rest_of=rest,
             rest_w_of=rest_w, mimic_of=mimic, has_coordinate=template.dof_q >= 0,
         )  # fmt: skip
+        for name in _KINEMATIC:
+            tables[f"driver_of_{name}"] = self._drivers.get(name, np.full(self._counts[name], -1))
         contacts = self.contacts
         if contacts is not None:
             tables["finite"] = contacts.arrays["plane_finite"]
@@ -409,9 +444,14 @@ class Parameters:
         """Which parameters come from some arrays, ``[size]`` bool."""
         chosen = np.zeros(self.size, dtype=bool)
         for name in names:
-            for group, places in _SOURCES[name].items():
+            for group, places in (_KINEMATIC if name == FLAGS else _SOURCES[name]).items():
                 start, end = self._spans[group]
-                chosen[start:end].reshape(-1, _RECORDS[group])[:, places] = True
+                rows = chosen[start:end].reshape(-1, _RECORDS[group])
+                if name == FLAGS:
+                    driven = np.flatnonzero(self._drivers[group] >= 0) if self._drivers else []
+                    rows[np.ix_(driven, places)] = True
+                else:
+                    rows[:, places] = True
         return chosen
 
     def _arrays_of(self, differs: np.ndarray) -> set[str]:
@@ -426,12 +466,24 @@ class Parameters:
 
     def _dof_limits(self, declared: frozenset[str]) -> np.ndarray:
         template = self.batch.template
-        found = self._binds.numpy()[: 4 * template.dofs].reshape(-1, 4)
-        bits = found @ np.array([EFFORT, FRICTION, VELOCITY, POSITION])
+        found = self._binds.numpy()[: 5 * template.dofs].reshape(-1, 5)
+        bits = found @ np.array([EFFORT, FRICTION, VELOCITY, POSITION, PRESCRIBED])
         for name in declared & set(_BINDING):
             bits |= _BINDING[name]
+        if FLAGS in declared and self._drivers:
+            bits |= np.where(self._drivers["gain"] >= 0, PRESCRIBED, 0)
         bits = np.where(template.dof_q >= 0, bits, bits & ~POSITION)
         return bits.astype(np.int32)
+
+
+def _drivers(template, contacts) -> dict[str, np.ndarray]:
+    """The body whose flag a record depends on: its place in the articulation, for each record of each group of parameters. It is the body
+    of the only joint with degrees of freedom between the record's body and the world; -1 if there is no such joint, or several."""
+    joint = np.where((template.parent == template.bodies) & (np.diff(template.dof_at) > 0), template.body_slot, -1)
+    owner = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
+    body = np.array([-1 if leaf < 0 else joint[owner[leaf]] for leaf in template.leaf], dtype=int)
+    collider = [] if contacts is None or contacts.plane_of is None else body[contacts.arrays["collider_body"]]
+    return dict(joint=joint, gain=joint[owner], body=body, collider=np.asarray(collider, dtype=int))
 
 
 class TablesChanged(Exception):

@@ -15,6 +15,7 @@ import warp as wp
 
 from newton_like.compiler.cpp import Emitter
 from newton_like.kernels.layout import ROWS, sizes, stack
+from newton_like.kernels.tree import PRESCRIBED
 from newton_like.programs.device import BLOCK_DIM, interleaved
 from newton_like.programs.structs import copied
 from newton_like.threads import Command, cut, worker_count
@@ -155,6 +156,7 @@ def tree_fields(m, template, parameters) -> dict:
         if hasattr(template, name):
             fields[name] = getattr(template, name)
     fields.update(reach=template.reach, dof_limits=parameters.dof_limits)
+    fields.update(prescribed=bool((parameters.dof_limits & PRESCRIBED).any()))
     return fields
 
 

@@ -12,7 +12,7 @@ from newton_like.arrays import check_recorded, host_array, unrecorded
 from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
-from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, check_masses, edits_of
+from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, check_masses, edits_of
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, refuse_singular
 from newton_like.model.worlds import chosen_worlds
@@ -42,6 +42,20 @@ def _kinematic_bodies(model, solver: str) -> str | None:
     if not len(bodies):
         return None
     return f"body '{model.body_label[bodies[0]]}' (index {bodies[0]}) is kinematic, which {solver} does not do: fix it"
+
+
+def _check_flags(model) -> None:
+    """Raises ValueError for flags of bodies that do not exist, and for kinematic bodies that are not on the world."""
+    flags, child = model.body_flags.numpy(), model.joint_child.numpy()
+    wrong = ~np.isin(flags, (BodyFlags.DYNAMIC, BodyFlags.KINEMATIC))
+    told = "has the flags {}; body_flags holds BodyFlags.DYNAMIC or BodyFlags.KINEMATIC"
+    if not wrong.any():
+        tree = (model.joint_parent.numpy() >= 0) & (model.joint_articulation.numpy() >= 0)
+        wrong[child[tree]] = flags[child[tree]] == BodyFlags.KINEMATIC
+        told = "is kinematic and hangs on another body; only bodies on the world may be"
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise ValueError(f"body '{model.body_label[i]}' (index {i}) {told.format(int(flags[i]))}")
 
 
 def _tendons(model, solver: str) -> str | None:
@@ -91,7 +105,9 @@ class SolverBase:
     def __init__(self, model):
         self.model = check_model(model)
         self._check_features(*FEATURES)
-        # masses may have been edited since `finalize` checked them
+        self._flags = model.body_flags.numpy().copy()
+        # flags and masses may have been edited since `finalize` checked them
+        _check_flags(model)
         check_masses(model)
         refuse_singular(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
@@ -129,7 +145,8 @@ class SolverBase:
             world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite, or a joint moves nothing; or see :meth:`reset`.
+            ValueError: a mass or a moment of inertia is negative or not finite, a joint moves nothing, or a body that hangs on another one
+                is kinematic; or see :meth:`reset`.
         """
         self.model.notify_changed(flags, world_mask)
         self._check_version()
@@ -151,15 +168,32 @@ class SolverBase:
     def _take_over(self) -> None:
         model = self.model
         edits, seen = edits_of(model), self._version
+        if edits.last[KINDS] > seen:
+            self._check_kinds()
         self._check_inertia(edits, seen)
         if edits.last[JOINTS] > seen:
-            self._check_features("disabled joints", "kinematic bodies")
+            self._check_features("disabled joints")
         if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
             for name in self._control._names:
                 wp.copy(getattr(self._control, name), getattr(model, name))
         self._refresh()
         # last, so that an error comes back at the next step
         self._version = model.version
+
+    def _check_kinds(self) -> None:
+        """Looks at flags of bodies that may have been edited."""
+        flags = self.model.body_flags.numpy()
+        if np.array_equal(flags, self._flags):
+            return
+        self._check_features("kinematic bodies")
+        _check_flags(self.model)
+        # a joint whose body has no mass may be dynamic now
+        self._armature_matters = None
+        self._kinds_changed()
+        self._flags = flags.copy()
+
+    def _kinds_changed(self) -> None:
+        """Kinematic bodies became dynamic, or dynamic ones kinematic."""
 
     def _check_inertia(self, edits, seen: int) -> None:
         """Raises ValueError for negative masses and masses that are not finite, and for joints that have nothing to move."""

@@ -10,7 +10,7 @@ WORDING = "wording of an error, which is raised here too"
 PRIVATE = "a private function of Newton"
 PAIRS = "contacts of two bodies: only those of moving shapes with planes are found"
 CUDA = "skipped without a CUDA device"
-KINEMATIC = "not yet: SolverFeatherstone refuses kinematic bodies"
+PLANES = "not yet: contacts between bodies: the solver resolves those of moving shapes with planes"
 SHARED = (
     "bodies that move and belong to no world, beside worlds: refused by name, since worlds share nothing that moves"
 )
@@ -38,7 +38,6 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_xpbd_cpu": SOLVERS,
         "*_semi_implicit_cpu": SOLVERS,
         "*_steel_cpu": SOLVERS,
-        "TestBodyForce.test_descendant_free_joint_f_world_force_under_rotated_parent_featherstone_cpu": KINEMATIC,
     },
     "body_velocity": {
         "*_kamino_cpu": SOLVERS,
@@ -46,8 +45,6 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_mujoco_warp_cpu": SOLVERS,
         "*_xpbd_cpu": SOLVERS,
         "*_semi_implicit_cpu": SOLVERS,
-        "TestBodyVelocity.test_featherstone_distance_descendant_angular_velocity_keeps_com_stationary_with_rotated_anchors_cpu": KINEMATIC,
-        "TestBodyVelocity.test_featherstone_free_descendant_angular_velocity_keeps_com_stationary_with_rotated_anchors_cpu": KINEMATIC,
         "TestBodyVelocity.test_featherstone_distance_descendant_stays_inertial_under_parent_torque_cpu": ORDER,
         "TestBodyVelocity.test_featherstone_free_descendant_stays_inertial_under_parent_torque_cpu": ORDER,
     },
@@ -58,9 +55,6 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_xpbd_cpu": SOLVERS,
         "*_vbd_cpu": SOLVERS,
         "*_semi_implicit_cpu": SOLVERS,
-        "TestControlForce.test_featherstone_free_descendant_joint_f_does_not_require_prefk_cpu": KINEMATIC,
-        "TestControlForce.test_featherstone_free_descendant_joint_f_world_torque_preserves_public_frames_cpu": KINEMATIC,
-        "TestControlForce.test_featherstone_free_descendant_joint_f_world_wrench_preserves_public_frames_cpu": KINEMATIC,
     },
     "custom_attributes": {
         "TestCustomAttributes.test_mjcf_and_urdf_value_transformer_none_uses_default": PRIVATE,
@@ -86,10 +80,10 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "*_steel_serial_cpu": SOLVERS,
         "TestKinematicLinks.test_featherstone_rebuilds_mass_matrix_after_kinematic_toggle": INTERVAL,
         "TestKinematicLinks.test_featherstone_refreshes_joint_inertia_separately_from_forces": INTERVAL,
-        "TestKinematicLinksCanonical.test_kinematic_fixed_root_static_force_immune_featherstone_cpu": KINEMATIC,
-        "TestKinematicLinksCanonical.test_kinematic_free_base_prescribed_motion_featherstone_cpu": KINEMATIC,
-        "TestKinematicLinksCanonical.test_kinematic_revolute_root_pendulum_prescribed_motion_featherstone_cpu": KINEMATIC,
-        "TestKinematicLinksCanonical.test_kinematic_runtime_toggle_featherstone_cpu": KINEMATIC,
+        "TestKinematicLinksCanonical.test_kinematic_fixed_root_static_force_immune_featherstone_cpu": PLANES,
+        "TestKinematicLinksCanonical.test_kinematic_free_base_prescribed_motion_featherstone_cpu": PLANES,
+        "TestKinematicLinksCanonical.test_kinematic_revolute_root_pendulum_prescribed_motion_featherstone_cpu": PLANES,
+        "TestKinematicLinksCanonical.test_kinematic_runtime_toggle_featherstone_cpu": PIPELINE,
         "TestKinematicLinks.test_immovable_contact_pair_filtering": PAIRS,
         "TestKinematicLinks.test_immovable_filter_does_not_remove_dynamic_pairs": PAIRS,
         "TestKinematicLinks.test_imported_kinematic_root_attached_to_parent_raises": PRIVATE,

@@ -261,7 +261,8 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             mass: mass [kg]. Shapes added later add theirs.
             label: name; without one ``body_<index>``.
             lock_inertia: shapes that are added later do not change mass, centre of mass and inertia.
-            is_kinematic: forces do not move it; only bodies that hang on the world may be.
+            is_kinematic: solvers do not change the velocity of its joint, which you set in the state. Only bodies whose parent is the
+                world may be kinematic.
             custom_attributes: entries of :class:`CustomAttribute` of bodies, by key.
 
         Returns:

@@ -77,6 +77,14 @@ class SolverFeatherstone(SolverBase):
     penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s). Only contacts of moving shapes with planes are
     resolved. Models with other colliding pairs raise ValueError, unless ``unsupported_contacts="ignore"``.
 
+    A kinematic body keeps the joint velocity of ``state_in``, bit by bit, and its pose is integrated from that velocity. Set
+    ``joint_q`` and ``joint_qd`` before a step to prescribe its motion. Forces, gravity, contacts, and the drives, springs, friction and
+    limits of its joint do not change it. Bodies that hang on it move as on a body of infinite mass. A step takes the velocity as
+    constant, and the joint velocities of bodies that hang on it are relative to it. If you change it between steps with the
+    acceleration a, add the inertial forces ``-M[:, root] a`` to ``Control.joint_f``; M is that of
+    :func:`newton_like.dynamics.mass_matrix`. Contact forces grow from step to step while a kinematic body presses bodies that hang on
+    it against the ground, and their joints cannot give way.
+
     Args:
         model: the model.
         iterations: sweeps over all constraint rows in a step.
@@ -101,13 +109,15 @@ class SolverFeatherstone(SolverBase):
     Raises:
         TypeError: `model` is no model, or an argument is unknown.
         ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled
-            joints, kinematic bodies, colliding pairs other than shape and plane.
+            joints, colliding pairs other than shape and plane.
         TypeError: an argument is of another kind.
 
     ``iterations``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes that may be written at any
     time, with the same errors; the next step uses the new values. A CUDA graph keeps the values that it was captured with. The other
     settings cannot be changed.
     """
+
+    supports = frozenset({"kinematic bodies"})
 
     iterations = Setting(as_count)
     restitution_speed = Setting(_speed)
@@ -165,7 +175,11 @@ class SolverFeatherstone(SolverBase):
             recording.dt = None
 
     def _refuse_contacts(self) -> None:
-        refuse_unsupported(self.model, unsupported_pairs(self.model), "SolverFeatherstone resolves")
+        refuse_unsupported(self.model, unsupported_pairs(self.model, dynamic=True), "SolverFeatherstone resolves")
+
+    def _kinds_changed(self) -> None:
+        if self.unsupported_contacts == "error":
+            self._refuse_contacts()
 
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
         return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
@@ -245,7 +259,7 @@ class SolverFeatherstone(SolverBase):
     def unused_contacts(self) -> int:
         """Number of unused contacts of the list that was passed to the last step with ``contacts=``.
 
-        Not used are contacts between two moving or two fixed shapes, contacts of shapes that do not exist, more than
+        Not used are contacts between two moving or two fixed shapes, those of kinematic bodies and of shapes that do not exist, more than
         ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
         """
         if not self._last_was_handed:

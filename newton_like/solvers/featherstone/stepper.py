@@ -76,7 +76,7 @@ class Stepper:
     def _lay_out(self) -> None:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
-        parameters = Parameters(solver.m, model, batch, tables)
+        parameters = Parameters(solver.m, model, batch, tables, prescribed=True)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work, kept = step_memory(work, tables)
         work = self.work

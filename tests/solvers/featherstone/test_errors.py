@@ -60,11 +60,6 @@ def test_disabled_joints_are_refused():
         solver_of(builder)
 
 
-def test_kinematic_bodies_are_refused():
-    with pytest.raises(ValueError, match=r"body 'stone_0' \(index 0\) .*kinematic"):
-        solver_of(bodies(is_kinematic=True))
-
-
 def touching() -> ModelBuilder:
     builder = bodies()
     for body in range(2):

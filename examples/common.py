@@ -50,8 +50,8 @@ def parser(
     *,
     world_count: int | None,
     num_frames: int,
-    worlds: str = "worlds simulated at once",
-    frames: str = "frames to simulate, of 1/60 s, or the next longer multiple of the time step",
+    worlds: str = "number of worlds",
+    frames: str = "number of frames; a frame is 1/60 s, rounded up to a multiple of the time step",
     dt: str = "time step",
 ) -> argparse.ArgumentParser:
     """The options that every example has.
@@ -82,7 +82,7 @@ def parser(
         help="plot writes a PNG; gif and mp4 write a video",
     )
     options.add_argument("--output-path", type=Path, default=Path("output"), help="folder for output files")
-    options.add_argument("--quiet", action="store_true", help="print the summary only, without a progress bar")
+    options.add_argument("--quiet", action="store_true", help="print only the summary")
     return options
 
 
@@ -224,7 +224,7 @@ def band(axes, x: np.ndarray, values: np.ndarray, color: str) -> None:
     """Plots the mean over worlds, the range of 90 % of the worlds, and the range of all, for values ``[frames, worlds]``."""
     axes.fill_between(x, values.min(axis=1), values.max(axis=1), color=color, alpha=0.15, lw=0, label="all worlds")
     low, high = np.percentile(values, (5.0, 95.0), axis=1)
-    axes.fill_between(x, low, high, color=color, alpha=0.3, lw=0, label="90 % of them")
+    axes.fill_between(x, low, high, color=color, alpha=0.3, lw=0, label="90 % of the worlds")
     axes.plot(x, values.mean(axis=1), color=color, lw=1.6, label="mean")
 
 

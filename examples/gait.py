@@ -1,9 +1,9 @@
 """An open-loop trot for legs of a thigh and a shank of equal length: foot paths, inverse kinematics, joint targets.
 
-Diagonal legs step together, the two pairs half a period apart. A foot is on the ground for more than half of the time,
-so that one pair takes over from the other without a flight. On the ground it moves backwards at the walking speed,
-straight and level; in the air it returns on a cubic that leaves and lands at the speed of the ground, so that it
-neither scuffs nor brakes. All of it is a function of time alone: no time step enters, and nothing that the robot feels.
+Diagonal legs step together, the two pairs half a period apart. A foot is on the ground for more than half of the time, so that
+one pair takes over from the other without a flight. On the ground it moves backwards at the walking speed, straight and level; in
+the air it returns on a cubic that leaves and lands at the speed of the ground, so that it neither scuffs nor brakes. The targets
+are functions of time only; they do not depend on the time step or on the state of the robot.
 
 Standing on two feet the robot falls like an inverted pendulum, with a time constant of sqrt(height / g) = 0.17 s. A
 swing has to be over by about then, which sets the frequency: (1 - duty) / frequency = 0.18 s.

@@ -80,7 +80,9 @@ def plot(seconds: np.ndarray, error: np.ndarray, path: np.ndarray, folder: Path)
     axes["paths"].legend(loc="upper right", fontsize=7)
     common.band(axes["energy"], seconds, 100.0 * error, "C0")
     axes["energy"].set(
-        title="Error of the energy", xlabel="time [s]", ylabel="error [% of the energy from hanging to upright]"
+        title="Error of the energy",
+        xlabel="time [s]",
+        ylabel="energy error [% of upright minus hanging energy]",
     )
     axes["energy"].set_xlim(0.0, seconds[-1])
     axes["energy"].legend(loc="lower left")
@@ -125,7 +127,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     healthy = solver.check(state)
     if not healthy.any():
-        raise SystemExit(f"no world is healthy after steps of {common.step_text(args.dt)}; give a smaller --dt")
+        raise SystemExit(f"all worlds diverged with the time step {common.step_text(args.dt)}; use a smaller --dt")
     error = ((np.array(energies) - energies[0]) / scale)[:, healthy]
     seconds = args.dt * substeps * np.arange(len(error))
     worst = np.abs(error).max(axis=0)
@@ -136,11 +138,11 @@ def main(arguments: list[str] | None = None) -> None:
             ("healthy", f"{healthy.sum()} of {args.world_count} worlds"),
             (
                 "energy drift",
-                f"{100.0 * error[-1].mean():+.3f} % of the energy from hanging to upright, mean at the end",
+                f"{100.0 * error[-1].mean():+.3f} % of the energy difference between upright and hanging (mean over worlds, at the end)",
             ),
             (
                 "largest error",
-                f"{100.0 * np.median(worst):.2f} % median, {100.0 * worst.max():.2f} % in the worst world",
+                f"{100.0 * np.median(worst):.2f} % (median over worlds), {100.0 * worst.max():.2f} % (worst world)",
             ),
             ("throughput", f"{args.world_count * substeps * args.num_frames / busy:,.0f} world-steps/s"),
         ],

@@ -28,8 +28,8 @@ TOUCHING = 1.0
 """A foot counts as on the ground when it carries more than this [N]."""
 ARMATURE = 0.005
 STIFFNESS, DAMPING = 200.0, 4.0
-"""Gains of the drives [N m/rad], [N m s/rad]: critical for a leg of 0.02 kg m^2 seen from its hip, and soft enough to
-give when a foot touches down. Twice as stiff, the trunk bounces from foot to foot."""
+"""Gains of the drives [N m/rad], [N m s/rad]: critical for a leg of 0.02 kg m^2 seen from its hip, and soft enough to give when a
+foot touches down. With twice the stiffness, the trunk bounces from foot to foot."""
 TEST_TIME, TEST_DISTANCE, TEST_TILT = 5.0, 0.5, 30.0
 ROW = 4
 """Robots that a video shows side by side."""
@@ -218,9 +218,9 @@ def report(walk: Walk, busy: float) -> None:
                 f"{upright.sum()} of {walk.worlds} worlds; tilt {tilt.mean():.1f} deg, at most {tilt.max():.1f} deg",
             ),
             ("feet on the ground", "  ".join(f"{leg} {share:.0f} %" for leg, share in zip(LEGS, duty, strict=True))),
-            ("ready after", f"{walk.ready:.1f} s of building and compiling"),
-            ("then", f"{steps / busy:,.0f} world-steps/s"),
-            ("real-time factor", f"{walk.worlds * seconds / busy:,.0f}, {seconds / busy:.2f} for each world"),
+            ("start-up", f"{walk.ready:.1f} s for building and compiling"),
+            ("throughput", f"{steps / busy:,.0f} world-steps/s"),
+            ("real-time factor", f"{walk.worlds * seconds / busy:,.0f}, {seconds / busy:.2f} per world"),
         ],
     )
 
@@ -242,12 +242,12 @@ def benchmark(walk: Walk, quiet: bool, bursts: int = 9, least: float = 0.3) -> N
         walk.worlds * frames * FRAME * walk.substeps / burst(frames) for _ in common.progress(bursts, quiet, "bursts")
     ]
     if not walk.solver.check(walk.state).all():
-        raise SystemExit("benchmark: not all worlds are healthy, the rates mean nothing")
+        raise SystemExit("benchmark: some worlds diverged, so the rates are invalid")
     common.summary(
         f"Trot of {walk.title}, time step {common.step_text(walk.dt)}, {device}, "
         f"{bursts} bursts of {common.count_text(frames, 'frame')}",
         [
-            ("ready after", f"{walk.ready:.1f} s of building and compiling"),
+            ("start-up", f"{walk.ready:.1f} s for building and compiling"),
             ("median", f"{np.median(rates):,.0f} world-steps/s"),
             ("slowest, fastest", f"{min(rates):,.0f}, {max(rates):,.0f} world-steps/s"),
             ("real-time factor", f"{np.median(rates) * walk.dt:,.0f}"),
@@ -342,19 +342,19 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: command line; None: that of the process.
     """
-    options = common.parser("Quadrupeds trot over level ground.", world_count=4096, num_frames=300)
+    options = common.parser("Simulates quadrupeds that trot over level ground.", world_count=4096, num_frames=300)
     options.add_argument(
         "--test", action="store_true", help="fail unless all worlds stay upright and walk 0.5 m in 5 s"
     )
     options.add_argument(
-        "--benchmark", action="store_true", help="print steady throughput instead of walking --num-frames"
+        "--benchmark", action="store_true", help="measure the throughput of the steady trot; ignores --num-frames"
     )
     args = options.parse_args(arguments)
     if args.benchmark and (args.test or args.viewer != "null"):
-        options.error("--benchmark records nothing to draw or to test; run it without --viewer and --test")
+        options.error("--benchmark does not record data for --viewer and --test; omit these options")
     needed = common.steps_in(TEST_TIME, timing(args.dt)[1])
     if args.test and args.num_frames < needed:
-        options.error(f"--test looks at {TEST_TIME:.0f} s: give --num-frames {needed} or more")
+        options.error(f"--test needs {TEST_TIME:.0f} s of motion: use --num-frames {needed} or more")
     common.prepare(options, args, WORLD_BYTES + (0 if args.benchmark else FRAME_BYTES * args.num_frames))
     common.say(
         f"building {common.count_text(args.world_count, 'world')}; kernels are compiled the first time ...", args.quiet

@@ -327,7 +327,7 @@ def report(result: Result, busy: float, device) -> None:
         ("identifiable", f"{result.base.rank} of {4 * LINKS} parameters, or combinations of them"),
         (
             "mean square error",
-            f"{result.losses[0]:.0f} -> {result.losses[-1]:.3f} noise variances; {result.floor:.3f} with the true parameters",
+            f"{result.losses[0]:.0f} -> {result.losses[-1]:.3f} [noise variances]; {result.floor:.3f} with the true parameters",
         ),
         (
             "error of estimate",
@@ -361,7 +361,7 @@ def check(result: Result) -> None:
     """
     assert result.base.rank == 4 * LINKS - 3, f"{result.base.rank} combinations are identifiable, not {4 * LINKS - 3}"
     assert result.losses[-1] < 1.01 * result.floor, (
-        f"the descent ended at {result.losses[-1] / result.floor:.2f} times the least"
+        f"the final mean square error is {result.losses[-1] / result.floor:.2f} times that of the true parameters"
     )
     # 1 is expected; the noise of angles and rates, which differs between samples, adds to it
     assert result.distance < 2.5, f"the error of the estimate is {result.distance:.1f} standard deviations"
@@ -446,7 +446,9 @@ def main(arguments: list[str] | None = None) -> None:
         worlds="samples of the motion, each a world", frames="iterations", dt="time between samples",
     )  # fmt: skip
     options.add_argument(
-        "--test", action="store_true", help="fail unless the estimated masses and centres of mass are right"
+        "--test",
+        action="store_true",
+        help="fail if the errors of the estimated masses and centres of mass are too large",
     )
     args = options.parse_args(arguments)
     common.prepare(options, args, WORLD_BYTES)

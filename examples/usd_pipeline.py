@@ -137,7 +137,7 @@ def check(run: Run, file: Path) -> None:
     Raises:
         AssertionError: the motion in the file is another one, the source has changed, or the simulation diverged.
     """
-    assert run.simulation.solver.check(run.simulation.state).all(), "the simulation is not healthy at its end"
+    assert run.simulation.solver.check(run.simulation.state).all(), "the simulation diverged"
     distance, angle = read_back(run, file)
     assert distance < TOLERANCE and angle < TOLERANCE, (
         f"the pose of a body in {file} has an error of {distance:.2g} m and {angle:.2g} rad"
@@ -231,10 +231,12 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument(
         "stage", nargs="?", type=Path, default=assets.path("warehouse.usda"), help="the USD file to simulate"
     )
-    options.add_argument("--test", action="store_true", help="fail unless bodies move and the file has their motion")
+    options.add_argument(
+        "--test", action="store_true", help="fail if no body moves, or if the file differs from the simulation"
+    )
     args = options.parse_args(arguments)
     if not args.stage.is_file():
-        options.error(f"there is no file {args.stage}; name a USD stage")
+        options.error(f"the file {args.stage} does not exist; give a USD file")
     common.prepare(options, args, WORLD_BYTES + FRAME_BYTES * args.num_frames, writes=True)
     file = args.output_path / f"{args.stage.stem}_motion.usda"
     common.say(f"building {args.stage.name}; kernels are compiled the first time ...", args.quiet)

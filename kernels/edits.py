@@ -11,15 +11,16 @@ def edit_kernels() -> types.SimpleNamespace:
     """Kernels ``mark`` (over worlds), which records edits, and ``watch`` (over shapes), which detects edited flags and collision groups."""
 
     @wp.kernel(module="unique", enable_backward=False)
-    def mark(mask: wp.array[wp.bool], groups: int, version: int, when: wp.array2d[int]):
+    def mark(mask: wp.array[wp.bool], groups: int, as_first: int, version: int, when: wp.array2d[int]):
+        """what all worlds share has numbers of the groups `as_first` from world 0"""
         w = wp.tid()
         if mask[w]:
             for g in range(when.shape[0]):
                 if ((groups >> g) & 1) != 0:
                     when[g, w] = version
-                    if mask.shape[0] == 1:
-                        # a scene without worlds is one world
-                        when[g, 1] = version
+                    # a scene without worlds is one world
+                    if mask.shape[0] == 1 or (w == 0 and ((as_first >> g) & 1) != 0):
+                        when[g, mask.shape[0]] = version
 
     @wp.kernel(module="unique", enable_backward=False)
     def watch(

@@ -1,4 +1,7 @@
-"""A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots at once, on CPU and GPU."""
+"""A physics engine for articulated rigid bodies on NVIDIA Warp: thousands of robots in parallel, on CPUs.
+
+The CUDA code has not been run on a GPU.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import warp as wp
 from warp._src import context
@@ -37,13 +39,33 @@ def flat(array: wp.array, dtype) -> wp.array:
 
 
 def check_recorded(device, what: str) -> None:
-    """Raises an error before operations that a CUDA graph cannot record: the first call with new arrays compiles and copies from the host.
+    """Raises an error before operations that a graph cannot record, such as copies from the host.
+
+    Raises:
+        RuntimeError: a graph is being captured.
+    """
+    if device.is_capturing:
+        raise RuntimeError(f"{what}: not while a graph is captured; call it before the capture")
+
+
+@contextmanager
+def unrecorded(device, what: str):
+    """Operations that prepare a call, which a graph must not repeat: kernels are compiled, and arrays allocated and filled. On a CPU
+    a capture pauses meanwhile; Warp has no public function for it.
 
     Raises:
         RuntimeError: a CUDA graph is being captured.
     """
-    if device.is_cuda and device.is_capturing:
-        raise RuntimeError(f"{what}: call it once with the same arrays before a CUDA graph is captured")
+    if not device.is_capturing:
+        yield
+        return
+    if device.is_cuda:
+        raise RuntimeError(f"{what}: call it once with the same arrays before a graph is captured")
+    graph = context.capture_pause(device)
+    try:
+        yield
+    finally:
+        context.capture_resume(graph)
 
 
 def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
@@ -71,7 +93,7 @@ def host_array(value, what: str, wanted: str = "an array of numbers") -> np.ndar
     if isinstance(value, wp.array):
         if value.requires_grad and active_tape() is not None:
             raise ValueError(
-                f"{what} requires a gradient, and none flows to it: it is read on the host; give {what} as numbers (array.numpy()), or "
+                f"{what} requires a gradient, but it is read on the host and gets none; pass {what} as numbers (array.numpy()), or "
                 "leave the call out of the tape"
             )
         value = value.numpy()

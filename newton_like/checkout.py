@@ -1,4 +1,4 @@
-"""Imports in a checkout, where ``kernels/`` and ``assets/`` are beside the package, and not in it as in a wheel."""
+"""Import hook for checkouts, in which ``kernels/`` and ``assets/`` are beside the package and not inside it."""
 
 from __future__ import annotations
 
@@ -19,5 +19,13 @@ class FinderBeside:
         return PathFinder.find_spec(name, [_ROOT], target) if name in _BESIDE else None
 
 
-if not os.path.isdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels")):
-    sys.meta_path.append(FinderBeside)
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+if not os.path.isfile(os.path.join(_HERE, "kernels", "__init__.py")):
+    # one that an earlier import of this module put there would be a second one
+    _earlier = [finder for finder in sys.meta_path if getattr(finder, "__module__", None) == __name__]
+    for _finder in _earlier:
+        sys.meta_path.remove(_finder)
+    # empty folders, of an earlier build, are packages to Python's own finder, which is asked after this one then
+    _left = any(os.path.isdir(os.path.join(_HERE, name.rpartition(".")[2])) for name in _BESIDE)
+    sys.meta_path.insert(0 if _left else len(sys.meta_path), FinderBeside)

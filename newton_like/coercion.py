@@ -88,7 +88,7 @@ def as_member(enum, value, what: str):
     if isinstance(value, bool | np.bool_ | Enum) or not isinstance(value, int | np.integer):
         raise TypeError(f"{what} must be a {enum.__name__}, not {value!r}; use {names}")
     if int(value) not in set(enum):
-        raise ValueError(f"{what}: {value} is no {enum.__name__}; use {names}")
+        raise ValueError(f"{what}: {value} is not a {enum.__name__}; use {names}")
     return enum(int(value))
 
 
@@ -122,7 +122,9 @@ def as_axis(value, what: str = "axis") -> tuple[float, float, float]:
     vector = as_vector(value, 3, what)
     length = math.hypot(*vector)
     if length < 1.0e-12:
-        raise ValueError(f"{what} {vector} has length {length:g} and so no direction; give an axis such as (0, 0, 1)")
+        raise ValueError(
+            f"{what} {vector} has length {length:g} and therefore no direction; give an axis such as (0, 0, 1)"
+        )
     return tuple(component / length for component in vector)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import warp as wp
 
 from newton_like.kernels.branches import branch_kernels
-from newton_like.model.arguments import check_array, joint_selection
+from newton_like.model.arguments import arrays_of_state, check_array, joint_selection
 from newton_like.programs.program import Field, Program
 from newton_like.programs.run import run, selection
 from newton_like.types import BodyFlags, warp_types
@@ -39,23 +39,15 @@ def _joint_arrays(model, joint_q, joint_qd) -> list[wp.array]:
     ]
 
 
-def _body_arrays(model, state) -> list[wp.array]:
-    kinds = warp_types(model.dtype)
-    return [
-        check_array(model, state.body_q, "state.body_q", kinds.transform, (model.body_count,)),
-        check_array(model, state.body_qd, "state.body_qd", kinds.spatial_vector, (model.body_count,)),
-    ]
-
-
 def eval_fk(
     model, joint_q, joint_qd, state, mask=None, indices=None, body_flag_filter=BodyFlags.ALL, *, joint_mask=None
 ) -> None:
     """Forward kinematics: poses and velocities of bodies from coordinates and velocities of joints.
 
     Down every tree, ``X_wc = X_wp X_p X_j(q) inverse(X_c)`` and ``V_c = V_p + S qd`` with the joint's motion subspace S
-    (Featherstone 2008, sections 4.4 and 5.3). Quaternions among the coordinates are normalised on the way. Joints
-    outside of articulations (which close loops) play no role. Bodies that no articulation carries keep their values in ``state``; what
-    hangs on them is placed as if they were where ``Model.body_q`` is, at rest.
+    (Featherstone 2008, sections 4.4 and 5.3). Quaternions among the coordinates are normalised on the way. Joints outside of
+    articulations (which close loops) play no role. Bodies that no articulation carries keep their values in ``state``;
+    articulations on them are placed relative to ``Model.body_q``, with these bodies at rest.
 
     Args:
         model: the :class:`Model`.
@@ -67,23 +59,26 @@ def eval_fk(
             others keep their values.
         indices: the same as a list of articulations.
         body_flag_filter: :class:`BodyFlags`; only bodies that have one of them move.
-        joint_mask: ``[joint_count]`` bools or integers; only children of these joints move. A joint whose parent does not move carries
-            its child from where the parent is in ``state``; a joint that is not selected keeps its child there, so that a branch
-            is moved by selecting all its joints.
+        joint_mask: ``[joint_count]`` bools or integers; only children of these joints move. If the parent of a selected joint
+            does not move, the child is placed relative to the pose of the parent in ``state``. Children of joints that are not
+            selected keep their poses in ``state``. To move a branch, select all its joints.
 
     Raises:
         ValueError: both ``mask`` and ``indices``; an array of the wrong shape or device, or with gaps.
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    joints, (body_q, body_qd) = _joint_arrays(model, joint_q, joint_qd), _body_arrays(model, state)
+    joints, (body_q, body_qd) = (
+        _joint_arrays(model, joint_q, joint_qd),
+        arrays_of_state(model, state, "body_q", "body_qd"),
+    )
     chosen = selection(model, mask, indices)
     if joint_mask is None and body_flag_filter == BodyFlags.ALL:
-        run(model, _FK, [*joints, body_q, body_qd], chosen)
+        move_bodies(model, [*joints, body_q, body_qd], chosen)
         return
     # computes all bodies of these articulations, then moves the selected ones relative to their parents
     full = [wp.clone(array) for array in (body_q, body_qd)]
-    run(model, _FK, [*joints, *full], chosen)
+    move_bodies(model, [*joints, *full], chosen)
     kinds = warp_types(model.dtype)
     wp.launch(
         branch_kernels(model.dtype, kinds.transform, kinds.spatial_vector).move_bodies,
@@ -106,15 +101,20 @@ def eval_fk(
     )
 
 
+def move_bodies(model, arrays, mask: wp.array | None) -> None:
+    """:func:`eval_fk` of arrays that were checked: ``joint_q, joint_qd, body_q, body_qd``."""
+    run(model, _FK, arrays, mask)
+
+
 def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_filter=BodyFlags.ALL) -> None:
     """Inverse kinematics: coordinates and velocities of joints from poses and velocities of bodies.
 
-    Every joint is read off the pose of its child relative to its parent, so that errors do not add up along a chain. A
-    pose that a joint cannot take is projected: the offset onto its sliding axes, the rotation onto the nearest turn
-    about its axis (two or three axes: as Euler angles). Angles come out in (-pi, pi], the middle one of three in
-    [-pi/2, pi/2]; turns are not counted. Where the middle one is +-pi/2 (gimbal lock) the first and the last angle are
-    made equal in size. Quaternions are unit, of either sign. ``eval_ik(eval_fk(q)) = q`` but for these ranges. Joints
-    outside of articulations keep their values.
+    The coordinates of a joint are computed from the pose of its child relative to its parent, so errors do not accumulate along a
+    chain. A pose that a joint cannot take is projected: the offset onto its sliding axes, the rotation onto the nearest turn
+    about its axis (two or three axes: as Euler angles). Angles come out in (-pi, pi], the middle one of three in [-pi/2, pi/2];
+    turns are not counted. Where the middle one is +-pi/2 (gimbal lock) the first and the last angle are made equal in size.
+    Quaternions are unit, of either sign. ``eval_ik(eval_fk(q)) = q`` but for these ranges. Joints outside of articulations keep
+    their values.
 
     Args:
         model: the :class:`Model`.
@@ -131,7 +131,7 @@ def eval_ik(model, state, joint_q, joint_qd, mask=None, indices=None, body_flag_
         TypeError: an array of the wrong scalar type.
         IndexError: an articulation in ``indices`` does not exist.
     """
-    bodies, joints = _body_arrays(model, state), _joint_arrays(model, joint_q, joint_qd)
+    bodies, joints = arrays_of_state(model, state, "body_q", "body_qd"), _joint_arrays(model, joint_q, joint_qd)
     chosen = selection(model, mask, indices)
     if body_flag_filter == BodyFlags.ALL:
         run(model, _IK, [*bodies, *joints], chosen)
@@ -167,7 +167,7 @@ def eval_jacobian(model, state, J: wp.array | None = None, mask=None) -> wp.arra
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` counts; poses of bodies are not read.
+        state: the :class:`State`; the function reads ``joint_q``, and not the poses of bodies.
         J: written, ``[articulation_count, max_joints_per_articulation * 6, max_dofs_per_articulation]``; a new array of
             zeros by default.
         mask: which articulations to evaluate, ``[articulation_count]`` bools or integers; all by default. The matrices

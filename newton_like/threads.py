@@ -1,5 +1,5 @@
-"""Launches on several CPU threads, each with a share of the blocks. Warp releases Python's lock during a launch. Results do not depend on
-the number of threads."""
+"""CPU threads that share the blocks of a launch. Warp releases the GIL during a launch. Results do not depend on the number of
+threads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def worker_count(threads: int | None = None) -> int:
 class Command:
     """A launch that Warp has recorded (``record_cmd=True``). On a CPU its arguments are packed once, and not for every launch.
 
-    On GPUs and in captures Warp launches the kernel.
+    On GPUs Warp launches the kernel.
     """
 
     def __init__(self, recorded: wp.Launch):
@@ -56,10 +56,14 @@ class Command:
 
     def launch(self) -> None:
         """Runs the kernel."""
-        if self._ready is None or self._recorded.device.is_capturing:
+        if self._ready is None:
             self._recorded.launch()
         else:
             self._ready()
+
+    def launch_in_graph(self) -> None:
+        """Runs the kernel, and records the launch in the graph that is being captured."""
+        self._recorded.launch()
 
 
 @cache
@@ -107,7 +111,7 @@ def cut(blocks: int, threads: int, each: int = SHARES_PER_THREAD) -> list[tuple[
 
 
 WORTHWHILE = 10_000
-"""Number of small pieces of work (a body, a joint) for which another thread saves time: some 200 microseconds."""
+"""Number of small pieces of work (a body, a joint) for which another thread saves time: about 200 microseconds."""
 
 
 def shared_out(record, size: int, pieces: int, device) -> list[list[Command]]:

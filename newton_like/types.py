@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 MAXVAL = 1.0e10
-"""Stands for "no limit" in arrays, where an infinity would turn into NaN as soon as it is multiplied by zero."""
+"""Value for "no limit" in arrays. Infinity is not used, because infinity times zero is NaN."""
 
 
 class Axis(IntEnum):
@@ -51,7 +51,7 @@ class Axis(IntEnum):
             if index not in (0, 1, 2):
                 raise ValueError(f"unknown axis {index}; use 0, 1, 2 or 'X', 'Y', 'Z'")
             return cls(index)
-        raise TypeError(f"{value!r} is no axis; use Axis.X, Axis.Y, Axis.Z, a name or 0, 1, 2")
+        raise TypeError(f"{value!r} is not an axis; use Axis.X, Axis.Y, Axis.Z, a name or 0, 1, 2")
 
     def to_vector(self) -> tuple[float, float, float]:
         """Unit vector of the axis."""
@@ -126,7 +126,7 @@ class JointTargetMode(IntEnum):
     POSITION_VELOCITY = 3
     """``ke (target_q - q) + kd (target_qd - qd)``."""
     EFFORT = 4
-    """The user's force in ``Control.joint_f``; gains are not used, the effort limit is."""
+    """The force in ``Control.joint_f``, limited by the effort limit; gains are not used."""
 
     @staticmethod
     def from_gains(
@@ -179,7 +179,7 @@ class BodyFlags(IntFlag):
     """Kind of a body."""
 
     DYNAMIC = 1
-    """Moves by the forces on it."""
+    """Moves under forces."""
     KINEMATIC = 2
     """Moves as its state says; forces do nothing to it."""
     ALL = 3
@@ -249,6 +249,16 @@ _WARP_TYPES = {
 }
 
 
+_SCALARS = {
+    float: wp.float32,
+    np.float32: wp.float32,
+    np.float64: wp.float64,
+    np.dtype(np.float32): wp.float32,
+    np.dtype(np.float64): wp.float64,
+}
+"""Scalar types of Python and NumPy, and what Warp takes them for."""
+
+
 def warp_types(dtype) -> SimpleNamespace:
     """Warp types over one scalar type: ``real, vec2, vec3, quat, mat33, transform, spatial_vector``.
 
@@ -259,9 +269,7 @@ def warp_types(dtype) -> SimpleNamespace:
     Raises:
         TypeError: any other type.
     """
-    names = {float: wp.float32, np.float32: wp.float32, np.float64: wp.float64}
-    names |= {np.dtype(np.float32): wp.float32, np.dtype(np.float64): wp.float64}
     try:
-        return _WARP_TYPES[names.get(dtype, dtype)]
+        return _WARP_TYPES[dtype if dtype in _WARP_TYPES else _SCALARS.get(dtype, dtype)]
     except (KeyError, TypeError):
-        raise TypeError(f"dtype {dtype!r} is no scalar type of a model; use wp.float32 or wp.float64") from None
+        raise TypeError(f"dtype {dtype!r} is not a scalar type of a model; use wp.float32 or wp.float64") from None

@@ -22,7 +22,7 @@ def health_kernels(real):
         joint_q: wp.array[real],
         joint_qd: wp.array[real],
         # out:
-        healthy: wp.array[wp.bool],
+        sick: wp.array[wp.bool],
     ):
         a = wp.tid()
         first = articulation_start[a]
@@ -36,7 +36,7 @@ def health_kernels(real):
                 good = False
         if not good:
             # every writer writes the same value
-            healthy[wp.max(articulation_world[a], 0)] = False
+            sick[wp.max(articulation_world[a], 0)] = True
 
     @wp.kernel(module="unique", enable_backward=False)
     def restore(

@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     _reading(inspect)
     inspect.add_argument("--plot", type=Path, metavar="PNG", help="write a picture of the model")
     inspect.add_argument(
-        "--collisions", action="store_true", help="draw the colliding shapes in place of the visible ones"
+        "--collisions", action="store_true", help="draw the colliding shapes instead of the visible shapes"
     )
     inspect.set_defaults(run=_inspect)
 
@@ -105,9 +105,9 @@ def _parser() -> argparse.ArgumentParser:
 
     simulate = commands.add_parser(
         "simulate",
-        help="simulate, and write the motion as USD or as a video",
-        description="Simulates a file. The drives of the joints hold constant targets: those of the file, or the initial positions of "
-        "joints that --stiffness or --joint-positions names. A joint without gains moves freely; URDF files have no gains. "
+        help="simulate a file and write the motion as USD or as a video",
+        description="Simulates a file. The drives of the joints hold constant targets: the targets in the file, or the initial positions "
+        "of joints that --stiffness or --joint-positions names. A joint without gains moves freely; URDF files have no gains. "
         "Moving shapes collide with planes only; a remark names pairs of shapes that pass through each other.",
     )
     _reading(simulate)
@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         type=gains,
         action="append",
         metavar="[JOINT=]KD,...",
-        help=f"velocity gain of the drives [N m s/rad or N s/m] (default: that of the file, or {DAMPING_TIME:g} s times --stiffness)",
+        help=f"velocity gain of the drives [N m s/rad or N s/m] (default: the gain in the file, or {DAMPING_TIME:g} s times --stiffness)",
     )
     simulate.add_argument(
         "--ground",
@@ -192,7 +192,8 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         "--self-collisions",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="contacts between the moving parts of the file (default: as in an MJCF or USD file; none for a URDF)",
+        help="allow collisions between the moving parts of the file (default: as in an MJCF or USD file; none for a URDF); simulate "
+        "resolves contacts with planes only",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", action="store_true", help="show no progress bar and no remarks")
@@ -297,6 +298,7 @@ def _simulate(args) -> None:
 
     from newton_like.cli.pose import prepare
     from newton_like.cli.simulate import ignored, simulate, video_path
+    from newton_like.collision.ground import unsupported_pairs
 
     _keep_input(args)
     device_there(args.device)
@@ -309,9 +311,10 @@ def _simulate(args) -> None:
         dtype=wp.float32,
         prepare=lambda builder, report: prepare(builder, report, args),
     )
-    scene.remarks.extend(ignored(scene.model))
+    pairs = unsupported_pairs(scene.model)
+    scene.remarks.extend(ignored(scene.model, pairs))
     _tell(args, scene.remarks)
-    data = simulate(scene, args, video)
+    data = simulate(scene, args, video, pairs)
     if args.json:
         _print_json(data)
         return

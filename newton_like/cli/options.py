@@ -19,13 +19,13 @@ def assignments(text: str) -> list[tuple[str | None, list[float]]]:
     for item in text.split(","):
         name, equals, value = item.rpartition("=")
         if equals and not name.strip():
-            raise argparse.ArgumentTypeError(f"{item!r} names no joint; write joint=value")
+            raise argparse.ArgumentTypeError(f"{item!r} has no joint name; write joint=value")
         try:
             number = float(value)
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            raise argparse.ArgumentTypeError(f"{value.strip()!r} in {text!r} is no finite number; write joint=value")
+            raise argparse.ArgumentTypeError(f"{value.strip()!r} in {text!r} is not a finite number; write joint=value")
         if equals or not found:
             found.append((name.strip() or None, []))
         found[-1][1].append(number)

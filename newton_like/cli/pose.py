@@ -83,7 +83,8 @@ def _driven(builder) -> list[int]:
 
 
 def _named(builder, name: str) -> list[int]:
-    """Joints whose label, or its part after the last slash, matches a name with wildcards.
+    """Joints whose label, or its part after the last slash, equals a name. If there are none: joints that a drive can move and whose label
+    matches the name as a pattern with wildcards.
 
     Raises:
         KeyError: no joint matches.
@@ -92,7 +93,7 @@ def _named(builder, name: str) -> list[int]:
     moving = [j for j in range(len(labels)) if len(_dofs(builder, j))]
     found = [j for j in moving if labels[j] == name or labels[j].endswith(f"/{name}")]
     found = found or [
-        j for j in moving if fnmatchcase(labels[j], name) or fnmatchcase(labels[j].rpartition("/")[2], name)
+        j for j in _driven(builder) if fnmatchcase(labels[j], name) or fnmatchcase(labels[j].rpartition("/")[2], name)
     ]
     if not found:
         raise unknown("joint", name, [labels[j] for j in moving], "the file")
@@ -105,7 +106,9 @@ def _position(builder, name: str | None, values: list[float]) -> set[int]:
         count = sum(_coords(builder, j).stop - _coords(builder, j).start for j in joints)
         if len(values) != count:
             labels = ", ".join(builder.joint_label[j].rpartition("/")[2] for j in joints)
-            raise ValueError(f"--joint-positions has {len(values)} numbers, and the joints have {count} ({labels})")
+            raise ValueError(
+                f"--joint-positions has {len(values)} numbers, but the joints have {count} coordinates ({labels})"
+            )
         numbers = iter(values)
         for j in joints:
             part = _coords(builder, j)
@@ -127,7 +130,7 @@ def _gain(builder, column: str, option: str, pairs) -> set[int]:
     for name, (value,) in pairs:
         joints = _driven(builder) if name is None else _named(builder, name)
         if not joints:
-            raise ValueError(f"{option}: the file has no joint that a drive could move")
+            raise ValueError(f"{option}: the file has no joint that can have a drive")
         for j in joints:
             for dof in _dofs(builder, j):
                 getattr(builder, column)[dof] = value

@@ -69,9 +69,9 @@ def format_of(path: Path) -> str:
         ValueError: an unsupported format.
     """
     if path.is_dir():
-        raise IsADirectoryError(f"{path}: is a folder; name a file in it")
+        raise IsADirectoryError(f"{path} is a folder; give a file")
     if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file")
+        raise FileNotFoundError(f"{path}: the file does not exist")
     known = READERS.get(path.suffix.lower())
     if known is None:
         raise ValueError(f"{path}: files {suffix_text(path.suffix)} are not read; give one of {', '.join(READERS)}")
@@ -102,9 +102,9 @@ def read(
     """
     kind = format_of(path)
     if kind == "usd" and options.get("up_axis") is not None:
-        raise ValueError(f"{path}: a USD file defines its up axis; leave --up-axis out")
+        raise ValueError(f"{path}: a USD file defines its up axis; omit --up-axis")
     if kind != "mjcf" and options.get("keyframe") is not None:
-        raise ValueError(f"{path}: only MJCF files have keyframes; leave --keyframe out")
+        raise ValueError(f"{path}: only MJCF files have keyframes; omit --keyframe")
     given = {**DEFAULTS[kind], **{k: v for k, v in options.items() if v is not None}}
     builder = ModelBuilder()
     with warnings.catch_warnings(record=True) as caught:

@@ -9,7 +9,6 @@ import numpy as np
 
 from newton_like.cli.scene import Scene
 from newton_like.cli.terminal import progress
-from newton_like.collision.ground import unsupported_pairs
 from newton_like.dynamics import mechanical_energy
 from newton_like.solvers import SolverFeatherstone
 
@@ -21,13 +20,14 @@ JSON_PAIRS = 100
 """Largest number of pairs of shapes in a remark, and in JSON output."""
 
 
-def simulate(scene: Scene, args, video: Path | None = None) -> dict:
+def simulate(scene: Scene, args, video: Path | None = None, pairs=()) -> dict:
     """Runs the simulation of the command, and returns its results for JSON.
 
     Args:
         scene: the model and its initial state.
         args: options of the command.
         video: the GIF or MP4 file to write, or None.
+        pairs: pairs of shapes without contacts, for the results.
 
     Raises:
         ValueError: the state is no longer finite, or the solver does not support the model.
@@ -71,7 +71,6 @@ def simulate(scene: Scene, args, video: Path | None = None) -> dict:
         recorder.save()
     if film is not None:
         film.save(progress=lambda frames: progress(frames, args.quiet or args.json, "drawing"))
-    pairs = unsupported_pairs(model)
     return {
         "frames": args.frames, "seconds": args.frames / args.fps, "wall_seconds": taken,
         "energy_start": before, "energy_end": _energy(model, state),
@@ -93,7 +92,7 @@ def video_path(args) -> Path | None:
     if suffix in VIDEO_SUFFIXES:
         if args.viewer not in ("null", suffix[1:]):
             raise ValueError(
-                f"--viewer {args.viewer} and --output {args.output} ask for different videos; leave --viewer out"
+                f"--viewer {args.viewer} and --output {args.output} request different video formats; omit --viewer"
             )
         return args.output
     if args.viewer == "null":
@@ -102,9 +101,8 @@ def video_path(args) -> Path | None:
     return beside.with_suffix(f".{args.viewer}")
 
 
-def ignored(model) -> list[str]:
-    """A remark on pairs of shapes whose contacts the solver ignores."""
-    pairs = unsupported_pairs(model)
+def ignored(model, pairs) -> list[str]:
+    """A remark on pairs of shapes whose contacts the solver ignores, see :func:`newton_like.collision.ground.unsupported_pairs`."""
     if not len(pairs):
         return []
     names = [f"'{model.shape_label[a]}' and '{model.shape_label[b]}'" for a, b in pairs[:SHOWN_PAIRS]]

@@ -16,7 +16,7 @@ def natural_int(text: str, least: int = 0) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < least:
         raise argparse.ArgumentTypeError(f"{text} must be at least {least}")
     return value
@@ -34,7 +34,7 @@ def number_in(low: float, high: float, unit: str):
         try:
             value = float(text)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"{text} must be from {low:g} to {high:g} {unit}")
         return value
@@ -46,7 +46,7 @@ def folder(text: str) -> Path:
     """An existing folder, for argparse."""
     path = Path(text)
     if not path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is no folder")
+        raise argparse.ArgumentTypeError(f"{text} is not a folder")
     return path
 
 
@@ -91,7 +91,7 @@ def device_there(name: str) -> None:
         wp.get_device(name)
     except (ValueError, RuntimeError):
         raise ValueError(
-            f"there is no device {name!r}; available devices: {', '.join(str(d) for d in wp.get_devices())}"
+            f"device {name!r} does not exist; available devices: {', '.join(str(d) for d in wp.get_devices())}"
         ) from None
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, as_numbers, check_recorded, flat
+from newton_like.arrays import active_tape, as_numbers, flat, unrecorded
 from newton_like.collision.ground import (
     ContactTables,
     couplings_of,
@@ -21,7 +21,7 @@ from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
-from newton_like.model.arguments import check_choice
+from newton_like.model.arguments import arrays_of_state, check_choice
 from newton_like.model.edits import MATERIALS, TURNING
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
@@ -74,8 +74,8 @@ class _Part:
         """Looks at the candidates at poses and velocities of bodies."""
 
         def record():
-            check_recorded(model.device, "Model.collide")
-            return record_launches(model, [(self.work, self.kernel)], self.fields, (inputs, results))
+            with unrecorded(model.device, "Model.collide"):
+                return record_launches(model, [(self.work, self.kernel)], self.fields, (inputs, results))
 
         arrays = [*inputs, *results]
         self.recorded.of((), arrays, record).run_on(arrays)
@@ -88,14 +88,16 @@ class _Finder:
         first, count: first candidate of every articulation, and number of its candidates. Those of a batch follow each other.
         near, gap, point: what is known of candidates.
         shape, plane: shape indices of candidates.
+        counts, starts: number of contacts of every articulation, then 0; and how many those before it have.
         unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
+        captured: whether CUDA graphs read its arrays.
         earlier: the finder of an earlier version of the model, if CUDA graphs read its arrays.
     """
 
     def __init__(self, model, earlier: _Finder | None = None):
         self.version, self.watch, self.unsupported = model.version, ShapeWatch(model), unsupported_pairs(model)
-        captured = earlier is not None and (earlier.earlier or any(part.recorded.captured for part in earlier.parts))
-        self.earlier = earlier if captured else None
+        self.earlier = earlier if earlier is not None and (earlier.earlier or earlier.captured) else None
+        self.captured = False
         tables = [(batch, find_colliders(model, batch)) for batch in find_batches(model, shape_kinds(model))]
         self.parts = [_Part(model, batch, found) for batch, found in tables if found.numbers["candidates"]]
         first, count = np.zeros((2, model.articulation_count), dtype=np.int32)
@@ -112,6 +114,9 @@ class _Finder:
         shape, plane = (np.concatenate([*x, np.zeros(0, int)]) for x in (shape, plane))
         self.first, self.count, self.shape, self.plane = (
             wp.array(x, dtype=wp.int32, device=model.device) for x in (first, count, shape, plane)
+        )
+        self.counts, self.starts = (
+            wp.zeros(model.articulation_count + 1, dtype=wp.int32, device=model.device) for _ in range(2)
         )
         self.results = [
             [flat(a[start:end], model.dtype) for a in (self.near, self.gap, self.point)] for start, end in ends
@@ -138,46 +143,60 @@ class _Finder:
 def _finder(model) -> _Finder:
     finder = getattr(model, "_contact_finder", None)
     if finder is None or finder.version != model.version:
-        check_recorded(model.device, "Model.collide of an edited model")
-        # after an error everything is made anew
-        model._contact_finder = None
-        if finder is None or not finder.refresh(model):
-            finder = _Finder(model, finder)
-        model._contact_finder = finder
+        with unrecorded(model.device, "Model.collide of a model that is new or edited"):
+            # after an error everything is made again
+            model._contact_finder = None
+            if finder is None or not finder.refresh(model):
+                finder = _Finder(model, finder)
+            model._contact_finder = finder
     return finder
+
+
+def check_contacts(model, contacts) -> None:
+    """Checks a list of contacts.
+
+    Raises:
+        TypeError: it is none.
+        ValueError: it is on another device than the model, or of another scalar type.
+    """
+    if not hasattr(contacts, "rigid_contact_normal"):
+        raise TypeError(f"contacts must be Contacts, as model.contacts() makes them, not {type(contacts).__name__}")
+    if contacts.rigid_contact_normal.dtype is not warp_types(model.dtype).vec3 or contacts.device != model.device:
+        raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
 
 
 def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:
     """Finds the contacts of moving shapes with planes, in the order of articulations and, within one, of its candidates.
 
-    Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are left out and
+    Shape 0 is the plane, shape 1 the moving shape. Where there is no room for all contacts, the last ones are dropped and
     ``contacts.dropped`` tells how many.
 
     Args:
         model: the model.
         state: its ``body_q`` and ``body_qd`` are read.
         contacts: where the contacts go, from ``model.contacts()``.
-        unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
+        unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
 
     Raises:
-        ValueError: ``state`` belongs to another model; shapes may touch whose contacts are not found; an unknown choice.
+        TypeError: ``state`` is no state, or of another scalar type; ``contacts`` are none.
+        ValueError: ``state`` or ``contacts`` belong to another model; shapes may touch whose contacts are not found; an unknown choice.
         RuntimeError: a tape records, and the state requires gradients.
     """
     check_choice(unsupported_contacts, "unsupported_contacts", ("error", "ignore"))
-    if state.body_q.shape[0] != model.body_count:
-        raise ValueError(
-            f"state has {state.body_q.shape[0]} bodies, the model {model.body_count}; states come from model.state()"
-        )
-    if active_tape() is not None and (state.body_q.requires_grad or state.body_qd.requires_grad):
+    body_q, body_qd = arrays_of_state(model, state, "body_q", "body_qd")
+    check_contacts(model, contacts)
+    if active_tape() is not None and (body_q.requires_grad or body_qd.requires_grad):
         raise RuntimeError(
-            "model.collide has no gradients, and a tape records a state that requires some; use newton_like.dynamics.SoftContact or "
-            "RigidContact, which have gradients, or call collide outside of the tape"
+            "model.collide has no gradients, but a tape is recording and the state requires a gradient; use "
+            "newton_like.dynamics.SoftContact or RigidContact, which have gradients, or call collide outside of the tape"
         )
     finder, total = _finder(model), model.articulation_count
     if unsupported_contacts == "error":
         refuse_unsupported(model, finder.unsupported, "collide finds")
-    finder.find(model, flat(state.body_q, model.dtype), flat(state.body_qd, model.dtype))
-    counts, starts = (wp.zeros(total + 1, dtype=wp.int32, device=model.device) for _ in range(2))
+    finder.find(model, flat(body_q, model.dtype), flat(body_qd, model.dtype))
+    counts, starts = finder.counts, finder.starts
+    if model.device.is_cuda and model.device.is_capturing:
+        finder.captured = True
     count, write = collect_kernels(model.dtype)
     wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
     wp.utils.array_scan(counts, starts, inclusive=False)
@@ -186,7 +205,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         dim=total,
         inputs=[
             finder.near, finder.gap, finder.point, finder.first, finder.count, finder.shape, finder.plane, starts,
-            model.shape_body, model.shape_transform, model.shape_margin, state.body_q,
+            model.shape_body, model.shape_transform, model.shape_margin, body_q,
         ],
         outputs=[
             contacts.rigid_contact_shape0, contacts.rigid_contact_shape1, contacts.rigid_contact_point0,

@@ -26,8 +26,8 @@ def com_position(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
-        out: written; a new array by default.
+        state: the :class:`State`; the function reads ``joint_q``.
+        out: array for the result; a new array by default.
 
     Returns:
         [m], world axes, ``[articulation_count, 3]``.
@@ -44,7 +44,7 @@ def com_velocity(model, state, *, out_repr=MIXED, out: wp.array | None = None) -
 
     Args:
         model, out: as for :func:`com_position`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: axes of the result: for ``VelRepr.BODY`` those of the first link, for every other :class:`VelRepr` the world's.
 
     Returns:
@@ -65,10 +65,10 @@ def com_jacobian(model, state, *, repr=None, out_repr=MIXED, out: wp.array | Non
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
         out_repr: axes of the velocity of the centre of mass, see :func:`com_velocity`.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         ``[articulation_count, 3, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
@@ -101,9 +101,9 @@ def link_com_position(model, state, link, *, out: wp.array | None = None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         link: name or index of a link.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m], world axes, ``[articulation_count, 3]``; zeros where an articulation lacks the link.

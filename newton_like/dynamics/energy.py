@@ -20,8 +20,8 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
-        out: written; a new array by default.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
+        out: array for the result; a new array by default.
 
     Returns:
         [J], ``[articulation_count]``.
@@ -36,14 +36,14 @@ def kinetic_energy(model, state, *, out: wp.array | None = None) -> wp.array:
 def potential_energy(model, state, link=None, *, out: wp.array | None = None) -> wp.array:
     """Potential energy of each mechanism, or of one of its links, in gravity: ``-m g . p_com``.
 
-    It grows with height and is zero with the centre of mass at the world's origin. Springs of joints are not in it. ``gravity`` of the
-    model is used, and ``joint_qd`` of the state is not.
+    The potential energy increases with height and is zero if the centre of mass is at the origin of the world. It does not
+    include the springs of joints. The function reads ``gravity`` of the model, and does not read ``joint_qd`` of the state.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         link: name or index of a link; by default the whole mechanism.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [J], ``[articulation_count]``; zero where an articulation lacks the link.

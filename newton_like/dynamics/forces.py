@@ -59,10 +59,10 @@ def bias_forces(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         repr: :class:`VelRepr` of the velocity of floating bases, whose accelerations are its derivatives; None: as
             ``joint_qd``.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [N or N m], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
@@ -95,12 +95,12 @@ def inverse_dynamics(
 ) -> wp.array:
     """Joint forces tau for given accelerations: ``M nu_dot + h - sum J^T f``.
 
-    By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1). Springs, damping and friction of the joints
-    are not included in h; their armature is included in M.
+    By the recursive Newton-Euler algorithm (Featherstone 2008, table 5.1). h does not include springs, damping and friction of
+    joints. M includes the armature.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_acceleration: nu_dot, the derivatives of the velocities [m/s^2 or rad/s^2], ``[joint_dof_count]`` or
             ``[articulation_count, max_dofs_per_articulation]``; zeros by default.
         link_forces: wrenches on links (force [N], torque [N m]): like ``State.body_f`` (``[body_count]`` spatial
@@ -111,7 +111,7 @@ def inverse_dynamics(
             world's origin, world axes; BODY: about the link's origin, the link's axes.
         repr: :class:`VelRepr` of the velocity of floating bases, whose derivative their acceleration is, and their
             force the dual; None: as ``joint_qd``.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [N or N m], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
@@ -154,7 +154,7 @@ def forward_dynamics(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_forces: tau [N or N m], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``: power
             per velocity. For a floating base that is the dual of its twist: with `repr` COM a world wrench at the centre
             of mass, as ``Control.joint_f`` has it. Zeros by default.
@@ -237,7 +237,7 @@ def frame_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         frames: a frame, or a list of them: the name of a site or link, the index of a link, or a pair of a link and an offset (see
             :func:`frame_transform`). Articulations that have no such link stay as they are.
         forces: their wrenches (force [N], torque [N m]), ``[articulation_count, 6]`` for one frame,
@@ -247,8 +247,8 @@ def frame_forces(
             of mass, world axes.
         link_forces: the wrenches so far, ``[articulation_count, max_joints_per_articulation, 6]``; none by default.
         link_forces_repr: :class:`VelRepr` of these and of the result, see :func:`inverse_dynamics`.
-        replace: links of `frames` lose the wrench that they had, in place of getting more.
-        out: written; a new array by default. It may be `link_forces`, except under a tape.
+        replace: links of `frames` lose the wrench that they had, instead of getting more.
+        out: array for the result; a new array by default. It may be `link_forces`, except under a tape.
 
     Returns:
         ``[articulation_count, max_joints_per_articulation, 6]``, as :func:`inverse_dynamics` and
@@ -283,7 +283,7 @@ def point_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         links: the link of all points, or a list with one for each: names or indices.
         points: where they are in their link frames [m], ``[n, 3]`` or ``[articulation_count, n, 3]``; gradients flow to Warp arrays.
         forces: [N], world axes, ``[n, 3]`` or ``[articulation_count, n, 3]``.
@@ -307,7 +307,7 @@ def eval_inverse_dynamics(model, state, joint_qdd=None, joint_f: wp.array | None
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used; poses of bodies are not read.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``, and not the poses of bodies.
         joint_qdd: derivatives of ``joint_qd`` [m/s^2 or rad/s^2], ``[joint_dof_count]``; zeros by default, which leaves
             c + g.
         joint_f: written [N or N m], ``[joint_dof_count]``; of FREE and DISTANCE joints it is the world wrench at the

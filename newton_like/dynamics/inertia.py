@@ -44,10 +44,10 @@ def link_spatial_inertia(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used; BODY needs none.
+        state: the :class:`State`; the function reads ``joint_q``. Not needed for BODY.
         out_repr: :class:`VelRepr`: about the link's origin (BODY, MIXED), its centre of mass (COM) or the origin of the world
             (INERTIAL), along the link's axes (BODY) or the world's.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [kg, kg m, kg m^2], ``[articulation_count, max_joints_per_articulation, 6, 6]``; links that an articulation lacks are zero.
@@ -79,7 +79,7 @@ def total_mass(model, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [kg], ``[articulation_count]``.
@@ -96,7 +96,7 @@ def link_mass(model, link, *, out: wp.array | None = None) -> wp.array:
     Args:
         model: the :class:`Model`.
         link: name or index.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [kg], ``[articulation_count]``; zero where an articulation lacks the link.
@@ -114,11 +114,11 @@ def inertial_parameters(model, *, linear: bool = False, out: wp.array | None = N
     """Inertial parameters of all bodies as vectors ``(m, cx, cy, cz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz)``, on Warp's tape.
 
     Args:
-        model: the :class:`Model`, whose ``body_mass``, ``body_com`` and ``body_inertia`` are used.
-        linear: false: centre of mass c and inertia about it; true: first moment m c in place of c, and inertia about the link's
+        model: the :class:`Model`; the function reads ``body_mass``, ``body_com`` and ``body_inertia``.
+        linear: false: centre of mass c and inertia about it; true: first moment m c instead of c, and inertia about the link's
             origin. Inverse dynamics and energies are linear in these (Atkeson, An and Hollerbach 1986) where the motion of the links is
             given; the ``joint_qd`` of FREE joints is that of a centre of mass, and moves with it. Both in link axes.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [kg, m or kg m, kg m^2], ``[body_count, 10]``, in the order of ``body_mass``.
@@ -161,7 +161,7 @@ def set_inertial_parameters(model, values, *, linear: bool = False) -> None:
 def set_link_mass(model, link, mass, *, world=None) -> None:
     """Sets the mass of a link, in one world, some or all, and notifies the model.
 
-    Its centre of mass and its inertia about it stay.
+    The centre of mass, and the inertia about the centre of mass, do not change.
 
     Args:
         model: the :class:`Model`.
@@ -242,7 +242,8 @@ def _check(model, bodies, masses, inertias) -> None:
     for body, mass, inertia in zip(bodies, masses, inertias, strict=True):
         wrong = inertia_math.check(mass, inertia)
         if wrong:
-            raise ValueError(f"link {model.body_label[body]!r} (body {body}): {wrong} (mass {mass:g} kg)")
+            of = "" if mass < 0.0 else f" (mass {mass:g} kg)"
+            raise ValueError(f"link {model.body_label[body]!r} (body {body}): {wrong}{of}")
 
 
 def _write(array: wp.array, bodies, values) -> None:

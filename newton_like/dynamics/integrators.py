@@ -24,6 +24,7 @@ from newton_like.dynamics.internal.common import (
     check_state,
     columns,
     constants,
+    joints_changed,
     state_arrays,
 )
 from newton_like.dynamics.system import accelerations, check_options
@@ -111,7 +112,7 @@ def integrate(
 
     Args:
         model: the :class:`Model`.
-        state_in: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state_in: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         state_out: written: ``joint_q``, ``joint_qd``, and ``body_q``, ``body_qd`` by :func:`newton_like.eval_fk`; or a
             :class:`MechanismState`. May be ``state_in``, except with gradients. Coordinates of loop joints stay as they are.
         dt: time step [s].
@@ -175,8 +176,7 @@ def integrate(
                 size = contact.shape[1] * contact.shape[2]
                 run(model, _increment(size), [slips[0], slip_rate, slip_total, w, slip, total])
             slip_total = total
-    if hasattr(state_out, "joints_changed"):
-        state_out.joints_changed()
+    joints_changed(state_out)
     if hasattr(state_out, "body_q"):
         eval_fk(model, *end, state_out)
 

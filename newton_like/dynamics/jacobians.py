@@ -36,10 +36,10 @@ def link_jacobians(model, state, *, repr=None, out_repr=MIXED, out: wp.array | N
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
         out_repr: :class:`VelRepr` of the links' velocities.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         ``[articulation_count, max_links, 6, max_dofs_per_articulation]``, linear rows first; links and dofs that an articulation

@@ -10,10 +10,10 @@ A *link* is a name or an index, see :mod:`newton_like.dynamics.names`. A *frame*
 Results are differentiable with respect to offsets that are Warp arrays of the model's scalar type.
 A name is looked up in each articulation; results of articulations without such a link are zeros.
 
-Results are computed relative to the base and then shifted to the requested point. In float32, one kilometre from the world's origin,
-relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM have the same bits as at the origin.
-Positions in the world have the precision of such numbers (7e-5 m), and INERTIAL velocities, with a lever arm of one kilometre, have
-errors of 2e-4 m/s for each rad/s.
+Results are computed relative to the base and then shifted to the requested point. In float32, one kilometre from the world's
+origin, relative transforms and twists, and velocities, accelerations and Jacobians in MIXED, BODY and COM are bitwise identical
+to the results at the origin. Positions in the world have the precision of such numbers (7e-5 m), and INERTIAL velocities, with a
+lever arm of one kilometre, have errors of 2e-4 m/s for each rad/s.
 """
 
 from __future__ import annotations
@@ -39,12 +39,18 @@ def output_representation(value, name: str) -> int:
     """
     if value is None:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-        raise ValueError(f"{name}=None is no representation of links; use one of {names}")
+        raise ValueError(f"{name}=None is not a representation of links; use one of {names}")
     return representation(value, name)
 
 
 def chosen(out_repr, repr, default=MIXED):
-    """The representation of a result: ``repr`` if given, else ``out_repr``. For functions in which ``repr`` is an alias of ``out_repr``."""
+    """The representation of a result: ``repr`` if given, else ``out_repr``. For functions in which ``repr`` is an alias of ``out_repr``.
+
+    Raises:
+        ValueError: both are given, and differ.
+    """
+    if out_repr != default and repr not in (default, out_repr):
+        raise ValueError(f"out_repr={out_repr!r} and repr={repr!r} are two names of one argument; give one of them")
     return out_repr if repr == default else repr
 
 
@@ -97,8 +103,8 @@ def link_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
-        out: written; a new array by default.
+        state: the :class:`State`; the function reads ``joint_q``.
+        out: array for the result; a new array by default.
 
     Returns:
         Position [m] and quaternion x y z w of the link frames, ``[articulation_count, max_links, 7]``; links that an articulation
@@ -121,9 +127,9 @@ def frame_transform(model, state, frame, *, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         frame: a frame, see above.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Position [m] and quaternion x y z w, ``[articulation_count, 7]``.
@@ -183,9 +189,9 @@ def link_velocities(model, state, *, out_repr=MIXED, repr=MIXED, out: wp.array |
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: their :class:`VelRepr`; ``repr`` is another name of it.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Linear [m/s] and angular velocity [rad/s], ``[articulation_count, max_links, 6]``; links that an articulation lacks are zero.
@@ -207,7 +213,7 @@ def frame_velocity(model, state, frame, *, out_repr=MIXED, repr=MIXED, out: wp.a
 
     Args:
         model, frame, out: as for :func:`frame_transform`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: the :class:`VelRepr` of the result; COM means the centre of mass of the frame's link. ``repr`` is another name of it.
 
     Returns:
@@ -236,8 +242,9 @@ def relative_twist(
     * INERTIAL: of the point at A's origin that moves along with B, in A's axes
     * COM: of the centre of mass of B's link, in A's axes
 
-    With ``axes="world"`` MIXED and COM are along the axes of the world, the root of every mechanism, and INERTIAL is of B's point at
-    the world's origin: the difference of the two links' velocities in INERTIAL, so that those of a chain add up.
+    With ``axes="world"``, MIXED and COM are along the axes of the world. INERTIAL is then the velocity of the point of B at the
+    origin of the world. It equals the difference of the velocities of the two links in INERTIAL, so relative velocities along a
+    chain add up.
 
     No digits are lost far from the world's origin, but for INERTIAL in the world's axes.
 
@@ -276,12 +283,12 @@ def link_accelerations(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_acceleration: nu_dot [m/s^2 or rad/s^2], ``[joint_dof_count]`` or ``[articulation_count, max_dofs]``; None: zeros.
         repr: :class:`VelRepr` of nu of floating bases, whose time derivative is given; None: as ``joint_qd``.
         out_repr: :class:`VelRepr` of the links' velocities, whose time derivatives are returned: MIXED gives the classical
             acceleration of the link frame's origin, BODY and INERTIAL spatial ones (Featherstone 2008, section 2.11).
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m/s^2] and [rad/s^2], ``[articulation_count, max_links, 6]``; links that an articulation lacks are zero.

@@ -112,7 +112,7 @@ def _refuse(model, j: int, parent: int, articulation, a: int) -> None:
     name = f"loop joint '{model.joint_label[j]}' (index {j})"
     if a < 0 or (parent >= 0 and articulation[parent] < 0):
         raise ValueError(
-            f"{name} connects a body that no articulation carries; fix that body to the world by add_joint_fixed"
+            f"{name} connects a body that belongs to no articulation; fix the body to the world with add_joint_fixed"
         )
     if parent >= 0 and articulation[parent] != a:
         raise ValueError(
@@ -233,7 +233,7 @@ def constraint_jacobian(model, state, *, out=None) -> tuple[wp.array, wp.array]:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         out: two arrays to write to; new ones by default.
 
     Returns:
@@ -296,7 +296,7 @@ def constrained_dynamics(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_forces: tau, as for :func:`forward_dynamics`; zeros by default.
         link_forces, link_forces_repr: wrenches f on links, as for :func:`inverse_dynamics`; none by default.
         time_constant: T [s]; None: loops that are open stay as they are.

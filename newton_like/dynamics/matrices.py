@@ -41,7 +41,7 @@ def eval_mass_matrix(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used; poses of bodies are not read.
+        state: the :class:`State`; the function reads ``joint_q``, and not the poses of bodies.
         H: written [kg, kg m or kg m^2], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``;
             a new array of zeros by default.
         J, body_I_s, joint_S_s: a Jacobian and memory that Newton's function works with. This one needs none of them and does not
@@ -70,9 +70,9 @@ def mass_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.a
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [kg, kg m or kg m^2], ``[articulation_count, max_dofs_per_articulation, max_dofs_per_articulation]``; rows and
@@ -108,8 +108,8 @@ def mass_matrix_inverse(model, state, *, repr=None, out: wp.array | None = None)
 def coriolis_matrix(model, state, *, repr=None, out: wp.array | None = None) -> wp.array:
     """The Coriolis matrix C: ``C nu = h - g``, and ``C + CT`` is the rate of :func:`mass_matrix`.
 
-    Of all matrices with the first property the one by Echeandia and Wensing (2021), in O(n d) for n degrees of freedom
-    and depth d of the tree; for joints of one axis its entries are those of the Christoffel symbols.
+    Computed by the algorithm of Echeandia and Wensing (2021) in O(n d) for n degrees of freedom and depth d of the tree; for
+    joints of one axis its entries are those of the Christoffel symbols.
 
     Arguments and errors as for :func:`mass_matrix`, ``joint_qd`` of the state is also used; returns [kg/s, kg m/s or kg m^2/s], of the same
     shape.

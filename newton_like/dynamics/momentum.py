@@ -53,10 +53,10 @@ def total_momentum(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: :class:`VelRepr` of the result: about the origin of the first link (MIXED, BODY), its centre of mass (COM) or the
             origin of the world (INERTIAL), along world axes or the link's (BODY).
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [kg m/s, kg m^2/s], ``[articulation_count, 6]``.
@@ -78,10 +78,10 @@ def total_momentum_jacobian(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
         out_repr: that of the momentum, see :func:`total_momentum`.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         ``[articulation_count, 6, max_dofs_per_articulation]``; columns that an articulation lacks are zero.
@@ -127,11 +127,11 @@ def centroidal_momentum_bias(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         repr: :class:`VelRepr` of the velocity of floating bases, whose accelerations are its derivatives; None: as ``joint_qd``.
         out_repr: axes of the momentum, see :func:`centroidal_momentum`. For BODY this is the derivative of components along
             axes that turn.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [N, N m], ``[articulation_count, 6]``.

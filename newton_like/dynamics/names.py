@@ -33,7 +33,9 @@ class Names:
 
     def __init__(self, model):
         self.model_labels = {"joint": model.joint_label, "link": model.body_label}
-        self.shape_label, self.frames = model.shape_label, model.frames
+        model.frames.check(model.body_count, model.articulation_count)
+        # a copy, so that labels and poses stay those of one version
+        self.shape_label, self.frames = model.shape_label, model.frames.copy()
         self.version = model.version
         self.start = model.articulation_start.numpy()[: model.articulation_count].astype(int)
         self.count = model.articulation_end.numpy().astype(int) - self.start
@@ -46,9 +48,9 @@ class Names:
             self.link[self.child[s : s + n]] = np.arange(n)
         # indices of frames: the shape index of a site, or shape_count + the index of a merged link
         sites = np.flatnonzero(site & (body >= 0))
-        frames = np.concatenate([sites, model.shape_count + np.arange(len(model.frames))])
-        carrier = np.concatenate([body[sites], model.frames.body])
-        owner = np.concatenate([np.full(len(sites), -1), model.frames.articulation])
+        frames = np.concatenate([sites, model.shape_count + np.arange(len(self.frames))])
+        carrier = np.concatenate([body[sites], self.frames.body])
+        owner = np.concatenate([np.full(len(sites), -1), self.frames.articulation])
         carried = carrier >= 0
         owner[carried] = self.articulation[carrier[carried]]
         order = np.argsort(owner, kind="stable")
@@ -118,7 +120,11 @@ _names: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def names_of(model) -> Names:
-    """The labels of a model; computed again after :meth:`Model.notify_changed`."""
+    """The labels of a model; computed again after :meth:`Model.notify_changed`.
+
+    Raises:
+        ValueError, IndexError, TypeError: ``model.frames`` was edited and does not fit the model, see :meth:`FrameTable.check`.
+    """
     names = _names.get(model)
     if names is None or names.version != model.version:
         names = _names[model] = Names(model)
@@ -171,7 +177,7 @@ def index_of(model, kind: str, name, articulation: int = 0) -> int:
 
 def _indices(model, kind: str, names, articulation) -> list[int]:
     if isinstance(names, str):
-        raise TypeError(f"names must be a list of names, not the text {names!r}")
+        raise TypeError(f"names must be a list of names, not the string {names!r}")
     return [index_of(model, kind, name, articulation) for name in as_list(names, "names", "names")]
 
 

@@ -52,7 +52,7 @@ def reduce(builder: ModelBuilder, joints_to_keep=None, locked_positions=None) ->
     Raises:
         KeyError: no joint has one of the labels.
         IndexError: no joint has one of the indices.
-        TypeError: a model or something else is given in place of a builder, or no number in place of one.
+        TypeError: a model or something else is given instead of a builder, or something else instead of a number.
         ValueError: a name is ambiguous; a joint is both kept and locked, cannot be locked (it closes a loop or is disabled), has another
             number of coordinates, a quaternion that is not of unit length, or only one of a leader and its follower is kept.
     """
@@ -91,7 +91,7 @@ def _given(builder, locked_positions) -> dict[int, object]:
     for key, value in locked_positions.items():
         for joint in joints_called(builder, key):
             if joint in given:
-                raise ValueError(f"locked_positions names {builder._describe('joint', joint)} twice")
+                raise ValueError(f"locked_positions contains {builder._describe('joint', joint)} twice")
             if builder.joint_articulation[joint] < 0 or not builder.joint_enabled[joint]:
                 what = "closes a loop" if builder.joint_articulation[joint] < 0 else "is disabled"
                 raise ValueError(f"{builder._describe('joint', joint)} {what} and cannot be locked")

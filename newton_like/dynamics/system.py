@@ -89,7 +89,7 @@ def passive_bits(passive) -> int:
     for name in names:
         if not isinstance(name, str) or name not in _PASSIVE:
             raise ValueError(
-                f"passive: {name!r} is no kind of joint force; use any of {', '.join(map(repr, _PASSIVE))}"
+                f"passive: {name!r} is not a kind of joint force; use any of {', '.join(map(repr, _PASSIVE))}"
             )
         bits |= _PASSIVE[name]
     return bits
@@ -126,9 +126,9 @@ def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEE
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         friction_speed: [m/s or rad/s]; 0 for the sign itself.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [N or N m], ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.
@@ -168,9 +168,9 @@ def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         regularisation: the factor above; 0 for the derivative alone.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m/s, rad/s or 1/s], ``[articulation_count, coordinates of the articulation that has most]``; coordinates that an
@@ -210,7 +210,7 @@ def velocity_rate(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_forces, link_forces, method, link_forces_repr, repr, out: as for :func:`forward_dynamics`.
         passive: which passive forces are added to ``joint_forces``: any of ``"friction"`` (:func:`joint_friction_forces`),
             ``"limits"`` (:func:`joint_limit_forces`), ``"springs"`` (:func:`joint_spring_forces`).
@@ -222,7 +222,7 @@ def velocity_rate(
 
     Raises:
         ValueError: an array of the wrong shape or device; numbers that are not finite; an unknown representation, method or
-            kind of force; a loop joint with passive forces of the named kinds, or that :func:`constrained_dynamics` refuses.
+            kind of force; a loop joint with passive forces of the named kinds, or that :func:`constrained_dynamics` does not support.
         TypeError: an array of the wrong scalar type.
     """
     return accelerations(
@@ -258,7 +258,7 @@ def accelerations(
     closed, buffers = loops_of(model).enabled, buffers_of(model)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
-            raise ValueError("contact_state is not an argument for a RigidContact; leave it out")
+            raise ValueError("contact_state is not an argument for a RigidContact; omit it")
         if closed:
             raise ValueError("rigid contact is not supported together with loop joints; use SoftContact")
     elif contact is not None:
@@ -312,7 +312,7 @@ def state_rate(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         joint_forces, link_forces, link_forces_repr: as for :func:`forward_dynamics`.
         contact: a :class:`SoftContact` or a :class:`RigidContact`, whose forces are added to those on the links; none by default.
         contact_state: the state of soft contact, see :func:`soft_contact_forces`; None: zeros.

@@ -70,16 +70,18 @@ def write(model: Model, path, *, articulation: int = 0) -> UrdfExport:
         TypeError: ``model`` is not a :class:`Model`, or ``path`` is not a path.
         IndexError: the articulation does not exist.
         ValueError: a body has no joint, a joint is of a kind that URDF does not have (BALL, DISTANCE, most D6), or closes a loop,
-            or a name is there twice.
+            or a name occurs twice.
         OSError: the file cannot be written.
     """
     if not isinstance(model, Model):
-        raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+        raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a text or a path, not {path!r}")
+        raise TypeError(f"path must be a string or a path, not {path!r}")
     path, rests = Path(path), resting_body(model)
     if rests is not None:
-        raise ValueError(f"{rests} has no joint, which URDF has no word for; fix it to the world by add_joint_fixed")
+        raise ValueError(
+            f"{rests} has no joint; URDF cannot represent such bodies: fix the body to the world with add_joint_fixed"
+        )
     writer = _Writer(model, as_index(articulation, "articulation", model.articulation_count), path)
     report = writer.write()
     if report.remarks:
@@ -249,7 +251,7 @@ class _Writer:
         elif np.any(self.joint_armature[dofs]):
             self._remark("armatures of planar joints", label)
         if 0.0 in (limit["effort"], limit["velocity"]):
-            self._remark("limits of 0, which readers take as none", label)
+            self._remark("limits of 0, which readers interpret as no limit", label)
         if np.any(self.joint_stiffness[dofs]):
             self._remark("springs", label)
         if np.any(self.joint_target_ke[dofs]) or np.any(self.joint_target_kd[dofs]):
@@ -261,7 +263,7 @@ class _Writer:
         kind = JOINT_TYPES[self.joint_type[joint]]
         passive = [array[dofs] for array in (self.joint_damping, self.joint_friction, self.joint_armature)]
         if not self.joint_enabled[joint]:
-            self._remark("joints that are switched off", label)
+            self._remark("disabled joints", label)
         if not kind.anchored and np.any(passive):
             self._remark("damping, friction and armature of free joints", label)
         if kind.compound and len(passive[0]) == 3:
@@ -275,7 +277,7 @@ class _Writer:
             if np.any(along[:, 0] != along[:, 1]) or np.any(np.ptp(passive[:2], axis=1)):
                 self._remark("settings of planar joints that differ between their axes", label)
             if np.any(np.abs([array[dofs][2] for array in limits[:2]]) < MAXVAL):
-                self._remark("limits of the turns of planar joints", label)
+                self._remark("limits of the rotations of planar joints", label)
 
     def _kind(self, joint: int, dofs: range) -> tuple[str, np.ndarray | None]:
         """URDF's type of a joint, and its axis."""

@@ -93,7 +93,7 @@ class Mesh(Primitives):
             ValueError: no vertices or triangles, a coordinate that is not finite, or an index out of range.
         """
         if path is not None and not isinstance(path, str | os.PathLike):
-            raise TypeError(f"path of a mesh must be a text or a path, not {path!r}")
+            raise TypeError(f"path of a mesh must be a string or a path, not {path!r}")
         self.path = None if path is None else Path(path)
         points = _numbers(vertices, f"{self}: vertices")
         faces = _numbers(indices, f"{self}: indices")
@@ -107,13 +107,17 @@ class Mesh(Primitives):
                 f"{self}: vertex {row} is {points[row].tolist()}; coordinates must be finite and below {LARGEST:g} [m]"
             )
         if faces.size == 0 or faces.size % 3:
-            raise ValueError(f"{self}: indices must hold three numbers a triangle and at least one, not {faces.size}")
+            raise ValueError(
+                f"{self}: indices must contain three numbers per triangle, and at least one triangle, not {faces.size}"
+            )
         if not np.array_equal(faces, np.trunc(faces)) or np.abs(faces).max() > 2**31:
             raise ValueError(f"{self}: indices must be whole numbers that name vertices")
         faces = faces.astype(np.int64).reshape(-1)
         if faces.min() < 0 or faces.max() >= len(points):
             bad = faces[(faces < 0) | (faces >= len(points))][0]
-            raise ValueError(f"{self}: index {bad} names no vertex; there are {len(points)}, counted from 0")
+            raise ValueError(
+                f"{self}: index {bad} is out of range; the mesh has {len(points)} vertices, counted from 0"
+            )
         max_hull_vertices = as_count(max_hull_vertices, f"{self}: max_hull_vertices", LEAST_HULL_VERTICES)
         self.vertices = _readonly(points)
         self.indices = _readonly(faces.astype(np.int32))
@@ -238,7 +242,7 @@ class Mesh(Primitives):
         """
         faces = _hull_triangles(self._hull)
         if faces is None:
-            raise ValueError(f"{self} is flat; its convex hull is no solid")
+            raise ValueError(f"{self} is flat; its convex hull is not a solid")
         return Mesh(self._hull, faces, compute_inertia=False, is_solid=self.is_solid, path=self.path)
 
     @staticmethod
@@ -255,10 +259,10 @@ class Mesh(Primitives):
 
         Raises:
             FileNotFoundError: the file does not exist.
-            ValueError: the file cannot be read as a mesh or holds no triangles, or a scale is zero or not finite.
+            ValueError: the file cannot be read as a mesh or contains no triangles, or a scale is zero or not finite.
         """
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"path of a mesh must be a text or a path, not {path!r}")
+            raise TypeError(f"path of a mesh must be a string or a path, not {path!r}")
         path = Path(path)
         if not os.path.isfile(path):
             raise FileNotFoundError(f"mesh file '{path}' does not exist")
@@ -325,7 +329,7 @@ def load_triangles(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray]:
     are in metres.
 
     Raises:
-        ValueError: the file cannot be read, holds no triangles, or is a COLLADA file with XML entities.
+        ValueError: the file cannot be read, contains no triangles, or is a COLLADA file with XML entities.
     """
     return _load(Path(path))[:2]
 
@@ -339,7 +343,7 @@ def _load(path: Path):
         if path.suffix.lower() == ".dae":
             text = path.read_bytes()
             if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-                raise ValueError("it declares XML entities or a document type, which are refused; remove them")
+                raise ValueError("it declares XML entities or a document type, which are not allowed; remove them")
             unit = re.search(rb"<unit\b[^>]*\bmeter\s*=\s*[\"']([^\"']+)[\"']", text)
             factor = float(unit.group(1)) if unit else 1.0
             if not (np.isfinite(factor) and factor > 0.0):
@@ -350,7 +354,7 @@ def _load(path: Path):
         raise ValueError(f"mesh '{path}' cannot be read: {error}") from error
     faces = getattr(mesh, "faces", None)
     if faces is None or len(faces) == 0:
-        raise ValueError(f"mesh '{path}' holds no triangles")
+        raise ValueError(f"mesh '{path}' contains no triangles")
     return factor * np.asarray(mesh.vertices, dtype=np.float64), np.asarray(faces, dtype=np.int64), scene
 
 

@@ -112,7 +112,7 @@ def quat_from_axis_angle(axis, angle) -> np.ndarray:
     axis = np.asarray(axis, dtype=np.float64)
     length = np.linalg.norm(axis, axis=-1, keepdims=True)
     if not np.all(np.isfinite(length)) or np.any(length == 0.0):
-        raise ValueError(f"cannot turn about the axis {axis.tolist()}: its length must be finite and above zero")
+        raise ValueError(f"cannot rotate about the axis {axis.tolist()}: its length must be finite and above zero")
     half = 0.5 * np.asarray(angle, dtype=np.float64)[..., None]
     axis, half = axis / length, np.broadcast_to(half, np.broadcast_shapes(half.shape, (*axis.shape[:-1], 1)))
     return np.concatenate([axis * np.sin(half), np.cos(half)], axis=-1)
@@ -219,7 +219,7 @@ def as_transform(value, what: str = "transform") -> np.ndarray:
             parts = [*as_list(parts[0], what, "numbers"), *as_list(parts[1], what, "numbers")]
         numbers = np.array([as_number(part, what) for part in parts])
     except TypeError as error:
-        raise TypeError(f"{what}: {value!r} is no transform; {cure}") from error
+        raise TypeError(f"{what}: {value!r} is not a transform; {cure}") from error
     if numbers.shape != (7,):
         raise ValueError(f"{what}: {value!r} has {numbers.size} numbers; {cure}")
     length = np.linalg.norm(numbers[3:])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 
 from newton_like.importers.xml_source import ImportFileError, XmlElement
-from newton_like.model.custom import AttributeFrequency, CustomAttribute
+from newton_like.model.custom import AttributeFrequency, CustomAttribute, several
 
 BODY, SHAPE = (AttributeFrequency.BODY,), (AttributeFrequency.SHAPE,)
 JOINT = (
@@ -35,14 +36,13 @@ def from_element(builder, element: XmlElement, frequencies, kind: str) -> dict:
         text = element.attributes.get(_name(attribute, kind))
         if text is None:
             continue
-        change = getattr(attribute, f"{kind}_value_transformer")
+        name, change = _name(attribute, kind), getattr(attribute, f"{kind}_value_transformer")
         try:
-            value = (
-                attribute.read(text, _name(attribute, kind)) if change is None else change(text, {"element": element})
-            )
+            value = attribute.read(text, name) if change is None else change(text, {"element": element})
         except ValueError as error:
             raise element.error(str(error)) from None
         if value is not None:
+            _check(attribute, value, name, element.error)
             found[attribute.key] = value
     return found
 
@@ -66,15 +66,18 @@ def understood(builder, counts: Counter, tags: dict[str, tuple], kind: str) -> N
             counts.pop(f"{tag}@{_name(attribute, kind)}", None)
 
 
-def from_prim(builder, prim, frequencies, time, context: dict | None = None) -> dict:
+def from_prim(builder, prim, frequencies, reader, context: dict | None = None) -> dict:
     """The argument ``custom_attributes`` for the entity of a USD prim.
 
     Args:
         builder: the builder with the declared attributes.
         prim: the prim; attributes with authored values are read.
         frequencies: frequencies of the entity.
-        time: time code.
+        reader: reader of the stage's attributes.
         context: passed to the transformers of values; by default the prim alone.
+
+    Raises:
+        ImportFileError: a value is not of the attribute's type.
     """
     found = {}
     for attribute in builder.get_custom_attributes_by_frequency(frequencies):
@@ -83,27 +86,28 @@ def from_prim(builder, prim, frequencies, time, context: dict | None = None) -> 
             authored = prim.GetAttribute(attribute.usd_attribute_name)
             if not authored or not authored.HasAuthoredValue():
                 continue
-            value = authored.Get(time)
+            value = authored.Get(reader.time)
         value = _plain(value) if change is None else change(value, {"attr": attribute, **(context or {"prim": prim})})
         if value is not None:
+            _check(attribute, value, attribute.usd_attribute_name, partial(reader.error, prim))
             found[attribute.key] = value
     return found
 
 
-def add_entities(builder, prims, time, name: str, result, world: int) -> None:
+def add_entities(builder, prims, reader, name: str, result, world: int) -> None:
     """Adds the entities of custom frequencies that prims stand for.
 
     Args:
         builder: has the frequencies.
         prims: all prims that are imported, in the order of the stage.
-        time: time code.
+        reader: reader of the stage's attributes.
         name: of the file.
         result: the report of the import.
         world: world that entities are added to.
 
     Raises:
         RuntimeError: a function of a frequency failed.
-        ImportFileError: what is read is no entry of an attribute.
+        ImportFileError: the value is not an entry of the attribute.
     """
     asked = [frequency for frequency in builder.custom_frequencies.values() if frequency.usd_prim_filter is not None]
     keys = {f.key: [a.key for a in builder.get_custom_attributes_by_frequency([f.key])] for f in asked}
@@ -112,21 +116,22 @@ def add_entities(builder, prims, time, name: str, result, world: int) -> None:
         for prim in prims:
             for frequency in asked:
                 if keys[frequency.key]:
-                    _add_rows(builder, frequency, keys[frequency.key], prim, time, name, result)
+                    _add_rows(builder, frequency, keys[frequency.key], prim, reader, name, result)
     finally:
         builder._current_world = current
 
 
-def _add_rows(builder, frequency, keys: list[str], prim, time, name: str, result) -> None:
+def _add_rows(builder, frequency, keys: list[str], prim, reader, name: str, result) -> None:
     """Adds the entities that a prim stands for, if any."""
     context = {"prim": prim, "result": result, "builder": builder}
     if not _called(frequency, "usd_prim_filter", name, prim, context):
         return
     expands = frequency.usd_entry_expander is not None
-    rows = _called(frequency, "usd_entry_expander", name, prim, context) if expands else []
+    if expands:
+        rows = _called(frequency, "usd_entry_expander", name, prim, context)
+    else:
+        rows = [from_prim(builder, prim, [frequency.key], reader, context)]
     try:
-        if not expands:
-            rows = [from_prim(builder, prim, [frequency.key], time, context)]
         builder.add_custom_values_batch([{**dict.fromkeys(keys), **row} for row in rows])
     except (TypeError, ValueError, AttributeError) as error:
         raise ImportFileError(f"{name}: <{prim.GetPath()}>: {error}") from error
@@ -141,6 +146,19 @@ def _called(frequency, function: str, name: str, prim, context: dict):
         raise RuntimeError(
             f"{name}: <{prim.GetPath()}>: {function} of the custom frequency {frequency.key!r} failed: {error}"
         ) from error
+
+
+def _check(attribute: CustomAttribute, value, name: str, error) -> None:
+    """Raises ``error(message)`` for a value that is not of the attribute's type. The builder checks the number of entries of a joint."""
+    if isinstance(value, dict):
+        values = list(value.values())
+    else:
+        values = value if attribute.frequency in JOINT[1:] and several(attribute, value) else [value]
+    try:
+        for entry in values:
+            attribute.entry(entry, name)
+    except (TypeError, ValueError) as wrong:
+        raise error(str(wrong)) from None
 
 
 def _name(attribute: CustomAttribute, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Options of Newton's importers that these importers lack, and errors for unknown options."""
+"""Options of Newton's importers that newton_like does not support, and errors for unknown options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from newton_like.options import check_option
 
 _ROOT = "compose the pose with xform, or set builder.joint_q and joint_X_p of the root afterwards"
 _MASSLESS = "merge links by collapse_fixed_joints=True"
-_GAPS = "margins and gaps have one meaning here"
+_GAPS = "newton_like has one convention for margins and gaps"
 
 URDF = {
     "bodies_follow_joint_ordering": (True, "bodies are always added in the order of joints"),
@@ -44,11 +44,11 @@ USD = {
     "load_static_visual_shapes": (True, "leave visuals out by hide_visuals=True, or prims by ignore_paths"),
     "override_root_xform": (False, _ROOT),
     "parse_mujoco_options": (True, "leave gravity out by scene_gravity=False"),
-    "return_deformable_results": (False, "there are no deformable bodies here"),
+    "return_deformable_results": (False, "newton_like has no deformable bodies"),
     "schema_resolvers": (None, "attributes of newton, physx and mjc are read as the docstring says"),
     "skip_mesh_approximation": (False, "meshes collide as the stage says"),
 }
-"""For each option, the value that has no effect, and advice in place of other values."""
+"""For each option, the value that has no effect, and advice instead of other values."""
 
 
 def refuses_others(known: dict):
@@ -59,7 +59,7 @@ def refuses_others(known: dict):
 
         @functools.wraps(function)
         def importer(builder, source, **options):
-            for name in options.keys() - set(own):
+            for name in [name for name in options if name not in own]:
                 check_option(function.__name__, name, options.pop(name), known, own[2:])
             return function(builder, source, **options)
 

@@ -142,23 +142,23 @@ def _parent(builder, parent_body, floating, base_joint) -> int:
     parent_body = as_index(parent_body, "parent_body", builder.body_count, lowest=-1)
     if base_joint is not None:
         if floating is not None:
-            raise ValueError("give floating or base_joint, not both: each says how the root link moves")
+            raise ValueError("give floating or base_joint, not both: each defines the joint of the root link")
         if not isinstance(base_joint, dict):
             raise TypeError(f"base_joint must be a dictionary of arguments of add_joint, not {base_joint!r}")
         unknown = set(base_joint) - set(inspect.signature(builder.add_joint).parameters)
         if unknown:
             raise TypeError(
-                f"base_joint holds {', '.join(map(repr, sorted(unknown, key=str)))}, which add_joint does not take"
+                f"base_joint contains {', '.join(map(repr, sorted(unknown, key=str)))}, which add_joint does not accept"
             )
         if "joint_type" not in base_joint:
             raise ValueError(f"base_joint {base_joint!r} has no 'joint_type'; add one, such as JointType.D6")
         wrong = {"parent", "child"} & set(base_joint)
         if wrong:
-            raise ValueError(f"base_joint must not hold {', '.join(sorted(wrong))}; use parent_body")
+            raise ValueError(f"base_joint must not contain {', '.join(sorted(wrong))}; use parent_body")
     if parent_body >= 0:
         if floating:
             raise ValueError(
-                f"floating=True makes the root move freely, but parent_body is {parent_body}; drop one of the two"
+                f"floating=True makes the root move freely, but parent_body is {parent_body}; remove one of the two"
             )
         articulation = articulation_of(builder, parent_body)
         if articulation != builder.articulation_count - 1 or builder.articulation_end[-1] != builder.joint_count:
@@ -179,7 +179,7 @@ def folders(package_dirs) -> tuple[Path, ...]:
     folders = as_list(package_dirs, "package_dirs", "folders")
     for folder in folders:
         if not isinstance(folder, str | os.PathLike):
-            raise TypeError(f"package_dirs holds {folder!r}; give folders as texts or paths")
+            raise TypeError(f"package_dirs contains {folder!r}; give folders as strings or paths")
     return tuple(map(Path, folders))
 
 
@@ -188,11 +188,11 @@ def regular_expressions(value, name: str) -> list[str]:
     patterns = [value] if isinstance(value, str) else as_list(value, name, "regular expressions")
     for pattern in patterns:
         if not isinstance(pattern, str):
-            raise TypeError(f"{name} holds {pattern!r}; give regular expressions as texts")
+            raise TypeError(f"{name} contains {pattern!r}; give regular expressions as strings")
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{name}: {pattern!r} is no regular expression: {error}") from None
+            raise ValueError(f"{name}: {pattern!r} is not a regular expression: {error}") from None
     return patterns
 
 
@@ -297,8 +297,8 @@ def remark_massless(builder, joints, remark, names=None) -> None:
         owned, dynamic = builder.joint_articulation[joint] >= 0, builder.body_flags[child] == BodyFlags.DYNAMIC
         if carried[child] == 0.0 and 0.0 in armature and owned and dynamic:
             remark(
-                "joints move links without any mass, which kinematics serves and solvers refuse; give the links mass or the joints an"
-                " armature, or lock them",
+                "joints move links without mass; kinematics works, but solvers raise an error: give the links mass or the joints an"
+                " armature, or lock the joints",
                 (names or {}).get(joint, builder.joint_label[joint]),
             )
 
@@ -381,5 +381,5 @@ def told(remarks: dict[str, list[str]], not_understood: dict[str, int]) -> str:
         parts.append(f"{statement} ({len(names)}): {shown}")
     if not_understood:
         counts = ", ".join(f"{count} {tag}" for tag, count in sorted(not_understood.items()))
-        parts.append(f"not understood and left out: {counts}")
+        parts.append(f"not understood and ignored: {counts}")
     return "; ".join(parts)

@@ -26,7 +26,7 @@ SHOWN_CHARACTERS = 200
 
 
 class ImportFileError(ValueError):
-    """A robot file is wrong. The message names the file, the line, the element and the cure."""
+    """A robot file is wrong. The message names the file, the line, the element and a solution."""
 
 
 class OutsideFoldersError(ValueError):
@@ -174,7 +174,7 @@ def read_xml(source: str | bytes | os.PathLike, package_dirs: Sequence = ()) -> 
         TypeError: ``source`` is neither a path nor text.
     """
     if not isinstance(source, str | bytes | os.PathLike):
-        raise TypeError(f"a {type(source).__name__} is no robot file; give a path or the XML as text")
+        raise TypeError(f"a {type(source).__name__} is not a robot file; give a path or the XML as text")
     if isinstance(source, bytes):
         return XmlSource(_parse(io.BytesIO(source), "XML text", None), "XML text", None)
     text = source if isinstance(source, str) else os.fspath(source)
@@ -206,7 +206,7 @@ def _parse(stream: BinaryIO, file: str, encoding: str | None) -> XmlElement:
     def refuse(*_):
         raise ImportFileError(
             f"{file}, line {skipped + parser.CurrentLineNumber}: document types and entities (<!DOCTYPE>, <!ENTITY>) are "
-            "refused, because they can read other files and grow without bounds; remove the declaration"
+            "not allowed, because they can read other files and grow without bounds; remove the declaration"
         )
 
     def start(tag, attributes):

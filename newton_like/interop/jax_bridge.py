@@ -83,7 +83,7 @@ def _checked(bridge: Bridge, name: str, array):
     if array.dtype != wanted:
         name_of = _jax().numpy.dtype(wanted).name
         hint = "; call jax.config.update('jax_enable_x64', True) first" if name_of == "float64" else ""
-        raise TypeError(f"{name} holds {array.dtype}; this model needs {name_of}{hint}")
+        raise TypeError(f"{name} has the type {array.dtype}; this model needs {name_of}{hint}")
     return array
 
 

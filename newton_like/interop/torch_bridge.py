@@ -60,7 +60,7 @@ def _array(bridge: Bridge, name: str, tensor, grad: bool) -> wp.array:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
     if tensor.dtype != wp.dtype_to_torch(model.dtype):
-        raise TypeError(f"{name} holds {tensor.dtype}; this model needs {wp.dtype_to_torch(model.dtype)}")
+        raise TypeError(f"{name} has the type {tensor.dtype}; this model needs {wp.dtype_to_torch(model.dtype)}")
     if wp.device_from_torch(tensor.device) != model.device:
         raise ValueError(f"{name} is on {tensor.device} and the model on {model.device}")
     shape = bridge.shape(name, tuple(tensor.shape))

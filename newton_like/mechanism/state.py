@@ -30,17 +30,17 @@ class _Kept:
 class MechanismState(Variables):
     """Coordinates q, velocities v and additional states s of all mechanisms (articulations) of a model, with a cache of results.
 
-    After RigidBodyDynamics.jl: derived quantities are computed on first use and kept until something they depend on changes. A setter
-    makes stale just what depends on what it sets (``set_velocity`` leaves poses, inertias and the mass matrix as they are), a change of
-    the model (:meth:`Model.notify_changed`) makes everything stale, and ``additional_state`` nothing. All arrays have one row for every
-    articulation.
+    After RigidBodyDynamics.jl: derived quantities are computed on first use and kept until something they depend on changes. A
+    setter invalidates only the quantities that depend on its argument: ``set_velocity`` does not invalidate poses, inertias and
+    the mass matrix. :meth:`Model.notify_changed` invalidates all quantities. Setting ``additional_state`` invalidates none. All
+    arrays have one row for every articulation.
 
     Every quantity of `newton_like.mechanism.QUANTITIES` is a method that takes the options of the function of `newton_like.dynamics`
     which computes it (such as ``out_repr=``) and is kept for each choice of them: :meth:`mass_matrix`, :meth:`bias_forces`,
     :meth:`link_transforms`, :meth:`link_jacobians`, :meth:`total_momentum` and so on. Results are views of what is kept: the next
     computation overwrites them.
 
-    A state can be given to every function of `newton_like.dynamics` in place of a :class:`State`. For gradients use these functions,
+    A state can be given to every function of `newton_like.dynamics` instead of a :class:`State`. For gradients use these functions,
     with arrays that have some: what is kept is not put on a tape again.
 
     Args:
@@ -193,7 +193,7 @@ class MechanismState(Variables):
     def relative_transform(self, source, target) -> wp.array:
         """Pose of one frame seen from another; see :func:`newton_like.dynamics.relative_transform`.
 
-        Frames with an offset that is no tuple of numbers are computed each time.
+        Frames with an offset that is not a tuple of numbers are computed each time.
         """
         return self._get("relative_transform", source=source, target=target)
 
@@ -220,7 +220,7 @@ class MechanismState(Variables):
         Args:
             body: link, by name or index; the time derivative of :meth:`twist_wrt_world`.
             joint: joint, likewise; the time derivative of :meth:`twist`. In INERTIAL, those of a chain add up to that of its last link.
-            out_repr: :class:`VelRepr` of the velocity; ``repr`` is another name of it.
+            out_repr: :class:`VelRepr` of the velocity; ``repr`` is another name of this argument.
 
         Raises:
             KeyError, IndexError, ValueError, TypeError: as :meth:`joint_transform`; both or neither are given.
@@ -365,7 +365,7 @@ def _method(name: str):
         for option in options:
             if option == "out":
                 raise TypeError(
-                    f"{name}() of a MechanismState takes no 'out': results are kept where they are; use the function of "
+                    f"{name}() of a MechanismState has no argument 'out', because results are cached; use the function of "
                     "newton_like.dynamics, or copy the result"
                 )
             if option not in quantity.defaults:

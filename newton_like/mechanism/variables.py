@@ -17,7 +17,7 @@ _SHARED = "use one articulation's: configuration()[a, configuration_range(joint,
 
 def _alone(joint, world) -> None:
     if joint is not None or world is not None:
-        raise TypeError("repr is for the velocities of all joints of all worlds; leave joint and world out")
+        raise TypeError("repr is for the velocities of all joints of all worlds; omit joint and world")
 
 
 class Variables:
@@ -332,7 +332,7 @@ class Variables:
         """The whole state as rows ``[q; v; s]``.
 
         Args:
-            out: written; a new array by default.
+            out: array for the result; a new array by default.
 
         Returns:
             ``[articulation_count, num_positions + num_velocities + num_additional_states]``.
@@ -358,7 +358,7 @@ class Variables:
         """
         if isinstance(source, Variables):
             if source.model is not self.model:
-                raise ValueError("the state is one of another model; states can be copied among those of one model")
+                raise ValueError("the state belongs to another model; states can be copied only within one model")
             if source.num_additional_states != self.num_additional_states:
                 raise ValueError(
                     f"the state has {source.num_additional_states} additional states and this one {self.num_additional_states}"

@@ -10,6 +10,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat, host_array
+from newton_like.types import warp_types
 
 SEARCHED = 8192
 """Largest number of entries for which arrays are checked for finite values by default: by one product, in half a microsecond. For larger
@@ -31,8 +32,8 @@ def check_made_by(model, state, name: str) -> None:
     maker = getattr(state, "made_by", None)
     if maker is not None and maker is not model.made_by:
         raise ValueError(
-            f"{name} was made by another model ({_described(maker())}) than the given one ({_described(model)}); use a state that "
-            "model.state() of the given one made, with State.assign to copy numbers that mean the same in both"
+            f"{name} belongs to another model ({_described(maker())}) and not to the given one ({_described(model)}); use a state made by "
+            "model.state() of the given model, and State.assign to copy the numbers"
         )
 
 
@@ -45,7 +46,7 @@ def check_sizes(model, state, names: tuple[str, ...] = ("body_q",)) -> None:
         found, wanted = len(getattr(state, name)), len(getattr(model, name))
         if found != wanted:
             raise ValueError(
-                f"{name} of the state has {found} entries, that of the model {wanted}; use a state of this model"
+                f"{name} of the state has {found} entries, but that of the model has {wanted}; use a state of this model"
             )
 
 
@@ -90,7 +91,7 @@ def constant_numbers(value, name: str, wanted: str = "an array of numbers") -> n
     """
     if isinstance(value, wp.array) and value.requires_grad:
         raise ValueError(
-            f"{name}: the array requires a gradient, and nothing has one with respect to it; give array.numpy()"
+            f"{name}: the array requires a gradient, but functions have no gradient with respect to it; pass array.numpy()"
         )
     return as_numbers(value, name, wanted)
 
@@ -130,7 +131,7 @@ def check_finite(model, array: wp.array, name: str, what=None) -> wp.array:
         whose = f" ({what(at)})" if what is not None else ""
         raise ValueError(
             f"{name} holds {values[at]} at index {at}{whose}, and {fine.size - fine.sum()} numbers that are not finite in all; "
-            "reset these worlds, or set model.check_finite = False to compute the others"
+            "reset these worlds, or set model.check_finite = False to compute the other worlds"
         )
     return array
 
@@ -159,7 +160,7 @@ def check_array(model, array, name: str, dtype, shape: tuple[int, ...]) -> wp.ar
     if not isinstance(array, wp.array):
         raise TypeError(f"{name} must be a Warp array of {dtype.__name__}, not {type(array).__name__}")
     if array.dtype is not dtype and not wp.types.types_equal(array.dtype, dtype):
-        raise TypeError(f"{name} holds {array.dtype.__name__}; this model needs {dtype.__name__}")
+        raise TypeError(f"{name} has the type {array.dtype.__name__}; this model needs {dtype.__name__}")
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}; this model needs {shape}")
     if array.device != model.device:
@@ -169,6 +170,51 @@ def check_array(model, array, name: str, dtype, shape: tuple[int, ...]) -> wp.ar
     if not array.is_contiguous:
         raise ValueError(f"{name} is not contiguous; pass {name}.contiguous()")
     return array
+
+
+def check_row(model, array, name: str, count: int) -> wp.array:
+    """The numbers of an array of scalars, vectors or transforms as one row, if a kernel can use them.
+
+    Raises:
+        TypeError: no Warp array, or another scalar type.
+        ValueError: another number of numbers, another device, or gaps between its entries.
+    """
+    if not isinstance(array, wp.array):
+        raise TypeError(f"{name} must be a Warp array, not {type(array).__name__}")
+    scalar = getattr(array.dtype, "_wp_scalar_type_", array.dtype)
+    if scalar is not model.dtype:
+        raise TypeError(f"{name} holds {scalar.__name__}; this model needs {model.dtype.__name__}")
+    row = flat(check_array(model, array, name, array.dtype, array.shape), model.dtype)
+    if row.size != count:
+        raise ValueError(f"{name} has {row.size} numbers; this model needs {count}")
+    return row
+
+
+_OF_STATES = {
+    "joint_q": ("real", "joint_coord_count"),
+    "joint_qd": ("real", "joint_dof_count"),
+    "body_q": ("transform", "body_count"),
+    "body_qd": ("spatial_vector", "body_count"),
+}
+"""Types and lengths of the arrays of a state."""
+
+
+def arrays_of_state(model, state, *names: str) -> list[wp.array]:
+    """Arrays of a state by their names, if kernels can use them.
+
+    Raises:
+        TypeError: no state, an array that is none, or one of another scalar type.
+        ValueError: an array of another length or device, or with gaps.
+    """
+    kinds, arrays = warp_types(model.dtype), []
+    for name in names:
+        kind, count = _OF_STATES[name]
+        try:
+            array = getattr(state, name)
+        except AttributeError:
+            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}") from None
+        arrays.append(check_array(model, array, f"state.{name}", getattr(kinds, kind), (getattr(model, count),)))
+    return arrays
 
 
 def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | None:
@@ -203,7 +249,7 @@ def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | No
         values = values.astype(bool if indices is None else np.int64)
     if not (np.issubdtype(values.dtype, np.integer) or (indices is None and values.dtype == bool)):
         wanted = "bools" if indices is None else "integers"
-        raise TypeError(f"{name} must hold {wanted}, not {values.dtype}")
+        raise TypeError(f"{name} must contain {wanted}, not {values.dtype}")
     if indices is None:
         if values.shape != (count,):
             raise ValueError(f"mask has shape {values.shape}; it needs one bool for each articulation: ({count},)")
@@ -239,7 +285,7 @@ def joint_selection(model, mask) -> wp.array | None:
         return check_array(model, mask, "joint_mask", wp.bool, shape)
     values = host_array(mask, "joint_mask")
     if values.dtype != bool and not np.issubdtype(values.dtype, np.integer):
-        raise TypeError(f"joint_mask must hold bools, not {values.dtype}")
+        raise TypeError(f"joint_mask must contain bools, not {values.dtype}")
     if values.shape != shape:
         raise ValueError(f"joint_mask has shape {values.shape}; it needs one bool for each joint: {shape}")
     return wp.array(values != 0, dtype=wp.bool, device=model.device)

@@ -31,7 +31,7 @@ class JointDofConfig(_Settings):
     have any length but zero; it is stored with length one.
 
     Raises:
-        TypeError: a value is no number.
+        TypeError: a value is not a number.
         ValueError: a value is NaN, or the axis is zero.
     """
 
@@ -102,7 +102,7 @@ class ShapeConfig(_Settings):
     """
 
     density: float = 1000.0
-    """Density [kg/m^3]; zero for a shape without mass."""
+    """Density [kg/m^3]; 0: the shape has no mass."""
     ke: float = 2.5e3
     """Contact stiffness of penalty solvers [N/m]; :class:`SolverFeatherstone` does not read it."""
     kd: float = 100.0
@@ -131,7 +131,8 @@ class ShapeConfig(_Settings):
     is_solid: bool = True
     """True: mass fills the shape; false: mass is in a shell of thickness ``margin``."""
     collision_group: int = 1
-    """Group 0 does not collide. A positive group collides with itself and with negative groups, a negative group with all except itself."""
+    """Collision group. Group 0 collides with no shape. A positive group collides with the same group and with negative groups. A
+    negative group collides with all groups except itself and 0."""
     collision_filter_parent: bool = True
     """Disables collisions with the shapes of the body's parents and children."""
     has_shape_collision: bool = True
@@ -184,7 +185,7 @@ class ShapeConfig(_Settings):
             what: name of the shape in errors.
 
         Raises:
-            TypeError: a value is no number.
+            TypeError: a value is not a number.
             ValueError: a value is NaN, infinite or out of range.
         """
         if shape_type is not None:

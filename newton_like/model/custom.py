@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -198,7 +199,8 @@ class CustomAttribute:
         """Converts a value to an entry: a string, a number, or tuples of numbers.
 
         Raises:
-            TypeError, ValueError: the value is not an entry.
+            TypeError: the value is not an entry.
+            ValueError: a number is beyond the range of the type.
         """
         if self.dtype is str:
             if not isinstance(value, str):
@@ -211,13 +213,33 @@ class CustomAttribute:
             numbers = np.asarray(value)
         except ValueError:
             numbers = np.zeros(0, object)
-        kind = _numpy_type(self.scalar).kind
+        target = _numpy_type(self.scalar)
+        kind = target.kind
+        if (
+            kind in "iu"
+            and numbers.dtype.kind == "O"
+            and numbers.size
+            and all(isinstance(n, int) for n in numbers.flat)
+        ):
+            raise self._beyond(value, what)
         fits = numbers.dtype.kind in {"b": "biu", "i": "iu", "u": "iu", "f": "iuf"}[kind] or (numbers.size == 0)
         if not fits or numbers.size != int(np.prod(self.shape, dtype=int)):
             raise TypeError(f"{what} must be a value of {self.dtype_name}, not {value!r}")
         if kind == "b" and not np.isin(numbers, (0, 1)).all():
             raise TypeError(f"{what} must be True or False, not {value!r}")
-        return _plain(numbers.reshape(self.shape).astype(_numpy_type(self.scalar)).tolist())
+        with np.errstate(over="ignore"):
+            held = numbers.reshape(self.shape).astype(target)
+        kept = (
+            np.isinf(held) <= np.isinf(numbers.reshape(self.shape))
+            if kind == "f"
+            else held == numbers.reshape(self.shape)
+        )
+        if not np.all(kept):
+            raise self._beyond(value, what)
+        return _plain(held.tolist())
+
+    def _beyond(self, value, what: str) -> ValueError:
+        return ValueError(f"{what}: {value!r} is beyond the range of {self.dtype_name}")
 
     def read(self, text: str, what: str):
         """Parses the string of a file as an entry. Missing numbers at its end are those of the default.
@@ -238,6 +260,8 @@ class CustomAttribute:
                 raise ValueError
         except (ValueError, KeyError):
             raise ValueError(f"{what}: {text!r} is no value of {self.dtype_name}") from None
+        if any(math.isinf(number) and "inf" not in word.lower() for number, word in zip(numbers, words, strict=True)):
+            raise self._beyond(text, what)
         rest = np.asarray(self.default).ravel()[len(numbers) :].tolist()
         return self.entry(np.array([*numbers, *rest]).reshape(self.shape), what)
 
@@ -257,6 +281,18 @@ class CustomAttribute:
         if wp.types.type_is_transformation(self.dtype):
             return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
         return _plain(np.zeros(self.shape, _numpy_type(self.scalar)).tolist())
+
+
+def several(attribute: CustomAttribute, value) -> bool:
+    """Whether a value for a joint, no dict, is a list of entries and not one entry."""
+    if isinstance(value, str):
+        return False
+    depth = 0 if attribute.dtype is str else len(attribute.shape)
+    try:
+        return np.ndim(value) != depth
+    except ValueError:
+        # rows of different lengths: each is looked at by itself
+        return True
 
 
 @dataclass

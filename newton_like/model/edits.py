@@ -1,6 +1,6 @@
-"""Account of edited arrays: which groups of a model's arrays were edited, in which worlds, and when.
+"""Record of edits: which groups of arrays of a model were edited, in which worlds, and in which version.
 
-Whoever keeps numbers that follow from a model's arrays looks here what became stale since it read them.
+Caches of parameters use the record to find stale entries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import flat
+from newton_like.coercion import as_list
 from newton_like.kernels.edits import edit_kernels, mass_kernels
 from newton_like.threads import run_shared, shared_out
 from newton_like.types import ModelFlags
@@ -66,16 +67,22 @@ def checked_names(names, what: str) -> frozenset[str]:
     """Names of arrays that may vary.
 
     Raises:
-        TypeError: they are no names.
-        ValueError: there is no such array, or it does not vary.
+        TypeError: they are not names.
+        ValueError: the array does not exist, or it does not vary.
     """
-    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if names is None or isinstance(names, str):
+        names = () if names is None else (names,)
+    else:
+        names = (
+            tuple(names) if isinstance(names, set | frozenset) else tuple(as_list(names, what, "names of model arrays"))
+        )
     known = [name for group in GROUPS for name in ARRAYS[group]]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, n=1)
             raise ValueError(
-                f"{what}: {name!r} is no array of parameters{f'; did you mean {near[0]!r}?' if near else ''} (there are {', '.join(known)})"
+                f"{what}: {name!r} is not an array of parameters{f'; did you mean {near[0]!r}?' if near else ''}"
+                f" (there are {', '.join(known)})"
             )
     return frozenset(names)
 
@@ -84,8 +91,8 @@ def checked_flags(flags) -> int:
     """Flags of groups of arrays as a number.
 
     Raises:
-        TypeError: they are no flags.
-        ValueError: there are no such flags.
+        TypeError: they are not flags.
+        ValueError: the flags do not exist.
     """
     if isinstance(flags, bool) or not isinstance(flags, int | np.integer):
         raise TypeError(f"flags must be ModelFlags or their number, not {type(flags).__name__}")
@@ -100,9 +107,9 @@ class Edits:
     Attributes:
         version: how often arrays were edited.
         last: version of the last edit of each group, of types and hulls of shapes, and of others.
-        masses: version of the last edit that left a mass or a moment of inertia negative or not finite, of the last that left an inertia
-            singular, and of the last that left a body lean that was not, ``[3]``.
-        lean: bodies without mass, or without inertia about some axis, ``[body_count]`` bool.
+        masses: ``[3]``: version of the last edit after which (0) a mass or a moment of inertia was negative or not finite, (1) an
+            inertia was singular, (2) a body became lean.
+        lean: bodies without mass, or without inertia about at least one axis, ``[body_count]`` bool.
         when: version of the last edit of each group in each world and, last, in what all worlds share,
             ``[groups, world_count + 1]``; `rows`: the same, group by group.
     """
@@ -131,14 +138,14 @@ class Edits:
             wp.launch(
                 edit_kernels().mark,
                 dim=mask.shape[0],
-                inputs=[mask, sum(1 << g for g in groups), self.version],
+                inputs=[mask, sum(1 << g for g in groups), 1 << GRAVITY, self.version],
                 outputs=[self.when],
                 device=self.when.device,
                 record_tape=False,
             )
 
     def read_masses(self, model, inverses: bool = True) -> None:
-        """Looks at the masses of bodies that were edited last, and renews their inverses."""
+        """Checks the masses of the bodies of the last edit, and updates their inverses."""
         if not model.body_count:
             return
         kernels = mass_kernels(model.dtype)
@@ -174,6 +181,21 @@ def edits_of(model) -> Edits:
     """The edits of a model."""
     if model._edits is None:
         model._edits = edits = Edits(model.world_count, model.body_count, model.device)
-        edits.version = model.version  # a copy of a model counts on
         edits.read_masses(model, False)
+        # a copy of a model counts on
+        edits.version = model.version
     return model._edits
+
+
+def check_masses(model) -> None:
+    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
+    for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
+        numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
+        least = numbers[:, ::4]  # of a matrix, the diagonal
+        wrong = ~((least >= 0.0).all(axis=1) & np.isfinite(numbers).all(axis=1))
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
+                " give a finite one of at least 0"
+            )

@@ -33,7 +33,7 @@ class Fields:
             near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], n=1)
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}"
-                " (nothing would read it; keep values of your own elsewhere)",
+                " (unknown attributes have no effect; store other data elsewhere, or declare a custom attribute)",
                 name=name,
                 obj=self,
             )
@@ -49,6 +49,8 @@ def _taken(old: wp.array, value, what: str) -> wp.array | None:
     if value is None or value is old:
         return value
     if isinstance(value, wp.array) and value.device == old.device and _numbers(value) == _numbers(old):
+        if not value.is_contiguous:
+            raise ValueError(f"{what}: the array is not contiguous; pass array.contiguous()")
         return value
     numbers = host_array(value, what)
     wanted = (*old.shape, *getattr(old.dtype, "_shape_", ()))

@@ -106,12 +106,13 @@ class FrameTable:
         self.body = np.array([-1 if b < 0 else body[b] for b in self.body.tolist()], dtype=np.int64)
         self.articulation = np.array([articulation.get(a, -1) for a in self.articulation.tolist()], dtype=np.int64)
 
-    def check(self, body_count: int) -> None:
-        """Checks the table, and normalises its quaternions.
+    def check(self, body_count: int, articulation_count: int) -> None:
+        """Checks that the table fits its bodies and articulations, and normalises its quaternions.
 
         Raises:
-            ValueError: columns of different lengths; a number that is not finite; a quaternion without unit length.
-            IndexError: a body does not exist.
+            ValueError: columns of different lengths; a number that is not finite, or a quaternion that is not of unit length.
+            IndexError: a body or an articulation does not exist.
+            TypeError: an index is not an integer.
         """
         count = len(self)
         for name, shape in (("body", (count,)), ("articulation", (count,)), ("transform", (count, 7))):
@@ -119,12 +120,18 @@ class FrameTable:
                 raise ValueError(
                     f"frames.{name} has shape {np.shape(getattr(self, name))} for {count} labels; give {shape}"
                 )
-        wrong = (self.body < -1) | (self.body >= body_count)
-        if wrong.any():
-            i = int(np.flatnonzero(wrong)[0])
-            raise IndexError(f"frame {self.label[i]!r}: body {self.body[i]} is out of range: {body_count} exist")
-        length = np.linalg.norm(self.transform[:, 3:], axis=1)
-        wrong = ~((np.abs(length - 1.0) <= UNIT_TOLERANCE) & np.isfinite(self.transform).all(axis=1))
+        for name, exist in (("body", body_count), ("articulation", articulation_count)):
+            index = np.asarray(getattr(self, name))
+            if count and index.dtype.kind not in "iu":
+                raise TypeError(f"frames.{name} holds {index.dtype}; give integers")
+            wrong = (index < -1) | (index >= exist)
+            if wrong.any():
+                i = int(np.flatnonzero(wrong)[0])
+                raise IndexError(f"frame {self.label[i]!r}: {name} {index[i]} is out of range: {exist} exist")
+        transform = np.asarray(self.transform)
+        length = np.linalg.norm(transform[:, 3:], axis=1)
+        unit = np.abs(length - 1.0) <= UNIT_TOLERANCE
+        wrong = ~(unit & np.isfinite(transform).all(axis=1))
         for i in np.flatnonzero(wrong)[:1].tolist():
-            as_transform(self.transform[i], f"frame {self.label[i]!r}")
-        self.transform[:, 3:] /= length[:, None]
+            as_transform(transform[i], f"frame {self.label[i]!r}")
+        transform[:, 3:] /= length[:, None]

@@ -92,7 +92,7 @@ class JointTypeRow:
 
 class _Table(dict):
     def __missing__(self, number):
-        raise ValueError(f"{number!r} is no JointType; use {', '.join(JointType.__members__)}")
+        raise ValueError(f"{number!r} is not a JointType; use {', '.join(JointType.__members__)}")
 
 
 JOINT_TYPES: dict[JointType, JointTypeRow] = _Table(

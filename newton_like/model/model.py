@@ -10,6 +10,7 @@ import warp as wp
 
 from newton_like.arrays import check_recorded, host_array
 from newton_like.coercion import as_flag, as_index, as_number
+from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
 from newton_like.model.contacts import Contacts
 from newton_like.model.custom import FREQUENCY_OF, AttributeAssignment, AttributeFrequency, AttributeNamespace, attach
@@ -28,7 +29,7 @@ CONTACTS_PER_SHAPE = 8
 
 
 class Model(Fields):
-    """Constants of all worlds as Warp arrays. Made by :meth:`ModelBuilder.finalize`.
+    """Constants of all worlds as Warp arrays. :meth:`ModelBuilder.finalize` creates models.
 
     Arrays are flat and ordered by world: entities of world 3 follow those of world 2, and those shared by all worlds
     (world -1) come before the first or after the last. Entities of one kind keep the indices they had in the builder.
@@ -54,7 +55,7 @@ class Model(Fields):
             no meshes or do not collide.
         shape_collision_filter_pairs: pairs of shapes that never touch: a :class:`PairSet`. Shapes of one body, and of
             bodies that a joint connects (unless told otherwise), are in it.
-        gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3.
+        gravity: acceleration of each world [m/s^2], ``[world_count]`` vec3. Articulations of world -1 have that of world 0.
         body_world_start, joint_world_start, joint_coord_world_start, joint_dof_world_start, articulation_world_start,
             shape_world_start: first entity of each world, then the first shared one after all worlds, then the number
             of all, ``[world_count + 2]`` int.
@@ -75,27 +76,25 @@ class Model(Fields):
             call :meth:`notify_changed` after editing it.
         tendons: kept as data, a list of :class:`newton_like.model.tendons.Tendon`.
         evaluator: how functions over this model run. ``"general"``: code for any robot, compiled once; ``"specialised"``:
-            straight-line code for each robot of the model, several times faster, which takes seconds to compile when it is
-            first used; ``"auto"`` (the default): specialised on CPUs where a batch has 256 articulations or more. On CPUs the
-            two give the same bits. Gradients are straight-line code, too; those of robots for which it would be very long, and all with
-            ``"general"``, are carried out from a list of operations instead: five times as slow, and nothing to compile.
+            straight-line code for each robot of the model, which is faster and is compiled at its first use; ``"auto"`` (the
+            default): specialised on CPUs where a batch has 256 articulations or more. On CPUs both give bitwise identical results
+            if the lane width is above 1. Gradients are straight-line code, too; gradients of very large robots, and all gradients
+            with ``"general"``, are interpreted from a list of operations: they need no compilation and take longer.
         check_finite: whether functions of ``newton_like.dynamics`` search the Warp arrays that they are given for numbers that
             are not finite, and raise ValueError (numbers from the host always are). ``"auto"`` (the default): arrays of up to
-            8192 entries on CPUs, for half a microsecond each; ``True``: all arrays, for up to a third of the functions' time on CPUs,
-            and on GPUs waiting for them (not while a graph is captured); ``False``: none, so that worlds that went wrong do
-            not stop the others.
-        made_by: what states made by the model carry, so that they are not taken for those of another one: a weak reference to
-            the model, which copies of it share.
-        varying: names of arrays whose numbers will be edited, see :class:`newton_like.solvers.SolverFeatherstone`. Code that is made for
-            the robots of the model looks them up, so that edits of these arrays compile nothing.
-        joint_constraint_count: number of directions of velocity that the joints block.
+            8192 entries on CPUs; ``True``: all arrays (on GPUs this synchronises; no check while a graph is captured); ``False``:
+            no arrays, so calls succeed although some worlds have diverged.
+        made_by: a weak reference to the model. States store it, so functions raise ValueError for states of another model. Copies of the
+            model share the reference.
+        varying: names of arrays whose numbers will be edited, see :class:`newton_like.solvers.SolverFeatherstone`. Specialised
+            kernels read these arrays from memory, so edits of these arrays need no compilation.
+        joint_constraint_count: number of velocity directions that the joints block.
         custom_attributes: the declared :class:`CustomAttribute` by their keys, ``"name"`` or ``"namespace:name"``. Their arrays are
             ``model.name`` or ``model.namespace.name``, or attributes of states or controls.
         custom_frequency_counts: numbers of entities of the registered :class:`CustomFrequency`, by their keys.
-        custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that tell it.
-        custom_frequency_label_attributes: keys of the attributes with labels of entities, by those of the frequencies that have some.
-        version: counts calls of :meth:`notify_changed`; what is computed from model arrays and kept is stale when it
-            moved.
+        custom_frequency_articulation: articulation of each entity, int arrays by the keys of the frequencies that define it.
+        custom_frequency_label_attributes: keys of the attributes with labels of entities, by the keys of the frequencies that have some.
+        version: number of calls of :meth:`notify_changed`. Cached results of an older version are stale.
     """
 
     def __init__(self, device=None, dtype=wp.float32, requires_grad: bool = False):
@@ -171,7 +170,8 @@ class Model(Fields):
     def state(self, requires_grad: bool | None = None) -> State:
         """A new state with the initial coordinates and velocities of the model.
 
-        ``body_q`` and ``body_qd`` are what the builder was given; ``eval_fk`` makes them agree with ``joint_q``.
+        ``body_q`` and ``body_qd`` are copies of the arrays of the model; :func:`newton_like.eval_fk` computes them from
+        ``joint_q`` and ``joint_qd``.
 
         Args:
             requires_grad: allocate gradients; by default as the model.
@@ -239,7 +239,7 @@ class Model(Fields):
             A member of :class:`AttributeFrequency`, or the key of a :class:`CustomFrequency`.
 
         Raises:
-            KeyError: there is no such array.
+            KeyError: the array does not exist.
         """
         custom = self.custom_attributes.get(str(name).replace(".", ":"))
         if custom is not None:
@@ -269,7 +269,7 @@ class Model(Fields):
         Args:
             state: poses of the bodies.
             contacts: where to put them; by default a new :class:`Contacts`.
-            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
+            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
 
         Raises:
             ValueError: shapes may touch whose contacts are not found.
@@ -283,13 +283,13 @@ class Model(Fields):
     def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
         """Declares that model arrays were edited, so that derived data are computed again.
 
-        Kernels read the arrays that `flags` name, of the worlds that `world_mask` selects, and nothing else. After
+        Kernels read only the arrays of the groups `flags`, for the worlds that `world_mask` selects. After
         ``BODY_INERTIAL_PROPERTIES``, ``body_inv_mass`` and ``body_inv_inertia`` are renewed.
 
         Args:
             flags: which groups of arrays.
-            world_mask: which worlds: ``[world_count]`` bools (or bytes), or other integers, which are indices of worlds; None: all,
-                and what they share.
+            world_mask: the edited worlds: ``[world_count]`` bools (or uint8), or integers of other types, which are world
+                indices; None: all worlds, and entities that all worlds share.
 
         Raises:
             ValueError, IndexError, TypeError: flags or worlds that do not exist.
@@ -379,9 +379,9 @@ def inverse_inertias(inertia: np.ndarray) -> np.ndarray:
     inertia = np.asarray(inertia, dtype=np.float64)
     inverse = np.zeros_like(inertia)
     size = np.trace(inertia, axis1=1, axis2=2) / 3.0
-    regular = np.abs(np.linalg.det(inertia)) > 1.0e-12 * np.abs(size) ** 3
+    regular = np.abs(np.linalg.det(inertia)) > DEGENERATE * np.abs(size) ** 3
     inverse[regular] = np.linalg.inv(inertia[regular])
     singular = ~regular & inertia.any((1, 2)) & np.isfinite(inertia).all((1, 2))
     if singular.any():
-        inverse[singular] = np.linalg.pinv(inertia[singular], rcond=1.0e-9, hermitian=True)
+        inverse[singular] = np.linalg.pinv(inertia[singular], rcond=NEGLIGIBLE, hermitian=True)
     return inverse

@@ -40,7 +40,7 @@ class PairSet(MutableSet):
         if array.size == 0:
             return
         if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-            raise ValueError(f"{pairs!r} are no pairs; give two indices (integers) for each")
+            raise ValueError(f"{pairs!r} are not pairs; give two indices (integers) for each")
         array = array.astype(np.int64)
         low, high = array.min(axis=1), array.max(axis=1)
         wrong = (low < 0) | (low == high)

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded
+from newton_like.arrays import unrecorded
 from newton_like.geometry.transforms import quat_to_matrix
 from newton_like.kernels.edits import NOTHING, REGULAR
 from newton_like.model.joint_types import look_up
 from newton_like.types import BodyFlags, JointType
 
 SINGULAR = 1.0e-9
-"""Smallest over largest moment of a body, or a measure as above, that counts as none. A hair is far above: 0.1 mm thick and one metre
-long it has 1e-8."""
+"""Smallest over largest moment of a body, or a measure as above, that counts as none. For comparison: a hair, 0.1 mm thick and
+1 m long, has 1e-8."""
 POSES = 3
 """Configurations that are looked at: zeros, and two random ones. A degree of freedom is singular if its measure vanishes in all of them
 but one: rounding alone gives a measure where a joint behind nearly lines up with another by chance."""
@@ -33,22 +33,22 @@ CHUNK = 256
 
 
 def check_invertible(model, user: str) -> None:
-    """Refuses a model whose mass matrix had no inverse in any configuration when it was finalized, nor has one now. A degree of freedom
-    whose inertia is taken away later counts as locked.
+    """Raises ValueError if the mass matrix has no inverse in any configuration, both at ``finalize`` and now. A degree of freedom
+    that loses its inertia after ``finalize`` is treated as locked.
 
     Args:
         model: the model.
         user: what needs the inverse, as messages have it.
 
     Raises:
-        ValueError: a joint moves nothing; the message names it, and the cures.
+        ValueError: a joint moves nothing; the message names the joint and solutions.
     """
     if model._singular is None:
         return
     told, version = model._singular
     if version != model.version:
-        check_recorded(model.device, user)
-        told = singular_joints(ModelArrays(model))
+        with unrecorded(model.device, user):
+            told = singular_joints(ModelArrays(model))
         model._singular = None if told is None else (told, model.version)
     _refuse(told, user)
 
@@ -67,7 +67,7 @@ def armature_matters(model) -> bool:
 
 def _refuse(told: str | None, user: str) -> None:
     if told is not None:
-        raise ValueError(f"{told}; {user} needs a mass matrix that can be inverted: {CURE}")
+        raise ValueError(f"{told}; {user} needs an invertible mass matrix: {CURE}")
 
 
 class ModelArrays:
@@ -75,12 +75,16 @@ class ModelArrays:
 
     def __init__(self, model):
         self._model, self.replaced = model, {}
+        # on a GPU reading an array is a copy
+        self._read: dict = {}
 
     def __getitem__(self, name: str):
         if name in self.replaced:
             return self.replaced[name]
-        value = getattr(self._model, name)
-        return value.numpy() if isinstance(value, wp.array) else value
+        if name not in self._read:
+            value = getattr(self._model, name)
+            self._read[name] = value.numpy() if isinstance(value, wp.array) else value
+        return self._read[name]
 
 
 CURE = (
@@ -114,7 +118,7 @@ def singular_joints(arrays) -> str | None:
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     kind = JointType(int(arrays["joint_type"][joint])).name
     name = f"joint '{arrays['joint_label'][joint]}' (index {joint})"
-    return f"{name}: this {kind} joint has nothing to move: {wrong[joint]}{more}"
+    return f"{name}: this {kind} joint moves no inertia: {wrong[joint]}{more}"
 
 
 def _lack(arrays, tree: Trees, a: int, k: int) -> str:
@@ -122,11 +126,11 @@ def _lack(arrays, tree: Trees, a: int, k: int) -> str:
     name = f"body '{arrays['body_label'][body]}' (index {body})"
     mass = tree.carried_mass(a)
     if mass[k] <= 0.0:
-        return f"{name} and all that it carries have no mass"
+        return f"{name} and all bodies behind it have no mass"
     whole, _ = tree.one(a).measures(np.zeros((1, tree.dofs)), rigid=True)
     if whole[0, tree.dof_at[k] : tree.dof_at[k + 1]].min() < SINGULAR:
         return f"{name} and all that it carries ({mass[k]:g} kg) have no inertia about an axis of the joint"
-    return f"{name} has no mass, and what it carries ({mass[k]:g} kg) is moved the same way by other joints"
+    return f"{name} has no mass, and other joints move the bodies behind it ({mass[k]:g} kg) in the same way"
 
 
 def suspect_joints(arrays) -> np.ndarray:
@@ -172,7 +176,7 @@ class Trees:
         sizes: numbers of degrees of freedom, ``[joints]``; `linear` are the sliding ones among them.
         dof_at: first of them, and last their number, ``[joints + 1]``.
         whole: whether a joint turns as a whole, about axes that do not turn with it, ``[joints]``.
-        dynamic: joints whose body is no kinematic one, ``[count, joints]``.
+        dynamic: joints whose body is not kinematic, ``[count, joints]``.
         before, after: poses of the anchors in parent and child, as rotation ``[count, joints, 3, 3]`` and place.
         axis: ``[count, dofs, 3]``.
         armature: ``[count, dofs]``.

@@ -37,16 +37,19 @@ class _Arrays(Fields):
         if self._custom or other._custom:
             pairs += self._custom_pairs(other)
         for name, mine, theirs in pairs:
-            if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            if _kind(mine) != _kind(theirs):
                 raise ValueError(
-                    f"{type(self).__name__}.{name}: cannot assign {theirs.dtype.__name__}{theirs.shape} to "
-                    f"{mine.dtype.__name__}{mine.shape}; both must come from the same model"
+                    f"{type(self).__name__}.{name.replace(':', '.')}: cannot assign {_described(theirs)} to {_described(mine)};"
+                    " both must come from the same model"
                 )
         for _, mine, theirs in pairs:
-            wp.copy(mine, theirs)
+            if isinstance(mine, list):
+                mine[:] = theirs
+            else:
+                wp.copy(mine, theirs)
 
     def _custom_pairs(self, other) -> list[tuple]:
-        """Names of custom attributes and pairs of their arrays. Copies lists of strings."""
+        """Keys of the custom attributes, and the arrays, or lists of strings, of both objects."""
         mine, theirs = self._custom_arrays(), other._custom_arrays()
         missing = sorted({*self._custom, *other._custom} - (mine.keys() & theirs.keys()))
         if missing:
@@ -54,10 +57,7 @@ class _Arrays(Fields):
                 f"{type(self).__name__}.{missing[0].replace(':', '.')} is an attribute of one of the two only; both must come from"
                 " models with the same custom attributes"
             )
-        for key, texts in mine.items():
-            if isinstance(texts, list):
-                texts[:] = theirs[key]
-        return [(key, array, theirs[key]) for key, array in mine.items() if isinstance(array, wp.array)]
+        return [(key, array, theirs[key]) for key, array in mine.items()]
 
     def clone(self, requires_grad: bool | None = None):
         """An independent copy.
@@ -80,6 +80,15 @@ class _Arrays(Fields):
         return any(getattr(array, "requires_grad", False) for array in arrays)
 
 
+def _kind(array) -> tuple:
+    """What two arrays, or lists of texts, must have in common for one to be copied into the other."""
+    return (str, len(array)) if isinstance(array, list) else (array.dtype, array.shape)
+
+
+def _described(array) -> str:
+    return f"{len(array)} texts" if isinstance(array, list) else f"{array.dtype.__name__}{array.shape}"
+
+
 def copied(array, requires_grad: bool | None):
     """A copy of an array, or of a list of strings. `requires_grad` None: with gradients like the original."""
     if not isinstance(array, wp.array):
@@ -93,7 +102,7 @@ def _is_real(array: wp.array) -> bool:
 
 
 class State(_Arrays):
-    """Positions and velocities of all joints and bodies at one time. Made by :meth:`Model.state`.
+    """Positions and velocities of all joints and bodies at one time. :meth:`Model.state` creates states.
 
     Attributes:
         joint_q: coordinates of all joints [m, rad or quaternion x y z w], ``[joint_coord_count]``.
@@ -104,8 +113,8 @@ class State(_Arrays):
             axes.
         body_f: external wrenches, ``[body_count]`` spatial vectors: force [N], torque about the centre of mass [N m],
             world axes. A solver adds them in every step until they are changed; :meth:`clear_forces` sets them to zero.
-        made_by: ``Model.made_by`` of the model that made the state, so that the functions of ``newton_like.dynamics`` refuse it for
-            another one; None, for states made by hand: any model of the same counts can be meant.
+        made_by: ``Model.made_by`` of the model that created the state. Functions of ``newton_like.dynamics`` raise ValueError for
+            a state of another model. None: no check (states that were constructed directly).
     """
 
     joint_q: wp.array
@@ -155,14 +164,14 @@ class State(_Arrays):
 
 
 class Control(_Arrays):
-    """Forces and targets of the joints. Made by :meth:`Model.control`.
+    """Forces and targets of the joints. :meth:`Model.control` creates controls.
 
     Attributes:
         joint_f: forces [N or N m], ``[joint_dof_count]``. Of FREE and DISTANCE joints: force, then torque about the
             child's centre of mass, in world axes.
         joint_target_q: position targets, laid out as ``State.joint_q``, ``[joint_coord_count]``.
         joint_target_qd: velocity targets, laid out as ``State.joint_qd``, ``[joint_dof_count]``.
-        joint_act: forces of the drives [N or N m] on top of what their gains give, inside the effort limit,
+        joint_act: feedforward forces of the drives [N or N m]; the effort limit applies to the sum with the forces of the gains,
             ``[joint_dof_count]``.
     """
 
@@ -180,6 +189,6 @@ class Control(_Arrays):
         self._custom = ()
 
     def clear(self) -> None:
-        """Sets all forces and velocity targets to zero. Position targets stay: zeros are no quaternions."""
+        """Sets all forces and velocity targets to zero. Position targets stay: zeros are not quaternions."""
         for array in (self.joint_f, self.joint_target_qd, self.joint_act):
             array.zero_()

@@ -1,4 +1,4 @@
-"""Tendons: data of a model. No solver simulates tendons yet; solvers raise an error for models with tendons."""
+"""Tendons: kept with a model as data. Solvers do not support tendons and raise ValueError for models that have some."""
 
 from __future__ import annotations
 

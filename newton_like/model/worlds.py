@@ -33,7 +33,7 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
     ):
         return chosen, None
     check_recorded(model.device, f"{what} with worlds from the host")
-    values = host_array(chosen, "world_mask").ravel()
+    values = host_array(chosen, "world_mask", "bools or indices of worlds").ravel()
     if (values.dtype.kind in "iu" and values.dtype != np.uint8) or not values.size:  # torch had masks of that type
         values = values.astype(np.int32)
         wrong = values[(values < 0) | (values >= count)]
@@ -44,12 +44,12 @@ def chosen_worlds(model, chosen, what: str) -> tuple[wp.array, wp.array | None]:
         if mask.sum() != values.size:
             again = int(values[np.flatnonzero(np.bincount(values, minlength=count)[values] > 1)[0]])
             raise ValueError(
-                f"world_mask holds the index {again} more than once: integers are indices of worlds, and masks are bools"
+                f"world_mask contains the index {again} twice: integers are indices of worlds, and masks are bools"
                 f" (give each index once, or {count} bools)"
             )
         return wp.array(mask, dtype=wp.bool, device=model.device), wp.array(values, dtype=int, device=model.device)
     if values.dtype.kind == "f":
-        raise TypeError(f"world_mask must hold bools or indices of worlds, not {values.dtype}")
+        raise TypeError(f"world_mask must contain bools or indices of worlds, not {values.dtype}")
     if values.size != count:
         raise ValueError(f"world_mask has {values.size} entries, the model has {count} worlds")
     return wp.array(values.astype(bool), dtype=wp.bool, device=model.device), None

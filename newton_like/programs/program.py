@@ -98,4 +98,4 @@ class Program:
 
 
 cached_program = lru_cache(maxsize=256)(Program)
-"""Programs that are made anew in every call: the same arguments give the same program, whose key and settings are known."""
+"""Programs that are made again in every call: the same arguments give the same program, whose key and settings are known."""

@@ -26,7 +26,7 @@ class Recording:
         arrays: that they were recorded with. They are kept alive unless launches can be told of others.
         reads: what else launches read. They know addresses only, so the recording keeps it alive.
         targets: on a CPU, of every batch the addresses in the structs of its inputs and of its outputs: launches are told of other
-            arrays there, and nothing is recorded anew.
+            arrays there, and nothing is recorded again.
     """
 
     def __init__(self, launches: list, arrays, reads, targets: list | None = None):
@@ -36,11 +36,19 @@ class Recording:
         # the others stay zero
         self.present = np.array(self.addresses) != 0
         self.idle: set = set()
-        self._alone = all(len(workers) == 1 for workers in launches)
+        self._alone, self._in_graph = all(len(workers) == 1 for workers in launches), False
+
+    def belong_to_graph(self, arrays) -> None:
+        """Launches of this recording are for graphs of a CPU: one thread records them, and the arrays are kept alive."""
+        self._in_graph, self.arrays = True, arrays
 
     def run(self) -> None:
         """Launches."""
-        if self._alone:
+        if self._in_graph:
+            for commands, *_ in self.launches:
+                for command in commands:
+                    command.launch_in_graph()
+        elif self._alone:
             for (commands,) in self.launches:
                 for command in commands:
                     command.launch()
@@ -73,7 +81,7 @@ class Recordings(OrderedDict):
         device: where they run.
 
     Attributes:
-        captured: those in CUDA graphs, which read what they are told from arrays that nobody else may keep.
+        captured: those in graphs, which read what they are told from arrays that nobody else may keep.
     """
 
     def __init__(self, most: int, device):
@@ -83,12 +91,22 @@ class Recordings(OrderedDict):
 
     def of(self, key: tuple, arrays, record) -> Recording:
         """The recording of a key on some arrays, None for zeros: a kept one, or the one that ``record()`` makes."""
-        # on a CPU all arrays will do, where as many are given
-        key = (*key, *(addresses(arrays) if self._fixed else [a is None for a in arrays]))
+        # on a CPU all arrays will do, where as many are given; a graph needs a recording of its own
+        capturing = self.device.is_capturing
+        if self._fixed or capturing:
+            key = (*key, self.device.is_cpu and capturing, *addresses(arrays))
+        else:
+            key = (*key, *[a is None for a in arrays])
         recording = self.find(key) or self.add(key, record())
-        if self.device.is_cuda and self.device.is_capturing:
-            self.captured.add(recording)
+        if capturing:
+            self.capture(recording, arrays)
         return recording
+
+    def capture(self, recording: Recording, arrays) -> None:
+        """Keeps a recording for a graph that is being captured."""
+        self.captured.add(recording)
+        if self.device.is_cpu:
+            recording.belong_to_graph(arrays)
 
     def find(self, key) -> Recording | None:
         """The recording of a key, if it is kept."""

@@ -26,7 +26,7 @@ from newton_like.programs.tracing import trace_program
 from newton_like.programs.workspace import Workspace, row_sizes
 
 BUDGET = 25_000
-"""Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: some 9 seconds."""
+"""Operations of a program, or of its adjoint, beyond which it is not compiled for a robot unless that is asked for: about 9 seconds."""
 
 WORTHWHILE = 256
 """Articulations in a batch from which on a program is specialised unless something else is asked for: compiling takes seconds."""
@@ -78,7 +78,7 @@ class Robot:
         self.kernels: dict = {}
 
     def read(self, model) -> bool:
-        """Takes over what was edited. Returns whether launches have to be recorded anew."""
+        """Takes over what was edited. Returns whether launches have to be recorded again."""
         stale = False
         for base in self.bases.values():
             launches, code = base.parameters.refresh(model)

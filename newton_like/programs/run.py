@@ -7,10 +7,11 @@ from weakref import WeakKeyDictionary
 
 import warp as wp
 
-from newton_like.arrays import active_tape, check_recorded, flat
+from newton_like.arrays import active_tape, flat, unrecorded
 from newton_like.kernels.batched import gather_kernel, sum_kernel
 from newton_like.model import arguments
 from newton_like.model.columns import READ_WITHOUT_GRADIENT, WITH_GRADIENT
+from newton_like.model.edits import check_masses
 from newton_like.programs.device import interleaved, lane_width
 from newton_like.programs.pieces import batch_struct, pieces
 from newton_like.programs.program import Program
@@ -23,7 +24,7 @@ from newton_like.threads import worker_count
 
 _RECORDED = 64
 _WORK_A_THREAD = 500_000
-"""Vector operations from which on waking a thread saves time: some 100 microseconds."""
+"""Vector operations from which on waking a thread saves time: about 100 microseconds."""
 
 
 class _Numbers:
@@ -38,6 +39,9 @@ class _Numbers:
         self._note(model)
 
     def _note(self, model) -> None:
+        if model._edits is not None and model._edits.masses.numpy()[0]:
+            # an edit left masses unsound; a later one may have mended them
+            check_masses(model)
         self.version = model.version
         self.width, self.threads = lane_width(model.device, model.dtype), worker_count()
 
@@ -70,14 +74,15 @@ _numbers: WeakKeyDictionary = WeakKeyDictionary()
 
 def _numbers_of(model) -> _Numbers:
     numbers = _numbers.get(model)
-    if numbers is None:
-        numbers = _numbers[model] = _Numbers(model)
-    elif numbers.version != model.version:
-        check_recorded(model.device, "functions of an edited model")
-        # after an error everything is made anew
-        del _numbers[model]
-        numbers.read(model)
-        _numbers[model] = numbers
+    if numbers is None or numbers.version != model.version:
+        with unrecorded(model.device, "functions of a model that is new or edited"):
+            # after an error everything is made again
+            numbers = _numbers.pop(model, None)
+            if numbers is None:
+                numbers = _Numbers(model)
+            else:
+                numbers.read(model)
+            _numbers[model] = numbers
     return numbers
 
 
@@ -109,14 +114,14 @@ def run(model, program: Program, arrays, mask: wp.array | None = None) -> None:
         check_gradients(model)
 
     def record() -> Recording:
-        check_recorded(model.device, program.name)
-        batches = []
-        for robot in numbers.robots:
-            work = robot.work(model, program, numbers.width, numbers.threads)
-            batches.append((work, robot.kernel(model, program, work, model.evaluator)))
-        return record_launches(
-            model, batches, (program.inputs, program.outputs), (arrays[:count], arrays[count:]), mask
-        )
+        with unrecorded(model.device, program.name):
+            batches = []
+            for robot in numbers.robots:
+                work = robot.work(model, program, numbers.width, numbers.threads)
+                batches.append((work, robot.kernel(model, program, work, model.evaluator)))
+            return record_launches(
+                model, batches, (program.inputs, program.outputs), (arrays[:count], arrays[count:]), mask
+            )
 
     key = (program.key, model.evaluator, None if mask is None else mask.ptr)
     numbers.recorded.of(key, arrays, record).run_on(arrays)
@@ -133,10 +138,8 @@ def _record_adjoint(model, numbers, program: Program, arrays, mask, tape: wp.Tap
     sources = [a if a is not None and a.requires_grad else None for a in arrays[:count]]
     if not constants and not any(a is not None for a in sources):
         return
-    if model.device.is_cuda and model.device.is_capturing:
-        raise RuntimeError(
-            f"{program.name}: a tape cannot be captured into a CUDA graph; record it outside of the capture"
-        )
+    if model.device.is_capturing:
+        raise RuntimeError(f"{program.name}: a tape cannot be captured into a graph; record it outside of the capture")
     tracked = [a for a in (*arrays, *masses, model.gravity) if a is not None and a.requires_grad]
     if mask is not None:
         mask = wp.clone(mask)
@@ -203,8 +206,8 @@ def check_gradients(model) -> None:
         array = getattr(model, name)
         if array.requires_grad:
             raise ValueError(
-                f"model.{name} requires a gradient, and functions have none with respect to it; set model.{name}.requires_grad = False. "
-                f"Constants of a model with gradients: {', '.join(WITH_GRADIENT)}"
+                f"model.{name} requires a gradient, but functions have no gradient with respect to it; set "
+                f"model.{name}.requires_grad = False. Constants of a model with gradients: {', '.join(WITH_GRADIENT)}"
             )
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded
+from newton_like.arrays import unrecorded
 
 
 class Rows:
@@ -28,9 +28,9 @@ class Rows:
         """Where all scalars of entries are that have `width` of them and begin at ``r * unit``: ``[world, articulation, scalar]``."""
         key = (unit, width)
         if key not in self._scalars:
-            check_recorded(device, "an ArticulationView whose rows lie at irregular distances")
-            at = self.rows[..., None] * unit + np.arange(width)
-            self._scalars[key] = wp.array(at.reshape(*at.shape[:2], -1), dtype=wp.int32, device=device)
+            with unrecorded(device, "an ArticulationView whose rows lie at irregular distances"):
+                at = self.rows[..., None] * unit + np.arange(width)
+                self._scalars[key] = wp.array(at.reshape(*at.shape[:2], -1), dtype=wp.int32, device=device)
         return self._scalars[key]
 
 

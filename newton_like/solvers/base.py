@@ -1,4 +1,4 @@
-"""What all solvers share: refusing what a model asks for in vain, looking after worlds, and putting them back."""
+"""The base class of solvers: checks of models, checks of worlds, and resets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, flat, host_array
+from newton_like.arrays import check_recorded, host_array, unrecorded
 from newton_like.kernels.solvers.health import health_kernels
-from newton_like.kinematics import eval_fk
-from newton_like.model.arguments import check_model
-from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, edits_of
+from newton_like.kinematics import move_bodies
+from newton_like.model.arguments import arrays_of_state, check_model, check_row
+from newton_like.model.edits import BODIES, GAINS, JOINTS, OTHERS, check_masses, edits_of
 from newton_like.model.model import resting_body
-from newton_like.model.singular import armature_matters, check_invertible, refuse_singular
+from newton_like.model.singular import armature_matters, refuse_singular
 from newton_like.model.worlds import chosen_worlds
 from newton_like.solvers.near_singular import warn_near_singular
 from newton_like.types import BodyFlags, ModelFlags
@@ -67,36 +67,22 @@ FEATURES: dict[str, Callable] = {
     "kinematic bodies": _kinematic_bodies,
     "tendons": _tendons,
 }
-"""What a model may ask for and not every solver does: from a model and a solver's name to the error about the first thing that asks, or
-None."""
-
-
-def _check_masses(model) -> None:
-    """Raises ValueError for masses and moments of inertia that are negative or not finite."""
-    for name, array in (("body_mass", model.body_mass), ("body_inertia", model.body_inertia)):
-        numbers = array.numpy().reshape(model.body_count, 1 if name == "body_mass" else 9)
-        least = numbers[:, ::4]  # of a matrix, the diagonal
-        wrong = ~((least >= 0.0).all(axis=1) & np.isfinite(numbers).all(axis=1))
-        if wrong.any():
-            i = int(np.argmax(wrong))
-            raise ValueError(
-                f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
-                " give a finite one of at least 0"
-            )
+"""Checks of features that not every solver supports. A check takes a model and the name of a solver. It returns the error message
+for the first entity that needs the feature, or None."""
 
 
 class SolverBase:
-    """A solver: it moves the states of one model forward in time.
+    """Base class of solvers. A solver advances the states of one model in time.
 
-    A solver says in `supports` what it does of :data:`FEATURES`, overrides :meth:`step`, `_refresh` and `_forget`, and calls
+    A subclass lists the supported :data:`FEATURES` in `supports`, overrides :meth:`step`, `_refresh` and `_forget`, and calls
     `_check_version` at the start of a step.
 
     Args:
         model: the model.
 
     Raises:
-        TypeError: `model` is no model.
-        ValueError: the model asks for what this solver does not do, or has a joint that moves nothing
+        TypeError: `model` is not a model.
+        ValueError: the model needs a feature that the solver does not support, or has a joint that moves no inertia
             (:mod:`newton_like.model.singular`).
     """
 
@@ -105,15 +91,12 @@ class SolverBase:
     def __init__(self, model):
         self.model = check_model(model)
         self._check_features(*FEATURES)
-        if model.version:
-            # masses may have been edited since `finalize` looked at them
-            _check_masses(model)
-            refuse_singular(model, type(self).__name__)
-        else:
-            check_invertible(model, type(self).__name__)
+        # masses may have been edited since `finalize` checked them
+        check_masses(model)
+        refuse_singular(model, type(self).__name__)
         warn_near_singular(model, type(self).__name__, stacklevel=4)
         self._version = model.version
-        self._chosen = self._control = self._armature_matters = None
+        self._chosen = self._sick = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
 
     @property
@@ -134,16 +117,16 @@ class SolverBase:
         raise NotImplementedError
 
     def notify_model_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
-        """Takes over edited model arrays. Contact forces are remembered.
+        """Reads edited model arrays. Contact forces of the last step are kept for warm starts.
 
-        It takes time in proportion to what changed: kernels read the arrays that `flags` name, of the worlds that `world_mask` selects.
-        Specialised robots are compiled again the first time that numbers which all worlds shared are changed, unless the array was named in
-        ``varying`` when the solver was made. Contacts are laid out anew where flags or groups of shapes have changed, or limits bind that
-        bound nowhere.
+        Kernels on the device read the arrays of the groups `flags`, for the worlds that `world_mask` selects. The time grows with
+        the number of selected worlds. The first edit of parameters that are equal in all worlds compiles specialised kernels
+        again, unless the array is in ``varying`` of the solver. The contact tables are built again if flags or collision groups
+        of shapes changed, or if a kind of limit becomes active for a degree of freedom for the first time.
 
         Args:
-            flags: which groups of arrays were edited.
-            world_mask: in which worlds, see :meth:`reset`; None: in all, and in what they share.
+            flags: groups of arrays that were edited.
+            world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
             ValueError: a mass or a moment of inertia is negative or not finite, or a joint moves nothing; or see :meth:`reset`.
@@ -162,24 +145,28 @@ class SolverBase:
         """Takes over what was edited since the last step."""
         model = self.model
         if self._version != model.version:
-            check_recorded(model.device, f"{type(self).__name__} of an edited model")
-            edits, seen = edits_of(model), self._version
-            self._check_inertia(edits, seen)
-            if edits.last[JOINTS] > seen:
-                self._check_features("disabled joints", "kinematic bodies")
-            if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
-                for name in self._control._names:
-                    wp.copy(getattr(self._control, name), getattr(model, name))
-            self._refresh()
-            # last, so that an error comes back at the next step
-            self._version = model.version
+            with unrecorded(model.device, f"{type(self).__name__} of an edited model"):
+                self._take_over()
+
+    def _take_over(self) -> None:
+        model = self.model
+        edits, seen = edits_of(model), self._version
+        self._check_inertia(edits, seen)
+        if edits.last[JOINTS] > seen:
+            self._check_features("disabled joints", "kinematic bodies")
+        if self._control is not None and max(edits.last[g] for g in (JOINTS, GAINS, OTHERS)) > seen:
+            for name in self._control._names:
+                wp.copy(getattr(self._control, name), getattr(model, name))
+        self._refresh()
+        # last, so that an error comes back at the next step
+        self._version = model.version
 
     def _check_inertia(self, edits, seen: int) -> None:
         """Raises ValueError for negative masses and masses that are not finite, and for joints that have nothing to move."""
         if edits.last[BODIES] > seen:
             unsound, _, lean = edits.masses.numpy().tolist()
             if unsound > seen:
-                _check_masses(self.model)
+                check_masses(self.model)
             if lean > seen:
                 self._armature_matters = None
         if max(edits.last[g] for g in (BODIES, GAINS, JOINTS)) > seen:
@@ -198,23 +185,31 @@ class SolverBase:
     def _default_control(self):
         """The model's initial control, as of its version."""
         if self._control is None:
-            self._control = self.model.control()
+            with unrecorded(self.model.device, f"{type(self).__name__} without a control"):
+                self._control = self.model.control(requires_grad=False)
         return self._control
 
     # ------------------------------------------------------------------------------------------------ health
 
     def check(self, state, highest_speed: float = 1.0e4) -> np.ndarray:
-        """Which worlds are healthy: all joint coordinates finite, all joint velocities below a bound.
+        """Finds healthy worlds: worlds with finite joint coordinates, and joint velocities below a bound.
 
         Args:
-            state: the state to look at.
+            state: the state to check.
             highest_speed: the bound [m/s or rad/s].
 
         Returns:
-            ``[world_count]`` bool.
+            ``[world_count]`` bool. Articulations of world -1 count as those of world 0.
+
+        Raises:
+            TypeError: ``state`` is no state, or of another scalar type.
+            ValueError: an array of ``state`` is of another length or device, or has gaps.
         """
         model = self.model
-        healthy = wp.full(model.world_count, True, dtype=wp.bool, device=model.device)
+        joint_q, joint_qd = arrays_of_state(model, state, "joint_q", "joint_qd")
+        if self._sick is None:
+            self._sick = wp.empty(model.world_count, dtype=wp.bool, device=model.device)
+        self._sick.zero_()
         wp.launch(
             health_kernels(model.dtype).examine,
             dim=model.articulation_count,
@@ -224,19 +219,20 @@ class SolverBase:
                 model.joint_q_start,
                 model.joint_qd_start,
                 model.dtype(highest_speed),
-                state.joint_q,
-                state.joint_qd,
+                joint_q,
+                joint_qd,
             ],
-            outputs=[healthy],
+            outputs=[self._sick],
             device=model.device,
         )
-        return healthy.numpy()
+        return ~self._sick.numpy()
 
     def reset(self, state, world_mask=None, joint_q=None, joint_qd=None) -> None:
-        """Puts worlds back to an initial state, and forgets their contact forces and accounts of energy. Other worlds keep every bit.
+        """Resets worlds to an initial state, and clears their contact forces and their accounts of energy. Other worlds do not
+        change. Articulations of world -1 are reset with world 0.
 
-        Arrays may be of Warp, NumPy or torch, or lists. Masks and numbers of Warp on the model's device are taken as they are, without
-        waiting for it; other arrays and indices go through the host.
+        Arrays may be of Warp, NumPy or torch, or lists. Warp arrays on the device of the model are used without a copy and
+        without synchronisation. Other arrays, and indices, are copied through the host.
 
         Args:
             state: the state to change, ``body_q`` and ``body_qd`` too.
@@ -247,16 +243,16 @@ class SolverBase:
             joint_qd: velocities afterwards [m/s or rad/s], likewise.
 
         Raises:
-            ValueError: an array of the wrong size or device; an index that is there twice.
+            ValueError: an array has the wrong size or device; an index occurs twice.
             IndexError: a world does not exist.
-            TypeError: what should be an array is none.
+            TypeError: an argument is not an array.
         """
         model = self.model
-        if not hasattr(state, "joint_q"):
-            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
+        arrays = arrays_of_state(model, state, "joint_q", "joint_qd", "body_q", "body_qd")
+        forces = None if state.body_f is None else check_row(model, state.body_f, "state.body_f", 6 * model.body_count)
         mask, indices = chosen_worlds(model, world_mask, "solver.reset")
-        initial_q = self._initial("joint_q", "joint_coord", joint_q, indices)
-        initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, indices)
+        initial_q = self._initial("joint_q", "joint_coord", joint_q, mask, indices)
+        initial_qd = self._initial("joint_qd", "joint_dof", joint_qd, mask, indices)
         if self._chosen is None:
             self._chosen = wp.zeros(model.articulation_count, dtype=wp.bool, device=model.device)
         kernels = health_kernels(model.dtype)
@@ -272,24 +268,26 @@ class SolverBase:
                 initial_q,
                 initial_qd,
             ],
-            outputs=[state.joint_q, state.joint_qd, self._chosen],
+            outputs=[*arrays[:2], self._chosen],
             device=model.device,
         )
         self._forget(mask)
-        if state.body_f is not None:
-            inputs, forces = [mask, model.body_world], flat(state.body_f, model.dtype)
+        if forces is not None:
+            inputs = [mask, model.body_world]
             wp.launch(kernels.release, dim=model.body_count, inputs=inputs, outputs=[forces], device=model.device)
         if model.articulation_count:
-            eval_fk(model, state.joint_q, state.joint_qd, state, mask=self._chosen)
+            move_bodies(model, arrays, self._chosen)
 
-    def _initial(self, name: str, kind: str, given, indices: wp.array | None) -> wp.array:
+    def _initial(self, name: str, kind: str, given, mask: wp.array, indices: wp.array | None) -> wp.array:
         """Numbers of all worlds in a row, from those that were given for all worlds or for some."""
         model, whole = self.model, getattr(self.model, name)
         if given is None:
             return whole
         if not isinstance(given, wp.array) or given.device != model.device or given.dtype is not model.dtype:
             check_recorded(model.device, f"solver.reset with {name} from the host")
-            given = wp.array(host_array(given, name), dtype=model.dtype, device=model.device)
+            numbers = host_array(given, name)
+            self._check_finite(name, numbers, mask, indices)
+            given = wp.array(numbers, dtype=model.dtype, device=model.device)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
         each = self._size_of_worlds(f"{kind}_world_start")
@@ -301,6 +299,23 @@ class SolverBase:
         kernel = health_kernels(model.dtype).spread
         wp.launch(kernel, dim=given.shape, inputs=[given, indices], outputs=[spread], device=model.device)
         return spread
+
+    def _check_finite(self, name: str, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> None:
+        """Raises ValueError if numbers of worlds that are chosen are not finite."""
+        if np.isfinite(numbers).all():
+            return
+        wrong = np.flatnonzero(~np.isfinite(numbers.ravel()))
+        model, size = self.model, getattr(self.model, name).size
+        if numbers.size == size and (indices is None or numbers.ndim == 1):
+            starts = (model.joint_q_start if name == "joint_q" else model.joint_qd_start).numpy()
+            joints = np.searchsorted(starts, wrong, side="right") - 1
+            worlds = np.maximum(model.joint_world.numpy()[joints], 0)
+            wrong = wrong[mask.numpy()[worlds]]
+        if wrong.size:
+            raise ValueError(
+                f"{name} holds {numbers.ravel()[wrong[0]]} at index {wrong[0]}, and {wrong.size} numbers that are not finite in all; give"
+                " finite ones"
+            )
 
     def _size_of_worlds(self, name: str) -> int | None:
         """How many entities of a kind each world has, None where worlds differ or share some."""

@@ -1,7 +1,7 @@
 """Robots whose joint-space inertia comes near to singular in configurations that they can reach.
 
-Links of little or no mass between the joints of a shoulder or a wrist make one joint of several axes of them. Where its axes line up, one
-of them moves nothing: its speed under any force grows without bounds, and a time step of any length is too long. The measure is that of
+Joints that are connected by links of little or no mass act as one joint with several axes. Where these axes line up, one degree
+of freedom moves almost no inertia, and its acceleration under a given force is almost unbounded. The measure is that of
 :mod:`newton_like.model.singular`.
 """
 
@@ -16,7 +16,7 @@ from newton_like.model.singular import NOTHING, ModelArrays, Trees, trees_with
 NEAR = 1.0e-3
 """A measure below which a degree of freedom is named."""
 CURED = 1.0e-2
-"""The measure that the armature gives which is named as the cure."""
+"""Measure that the suggested armature restores."""
 LIGHT = 1.0e-3
 """Links of a smaller part of the mass that they carry are looked at. Others keep their joints from lining up with those behind."""
 DRAWS = 48
@@ -25,6 +25,9 @@ PROMISING = 0.1
 """The least measure of these below which the configuration is searched around."""
 ROUNDS, AROUND = (0.3, 0.1, 0.03, 0.01), 24
 """Widths of the searches as parts of the range, and configurations of each."""
+SEARCHED = 100_000
+"""Joints, times configurations, that the searches of an articulation compute at most: for half a second. Where more degrees of freedom are
+near, the nearest are searched around."""
 SHOWN = 4
 """Joints that a warning names."""
 
@@ -41,14 +44,12 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
     found = near_singular(model)
     if not found:
         return
-    arrays = ModelArrays(model)
-    shown = [
-        f"joint '{arrays['joint_label'][joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]
-    ]
+    shown = [f"joint '{model.joint_label[joint]}' {armature:.2g}" for joint, armature in list(found.items())[:SHOWN]]
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     warnings.warn(
-        f"{user}: inertia nearly vanishes where joint axes line up that links of little or no mass connect, and motion through such a"
-        f" configuration is not resolved; an armature [kg m^2, or kg] prevents it: {', '.join(shown)}{more}"
+        f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, because links of little or no mass"
+        " connect joints whose axes line up. Motion through these configurations is inaccurate. These armatures [kg m^2 or kg] avoid"
+        f" the problem: {', '.join(shown)}{more}"
         " (builder.joint_armature, or default_joint_cfg.armature before an import)",
         stacklevel=stacklevel,
     )
@@ -97,7 +98,8 @@ def _ranges(arrays, tree: Trees) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least measure that a search finds for each of some degrees of freedom, and the inertia that it has of its rigid load there."""
+    """The least measure that draws, and searches around the nearest, find for each of some degrees of freedom, and the inertia that it
+    has of its rigid load there."""
     rng = np.random.default_rng(1)
     share = np.concatenate([rng.uniform(size=(DRAWS, tree.dofs)), rng.choice([0.0, 0.5, 1.0], (DRAWS, tree.dofs))])
     q = np.concatenate([low + share * (high - low), np.clip(0.0, low, high)[None]])
@@ -106,6 +108,8 @@ def _worst(tree: Trees, dofs: np.ndarray, low: np.ndarray, high: np.ndarray) -> 
     at, every = q[best], np.arange(len(dofs))
     least, felt = measure[best, every], whole[best, every]
     near = np.flatnonzero(least < PROMISING)
+    most = max(SEARCHED // (len(ROUNDS) * AROUND * len(tree.parent)), 1)
+    near = np.sort(near[np.argsort(least[near], kind="stable")[:most]])
     every = np.arange(len(near))
     for width in ROUNDS if near.size else ():
         steps = width * (high - low) * rng.uniform(-1.0, 1.0, (len(near), AROUND, tree.dofs))

@@ -53,7 +53,7 @@ class Recorder:
             FileNotFoundError: the folder of the file does not exist.
         """
         if not isinstance(model, Model):
-            raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+            raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
         self.model, self.path = model, as_target(path)
         self.fps = as_number(fps, "fps")
         if self.fps <= 0.0:

@@ -29,7 +29,7 @@ SHEAR = 1.0e-6
 """Cosine between the axes of a local frame from which the frame is written as a matrix."""
 
 SAME_SIZE = 1.0e-9
-"""Relative change of a scale from which it is written again; rounding errors are some 1e-15."""
+"""Relative change of a scale from which it is written again; rounding errors are about 1e-15."""
 
 PARTS = ("translate", "orient", "scale")
 """The ops that carry the motion."""
@@ -227,7 +227,7 @@ class Simulation:
         elif not isinstance(layer, Sdf.Layer):
             raise TypeError(f"layer must be an Sdf.Layer, not {layer!r}")
         elif layer not in self.stage.GetLayerStack():
-            raise ValueError(f"layer {layer.identifier!r} is no part of the stage; insert it as a sublayer first")
+            raise ValueError(f"layer {layer.identifier!r} is not part of the stage; insert it as a sublayer first")
         elif not layer.permissionToEdit:
             raise ValueError(f"layer {layer.identifier!r} may not be edited; give another")
         offset = self.stage.GetEditTargetForLocalLayer(layer).GetMapFunction().timeOffset

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
 import shutil
 import subprocess
 import tempfile
@@ -28,7 +31,7 @@ def find_ffmpeg() -> str:
             found = get_ffmpeg_exe()
         except (ImportError, RuntimeError) as error:
             raise ImportError(
-                "videos of the type '.mp4' need ffmpeg: install it, or pip install \"newton-like[video]\"; a '.gif' does not need it"
+                "MP4 videos need ffmpeg: install ffmpeg, or run pip install \"newton-like[video]\"; a '.gif' does not need it"
             ) from error
     return found
 
@@ -67,35 +70,46 @@ def _palette(samples: list[np.ndarray]):
 
 
 def write_mp4(path: Path, images: Iterable[np.ndarray], fps: float) -> None:
-    """Writes a video with the codec H.264, or with the default codec of this ffmpeg.
+    """Writes a video with the codec H.264, or with the default codec of this ffmpeg. An existing file is replaced when the video is
+    complete.
 
     Raises:
         OSError: an error of ffmpeg; the message contains its output.
     """
     images = iter(images)
     first = next(images)
+    path = path.resolve()
+    part = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     command = [
         find_ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pixel_format", "rgb24",
-        "-video_size", f"{first.shape[1]}x{first.shape[0]}", "-framerate", f"{fps:g}", "-i", "-",
-        "-pix_fmt", "yuv420p", "-movflags", "+faststart", str(path.resolve()),
+        "-video_size", f"{first.shape[1]}x{first.shape[0]}", "-framerate", repr(float(fps)), "-i", "-",
+        "-pix_fmt", "yuv420p", "-movflags", "+faststart", str(part),
     ]  # fmt: skip
-    with tempfile.TemporaryFile() as said:
-        encoder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
-        try:
-            encoder.stdin.write(first.tobytes())
-            for image in images:
-                encoder.stdin.write(image.tobytes())
+    try:
+        with tempfile.TemporaryFile() as said:
+            code = _encode(command, itertools.chain([first], images), said)
+            if code:
+                said.seek(0)
+                text = " ".join(said.read().decode(errors="replace").split())
+                raise OSError(f"ffmpeg could not write '{path}' (exit code {code}): {text}")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _encode(command: list[str], images: Iterable[np.ndarray], said) -> int:
+    """Feeds images to an encoder, which writes its errors into the file `said`, and returns its exit code."""
+    encoder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+    try:
+        for image in images:
+            encoder.stdin.write(image.tobytes())
+    except BrokenPipeError:
+        pass  # ffmpeg ended early; the exit code is checked by the caller
+    except BaseException:
+        encoder.kill()
+        raise
+    finally:
+        with contextlib.suppress(BrokenPipeError):
             encoder.stdin.close()
-        except BrokenPipeError:
-            pass  # ffmpeg ended early; its exit code is checked below
-        except BaseException:
-            encoder.kill()
-            encoder.wait()
-            path.unlink(missing_ok=True)
-            raise
-        finally:
-            code = encoder.wait()
-        if code:
-            said.seek(0)
-            text = " ".join(said.read().decode(errors="replace").split())
-            raise OSError(f"ffmpeg could not write '{path}' (exit code {code}): {text}")
+        code = encoder.wait()
+    return code

@@ -44,7 +44,7 @@ def picture(
             drawn where they are.
         azimuth, elevation: direction from the scene to the camera [degrees], about and above the up axis. If a vertical infinite
             plane is between them, the camera moves to the other side.
-        collisions: draw the colliding shapes in place of the visible ones.
+        collisions: draw the colliding shapes instead of the visible ones.
         title: text above the picture; a second line is smaller. With a title, a line below the picture gives the size of the scene.
         size: width and height [inches].
         extent: lowest and highest corner of the box that the picture shows, such as the :func:`bounds` of a motion, for the same
@@ -54,11 +54,11 @@ def picture(
         The matplotlib figure.
 
     Raises:
-        ImportError: matplotlib is missing.
+        ImportError: matplotlib is not installed.
         TypeError: ``model`` is not a model, ``state`` is not a state, or an argument is not a number.
         IndexError: the world does not exist.
-        ValueError: the model has nothing that could be drawn, the state is of another size, a size is not above 0, or the file has a
-            suffix that matplotlib does not know.
+        ValueError: the model has nothing to draw; the state has the wrong size; a size is not positive; matplotlib does not
+            support the suffix of the file.
         OSError: the file cannot be written.
     """
     try:

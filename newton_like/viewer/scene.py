@@ -67,7 +67,7 @@ class Scene:
         Args:
             model: the :class:`Model`.
             world: index of a world, a list of indices, or None for all worlds; shapes of world -1 are also shown.
-            collisions: show colliding shapes in place of visible shapes.
+            collisions: show colliding shapes instead of visible shapes.
             spacing: distances between neighbouring worlds along x, y and z [m], as in :meth:`ModelBuilder.replicate`; None: worlds
                 keep their positions.
 

@@ -237,7 +237,7 @@ def _open_sky(raster: Raster, camera: Camera, seen, pixel, thing, place, n) -> n
     number.ravel()[pixel[first]] = first
     radius = NOOK * camera.radius
     reach = radius * camera.scale / SAMPLES
-    # Only nearby objects block light. Parts of the floor without nearby objects are left out.
+    # Only nearby objects block light. Parts of the floor without nearby objects are ignored.
     tall = np.zeros(len(seen) + 1, dtype=bool)
     tall[:-1] = thing >= 0
     there = np.flatnonzero((number >= 0) & _around(tall[number], reach))

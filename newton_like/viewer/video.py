@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from newton_like.coercion import as_number, as_vector
+from newton_like.coercion import as_count, as_flag, as_list, as_number
 from newton_like.model.arguments import finite_poses
 from newton_like.threads import worker_count
 from newton_like.viewer.encode import GIF_TICK, find_ffmpeg, write_gif, write_mp4
@@ -38,8 +38,7 @@ class VideoRecorder:
                 ...
                 recorder.record(state, frame / 60)
 
-    Recording costs a copy of the poses; :meth:`save` draws. A frame of the default size takes about a fifth of a second of one CPU core
-    for a robot of some thousand triangles, and all cores draw.
+    :meth:`record` copies the poses. :meth:`save` draws the frames, on all CPU cores.
 
     Attributes:
         times: the recorded times [s].
@@ -67,11 +66,12 @@ class VideoRecorder:
             fps: frames a second; at most 50 for a GIF.
             world, spacing, azimuth, elevation, collisions: as of :func:`picture`.
             size: width and height [pixels]; even numbers for an MP4.
-            follow: whether the camera follows the motion; None: it follows motions that are long compared with the size of the things.
+            follow: whether the camera follows the motion; None: the camera follows if the whole motion is more than 1.5 times as
+                large as the robots in a frame.
 
         Raises:
             ImportError: Pillow, or ffmpeg for an MP4, is missing.
-            TypeError, IndexError: ``model`` is not a model, the world does not exist, or an argument is not a number.
+            TypeError, IndexError: ``model`` is not a model, a world does not exist, or an argument is not a number.
             ValueError: the file has another suffix, or a number is out of range.
             OSError: the folder of the file does not exist.
         """
@@ -81,11 +81,13 @@ class VideoRecorder:
         most = 0.5 / GIF_TICK if self._kind == ".gif" else np.inf
         if not 0.0 < self.fps <= most:
             raise ValueError(f"fps {self.fps:g} must be above 0, and at most {0.5 / GIF_TICK:g} for a GIF")
-        self.size = tuple(int(n) for n in as_vector(size, 2, "size"))
+        self.size = tuple(as_count(n, "size") for n in as_list(size, "size", "two numbers of pixels"))
+        if len(self.size) != 2:
+            raise ValueError(f"size {self.size} must be a width and a height [pixels]")
         if min(self.size) < 16 or (self._kind == ".mp4" and any(n % 2 for n in self.size)):
-            raise ValueError(f"size {self.size} must be 16 pixels or more, and even for an MP4")
+            raise ValueError(f"size {self.size} must be at least 16 x 16 pixels; MP4 videos need even numbers")
         self.azimuth, self.elevation = as_number(azimuth, "azimuth"), as_number(elevation, "elevation")
-        self.follow = follow
+        self.follow = None if follow is None else as_flag(follow, "follow")
         self._scene = Scene(model, world, collisions, spacing)
         self.times: list[float] = []
         self._poses: list[np.ndarray] = []
@@ -115,6 +117,8 @@ class VideoRecorder:
     def save(self, progress: Callable[[int], Iterable] = range) -> None:
         """Draws all frames and writes the file. A frame shows the last poses that were recorded until then.
 
+        The video lasts from the first time to the last. The poses of the last time end it, and are seen only where no others were recorded.
+
         Args:
             progress: gets the number of frames and gives something to iterate over while they are drawn, such as ``tqdm.trange``.
 
@@ -142,14 +146,21 @@ class VideoRecorder:
             write_gif(self.path, images, starts, list(samples.values()))
 
     def _images(self, pool, poses, boxes, ready: dict[int, np.ndarray], progress) -> Iterator[np.ndarray]:
-        """The images of all frames in order. A limited number of them is drawn ahead, to limit the memory."""
+        """The images of all frames in order. A limited number of them is drawn ahead, to limit the memory. A frame equal to
+        the one before is not drawn again."""
         waiting: deque = deque()
-        ahead = iter(range(len(poses)))
-        for frame in progress(len(poses)):
+        ahead, last = iter(range(len(poses))), None
+        for _ in progress(len(poses)):
             while len(waiting) < 2 * worker_count() and (k := next(ahead, None)) is not None:
-                waiting.append(None if k in ready else pool.submit(self._draw, poses[k], boxes[k]))
+                if k in ready:
+                    last = ready[k]
+                elif last is None or not (
+                    np.array_equal(poses[k], poses[k - 1]) and np.array_equal(boxes[k], boxes[k - 1])
+                ):
+                    last = pool.submit(self._draw, poses[k], boxes[k])
+                waiting.append(last)
             drawing = waiting.popleft()
-            yield ready[frame] if drawing is None else drawing.result()
+            yield drawing if isinstance(drawing, np.ndarray) else drawing.result()
 
     def _draw(self, poses: np.ndarray, box: np.ndarray) -> np.ndarray:
         scene, up = self._scene.at_poses(poses), int(self._scene.model.up_axis)

@@ -103,12 +103,27 @@ def test_positions_are_found_by_name_and_by_wildcards(two, rng):
     np.testing.assert_allclose(scene.model.joint_q.numpy()[part], [slide, turn], rtol=1e-6)
 
 
+def test_wildcards_mean_the_joints_that_have_drives(rng):
+    """The base of a floating robot is none of them; its whole name means it."""
+    stiffness = rng.uniform(100.0, 200.0)
+    quadruped, floating = str(asset("quadruped.urdf")), {"floating": True}
+    by_pattern, plain = (
+        scene_of(quadruped, floating, stiffness=[[(name, [stiffness])]], joint_positions=[[("*_calf", [0.1])]]).model
+        for name in ("*", None)
+    )
+    np.testing.assert_array_equal(by_pattern.joint_target_ke.numpy(), plain.joint_target_ke.numpy())
+    assert not by_pattern.joint_target_ke.numpy()[:6].any() and by_pattern.joint_target_ke.numpy()[6:].all()
+    scene_of(quadruped, floating, joint_positions=[[("*", [0.1])]])
+    named = scene_of(quadruped, floating, stiffness=[[("floating_base", [stiffness])]]).model
+    assert named.joint_target_ke.numpy()[:6].all()
+
+
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
         ({"joint_positions": [[("swong", [1.0])]]}, KeyError, "'swong'.*'swing'"),
         ({"joint_positions": [[("ball", [1.0])]]}, ValueError, "two/ball' has 4 .*not 1"),
-        ({"joint_positions": [[(None, [1.0, 2.0])]]}, ValueError, r"2 numbers.* 7 \(swing"),
+        ({"joint_positions": [[(None, [1.0, 2.0])]]}, ValueError, r"2 numbers.* 7 .*swing"),
         ({"stiffness": [[("nothing*", [1.0])]]}, KeyError, r"nothing\*"),
         ({"keyframe": "gone"}, KeyError, "gone.*'rest', 'bent'"),
     ],

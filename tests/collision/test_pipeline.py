@@ -106,6 +106,19 @@ def test_states_with_gradients_do_not_collide_on_a_tape():
         model.collide(state)
 
 
+@pytest.mark.parametrize("dtype", [wp.float32, wp.float64])
+def test_states_and_contacts_of_another_scalar_type_are_refused_by_name(dtype):
+    other = wp.float64 if dtype is wp.float32 else wp.float32
+    mine, others = (on_ground(["s"]).finalize("cpu", dtype=kind) for kind in (dtype, other))
+    with pytest.raises(TypeError, match=r"state\.body_q .*transform"):
+        mine.collide(others.state())
+    with pytest.raises(ValueError, match="contacts"):
+        mine.collide(mine.state(), others.contacts())
+    for arguments, named in (((None,), "state.*NoneType"), ((mine.state(), mine.state()), "contacts.*State")):
+        with pytest.raises(TypeError, match=named):
+            mine.collide(*arguments)
+
+
 def test_candidates_take_as_much_memory_as_there_are():
     """For any largest number of candidates of an articulation."""
     model = on_ground(["s"] * 50 + ["b" * 20]).finalize("cpu")

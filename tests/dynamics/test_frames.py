@@ -234,6 +234,51 @@ def test_frames_that_cannot_be_are_refused_by_name(rng, column, value, error):
         tree.finalize("cpu")
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "error"),
+    [
+        ("body", lambda old: np.full_like(old, 99), IndexError),
+        ("body", lambda old: 0.5 * old, TypeError),
+        ("body", lambda old: old[1:], ValueError),
+        ("articulation", lambda old: np.full_like(old, 99), IndexError),
+        ("transform", lambda old: 3.0 * old, ValueError),
+        ("transform", lambda old: old[:, :6], ValueError),
+        ("label", lambda old: old[1:], ValueError),
+    ],
+)
+def test_an_edited_table_that_cannot_be_is_refused(rng, by_numpy, column, value, error):
+    tree = floating_tree(rng)
+    tree.collapse_fixed_joints()
+    model = tree.finalize("cpu", dtype=wp.float64)
+    name = dynamics.frame_names(model)[0]
+    old = getattr(model.frames, column)
+    setattr(model.frames, column, value(old))
+    model.notify_changed()
+    with pytest.raises(error, match="frame"):
+        dynamics.frame_transform(model, model.state(), name)
+    setattr(model.frames, column, old)
+    dynamics.frame_transform(model, model.state(), name)
+
+
+def test_an_edit_of_frames_counts_when_the_model_is_told(rng, by_numpy):
+    """Labels and poses alike."""
+    tree = floating_tree(rng)
+    tree.collapse_fixed_joints()
+    model, other = (tree.finalize("cpu", dtype=wp.float64) for _ in range(2))
+    names = dynamics.frame_names(model)
+    before = [dynamics.frame_transform(other, other.state(), name).numpy() for name in names]
+    model.frames.label = [f"new_{label}" for label in model.frames.label]
+    model.frames.transform[:, 0] += 1.0
+    assert dynamics.frame_names(model) == names
+    for name, pose in zip(names, before, strict=True):
+        np.testing.assert_array_equal(dynamics.frame_transform(model, model.state(), name).numpy(), pose)
+    model.notify_changed()
+    for name, pose in zip(dynamics.frame_names(model), before, strict=True):
+        moved = dynamics.frame_transform(model, model.state(), name).numpy()
+        assert name.startswith("new_")
+        np.testing.assert_allclose(np.linalg.norm((moved - pose)[..., :3], axis=-1), 1.0, rtol=1e-9)
+
+
 def test_a_table_with_a_column_of_another_length_is_refused(rng):
     tree = floating_tree(rng)
     tree.collapse_fixed_joints()

@@ -232,6 +232,7 @@ REFUSED = {
         ValueError,
         r"joint_forces.*\(1, 1, 1, 1, 1, 1\).*4",
     ),
+    "seed": (lambda m, s, ms: dynamics.random_state(m, -1), ValueError, "seed -1"),
     "mass": (lambda m, s, ms: dynamics.set_link_mass(m, 0, 1j), TypeError, "mass"),
     "option of integrate": (
         lambda m, s, ms: dynamics.integrate(m, s, s, 0.1, foo=1),

@@ -195,8 +195,8 @@ def test_what_urdf_cannot_say_is_said_once(tmp_path):
     ):
         report = urdf.write(finalized(builder), tmp_path / "out.urdf")
     assert set(report.remarks) == {
-        "shapes that URDF does not have", "limits of 0, which readers take as none", "springs", "gains of drives",
-        "sites and hidden shapes", "kinematic bodies", "joints that are switched off",
+        "shapes that URDF does not have", "limits of 0, which readers interpret as no limit", "springs", "gains of drives",
+        "sites and hidden shapes", "kinematic bodies", "disabled joints",
         "settings of planar joints that differ between their axes",
     }  # fmt: skip
 

@@ -212,7 +212,7 @@ def test_broken_files_are_named(tmp_path, content, words):
 def test_collada_files_with_entities_are_refused(tmp_path):
     path = tmp_path / "bomb.dae"
     path.write_text('<?xml version="1.0"?><!DOCTYPE COLLADA [<!ENTITY a "aaaa">]><COLLADA>&a;</COLLADA>')
-    with pytest.raises(ValueError, match="refused"):
+    with pytest.raises(ValueError, match="entities"):
         Mesh.from_file(path)
 
 
@@ -231,8 +231,8 @@ def test_missing_files_and_zero_scales_are_named(tmp_path):
         ([(0, 0, 0), (1, 0, 0), (0, np.nan, 0)], [0, 1, 2], "vertex 2 .*finite"),
         (np.eye(3), [], "indices.*triangle"),
         (np.eye(3), [0, 1], "indices.*triangle"),
-        (np.eye(3), [0, 1, 3], "index 3 .*vertex.*3"),
-        (np.eye(3), [0, 1, -1], "index -1 .*vertex"),
+        (np.eye(3), [0, 1, 3], "index 3 .*3 vert"),
+        (np.eye(3), [0, 1, -1], "index -1 .*vert"),
         (np.eye(3), [0, 1, 1.5], "indices.*whole"),
     ],
 )

@@ -49,6 +49,30 @@ def files_in(folder: str) -> set[str]:
     return {p.relative_to(ROOT).as_posix() for p in paths if not p.name.startswith(".")}
 
 
+@pytest.mark.parametrize("left", [False, True])
+def test_a_checkout_finds_the_kernels_beside_it(tmp_path, left):
+    """Also where an earlier build left an empty folder inside, and where the package is imported anew."""
+    package = tmp_path / "newton_like"
+    package.mkdir()
+    for path in (ROOT / "newton_like").iterdir():
+        if path.name not in ("kernels", "assets", "__pycache__"):
+            (package / path.name).symlink_to(path)
+    for name in ("kernels", "assets"):
+        (tmp_path / name).symlink_to(ROOT / name)
+        if left:
+            (package / name / "__pycache__").mkdir(parents=True)
+    program = (
+        "import importlib, sys, newton_like.checkout as c; importlib.reload(c)\n"
+        "import newton_like.kernels.layout as l, newton_like.assets as a; print(l.__file__, a.__file__)\n"
+        "print([getattr(f, '__name__', '') for f in sys.meta_path].count('FinderBeside'))"
+    )
+    done = run(sys.executable, "-c", program, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    *files, count = done.stdout.split()[-3:]
+    assert files == [str(tmp_path / "kernels" / "layout.py"), str(tmp_path / "assets" / "__init__.py")]
+    assert count == "1"
+
+
 @pytest.mark.slow
 def test_sdist_holds_all_that_the_readme_speaks_of(built):
     """The sdist contains examples, documentation and all tests, so that documented commands work with an sdist."""

@@ -221,3 +221,26 @@ def test_functions_of_entities_that_fail_are_named_and_leave_the_builder_as_it_w
             builder.add_usd(source)
         assert builder.body_count == 0 and builder.current_world == -1
         assert not any(attribute.values for attribute in builder.custom_attributes.values())
+
+
+@pytest.mark.parametrize("number", ["99999999999", "9" * 30])
+def test_numbers_beyond_the_range_of_a_type_are_named_with_the_line(number):
+    builder = declared()
+    builder.add_custom_attribute(CustomAttribute("count", int, F.BODY))
+    text = f'<robot name="r">\n<link name="base" count="{number}"/></robot>'
+    with pytest.raises(ImportFileError, match=rf"line 2.*base.*count.*{number}"):
+        builder.add_urdf(text)
+
+
+@pytest.mark.parametrize(
+    "wrong", ['custom string lab:heat = "warm"', "custom float2 lab:heat = (1, 2)", "custom double lab:heat = 1e300"]
+)
+def test_values_of_another_type_in_a_stage_are_errors_about_it(wrong):
+    stage = Usd.Stage.CreateInMemory("lab.usda")
+    stage.GetRootLayer().ImportFromString(f"""#usda 1.0
+def Xform "arm" (prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"]) {{
+float physics:mass = 1
+{wrong}
+}}""")
+    with pytest.raises(ImportFileError, match=r"lab\.usda.*/arm.*lab:heat"):
+        declared().add_usd(stage)

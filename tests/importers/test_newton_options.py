@@ -128,9 +128,14 @@ def test_other_options_of_newton_are_refused_by_name(method, table, tmp_path):
             add("nowhere", **{name: other})
         with pytest.raises((FileNotFoundError, ImportFileError)):
             add(str(tmp_path / "nowhere.xml"), **{name: list(neutral) if isinstance(neutral, tuple) else neutral})
+        with pytest.raises(ValueError, match=name):
+            add("nowhere", **{name: np.array([1.0, 2.0])})
     assert not table.keys() & inspect.signature(add).parameters.keys()
     with pytest.raises(TypeError, match=r"'xfrom'.*'xform'"):
         add("nowhere", xfrom=1)
+    for options in ({"xfrom": 1, "lable": 2}, {"lable": 2, "xfrom": 1}):
+        with pytest.raises(TypeError, match=repr(next(iter(options)))):
+            add("nowhere", **options)
 
 
 SWITCHED_OFF = """#usda 1.0

@@ -46,7 +46,7 @@ def test_joints_that_move_nothing_are_remarked(kind):
         )
         source += '<parent link="a"/><child link="b"/></joint></robot>'
         add = builder.add_urdf
-    with pytest.warns(UserWarning, match=r"without any mass.*\(1\): \S*empty"):
+    with pytest.warns(UserWarning, match=r"without mass.*\(1\): \S*empty"):
         add(source)
     with pytest.raises(ValueError, match=r"empty.*armature"):
         SolverFeatherstone(builder.finalize("cpu"))

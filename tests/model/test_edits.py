@@ -1,10 +1,13 @@
 """Records of edited arrays, and the updates after edits of masses."""
 
+import copy
+
 import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import ModelBuilder, ModelFlags
+from newton_like import ModelBuilder, ModelFlags, dynamics
+from newton_like.model.edits import edits_of
 from newton_like.model.model import inverse_inertias, inverse_masses
 from tests.support.random_trees import random_inertia
 
@@ -64,7 +67,14 @@ def test_inverses_of_other_worlds_stay(rng):
 
 
 @pytest.mark.parametrize(
-    ("mask", "error"), [([0, 7], IndexError), ([True], ValueError), ([0.5] * 4, TypeError), ([1, 1], ValueError)]
+    ("mask", "error"),
+    [
+        ([0, 7], IndexError),
+        ([True], ValueError),
+        ([0.5] * 4, TypeError),
+        ([1, 1], ValueError),
+        ([None, True], TypeError),
+    ],
 )
 def test_worlds_that_make_no_sense_are_refused(mask, error):
     model = bodies(worlds=4)
@@ -72,3 +82,43 @@ def test_worlds_that_make_no_sense_are_refused(mask, error):
     with pytest.raises(error, match="world"):
         model.notify_changed(ModelFlags.ALL, mask)
     assert model.version == version
+
+
+def test_a_copy_of_an_edited_model_knows_which_bodies_lack_mass(rng):
+    model = bodies()
+    model.body_mass, model.body_inertia = random_masses(rng)
+    model.notify_changed()
+    lean = edits_of(model).lean.numpy()
+    assert 0 < lean.sum() < BODIES
+    np.testing.assert_array_equal(edits_of(copy.copy(model)).lean.numpy(), lean)
+
+
+def test_gravity_of_what_worlds_share_is_that_of_world_0(rng):
+    """At once, whichever worlds were edited before."""
+    scene = ModelBuilder()
+    for world in (-1, 0, 1):
+        if world >= 0:
+            scene.begin_world()
+        link = scene.add_link(mass=1.0, inertia=np.eye(3), com=(1.0, 0.0, 0.0), is_kinematic=world < 0)
+        scene.add_articulation([scene.add_joint_revolute(-1, link, axis="y")])
+        if world >= 0:
+            scene.end_world()
+    model = scene.finalize("cpu")
+    state = model.state()
+    shared = int(np.flatnonzero(model.articulation_world.numpy() < 0)[0])
+    for world in rng.permutation([0, 1, 0, 1]).tolist():
+        size = rng.uniform(1.0, 9.0)
+        model.set_gravity(-size, world)
+        forces, gravity = dynamics.gravity_forces(model, state).numpy().ravel(), model.gravity.numpy()[:, 2]
+        expected = np.abs(gravity[np.maximum(model.articulation_world.numpy(), 0)])
+        np.testing.assert_allclose(np.abs(forces), expected, rtol=1e-6)
+        assert abs(forces[shared]) == pytest.approx(abs(gravity[0]), rel=1e-6)
+
+
+def test_what_varies_is_a_list_of_names():
+    model = bodies(worlds=1)
+    model.varying = {"body_mass"}
+    for wrong, error in ((5, TypeError), ({"body_mass": 1}, TypeError), (["mass"], ValueError)):
+        with pytest.raises(error, match="varying"):
+            model.varying = wrong
+    assert model.varying == {"body_mass"}

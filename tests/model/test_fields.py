@@ -70,6 +70,14 @@ def test_what_is_no_array_of_that_size_is_refused_by_name(model, value, error, n
     assert state.joint_q is before
 
 
+def test_arrays_with_gaps_are_refused_by_name(model):
+    state = model.state()
+    before = state.joint_q
+    with pytest.raises(ValueError, match=r"State\.joint_q.*contiguous"):
+        state.joint_q = wp.zeros(2 * len(before), dtype=before.dtype, device="cpu")[::2]
+    assert state.joint_q is before
+
+
 def test_whole_numbers_are_not_made_of_fractions():
     model = same_robot(mechanism).finalize("cpu")
     with pytest.raises(TypeError, match=r"Model\.joint_parent.*float"):

@@ -129,7 +129,7 @@ def test_a_command_takes_new_arguments_and_is_captured():
     command.launch()
     assert numbers.numpy().tolist() == [-4.0, -8.0, -20.0]
     with wp.ScopedCapture("cpu") as capture:
-        command.launch()
+        command.launch_in_graph()
     assert numbers.numpy().tolist() == [-4.0, -8.0, -20.0]
     wp.capture_launch(capture.graph)
     assert numbers.numpy().tolist() == [4.0, 8.0, 20.0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import ModelBuilder, eval_fk
+from newton_like import ModelBuilder, dynamics, eval_fk
 from newton_like.solvers import SolverBase, SolverFeatherstone
 from tests.support.mechanisms import quadruped, worlds_of
 from tests.support.tensor import Tensor
@@ -147,6 +147,59 @@ def test_what_makes_no_sense_is_refused_by_name(solver, arguments, error, named)
         solver.reset(state, *arguments)
 
 
+@pytest.mark.parametrize("call", ["check", "reset"])
+def test_states_of_other_models_are_refused_by_name(solver, call):
+    """Kernels would read and write behind the ends of their arrays."""
+    call = getattr(solver, call)
+    smaller = worlds_of(quadruped(), WORLDS - 1).finalize("cpu").state()
+    wider = worlds_of(quadruped(), WORLDS).finalize("cpu", dtype=wp.float64).state()
+    with pytest.raises(ValueError, match=r"state\.joint_q "):
+        call(smaller)
+    with pytest.raises(TypeError, match=r"state\.joint_q .*float64"):
+        call(wider)
+    with pytest.raises(TypeError, match=r"state .*NoneType"):
+        call(None)
+
+
+@pytest.mark.parametrize("name", ["body_q", "body_qd", "body_f"])
+def test_a_reset_looks_at_all_arrays_before_it_writes_one(solver, rng, name):
+    state = disturbed(solver.model, rng)
+    vars(state)[name] = getattr(worlds_of(quadruped(), WORLDS - 1).finalize("cpu").state(), name)
+    before = state.clone()
+    with pytest.raises(ValueError, match=rf"state\.{name} "):
+        solver.reset(state)
+    for each in ("joint_q", "joint_qd"):
+        np.testing.assert_array_equal(getattr(state, each).numpy(), getattr(before, each).numpy())
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_numbers_from_the_host_are_finite_in_the_worlds_that_are_chosen(solver, rng, number):
+    q, qd = drawn(solver.model, rng)
+    world = int(rng.integers(WORLDS))
+    others = np.delete(np.arange(WORLDS), world)
+    for name, values in (("joint_q", q), ("joint_qd", qd)):
+        place = (world, int(rng.integers(values.shape[1])))
+        values[place] = number
+        state = solver.model.state()
+        with pytest.raises(
+            ValueError, match=rf"{name} holds {number} at index {np.ravel_multi_index(place, values.shape)},"
+        ):
+            solver.reset(state, None, **{name: values})
+        with pytest.raises(ValueError, match=rf"{name} holds {number}"):
+            solver.reset(state, [world], **{name: values[[world]]})
+        solver.reset(state, np.arange(WORLDS) != world, **{name: values})
+        solver.reset(state, others, **{name: values[others]})
+        solver.reset(state, others, **{name: values.ravel()})
+        np.testing.assert_array_equal(rows(getattr(state, name))[others], values[others])
+
+
+def test_forces_may_be_plain_numbers(solver, rng):
+    state = disturbed(solver.model, rng)
+    state.body_f = wp.array(state.body_f.numpy(), dtype=wp.float32, device="cpu")
+    solver.reset(state, [1])
+    assert not rows(state.body_f)[1].any() and rows(state.body_f)[0].all()
+
+
 def test_rows_of_worlds_that_differ_are_refused():
     scene = ModelBuilder()
     scene.add_world(quadruped())
@@ -154,6 +207,28 @@ def test_rows_of_worlds_that_differ_are_refused():
     solver = SolverFeatherstone(scene.finalize("cpu"), unsupported_contacts="ignore")
     with pytest.raises(ValueError, match=r"worlds.*alike"):
         solver.reset(solver.model.state(), [0], np.zeros((1, solver.model.joint_coord_count)))
+
+
+@pytest.mark.parametrize("evaluator", ["general", "specialised"])
+@pytest.mark.parametrize(("value", "name"), [(-1.0, "body_mass"), (np.nan, "body_mass"), (-1.0, "body_inertia")])
+def test_a_new_solver_refuses_unsound_masses(rng, evaluator, value, name):
+    """Edited after `finalize`, without notice; a function of the library refuses them after the notice, each time."""
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    array = getattr(model, name)
+    numbers = array.numpy().copy()
+    body = int(rng.integers(model.body_count))
+    numbers[body] *= value
+    sound = wp.clone(array)
+    array.assign(numbers)
+    with pytest.raises(ValueError, match=rf"index {body}\b.*{name}"):
+        SolverFeatherstone(model, evaluator=evaluator)
+    model.notify_changed()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=rf"index {body}\b.*{name}"):
+            dynamics.mass_matrix(model, model.state())
+    wp.copy(array, sound)
+    model.notify_changed()
+    assert np.isfinite(dynamics.mass_matrix(model, model.state()).numpy()).all()
 
 
 def test_options_of_newton_without_effect_are_accepted():

@@ -10,9 +10,9 @@ from newton_like.kernels.solvers.dof_rows import HELD
 
 from newton_like.kinematics import eval_fk
 from newton_like.model import ModelBuilder
-from newton_like.model.singular import ModelArrays, trees_with
+from newton_like.model.singular import ModelArrays, Trees, trees_with
 from newton_like.solvers import SolverFeatherstone
-from newton_like.solvers.near_singular import CURED, NEAR, near_singular
+from newton_like.solvers.near_singular import CURED, DRAWS, NEAR, SEARCHED, near_singular
 from newton_like.types import JointType
 from tests.support import reference
 from tests.support.mechanisms import quadruped, worlds_of
@@ -126,6 +126,24 @@ def test_the_measure_is_a_pivot_of_the_mass_matrix_over_its_diagonal(rng):
         np.testing.assert_allclose(felt[0], np.diag(M), rtol=1e-8)
         pivots = [1.0 / np.linalg.inv(M[i:, i:])[0, 0] for i in range(tree.dofs)]
         np.testing.assert_allclose(measure[0], pivots / np.diag(M), rtol=1e-6)
+
+
+def test_a_search_of_a_long_chain_is_bounded(monkeypatch):
+    """The number of configurations falls with the number of joints; joints are still named."""
+    computed, measures = [], Trees.measures
+
+    def counted(tree, q):
+        computed.append(len(tree.parent) * len(q))
+        return measures(tree, q)
+
+    monkeypatch.setattr(Trees, "measures", counted)
+    found = []
+    for count in (2, 40):
+        computed.clear()
+        found.append(near_singular(limbs(count).finalize("cpu")))
+        # beside the draws, and the start
+        assert sum(computed) <= SEARCHED + 3 * count * (2 * DRAWS + 4)
+    assert 0 < len(found[0]) <= len(found[1])
 
 
 def test_the_search_finds_the_worst_configuration():

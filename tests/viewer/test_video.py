@@ -9,7 +9,7 @@ import pytest
 from newton_like import ModelBuilder
 from newton_like.viewer import VideoRecorder
 from newton_like.viewer.encode import find_ffmpeg
-from newton_like.viewer.video import _smooth
+from newton_like.viewer.video import SAMPLE_FRAMES, _smooth
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -146,6 +146,9 @@ def test_poses_that_are_not_finite_are_named(tmp_path):
         ("x.gif", {"fps": 60}, ValueError, "fps 60.*50"),
         ("x.gif", {"fps": 0}, ValueError, "fps 0"),
         ("x.gif", {"size": (8, 100)}, ValueError, r"size \(8, 100\)"),
+        ("x.gif", {"size": (64.7, 48)}, TypeError, r"size.*64\.7"),
+        ("x.gif", {"size": (64, 48, 3)}, ValueError, "size"),
+        ("x.gif", {"follow": "yes"}, TypeError, "follow.*'yes'"),
         ("x.gif", {"world": 1}, IndexError, "world 1"),
         ("x.gif", {"world": [0, 3]}, IndexError, "world 3"),
     ],
@@ -193,6 +196,51 @@ def test_errors_of_ffmpeg_are_told(tmp_path, monkeypatch):
     recorder.record(model.state(), 0.0)
     with pytest.raises(OSError, match=r"x\.mp4.*3.*no such codec"):
         recorder.save()
+
+
+def test_a_video_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    fake_ffmpeg(tmp_path, monkeypatch, "open(sys.argv[-1], 'wb').write(b'part'); sys.exit(3)")
+    path, model = tmp_path / "x.mp4", ball()
+    path.write_bytes(b"old")
+    files = sorted(tmp_path.iterdir())
+    recorder = VideoRecorder(model, path, **LOOK)
+    recorder.record(model.state(), 0.0)
+
+    def interrupted(count):
+        yield 0
+        raise KeyboardInterrupt
+
+    for progress, error in ((range, OSError), (interrupted, (KeyboardInterrupt, OSError))):
+        with pytest.raises(error):
+            recorder.save(progress)
+        assert path.read_bytes() == b"old" and sorted(tmp_path.iterdir()) == files
+
+
+def test_ffmpeg_is_told_all_digits_of_the_rate(tmp_path, monkeypatch, rng):
+    fake_ffmpeg(tmp_path, monkeypatch, "open(sys.argv[-1], 'w').write(sys.argv[sys.argv.index('-framerate') + 1])")
+    model, path, fps = ball(), tmp_path / "x.mp4", rng.uniform(10.0, 60.0)
+    with VideoRecorder(model, path, fps=fps, **LOOK) as recorder:
+        recorder.record(model.state(), 0.0)
+    assert float(path.read_text()) == fps
+
+
+def test_frames_of_a_pose_that_lasts_are_drawn_once(tmp_path, monkeypatch):
+    """Beside those that the colours are chosen from."""
+    model, path, drawn = ball(), tmp_path / "x.gif", []
+    draw = VideoRecorder._draw
+    monkeypatch.setattr(VideoRecorder, "_draw", lambda *args: drawn.append(0) or draw(*args))
+    recorder = VideoRecorder(model, path, fps=10, follow=False, **LOOK)
+    for time, x in ((0.0, -1.0), (4.0, 0.0), (4.1, 1.0), (9.0, -1.0)):
+        recorder.record(moved(model, x), time)
+    recorder.save()
+    assert len(drawn) <= SAMPLE_FRAMES + 3
+    assert sum(durations(path)) == 9000
+    places = [column(image) for image in frames(path)]
+    lasts = [
+        sum(d for d, x in zip(durations(path), places, strict=True) if abs(x - at) < 1.0) for at in np.unique(places)
+    ]
+    assert len(np.unique(np.round(places))) == 3 and (np.diff(places) >= -0.5).all()
+    assert {4000, 100, 4900} <= set(lasts)
 
 
 def test_an_mp4_is_one(tmp_path):

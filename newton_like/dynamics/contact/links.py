@@ -35,12 +35,12 @@ def link_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         contact_state: the state of soft contact; None: zeros.
         joint_forces: joint forces, on which only the forces of rigid contact depend; none by default.
         out_repr: :class:`VelRepr` of the result; ``repr`` is another name of it.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [N, N m], ``[articulation_count, max_joints_per_articulation, 6]``.
@@ -53,11 +53,11 @@ def link_contact_forces(
     out_repr = chosen(out_repr, repr, VelRepr.COM)
     if isinstance(contact, RigidContact):
         if contact_state is not None:
-            raise ValueError("contact_state is not an argument for a RigidContact; leave it out")
+            raise ValueError("contact_state is not an argument for a RigidContact; omit it")
         arrays = (None, None, out, None)
         return rigid_contact_forces(model, state, contact, joint_forces, link_forces_repr=out_repr, out=arrays).links
     if joint_forces is not None:
-        raise ValueError("joint_forces has no effect on the forces of a SoftContact; leave it out")
+        raise ValueError("joint_forces has no effect on the forces of a SoftContact; omit it")
     return soft_contact_forces(
         model, state, contact, contact_state, out_repr=out_repr, out=(None, None, None, out)
     ).links
@@ -68,7 +68,7 @@ def in_contact(model, state, contact: SoftContact | RigidContact, links=None) ->
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         contact: the :class:`SoftContact` or :class:`RigidContact`.
         links: name or index of one link, or a list of them, in the wanted order; all by default.
 

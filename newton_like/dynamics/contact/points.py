@@ -60,7 +60,7 @@ class ContactPoints:
 
     Args:
         model: the :class:`Model`.
-        points: in place of those of the shapes: for bodies, by label (all bodies that have it) or index, places in the
+        points: instead of those of the shapes: for bodies, by label (all bodies that have it) or index, places in the
             link frame [m], ``[n, 3]``.
         sphere_points: number of points on a sphere, ellipsoid or capsule.
         rim_points: number of points on a rim.
@@ -139,7 +139,7 @@ def check_part(model, part, kind: type, name: str):
     if not isinstance(part, kind):
         raise TypeError(f"{name} must be {kind.__name__}(model, ...), not {type(part).__name__}")
     if part.model is not model:
-        raise ValueError(f"{name} of another model; make {kind.__name__}(model, ...) of this one")
+        raise ValueError(f"{name} belongs to another model; make {kind.__name__}(model, ...) for this model")
     return part
 
 
@@ -243,9 +243,9 @@ def contact_point_positions(model, state, points: ContactPoints, *, out=None) ->
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         points: the :class:`ContactPoints`.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m], ``[articulation_count, points.count, 3]``. The values are undefined where ``points.link`` is -1.

@@ -197,8 +197,8 @@ class RigidContact(GroundContact):
         bodies = model.joint_child.numpy()[model.articulation_start.numpy()[a] + points.link[a, i]]
         for body in bodies[model.body_mass.numpy()[bodies] <= 0.0][:1]:
             raise ValueError(
-                f"body '{model.body_label[body]}' (index {body}) has contact points but no mass, by which relaxed contact "
-                "is softened; give it one, or use RigidContactParameters"
+                f"body '{model.body_label[body]}' (index {body}) has contact points but no mass, and the softness "
+                "of relaxed contact depends on the mass; give the body mass, or use RigidContactParameters"
             )
 
 
@@ -290,7 +290,7 @@ def rigid_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`RigidContact`.
         joint_forces, link_forces, link_forces_repr, repr: other forces, as for :func:`forward_dynamics`.
         out: four output arrays, in the order of the result; new ones by default.
@@ -353,7 +353,7 @@ def impact(model, state, contact: RigidContact, *, out=None) -> Impact:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`RigidContact`, rigid or relaxed.
         out: two output arrays, in the order of the result; new ones by default. The first may be ``state.joint_qd``, except with
             gradients.

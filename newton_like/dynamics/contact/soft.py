@@ -146,7 +146,7 @@ def soft_contact_forces(
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         contact: the :class:`SoftContact`.
         contact_state: m [m], ``[articulation_count, points, 3]``; None: zeros.
         link_forces: wrenches that are added to those of the ground in the result ``links``; shapes as for

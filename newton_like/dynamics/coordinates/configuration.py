@@ -54,8 +54,8 @@ def normalize_configuration(model, state, *, out: wp.array | None = None) -> wp.
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
-        out: written; a new array by default.
+        state: the :class:`State`; the function reads ``joint_q``.
+        out: array for the result; a new array by default.
 
     Returns:
         Coordinates [m, rad or quaternion x y z w], ``[articulation_count, max_coords]``, where ``max_coords`` is the
@@ -91,7 +91,7 @@ def rand_configuration(model, seed=None, *, out: wp.array | None = None) -> wp.a
     Args:
         model: the :class:`Model`.
         seed: a number, or a ``numpy.random.Generator``; None: other numbers each time.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Coordinates [m, rad or quaternion x y z w], ``[articulation_count, max_coords]``, see
@@ -134,7 +134,7 @@ def local_coordinates(model, state, q0, *, out=None) -> tuple[wp.array, wp.array
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         q0: coordinates, ``[joint_coord_count]`` or ``[articulation_count, max_coords]``; quaternions need not be unit.
         out: two arrays to write to; new ones by default.
 
@@ -159,7 +159,7 @@ def global_coordinates(model, q0, phi, *, out: wp.array | None = None) -> wp.arr
         model, q0: as there.
         phi: [m or rad], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``; rotation vectors
             may be of any length.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Coordinates with unit quaternions, ``[articulation_count, max_coords]``, see :func:`normalize_configuration`.
@@ -180,9 +180,9 @@ def velocity_of_position_rate(model, state, rate, *, out: wp.array | None = None
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used; rates of quaternions are those of unit ones.
+        state: the :class:`State`; the function reads ``joint_q``. Rates of quaternions are those of unit ones.
         rate: time derivatives of the coordinates, ``[joint_coord_count]`` or ``[articulation_count, max_coords]``.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         As ``joint_qd``, ``[articulation_count, max_dofs_per_articulation]``; dofs that an articulation lacks are zero.

@@ -30,7 +30,7 @@ def _numbers(value, width: int, what: str) -> np.ndarray:
     if array.ndim == 0 or array.shape[-1] != width:
         raise ValueError(f"{what} has shape {array.shape}; it must be [..., {width}]")
     if not np.isfinite(array).all():
-        raise ValueError(f"{what} holds numbers that are not finite")
+        raise ValueError(f"{what} contains numbers that are not finite")
     return array
 
 
@@ -40,7 +40,7 @@ class _View:
     def __init__(self, kind, pose: np.ndarray, com, name: str):
         if kind is None:
             names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-            raise ValueError(f"{name}=None is no representation; use one of {names}")
+            raise ValueError(f"{name}=None is not a representation; use one of {names}")
         self.kind = velocity_representation(kind, name)
         self.quat = quat_normalize(pose[..., 3:])
         self.arm = np.zeros_like(pose[..., :3])

@@ -26,8 +26,8 @@ def joint_transforms(model, state, *, out: wp.array | None = None) -> wp.array:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
-        out: written; a new array by default.
+        state: the :class:`State`; the function reads ``joint_q``.
+        out: array for the result; a new array by default.
 
     Returns:
         Position [m] and quaternion x y z w, ``[articulation_count, max_joints_per_articulation, 7]``; joints that an
@@ -59,11 +59,11 @@ def joint_twists(model, state, *, out_repr=VelRepr.MIXED, repr=VelRepr.MIXED, ou
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         out_repr: :class:`VelRepr` of the child link: about its origin (MIXED, BODY), its centre of mass (COM) or the origin of the
             world (INERTIAL), along its axes (BODY) or those of the world. In INERTIAL, twists add up along a chain to the
             velocity of the last link.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m/s] and [rad/s], ``[articulation_count, max_joints_per_articulation, 6]``; joints that an articulation lacks are zero.

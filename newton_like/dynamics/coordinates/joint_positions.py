@@ -70,6 +70,8 @@ def generator(seed) -> np.random.Generator:
         return np.random.default_rng(seed)
     except TypeError:
         raise TypeError(f"seed must be a number or a numpy.random.Generator, not {type(seed).__name__}") from None
+    except ValueError:
+        raise ValueError(f"seed {seed!r} is negative; give a number of at least 0") from None
 
 
 def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: wp.array | None = None) -> wp.array:
@@ -85,8 +87,8 @@ def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: w
         seed: an integer, or a ``numpy.random.Generator``; None: other numbers each time.
         joints: names or indices of the joints to draw, in all articulations that have them; other joints keep the coordinates of
             the model. All by default.
-        limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, in place of those of the model.
-        out: written; a new array by default.
+        limits: lower and upper limits [m or rad], ``[joint_dof_count]`` each, instead of those of the model.
+        out: array for the result; a new array by default.
 
     Returns:
         [m, rad or quaternion x y z w], ``[joint_coord_count]``.

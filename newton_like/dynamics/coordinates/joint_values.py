@@ -12,6 +12,7 @@ from newton_like.coercion import as_list
 from newton_like.dynamics.internal.common import (
     check_passes_gradients,
     finite_numbers,
+    joints_changed,
     output_array,
 )
 from newton_like.dynamics.names import check_name, index_of, names_of, unknown
@@ -28,9 +29,9 @@ def joint_positions(model, state, joints=None, *, out: wp.array | None = None) -
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` is used.
+        state: the :class:`State`; the function reads ``joint_q``.
         joints: name or index of one joint, or a list of them, in the wanted order; all by default, in the order of the articulation.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         Their coordinates one after the other [m, rad or quaternion x y z w], ``[articulation_count, coordinates]``; zeros for joints
@@ -137,8 +138,7 @@ def _write(model, holder, name: str, values, joints) -> None:
     if places.size:
         inputs, device = [rows, int(values.ndim == 2), places], model.device
         wp.launch(scatter_entries(model.dtype), shape, inputs=inputs, outputs=[array], device=device)
-    if hasattr(holder, "joints_changed"):
-        holder.joints_changed()
+    joints_changed(holder)
 
 
 def places_of(model, name: str, joints) -> wp.array:
@@ -178,7 +178,7 @@ def _places_of(model, starts: np.ndarray, joints) -> np.ndarray:
         widths = np.unique(starts[at + 1] - starts[at])
         if len(widths) != 1:
             raise ValueError(
-                f"joint {joint!r} has {' or '.join(map(str, widths))} numbers in different articulations; name joints that are alike"
+                f"joint {joint!r} has {' or '.join(map(str, widths))} numbers in different articulations; choose joints of one kind"
             )
         places = np.full((len(have), int(widths[0])), -1, dtype=np.int32)
         places[have] = starts[at][:, None] + np.arange(widths[0])

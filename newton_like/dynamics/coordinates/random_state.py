@@ -27,7 +27,7 @@ def random_state(
     joint_vel_bounds=(-1.0, 1.0),
     repr=None,
 ):
-    """A random state of all articulations, uniform within bounds, drawn anew for each.
+    """A random state of all articulations, uniform within bounds, different for each articulation.
 
     A bound is a pair (lowest, highest) of numbers or of arrays that NumPy can broadcast to the quantity. Positions without bounds are
     those of :func:`random_joint_positions`. Mimic joints follow their leaders; loop joints keep the coordinates of the model.
@@ -38,8 +38,8 @@ def random_state(
         base_pos_bounds: of positions of floating bases (FREE joints on the world) [m], ``[3]``; None: within 1 m of zero.
         base_rpy_bounds: of their roll, pitch and yaw about the fixed axes x, y and z, in this order [rad], ``[3]``; None: uniform
             rotations.
-        joint_pos_bounds: of coordinates of all other joints that are lengths or angles [m or rad], ``[joint_dof_count]``, laid out
-            as ``joint_qd``; limits of joints hold besides. None: limits alone.
+        joint_pos_bounds: of coordinates of all other joints that are lengths or angles [m or rad], ``[joint_dof_count]``, laid
+            out as ``joint_qd``. The limits of the joints also apply. None: only the limits of the joints.
         base_vel_lin_bounds, base_vel_ang_bounds: of linear [m/s] and angular velocities [rad/s] of floating bases, ``[3]``.
         joint_vel_bounds: of velocities of all other joints [m/s or rad/s], ``[joint_dof_count]``.
         repr: :class:`VelRepr` of the velocities of floating bases; None: as ``joint_qd``.
@@ -48,7 +48,7 @@ def random_state(
         A new :class:`State`, with poses and velocities of bodies that agree with the joints.
 
     Raises:
-        TypeError: bounds that are not a pair of numbers; an invalid seed.
+        TypeError: bounds are not a pair of numbers; ``seed`` is not an integer, a Generator or None.
         ValueError: a lower bound above the upper one, or bounds that leave nothing between the limits of a joint; an unknown
             representation; another shape.
     """
@@ -63,7 +63,11 @@ def random_state(
         "base_vel_ang_bounds": (base_vel_ang_bounds, (3,)),
         "joint_vel_bounds": (joint_vel_bounds, (dofs,)),
     }
-    low_high = {name: None if given is None else _bounds(given, shape, name) for name, (given, shape) in bounds.items()}
+    without = ("base_pos_bounds", "base_rpy_bounds", "joint_pos_bounds")
+    low_high = {
+        name: None if given is None and name in without else _bounds(given, shape, name)
+        for name, (given, shape) in bounds.items()
+    }
     state = model.state()
     positions = None
     if low_high["joint_pos_bounds"] is not None:

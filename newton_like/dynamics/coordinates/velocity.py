@@ -11,6 +11,7 @@ from newton_like.dynamics.internal.common import (
     columns,
     dof_vector,
     evaluate,
+    joints_changed,
     representation,
     state_arrays,
 )
@@ -29,9 +30,9 @@ def velocity(model, state, repr=None, *, out: wp.array | None = None) -> wp.arra
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_q`` and ``joint_qd`` are used.
+        state: the :class:`State`; the function reads ``joint_q`` and ``joint_qd``.
         repr: :class:`VelRepr` of the velocity of floating bases (FREE and DISTANCE joints on the world); None: as ``joint_qd``.
-        out: written; a new array by default.
+        out: array for the result; a new array by default.
 
     Returns:
         [m/s or rad/s], linear before angular velocity of a base, ``[articulation_count, max_dofs_per_articulation]``; dofs that an
@@ -50,7 +51,7 @@ def set_velocity(model, state, velocity, repr=None) -> None:
 
     Args:
         model: the :class:`Model`.
-        state: the :class:`State` whose ``joint_qd`` is written and whose ``joint_q``, the pose that the velocity belongs to, counts.
+        state: the :class:`State`; the function writes ``joint_qd`` and reads ``joint_q``, the pose that the velocity belongs to.
         velocity: nu [m/s or rad/s], ``[joint_dof_count]`` or ``[articulation_count, max_dofs_per_articulation]``, numbers or a Warp
             array. Velocities of joints outside of articulations stay.
         repr: :class:`VelRepr` of the velocity of floating bases; None: as ``joint_qd``.
@@ -69,5 +70,4 @@ def set_velocity(model, state, velocity, repr=None) -> None:
     if model.articulation_count and result.size:
         program = cached_program("eval_native_velocity", (Q, field), (_NATIVE,)).ask(base_repr=representation(repr))
         run(model, program, [q, given, result])
-    if hasattr(state, "joints_changed"):
-        state.joints_changed()
+    joints_changed(state)

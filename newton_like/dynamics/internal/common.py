@@ -36,10 +36,10 @@ def representation(value, name: str = "repr") -> int:
     Raises:
         ValueError: not a representation.
     """
-    return 0 if value is None else int(velocity_representation(value, name))
+    return 0 if value is None else int(velocity_representation(value, name, "None or "))
 
 
-def velocity_representation(value, name: str) -> VelRepr:
+def velocity_representation(value, name: str, other: str = "") -> VelRepr:
     """A representation, from a `VelRepr` or its number. Raises ValueError for other values."""
     if isinstance(value, VelRepr):
         return value
@@ -49,7 +49,7 @@ def velocity_representation(value, name: str) -> VelRepr:
         return VelRepr(value)
     except ValueError:
         names = ", ".join(f"VelRepr.{r.name}" for r in VelRepr)
-        raise ValueError(f"{name}={value!r} is no representation; use None or one of {names}") from None
+        raise ValueError(f"{name}={value!r} is not a representation; use {other}one of {names}") from None
 
 
 def state_arrays(model, state, velocities: bool = True) -> list[wp.array]:
@@ -74,6 +74,12 @@ def check_state(model, state, name: str, velocities: bool = True) -> None:
     """Raises TypeError for an object without the arrays of a state."""
     if not hasattr(state, "joint_q") or (velocities and not hasattr(state, "joint_qd")):
         raise TypeError(f"{name} must be a State, as model.state() makes it, not {type(state).__name__}")
+
+
+def joints_changed(state) -> None:
+    """Tells a state whose joint arrays were written, if it keeps quantities that follow from them."""
+    if hasattr(state, "joints_changed"):
+        state.joints_changed()
 
 
 def input_array(model, array, name: str, dtype, shape: tuple[int, ...], starts: wp.array | None = None) -> wp.array:
@@ -118,7 +124,7 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
     if numbers.ndim > DIMENSIONS:
         raise ValueError(f"{name} has shape {numbers.shape}; arrays have at most {DIMENSIONS} dimensions")
     if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} holds numbers that are not finite")
+        raise ValueError(f"{name} contains numbers that are not finite")
     with np.errstate(over="ignore"):
         result = numbers.astype(wp.dtype_to_numpy(model.dtype), copy=False)
     if not np.isfinite(result).all():
@@ -206,7 +212,7 @@ def check_passes_gradients(inputs, outputs, name: str) -> None:
         return
     if not all(a.requires_grad for a in outputs):
         raise ValueError(
-            f"{name} has no gradient, though what it follows from has: give arrays made with requires_grad=True, or none, or leave the "
+            f"{name} has no gradient, but an input requires one: pass an array with requires_grad=True, omit {name}, or move the "
             "call out of the tape"
         )
 
@@ -215,7 +221,7 @@ def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp
     """Output arrays of the given shapes for results of `inputs`: those in `out` if given, else new ones."""
     given = [None] * len(shapes) if out is None else list(out)
     if len(given) != len(shapes):
-        raise ValueError(f"{name} must hold {len(shapes)} arrays, not {len(given)}")
+        raise ValueError(f"{name} must contain {len(shapes)} arrays, not {len(given)}")
     grad = has_gradients(model, inputs)
     results = [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
     if grad and out is not None:

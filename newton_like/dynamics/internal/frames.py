@@ -220,7 +220,7 @@ def _tracked(frame) -> wp.array | None:
 def _key(frame):
     """Key of a frame in the cache. Raises TypeError for a frame whose offset is on a tape, because it is not a constant."""
     if _tracked(frame) is not None:
-        raise TypeError("an offset on a tape is no constant")
+        raise TypeError("an offset on a tape is not a constant")
     if isinstance(frame, tuple) and len(frame) == 2:
         offset = as_numbers(frame[1], "a frame's offset")
         return (type(frame[0]), frame[0], offset.shape, offset.tobytes())

@@ -1,4 +1,4 @@
-"""Writes prims into Sdf layers without a stage. There is no composition, so the time is linear in the number of prims."""
+"""Writes prims into Sdf layers without a stage. Nothing is composed, so the time is linear in the number of prims."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def as_target(path) -> Path:
         FileNotFoundError: the folder does not exist.
     """
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path must be a text or a path, not {path!r}")
+        raise TypeError(f"path must be a string or a path, not {path!r}")
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path '{path}' has the suffix {path.suffix!r}; use one of {', '.join(SUFFIXES)}")

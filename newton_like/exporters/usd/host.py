@@ -56,7 +56,7 @@ class Host:
         check_sizes(model, state, parts)
         for name in parts:
             if not np.isfinite(getattr(state, name).numpy()).all():
-                raise ValueError(f"{name} of the state holds numbers that are not finite; the simulation diverged")
+                raise ValueError(f"{name} of the state contains numbers that are not finite; the simulation diverged")
         for name in ("joint_q", "joint_qd"):
             setattr(self, name, getattr(state, name).numpy().astype(np.float64))
         self.pose = state.body_q.numpy().astype(np.float64).reshape(-1, 7)

@@ -226,7 +226,8 @@ class JointWriter:
             author.set(prim, "newtonLike:dofs", "token[]", names, uniform=True)
             if kind.compound and not _is_expressible(names, axes, turn, signs):
                 self._remark(
-                    "D6 joints with axes that are not square stand on the nearest frame", host.joint_label[joint]
+                    "D6 joints with axes that are not orthogonal get the nearest orthogonal frame",
+                    host.joint_label[joint],
                 )
         # For other joints the states of the dofs, or the poses and velocities of the bodies, have these numbers.
         told = set() if kind.turns_only else {"velocity", "position"}

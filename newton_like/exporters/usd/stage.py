@@ -66,7 +66,7 @@ def write(
     ``ModelBuilder.add_usd`` reads the stage as the same model. Attributes ``newtonLike:``, which other tools ignore, have the properties
     for which UsdPhysics and the ``newton:`` attributes of newton 1.8 have no name. Poses of bodies follow from the joint coordinates. Each
     articulation is one prim with its bodies as children and its joints in a scope; a free base has no joint prim. Numbers of the
-    schemas are float32. Tendons are left out with a warning. Named frames of merged links (``model.frames``) are not
+    schemas are float32. Tendons are omitted with a warning. Named frames of merged links (``model.frames``) are not
     written.
 
     Each mesh is written once and referenced. The same holds for worlds that differ in their position only.
@@ -91,19 +91,19 @@ def write(
         OSError: the file cannot be written.
     """
     if not isinstance(model, Model):
-        raise TypeError(f"{model!r} is no Model; a ModelBuilder makes one by finalize()")
+        raise TypeError(f"{model!r} is not a Model; a ModelBuilder makes one by finalize()")
     path, rests = as_target(path), resting_body(model)
     if rests is not None:
         raise ValueError(
-            f"{rests} has no joint and rests, and in USD it would fall; fix it to the world by add_joint_fixed"
+            f"{rests} has no joint; other USD tools would let it fall: fix the body to the world with add_joint_fixed"
         )
     if model.up_axis == Axis.X:
-        raise ValueError("USD stages have Y or Z up, this model X; build it with up_axis 'Z' or 'Y'")
+        raise ValueError("USD stages have Y or Z up, but this model has X up; build it with up_axis 'Z' or 'Y'")
     if root is None:
         root = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
         root = root if Sdf.Path.IsValidIdentifier(root) else f"_{root}"
     elif not isinstance(root, str) or not Sdf.Path.IsValidIdentifier(root):
-        raise ValueError(f"root {root!r} is no name of a prim; use letters, digits and _, no digit first")
+        raise ValueError(f"root {root!r} is not a name of a prim; use letters, digits and _, no digit first")
     layer = Sdf.Layer.CreateAnonymous(".usda")
     with Sdf.ChangeBlock():
         made = StageWriter(layer, Host(model, state), root, as_flag(share_worlds, "share_worlds"))

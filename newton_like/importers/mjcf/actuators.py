@@ -230,7 +230,7 @@ def read_actuators(model: Mjcf, tables: dict[str, dict]) -> list[Actuator]:
             state.apply(defaults)
         actuator = _actuator(element, state, names, model, f"actuator_{len(result)}")
         if actuator.name in seen:
-            raise element.error(f"the actuator {actuator.name!r} is there twice; rename one")
+            raise element.error(f"the actuator {actuator.name!r} occurs twice; rename one")
         seen.add(actuator.name)
         result.append(actuator)
     return result
@@ -287,7 +287,7 @@ def _actuator(element: XmlElement, state: _State, names: dict, model: Mjcf, fall
     if inherit > 0.0 and transmission == "joint" and ctrlrange is None:
         joint = names["joint"][target]
         if joint.range is None:
-            raise element.error(f"inherits the range of joint {target!r}, which has none; drop inheritrange")
+            raise element.error(f"inherits the range of joint {target!r}, which has none; remove inheritrange")
         middle, half = 0.5 * sum(joint.range), 0.5 * inherit * (joint.range[1] - joint.range[0])
         ctrlrange = (middle - half, middle + half)
     damping = coefficients(merged, "damping") or (0.0,)
@@ -388,7 +388,7 @@ def _joined(name: str, group: list[Actuator], joint: Joint, model: Mjcf, control
         setattr(drive, target, getattr(drive, target) + (actuator.factor * ctrl + actuator.offset))
         efforts.append(_effort(actuator, model))
     if len(group) > 1:
-        model.findings.remark("joints have several actuators, which became one drive", name)
+        model.findings.remark("joints have several actuators, which are combined into one drive", name)
     if None not in efforts:
         drive.effort = sum(efforts)
     if joint.effort is not None:

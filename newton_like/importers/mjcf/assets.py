@@ -128,7 +128,9 @@ class Assets:
             return vertices, None
         faces = _array(element, "face", 3)
         if np.any(faces != np.trunc(faces)) or faces.min() < 0 or faces.max() >= len(vertices):
-            raise element.error(f"face holds a number that names none of the {len(vertices)} vertices, counted from 0")
+            raise element.error(
+                f"face contains an index that is outside of the {len(vertices)} vertices, counted from 0"
+            )
         return vertices, faces.astype(np.int64)
 
     def _heights(self, element: XmlElement) -> np.ndarray:
@@ -150,7 +152,7 @@ class Assets:
         rows, columns = (int(n) for n in np.frombuffer(raw[:8].ljust(8, b"\0"), dtype="<i4"))
         if not (2 <= rows <= MAX_GRID and 2 <= columns <= MAX_GRID and len(raw) == 8 + 4 * rows * columns):
             raise ValueError(
-                f"'{path}' is no height field: it must have the numbers of rows and columns, and the heights"
+                f"'{path}' is not a height field: it must have the numbers of rows and columns, and the heights"
             )
         return np.frombuffer(raw[8:], dtype="<f4").reshape(rows, columns).astype(np.float64)
 
@@ -218,7 +220,7 @@ def _placed(element: XmlElement, vertices: np.ndarray) -> np.ndarray:
 def _array(element: XmlElement, name: str, width: int) -> np.ndarray:
     count = len(element.need_text(name).split())
     if count % width:
-        raise element.error(f"{name} holds {count} numbers; give {width} for each entry")
+        raise element.error(f"{name} has {count} numbers; give {width} for each entry")
     return np.array(element.numbers(name, count)).reshape(-1, width)
 
 
@@ -229,7 +231,7 @@ def _load_msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
     vertices, normals, texture, faces = counts
     sizes = 12 * vertices, 12 * normals + 8 * texture, 12 * faces
     if counts.min() < 0 or vertices < 3 or faces < 1 or len(raw) != 16 + sum(sizes):
-        raise ValueError(f"mesh '{path}' is no MSH file: its length does not match its counts")
+        raise ValueError(f"mesh '{path}' is not an MSH file: its length does not match its counts")
     points = np.frombuffer(raw[16 : 16 + sizes[0]], dtype="<f4").reshape(-1, 3)
     triangles = np.frombuffer(raw[len(raw) - sizes[2] :], dtype="<i4").reshape(-1, 3)
     return points.astype(np.float64), triangles.astype(np.int64)
@@ -251,7 +253,7 @@ def _load_obj(path: Path) -> tuple[np.ndarray, np.ndarray]:
             faces.append(tuple(i - 1 if i > 0 else len(vertices) + i for i in corners))
     points = np.array(vertices, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 3 or not faces:
-        raise ValueError(f"mesh '{path}' holds no triangles")
+        raise ValueError(f"mesh '{path}' contains no triangles")
     if min(map(min, faces)) < 0 or max(map(max, faces)) >= len(points) or min(map(len, faces)) < 3:
         raise ValueError(f"mesh '{path}' has a face with fewer than 3 corners, or with a corner that does not exist")
     triangles: list[tuple[int, int, int]] = []

@@ -120,7 +120,7 @@ class SceneBuilder:
         for geom in self.model.geoms:
             if geom.mesh in missing:
                 self.model.findings.remark(
-                    "meshes are missing; their geoms are left out, with the mass that bodies without <inertial> would have of them",
+                    "meshes are missing; their geoms are ignored, with the mass that bodies without <inertial> would have of them",
                     geom.mesh,
                 )
         self.model.geoms = [geom for geom in self.model.geoms if geom.mesh not in missing]
@@ -137,10 +137,10 @@ class SceneBuilder:
             except ImportFileError:
                 if not self._shapes.is_visual(geom) or self.options.parse_visuals_as_colliders:
                     raise
-                self.model.findings.remark("visual meshes are missing or unreadable and left out", geom.mesh)
+                self.model.findings.remark("visual meshes are missing or unreadable and ignored", geom.mesh)
                 continue
             if geom.kind == "sdf":
-                self.model.findings.remark("geoms of type sdf are left out", geom.name)
+                self.model.findings.remark("geoms of type sdf are ignored", geom.name)
             elif self._shapes.wanted(geom):
                 kept.append(geom)
         self.model.geoms = kept
@@ -165,13 +165,13 @@ class SceneBuilder:
         what = "floating" if self.options.base_joint is None else "base_joint"
         if len(roots) != 1:
             raise ValueError(
-                f"{what} says how the root body moves, but the file has {len(roots)} bodies in the world; leave {what} out"
+                f"{what} applies to a single root body, but the file has {len(roots)} bodies in the world; omit {what}"
             )
         kinds = [joint.kind for joint in self.model.bodies[roots[0]].joints]
         if kinds not in ([], ["free"]):
             raise ValueError(
-                f"{what} says how the root body {self.model.bodies[roots[0]].name!r} moves, but it has joints "
-                f"({', '.join(kinds)}) in the file; leave {what} out"
+                f"{what} replaces the joint of the root body {self.model.bodies[roots[0]].name!r}, but this body has joints "
+                f"({', '.join(kinds)}) in the file; omit {what}"
             )
         return roots[0]
 
@@ -271,7 +271,7 @@ class SceneBuilder:
         self._link_of[index] = link
 
     def _add_base(self, link: int, anchor: np.ndarray, body) -> None:
-        """Adds the joint of the root body that the user's arguments give in place of the file's."""
+        """Adds the joint of the root body that the user's arguments give instead of the file's."""
         options = self.options
         name = body.joints[0].name if body.joints else "floating_base"
         labels = [self._label(label) for label in ("base_joint", name, "fixed_base")]
@@ -343,7 +343,7 @@ class SceneBuilder:
                 joint.name,
             )
         if joint.given.get("stiffness"):
-            self.model.findings.remark("springs of free joints are left out", joint.name)
+            self.model.findings.remark("springs of free joints are ignored", joint.name)
         if not any(value for name, value in joint.given.items() if name != "stiffness"):
             return None, None
         make = self.builder.JointDofConfig.create_unlimited
@@ -406,7 +406,9 @@ class SceneBuilder:
                     path.append(("pulley", rest[0]))
             tendon = Tendon(label=self._label(record.name), joints=joints, path=tuple(path), **record.values)
             self.builder.add_tendon(tendon)
-            self.model.findings.remark("tendons are kept as data; solvers refuse models with tendons", record.name)
+            self.model.findings.remark(
+                "tendons are kept as data; solvers raise ValueError for models with tendons", record.name
+            )
 
     def _bind_actuators(self) -> None:
         joints, scale = self._names.tables["joint"], self.options.scale
@@ -423,7 +425,7 @@ class SceneBuilder:
             settings = set(pair) - {"geom1", "geom2", "name", "class"}
             if settings:
                 self.model.findings.remark(
-                    "contact pairs have their own settings, which are ignored; those of the geoms are used",
+                    "settings of contact pairs are ignored; the settings of the geoms are used",
                     f"{pair['geom1']}-{pair['geom2']} ({', '.join(sorted(settings))})",
                 )
 

@@ -69,7 +69,7 @@ class Keyframe:
 
 @dataclass
 class TendonRecord:
-    """A tendon with names in place of the indices of :class:`newton_like.model.tendons.Tendon`.
+    """A tendon with names instead of the indices of :class:`newton_like.model.tendons.Tendon`.
 
     Attributes:
         joints: ``(joint name, coefficient)`` of a fixed tendon.
@@ -141,7 +141,7 @@ def read_equalities(model: Mjcf, names: Names) -> list[Equality]:
         if kind == "joint":
             for tied in (equality.first, equality.second):
                 if tied and names.tables["joint"][tied].kind not in ("hinge", "slide"):
-                    raise element.error(f"joint {tied!r} is no hinge or slide; only these can be coupled")
+                    raise element.error(f"joint {tied!r} is not a hinge or slide; only these can be coupled")
             given = floats(element, "polycoef", 5, ())
             equality.polycoef = (*given, *equality.polycoef[len(given) :])
         elif kind == "body":
@@ -162,14 +162,14 @@ def read_tendons(model: Mjcf, names: Names) -> list[TendonRecord]:
     for element in copies(model, model.elements["tendon"], _REFERENCES["tendon"]):
         name = element.get("name") or f"tendon_{len(result)}"
         if name in seen:
-            raise element.error(f"the tendon {name!r} is there twice; rename one")
+            raise element.error(f"the tendon {name!r} is defined twice; rename one")
         seen.add(name)
         joints, path = [], []
         for child in element.children:
             if element.tag == "fixed" and child.tag == "joint":
                 joint = names.need(child, "joint", "joint")
                 if names.tables["joint"][joint].kind not in ("hinge", "slide"):
-                    raise child.error(f"joint {joint!r} is no hinge or slide; tendons act on these only")
+                    raise child.error(f"joint {joint!r} is not a hinge or slide; tendons act on these only")
                 joints.append((joint, child.number("coef")))
             elif child.tag == "site":
                 path.append(("site", names.need(child, "site", "site")))
@@ -243,7 +243,7 @@ def read_keyframes(model: Mjcf) -> list[Keyframe]:
                     )
                 if 0 < length < len(rest[name]):
                     model.findings.remark(
-                        "keyframes have too few numbers; the missing ones are those of the model", key.name
+                        "keyframes have too few numbers; the missing ones are taken from the model", key.name
                     )
                 given = (*given, *rest[name][length:]) if length else None
             setattr(key, name, given)

@@ -19,7 +19,7 @@ from newton_like.types import Axis
 
 
 class MjcfWarning(UserWarning):
-    """Warning about an MJCF file that is incomplete, or has parts that are left out."""
+    """Warning: an MJCF file is ambiguous, or has parts that are ignored."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class MjcfImport:
         sensors: kind and attributes of the file's sensors, as strings.
         option: attributes of ``<option>`` by name (``timestep``, ``integrator``, ...), and its flags by ``"flag <name>"``.
         remarks: statements about the file, each with the names of the entities concerned.
-        not_understood: numbers of items that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+        not_understood: numbers of items that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
         unused: numbers of items without meaning for a simulation (``visual``, ``camera``), in the same form.
     """
@@ -129,10 +129,10 @@ def add_mjcf(
       ``gap`` keep their meaning.
     * Gravity of the file becomes the gravity of the current world, or of the builder.
 
-    The returned report and one :class:`MjcfWarning` list the parts that are left out, and options and flags that have no effect here
+    The returned report and one :class:`MjcfWarning` list the parts that are ignored, and options and flags that have no effect here
     but change the motion in MuJoCo. Not read are plugins, ``attach``,
     flexes, skins, composites, builtin meshes, and all elements that are not named here. Cameras, lights and ``visual`` are
-    ignored. Global coordinates are refused, as in MuJoCo since 2.3.4.
+    ignored. Global coordinates raise an error, as in MuJoCo since 2.3.4.
 
     Args:
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
@@ -157,10 +157,10 @@ def add_mjcf(
         collapse_fixed_joints: merge bodies without joints into their parents. Child bodies of the world are not merged.
         keyframe: name or number of the keyframe whose positions become the initial ones, and whose controls, within their ranges, the
             initial targets and forces of the drives. Controls are 0 where it has none, and without a keyframe.
-        ignore_names: regular expressions; bodies whose names begin with a match are left out with their descendants, and so are geoms
+        ignore_names: regular expressions; bodies whose names begin with a match are ignored with their descendants, and so are geoms
             and sites.
         package_dirs: other folders from which files may be read.
-        path_resolver: ``f(folder, name)`` returns the absolute path of a file that the model names, in place of the search in these
+        path_resolver: ``f(folder, name)`` returns the absolute path of a file that the model names, instead of the search in these
             folders: ``folder`` is that of the model (None for a text), and ``name`` includes the ``meshdir`` of the model. The returned
             path may be in any folder.
         skip_missing_meshes: leave out geoms whose mesh is in none of these folders, and list them in the report. Their mass is missing
@@ -173,7 +173,7 @@ def add_mjcf(
     Raises:
         FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or something that it needs is missing or outside of the allowed folders; a
-            ``ValueError`` whose message names file, line, element and cure.
+            ``ValueError`` whose message names file, line, element and solution.
         KeyError: the keyframe does not exist.
         ValueError, TypeError, IndexError: an argument is wrong.
     """

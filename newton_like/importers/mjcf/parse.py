@@ -67,7 +67,7 @@ def parse_mjcf(source: MjcfSource, ignored=()) -> Mjcf:
 
     Args:
         source: the file.
-        ignored: regular expressions; bodies, geoms and sites whose names begin with a match are left out.
+        ignored: regular expressions; bodies, geoms and sites whose names begin with a match are ignored.
 
     Raises:
         ImportFileError: the file is invalid.
@@ -223,7 +223,7 @@ class _Parser:
             return ""
         name = plain + ending
         if (kind, name) in self._names:
-            raise element.error(f"the {kind} {name!r} is there twice; rename one")
+            raise element.error(f"the {kind} {name!r} is defined twice; rename one")
         self._names.add((kind, name))
         if ending:
             self.model.replicas.setdefault((kind, plain), []).append(ending)

@@ -46,7 +46,7 @@ class Joint:
         range: limits [m or rad], or ``None``.
         given: those of ``stiffness, damping, armature, friction`` that the file has.
         springref: rest coordinate of the spring.
-        springdamper: time constant [s] and damping ratio in place of stiffness and damping, or ``None``.
+        springdamper: time constant [s] and damping ratio instead of stiffness and damping, or ``None``.
         effort: smallest and largest force of all actuators together, or ``None``.
     """
 

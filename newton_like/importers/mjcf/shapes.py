@@ -12,7 +12,7 @@ from newton_like.importers.mjcf.mass import SOLIDS
 from newton_like.importers.mjcf.records import Geom, Mjcf, Site
 
 MANY = 500
-"""Number of moving shapes from which a collision group disables their collisions, in place of a quadratic number of pairs."""
+"""Number of moving shapes from which a collision group disables their collisions, instead of a quadratic number of pairs."""
 
 ROWS = 512
 """Number of shapes whose pairs are computed together."""
@@ -81,7 +81,7 @@ class ShapeBuilder:
                 raise geom.element.error(f"a {geom.kind} must be on a body that does not move; put it into the world")
             if self.options.parent_body >= 0:
                 raise geom.element.error(
-                    f"a {geom.kind} cannot be on parent_body; leave parent_body out, or the {geom.kind} out of the file"
+                    f"a {geom.kind} cannot be on parent_body; omit parent_body, or remove the {geom.kind} from the file"
                 )
             settings["xform"], body = world_pose, -1
         if geom.kind == "plane":

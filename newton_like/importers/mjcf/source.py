@@ -27,7 +27,7 @@ _GROWING = (
     "polycoef springlength damping stiffness user"
 )
 GROWING = frozenset(_GROWING.split())
-"""Attributes whose last numbers may be left out; the defaults then give these numbers."""
+"""Attributes whose last numbers may be omitted; the defaults then give these numbers."""
 
 _NO_CLASS = frozenset(("freejoint", "body", "frame", "replicate", "inertial", "exclude", "key"))
 
@@ -38,7 +38,7 @@ class MjcfSource(XmlSource):
 
     Attributes:
         allowed: folders from which files may be read, including subfolders.
-        resolver: ``f(folder, name)`` returns paths of files in place of a search, or ``None``.
+        resolver: ``f(folder, name)`` returns paths of files instead of a search, or ``None``.
     """
 
     allowed: tuple[Path, ...]
@@ -58,7 +58,7 @@ class MjcfSource(XmlSource):
             ImportFileError: an invalid name.
         """
         if "\0" in name or "\0" in subfolder:
-            raise element.error("a file name holds a zero character; correct it")
+            raise element.error("a file name contains a null character; correct the name")
         if self.resolver is not None:
             return self._resolved(name if beside else os.path.join(subfolder, name), element)
         places = [Path(subfolder, name)] if self.folder is None else [self.folder / subfolder / name]
@@ -68,7 +68,7 @@ class MjcfSource(XmlSource):
             places += [
                 root / part for root in self.allowed[self.folder is not None :] for part in (places[0].name, name)
             ]
-        seen, also = [], ", or leave such meshes out by skip_missing_meshes=True" if element.tag == "mesh" else ""
+        seen, also = [], ", or ignore such meshes with skip_missing_meshes=True" if element.tag == "mesh" else ""
         for place in places:
             path = Path(os.path.abspath(place))
             if not any(path.is_relative_to(folder) for folder in self.allowed):
@@ -84,7 +84,7 @@ class MjcfSource(XmlSource):
                 MissingFileError,
             )
         raise element.error(
-            f"the file {name!r} is not there (looked at {', '.join(map(str, seen[:4]))}); correct it{also}",
+            f"the file {name!r} does not exist (searched: {', '.join(map(str, seen[:4]))}); correct it{also}",
             MissingFileError,
         )
 
@@ -95,7 +95,7 @@ class MjcfSource(XmlSource):
             raise element.error(f"path_resolver gave {path!r} for {name!r}; it must give an absolute path")
         if not os.path.isfile(path):
             raise element.error(
-                f"the file {str(path)!r}, which path_resolver gave for {name!r}, is not there", MissingFileError
+                f"the file {str(path)!r}, which path_resolver gave for {name!r}, does not exist", MissingFileError
             )
         return Path(path)
 
@@ -127,7 +127,7 @@ def _check_root(xml: XmlSource, tags: tuple[str, ...]) -> None:
         cure = "this is URDF; read it with add_urdf"
     elif root.tag == "mujocoinclude":
         cure = "this is a part of a model; read the file that includes it"
-    raise root.error(f"is no MJCF model: {cure}")
+    raise root.error(f"is not an MJCF model: {cure}")
 
 
 def _include(source: MjcfSource, element: XmlElement, seen: set[str]) -> None:
@@ -236,7 +236,7 @@ class Findings:
 
     Attributes:
         remarks: statements, each with the names of the entities concerned.
-        not_understood: numbers of items that were left out, by ``parent/tag``, ``tag@attribute`` or ``tag/text``.
+        not_understood: numbers of items that were ignored, by ``parent/tag``, ``tag@attribute`` or ``tag/text``.
         unused: numbers of items without meaning for a simulation, by ``parent/tag`` or ``tag@attribute``.
     """
 

@@ -34,7 +34,7 @@ class Ties:
             if not equality.active or self.options.skip_equality_constraints:
                 continue
             if not equality.second or any(equality.polycoef[2:]):
-                reason = "joint equalities that are no linear law between two joints are only data"
+                reason = "joint equalities other than linear laws between two joints are kept as data only"
             elif equality.first in found:
                 reason = "joints follow two others; the first one counts"
             if reason:
@@ -115,7 +115,7 @@ class Ties:
             ends = [(links[first], in_link(first, at_first)), (links[second], in_link(second, at_second))]
             if first == second or ends[0][0] == ends[1][0]:
                 findings.remark(
-                    "equalities connect bodies that are merged into one body, and are left out", equality.name
+                    "equalities connect bodies that are merged into one body, and are ignored", equality.name
                 )
                 continue
             if ends[1][0] < 0:

@@ -276,7 +276,7 @@ class RobotBuilder:
 
 def _out_of_order(joint: Joint) -> Exception:
     return joint.element.error(
-        f"stands before the joint that moves its parent link {joint.parent!r}; use joint_ordering='dfs'"
+        f"comes before the joint that moves its parent link {joint.parent!r}; use joint_ordering='dfs'"
     )
 
 
@@ -295,7 +295,7 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
             except (OSError, ValueError) as error:
                 missing = isinstance(error, FileNotFoundError | OutsideFoldersError)
                 if needed and not (missing and options.skip_missing_meshes):
-                    cure = ", or leave such meshes out by skip_missing_meshes=True" if missing else ""
+                    cure = ", or ignore such meshes with skip_missing_meshes=True" if missing else ""
                     raise geometry.element.error(
                         f"the collision mesh of link {link.name!r} cannot be used: {error}{cure}",
                         MissingFileError if missing else ImportFileError,
@@ -305,7 +305,7 @@ def _load_meshes(robot: UrdfRobot, options: UrdfOptions) -> dict[int, Mesh]:
                     if needed
                     else "visual meshes are missing, unreadable or outside of the folders that may be read,"
                 )
-                robot.remark(f"{what} and left out", geometry.filename)
+                robot.remark(f"{what} and ignored", geometry.filename)
     return meshes
 
 
@@ -316,7 +316,7 @@ def _load_mesh(robot: UrdfRobot, filename: str, options: UrdfOptions) -> Mesh:
     if path is None:
         places = ", ".join(str(place) for place in tried[:4]) + (", ..." if len(tried) > 4 else "")
         raise FileNotFoundError(
-            f"{filename!r} is not there (looked at {places or 'no folder'}); name the folder of its package in "
+            f"{filename!r} does not exist (searched: {places or 'no folder'}); name the folder of its package in "
             "package_dirs, or correct the file name"
         )
     return Mesh.from_file(path, max_hull_vertices=options.mesh_maxhullvert)
@@ -342,7 +342,7 @@ def _start(joint: Joint, robot: UrdfRobot) -> float:
     if joint.lower is None or joint.type == "planar" or joint.lower <= 0.0 <= joint.upper:
         return 0.0
     start = joint.lower if joint.lower > 0.0 else joint.upper
-    robot.remark("joints cannot be at 0 and start at the nearer limit", f"{joint.name} ({start:g})")
+    robot.remark("the range of joints does not include 0; they start at the nearer limit", f"{joint.name} ({start:g})")
     return start
 
 

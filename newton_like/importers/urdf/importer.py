@@ -18,7 +18,7 @@ from newton_like.types import Axis
 
 
 class UrdfWarning(UserWarning):
-    """Warning about a URDF file that is incomplete, or has parts that are left out."""
+    """Warning: a URDF file is ambiguous, or has parts that are ignored."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class UrdfImport:
         frames: ``(body index, pose of the link frame in the body's link frame)`` by link name.
         shapes: shape indices by link name, collisions before visuals.
         remarks: statements about the file, each with the names of the entities concerned.
-        not_understood: numbers of items that were left out: elements by ``parent/tag``, attributes by ``tag@name``,
+        not_understood: numbers of items that were ignored: elements by ``parent/tag``, attributes by ``tag@name``,
             text by ``tag/text``.
         unused: numbers of elements without meaning for a simulation (``calibration``), by ``parent/tag``.
         transmissions: see :class:`Transmission`.
@@ -93,7 +93,7 @@ def add_urdf(
       ``upper``, or with zeros in all four attributes, there is no position limit.
     * A joint whose range does not include 0 starts at the nearer limit.
     * A physically impossible inertia is replaced by the nearest possible one.
-    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is left out. Joints that
+    * A link without ``<inertial>`` has no mass, see ``massless_link_density``. Inertia without mass is ignored. Joints that
       move no mass are for kinematics only: solvers raise an error for them.
     * In a chain of mimic joints, all joints follow the last one.
     * Limits apply to joints. The reduction of a ``<transmission>`` does not change them; it applies to the inertia of the
@@ -101,8 +101,8 @@ def add_urdf(
     * Soft limits of a ``<safety_controller>`` are used only with ``soft_limits``.
     * ``<dynamics>`` of a planar joint holds for all its axes, its position and other limits for the linear ones.
 
-    The returned report and one :class:`UrdfWarning` list the parts of the file that are ambiguous or left out. All elements that are
-    not named here, such as ``gazebo`` and ``sensor``, are left out. Meshes without a ``<material>`` have the mean colour of the materials
+    The returned report and one :class:`UrdfWarning` list the parts of the file that are ambiguous or ignored. All elements that are
+    not named here, such as ``gazebo`` and ``sensor``, are ignored. Meshes without a ``<material>`` have the mean colour of the materials
     in their file.
 
     Meshes are STL, OBJ, DAE and others (:meth:`newton_like.geometry.mesh.Mesh.from_file`).
@@ -117,8 +117,8 @@ def add_urdf(
         builder: a :class:`newton_like.model.builder.builder.ModelBuilder`. An error leaves it as it was.
         source: path, ``file:`` or ``package:`` URI, or the XML text.
         xform: pose of the root link in the world, or in ``parent_body``.
-        floating: true frees the root link (FREE joint, whose coordinates are the pose of the root link in the world);
-            false and ``None`` fix it.
+        floating: True: the root link has a FREE joint, whose coordinates are the pose of the root link in the world. False or
+            None: the root link is fixed.
         base_joint: another joint for the root link: a dictionary of arguments of ``builder.add_joint`` (``joint_type``,
             ``linear_axes``, ``angular_axes``, ``label``). ``xform`` does not rotate its axes.
         parent_body: parent body of the robot; -1 is the world. The robot joins the articulation of that body.
@@ -155,7 +155,7 @@ def add_urdf(
     Raises:
         FileNotFoundError: the file does not exist.
         ImportFileError: the file is wrong, or (``MissingFileError``) the mesh of a collision is missing; a ``ValueError`` whose
-            message names file, line, element and cure.
+            message names file, line, element and solution.
         KeyError: a name in ``rotor_inertia`` is in no transmission.
         ValueError, TypeError, IndexError: an argument is wrong.
     """

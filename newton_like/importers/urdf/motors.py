@@ -79,8 +79,8 @@ class Transmission:
         """
         if not self.simple:
             raise ValueError(
-                f"transmission {self.name!r} ties {len(self.joints)} joints and {len(self.actuators)} actuators and has "
-                "no single reduction; use those of its joints and actuators"
+                f"transmission {self.name!r} connects {len(self.joints)} joints and {len(self.actuators)} actuators and has "
+                "no single reduction; use the reductions of its joints and actuators"
             )
         return self.actuators[0].reduction * self.joints[0].reduction
 
@@ -164,7 +164,7 @@ def use_soft_limits(robot) -> None:
             if lower > upper:
                 raise element.error(
                     f"joint {name!r}: the soft limits from {safety.soft_lower:g} to {safety.soft_upper:g} are outside of "
-                    f"the limits from {joint.lower:g} to {joint.upper:g}; correct them, or leave soft_limits out"
+                    f"the limits from {joint.lower:g} to {joint.upper:g}; correct them, or omit soft_limits"
                 )
         joint.lower, joint.upper = lower, upper
         if safety.k_position > 0.0 and safety.k_velocity > 0.0:
@@ -190,8 +190,8 @@ def reflect_rotors(robot, rotor_inertia) -> None:
         unknown = sorted(set(rotors) - ends, key=str)
         if unknown:
             raise KeyError(
-                f"rotor_inertia names {', '.join(map(repr, unknown))}, which no <transmission> of {robot.source.name} "
-                "holds; set builder.joint_armature where there is no transmission"
+                f"rotor_inertia contains {', '.join(map(repr, unknown))}, which no <transmission> of {robot.source.name} "
+                "has; set builder.joint_armature for joints without a transmission"
             )
     elif rotor_inertia is not None:
         everywhere = _moment(rotor_inertia, "rotor_inertia")
@@ -211,12 +211,12 @@ def reflect_rotors(robot, rotor_inertia) -> None:
         joint = robot.joints.get(item.joints[0].name) if item.joints else None
         if not item.simple:
             robot.remark(
-                "transmissions connect several joints or actuators; their rotor inertias are left out", item.name
+                "transmissions connect several joints or actuators; their rotor inertias are ignored", item.name
             )
         elif joint is not None and joint.type in ("revolute", "continuous", "prismatic"):
             joint.armature = (joint.armature or 0.0) + item.reduction**2 * inertias[0]
         elif joint is not None:
-            robot.remark(f"transmissions move {joint.type} joints, and their rotors are left out", item.name)
+            robot.remark(f"transmissions move {joint.type} joints, and their rotors are ignored", item.name)
 
 
 def _moment(value, name: str) -> float:

@@ -173,7 +173,7 @@ def parse_robot(source: XmlSource) -> UrdfRobot:
     """Reads and checks a robot.
 
     Raises:
-        ImportFileError: the file is invalid; the message names file, line, element and cure.
+        ImportFileError: the file is invalid; the message names file, line, element and solution.
     """
     root = source.root
     if root.tag != "robot":
@@ -275,7 +275,7 @@ def _link(element: XmlElement, robot: UrdfRobot, palette: dict) -> Link:
             if material is not None:
                 rgba = _color(material, robot) or palette.get(material.get("name", ""))
                 if rgba is None and tag == "visual":
-                    robot.remark("links name a material without a colour and get a default one", link.name)
+                    robot.remark("links use a material without a colour; a default colour is used", link.name)
             pieces.append(Piece(piece.get("name"), _origin(piece), geometry, rgba))
     return link
 
@@ -288,10 +288,10 @@ def _inertial(element: XmlElement, link: str, robot: UrdfRobot) -> tuple[float, 
     ixx, iyy, izz = (matrix_element.number(name) for name in ("ixx", "iyy", "izz"))
     ixy, ixz, iyz = (matrix_element.number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
     if not {"ixy", "ixz", "iyz"} <= matrix_element.attributes.keys():
-        robot.remark("links have an <inertia> without ixy, ixz or iyz, which count as 0", link)
+        robot.remark("links have an <inertia> without ixy, ixz or iyz, which are set to 0", link)
     matrix = np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]])
     if mass == 0.0 and np.any(matrix):
-        robot.remark("links have inertia without mass, which no body has; the inertia is left out", link)
+        robot.remark("links have inertia but no mass; the inertia is ignored", link)
         matrix = np.zeros((3, 3))
     if mass > 0.0 and not np.any(matrix):
         robot.remark("links have mass without inertia: the mass is a point", link)
@@ -305,7 +305,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
     holder = piece.need("geometry")
     if len(holder.children) != 1 or holder.children[0].tag not in GEOMETRIES:
         found = ", ".join(f"<{child.tag}>" for child in holder.children) or "nothing"
-        raise holder.error(f"in a {tag} of link {link!r} must hold one of {', '.join(GEOMETRIES)}, not {found}")
+        raise holder.error(f"in a {tag} of link {link!r} must contain one of {', '.join(GEOMETRIES)}, not {found}")
     element = holder.children[0]
     kind, filename = element.tag, None
     if kind == "box":
@@ -317,7 +317,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
     elif kind == "capsule":
         # Most readers expect 'length', some 'height'.
         if {"length", "height"} <= element.attributes.keys():
-            raise element.error("has both length and height, which are two names of one number; keep one")
+            raise element.error("has both length and height, which have the same meaning; keep one")
         size = (element.number("radius"), element.number("height" if "height" in element.attributes else "length"))
     else:
         filename = element.need_text("filename")
@@ -333,7 +333,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
     if min(size) < 0.0 or (min(size) == 0.0 and tag == "collision"):
         raise element.error(f"in a {tag} of link {link!r}: sizes must be above 0 [m]; correct them or remove the {tag}")
     if min(size) == 0.0:
-        robot.remark("links have a visual of size zero, which is left out", link)
+        robot.remark("links have a visual of size zero, which is ignored", link)
         return None
     return Geometry(kind, size, filename, element)
 
@@ -341,7 +341,7 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
 def _joint(element: XmlElement, robot: UrdfRobot) -> Joint:
     kind = element.need_text("type")
     if kind not in JOINT_TYPES:
-        raise element.error(f"type={kind!r} is no joint type; use one of {', '.join(JOINT_TYPES)}")
+        raise element.error(f"type={kind!r} is not a joint type; use one of {', '.join(JOINT_TYPES)}")
     joint = Joint(
         name=element.need_text("name"),
         type=kind,
@@ -400,7 +400,7 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
     limited = joint.type in ("revolute", "prismatic")
     if limit is None:
         if limited:
-            robot.remark(f"{joint.type} joints have no <limit> and get none", joint.name)
+            robot.remark(f"{joint.type} joints have no <limit>; they are unlimited", joint.name)
         return
     effort = limit.number("effort", 0.0, low=0.0, infinite=True)
     velocity = limit.number("velocity", 0.0, low=0.0, infinite=True)
@@ -408,7 +408,9 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
     blank = {name for name, value in (("effort", effort), ("velocity", velocity)) if value == 0.0}
     if blank:
         # Exporters write 0 for values that were not set, and a joint with speed limit 0 makes no sense.
-        robot.remark(f"joints have no limit of {' and '.join(sorted(blank))} (0 or missing) and get none", joint.name)
+        robot.remark(
+            f"joints have no {' and '.join(sorted(blank))} limit (0 or missing); no such limit is applied", joint.name
+        )
     given = [name for name in ("lower", "upper") if name in limit.attributes]
     lower = limit.number("lower", 0.0, infinite=True)
     upper = limit.number("upper", 0.0, infinite=True)
@@ -419,14 +421,18 @@ def _read_limits(element: XmlElement, joint: Joint, robot: UrdfRobot) -> None:
             robot.remark("continuous joints have position limits, which are not used", joint.name)
     elif limited and not given:
         robot.remark(
-            f"{joint.type} joints have a <limit> without lower and upper and get no position limit", joint.name
+            f"{joint.type} joints have a <limit> without lower and upper; they have no position limit", joint.name
         )
     elif limited and lower == upper == 0.0 and len(blank) == 2:
-        robot.remark("joints have a <limit> with zeros only, which is taken as missing: no position limit", joint.name)
+        robot.remark(
+            "joints have a <limit> with zeros only, which is interpreted as missing: no position limit", joint.name
+        )
     elif given:
         joint.lower, joint.upper = lower, upper
         if len(given) == 1:
-            robot.remark("joints have a <limit> with one of lower and upper; the other is 0, as URDF says", joint.name)
+            robot.remark(
+                "joints have a <limit> with one of lower and upper; the other is 0, as URDF defines", joint.name
+            )
 
 
 def _read_transmissions(robot: UrdfRobot) -> None:

@@ -119,7 +119,7 @@ class SceneBuilder:
 
     def _own(self, path: str, frequencies) -> dict:
         """Entries of custom attributes of a prim."""
-        return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.time)
+        return from_prim(self.builder, self.scene.prim_at(path), frequencies, self.scene.reader)
 
     def _in_world(self, pose: np.ndarray) -> np.ndarray:
         """Converts a pose in the stage to a pose in the world."""
@@ -319,7 +319,7 @@ class SceneBuilder:
     def _add_loop(self, edge: Edge) -> None:
         """Adds a joint outside of trees."""
         if edge.parent is not None and self._host[edge.parent][0] == self._host[edge.child][0]:
-            self.scene.remark("joints connect parts of one body after merging, and are left out", edge.joint.path)
+            self.scene.remark("joints connect parts of one body after merging, and are ignored", edge.joint.path)
             return
         self._add_joint(edge)
 
@@ -340,7 +340,7 @@ class SceneBuilder:
                 continue
             leader, offset, factor = joint.mimic
             if leader in self._parts:
-                self.scene.remark("mimics that follow one axis of a D6 joint are left out", joint.path)
+                self.scene.remark("mimics that follow one axis of a D6 joint are ignored", joint.path)
                 continue
             seen = {joint.path}
             while leader in self.scene.joints and self.scene.joints[leader].mimic is not None and leader not in seen:
@@ -348,7 +348,7 @@ class SceneBuilder:
                 leader, inner_offset, inner_factor = self.scene.joints[leader].mimic
                 offset, factor = offset + factor * inner_offset, factor * inner_factor
             if leader in seen or leader not in self.joints:
-                what = "follows itself" if leader in seen else "is no joint that was imported"
+                what = "follows itself" if leader in seen else "is not a joint that was imported"
                 raise ValueError(f"{self.scene.source}: <{joint.path}> mimics <{leader}>, which {what}; correct it")
             self.builder.set_joint_mimic(self.joints[joint.path], self.joints[leader], coeffs=(offset, factor))
 
@@ -377,7 +377,7 @@ class SceneBuilder:
             cfg = cfg.copy(density=0.0, has_shape_collision=False, has_particle_collision=False, is_visible=True)
         for piece in shape.pieces:
             if piece.type == GeoType.PLANE and not shape.collider and body >= 0:
-                self.scene.remark("visual planes on bodies are left out", shape.path)
+                self.scene.remark("visual planes on bodies are ignored", shape.path)
                 continue
             indices.append(
                 builder.add_shape(

@@ -49,11 +49,11 @@ class Checks:
             names: names of its authored properties.
 
         Raises:
-            ImportFileError: a relationship in place of an attribute, or the reverse.
+            ImportFileError: a relationship instead of an attribute, or the reverse.
         """
         if not names:
             return
-        # prim.GetAuthoredRelationships() would follow the schemas in place of the layers.
+        # prim.GetAuthoredRelationships() would follow the schemas instead of the layers.
         relations = {relation.name for spec in prim.GetPrimStack() for relation in spec.relationships}
         expected = {name for name in names if _is_relation(name)}
         if relations != expected:
@@ -84,20 +84,20 @@ class Checks:
         order = prim.GetAttribute("xformOpOrder").Get()
         if order is not None and not isinstance(order, Vt.TokenArray):
             raise self._reader.error(prim, f"xformOpOrder is {str(order)[:40]!r}; give a list of tokens (token[])")
-        # An inherited order may name ops that only some prims have, so missing ops alone are no mistake; a misspelt name also leaves an
+        # An inherited order may name ops that only some prims have, so missing ops alone are not a mistake; a misspelt name also leaves an
         # authored op unused.
         used = {name.removeprefix("!invert!") for name in order or ()}
         if any(name.startswith("xformOp:") and name not in used for name in names):
             for name in sorted(used - {"!resetXformStack!"}):
                 if not prim.HasAttribute(name):
                     self._remark(
-                        "xformOpOrder names ops that are not there; USD leaves them out", f"{prim.GetPath()}.{name}"
+                        "xformOpOrder contains ops that do not exist; USD ignores them", f"{prim.GetPath()}.{name}"
                     )
 
     def _look_at_samples(self, attribute: Usd.Attribute) -> None:
         source = attribute.GetResolveInfo(Usd.TimeCode.Default()).GetSource()
         if source != Usd.ResolveInfoSourceDefault and attribute.GetNumTimeSamples():
             self._remark(
-                "attributes have values at some times only, and no time is asked for; give time=",
+                "attributes have time samples only, but no time is given; give time=",
                 str(attribute.GetPath()),
             )

@@ -25,7 +25,7 @@ from newton_like.types import Axis
 
 
 class UsdWarning(UserWarning):
-    """Warning about a USD stage that is incomplete, or has parts that are left out."""
+    """Warning: a USD stage is ambiguous, or has parts that are ignored."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class UsdImport:
         stage_pose: pose of the stage in the world: the rotation of the up axis, and ``xform``.
         meters_per_unit, kilograms_per_unit, up_axis: values of the stage.
         remarks: statements about the stage, each with the paths concerned.
-        not_understood: number of attributes (by name) and prims (by type) that were left out.
+        not_understood: number of attributes (by name) and prims (by type) that were ignored.
     """
 
     source: str
@@ -143,7 +143,7 @@ def add_usd(
       limits, limit gains, margins and gaps, shells, hull sizes, self collisions and mimics. Tendons are kept in the report.
     * **Gravity** of the first physics scene becomes that of the builder, or of the world that is open.
 
-    The returned report and one :class:`UsdWarning` list the parts that are left out.
+    The returned report and one :class:`UsdWarning` list the parts that are ignored.
 
     Each call reads the stage again. For many equal worlds, add the stage to a separate builder once, and copy that with
     ``builder.replicate``.
@@ -164,10 +164,9 @@ def add_usd(
         package_dirs: other folders from which layers may be read. Names that do not start with a dot are also searched
             there.
         root_path: path of the prim whose descendants are added.
-        ignore_paths: regular expressions; prims with a matching path are left out with their descendants. ``None``: no prim is.
-        only_load_enabled_joints: leave out joints whose jointEnabled is false. By default they are added with ``joint_enabled`` false.
-        only_load_enabled_rigid_bodies: prims whose rigidBodyEnabled is false belong to what carries them, the default. With false they
-            are bodies.
+        ignore_paths: regular expressions; prims with a matching path are ignored with their descendants; ``None``: none.
+        only_load_enabled_joints: ignore joints whose jointEnabled is false. By default they are added with ``joint_enabled`` false.
+        only_load_enabled_rigid_bodies: prims whose rigidBodyEnabled is false become parts of their parent body (the default), else bodies.
         time: time code at which attributes are read; ``None`` for their default values.
         scene_gravity: use the gravity of the stage.
         hide_visuals: leave out geometry without CollisionAPI; ``load_visual_shapes=False`` does the same.
@@ -187,7 +186,7 @@ def add_usd(
     Raises:
         FileNotFoundError: the file does not exist.
         ImportFileError: the stage is invalid, or names files outside of the allowed folders; a ``ValueError`` whose message
-            names file, prim and cure.
+            names file, prim and solution.
         ValueError, TypeError, IndexError: a wrong argument.
     """
     hide_visuals = as_flag(hide_visuals, "hide_visuals") or not as_flag(load_visual_shapes, "load_visual_shapes")
@@ -214,7 +213,7 @@ def add_usd(
         for part in parts if entities else ():
             own = {str(other.world.GetPath()) for other in parts if other.world is not None and other is not part}
             top = stage.GetPrimAtPath(root) if part.world is None else part.world
-            add_entities(builder, _prims(top, ignored, own), moment, name, report, part.index)
+            add_entities(builder, _prims(top, ignored, own), part.scene.reader, name, report, part.index)
     warn(UsdWarning, report, name)
     if options.verbose:
         tell(name, report.bodies.values(), report.joints.values(), chain.from_iterable(report.shapes.values()))
@@ -279,5 +278,5 @@ def _path(value) -> str:
         raise TypeError(f"root_path must be a prim path such as '/World', not {value!r}")
     path = str(value)
     if not Sdf.Path.IsValidPathString(path) or not Sdf.Path(path).IsAbsoluteRootOrPrimPath():
-        raise ValueError(f"root_path {path!r} is no absolute prim path; give one such as '/World'")
+        raise ValueError(f"root_path {path!r} is not an absolute prim path; give one such as '/World'")
     return path

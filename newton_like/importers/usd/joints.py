@@ -122,7 +122,7 @@ class JointReader:
         )
         for name in ("physics:breakForce", "physics:breakTorque"):
             if math.isfinite(reader.limit(prim, name, math.inf)):
-                self._remark("joints do not break here (breakForce, breakTorque)", prim)
+                self._remark("joints do not break; breakForce and breakTorque are ignored", prim)
         self._remark_idle(prim, joint, applied)
         self._read_axes(prim, joint, set(applied))
         joint.mimic = self._mimic(prim, joint)
@@ -134,7 +134,7 @@ class JointReader:
             schema, _, instance = name.partition(":")
             if schema in ("PhysicsDriveAPI", "PhysicsLimitAPI") and instance not in _INSTANCES.get(joint.kind, ()):
                 self._remark(
-                    "drives and limits of axes that their joint does not have say nothing", f"{joint.path} ({name})"
+                    "drives and limits of axes that the joint does not have are ignored", f"{joint.path} ({name})"
                 )
         for name in prim.GetAuthoredPropertyNames():
             kind, _, rest = name.partition(":")
@@ -142,7 +142,7 @@ class JointReader:
                 schema = f"Physics{kind.capitalize()}API:{rest.partition(':')[0]}"
                 if schema not in applied:
                     self._remark(
-                        "drives and limits say nothing where their schema is not applied; add it to apiSchemas",
+                        "drives and limits are ignored if their schema is not applied; add the schema to apiSchemas",
                         f"{joint.path} ({schema})",
                     )
 
@@ -167,7 +167,7 @@ class JointReader:
         elif joint.kind == "ball":
             cone = (self._reader.limit(prim, f"physics:coneAngle{i}Limit", -1.0) for i in "01")
             if any(0.0 <= angle < math.inf for angle in cone):
-                self._remark("cone limits of spherical joints are left out", prim)
+                self._remark("cone limits of spherical joints are ignored", prim)
             turn = Axis(np.eye(3)[0], {})
             self._passive(prim, "rotX", turn, self._units.angular)
             joint.passive = {name: value for name, value in turn.settings.items() if name in _OF_BALLS}
@@ -176,7 +176,7 @@ class JointReader:
                 for number, name in enumerate(names):
                     self._read_d6_axis(prim, number, name, axes, applied)
             if "PhysicsLimitAPI:distance" in applied:
-                self._remark("distance limits of generic joints are left out", prim)
+                self._remark("distance limits of generic joints are ignored", prim)
             is_free = not any(name.startswith(("PhysicsLimitAPI", "PhysicsDriveAPI")) for name in applied)
             if is_free and len(joint.linear) == len(joint.angular) == 3 and self._is_free(prim):
                 joint.kind, joint.linear, joint.angular = "free", [], []
@@ -287,7 +287,7 @@ class JointReader:
         low, high = low or 0.0, high or 0.0
         if low < high:
             if low != -high:
-                self._remark("effort ranges are not symmetric; the larger side counts for both", prim)
+                self._remark("effort ranges are not symmetric; the larger value is used for both directions", prim)
             axis.settings["effort_limit"] = bounded(units.effort * max(abs(low), abs(high)))
 
     def _mimic(self, prim, joint: Joint) -> tuple[str, float, float] | None:

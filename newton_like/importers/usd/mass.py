@@ -72,7 +72,7 @@ def _shape_mass(shape: Shape, body_density, default_density: float, use_given: b
     parts = []
     solid, wall = shape.settings.get("is_solid", True), shape.settings.get("margin", 0.0)
     if not solid and wall == 0.0:
-        remark("shells have no margin, which is the thickness of their walls; their mass is that of solids", shape.path)
+        remark("shells have no margin (wall thickness); their mass is computed as for solids", shape.path)
         solid = True
     for piece in shape.pieces:
         if piece.type not in MASSLESS:

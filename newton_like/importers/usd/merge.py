@@ -110,7 +110,7 @@ def _make_d6(scene: Scene, joints: list[Joint]) -> dict[str, tuple[str, int]]:
                 axis = np.round(axis)
             target.append(Axis(axis / np.linalg.norm(axis), old.settings, old.acceleration, old.position, old.velocity))
             if joint.mimic is not None:
-                scene.remark("mimics of joints that become one axis of a D6 joint are left out", joint.path)
+                scene.remark("mimics of joints that become one axis of a D6 joint are ignored", joint.path)
     for number, joint in enumerate([*slides, *turns]):
         parts[joint.path] = (merged.path, number)
         if joint.path != merged.path:

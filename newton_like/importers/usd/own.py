@@ -166,7 +166,7 @@ class Restorer:
             for row, mode in zip(rows, self._counted(prim, "targetModes", modes, count), strict=True):
                 known = {m.name.lower(): int(m) for m in JointTargetMode}
                 if mode not in known:
-                    raise self._reader.error(prim, f"newtonLike:targetModes holds {mode!r}; use {', '.join(known)}")
+                    raise self._reader.error(prim, f"newtonLike:targetModes contains {mode!r}; use {', '.join(known)}")
                 builder.joint_target_mode[row] = known[mode]
         if not names and _get(prim, "jointType") == "d6" and JOINT_TYPES[builder.joint_type[joint]].fixed:
             builder.joint_type[joint] = int(JointType.D6)
@@ -179,7 +179,7 @@ class Restorer:
                 values = _get(prim, name)
                 if values is not None and (units.meters, units.kilograms) != (1.0, 1.0):
                     self._scene.remark(
-                        "newtonLike attributes of joints are in metres and kilograms, and are left out of a stage in other units",
+                        "newtonLike attributes of joints are in metres and kilograms, and are ignored in stages with other units",
                         prim,
                     )
                 elif values is not None:
@@ -203,7 +203,7 @@ class Restorer:
     def _counted(self, prim, name: str, values, count: int):
         if len(values) != count:
             raise self._reader.error(
-                prim, f"newtonLike:{name} has {len(values)} entries, the joint {count}; correct it"
+                prim, f"newtonLike:{name} has {len(values)} entries, but the joint needs {count}; correct it"
             )
         return values
 

@@ -34,7 +34,7 @@ class StageParser:
         root_path: path of the prim whose descendants are read.
         ignore: regular expressions of paths to leave out.
         options: options of the user.
-        left_out: paths that are left out with their descendants.
+        left_out: paths that are ignored with their descendants.
     """
 
     def __init__(self, stage, source: str, time, root_path: str, ignore, options: Options, left_out=()):
@@ -42,7 +42,7 @@ class StageParser:
         self.reader = Reader(source, time)
         units = Units(UsdGeom.GetStageMetersPerUnit(stage), UsdPhysics.GetStageKilogramsPerUnit(stage))
         self.scene = Scene(source, units, str(UsdGeom.GetStageUpAxis(stage)), reader=self.reader)
-        self.scene.prim_at, self.scene.time = stage.GetPrimAtPath, time
+        self.scene.prim_at = stage.GetPrimAtPath
         self._root_path, self._ignore = root_path, [re.compile(pattern) for pattern in ignore]
         self._left_out = left_out
         self._cache = UsdGeom.XformCache(time)
@@ -167,7 +167,7 @@ class StageParser:
         place = self._place(prim, path)
         if place.sheared:
             self.scene.remark(
-                "frames of bodies are sheared (turned under an uneven scale); the nearest rotation is used", prim
+                "frames of bodies are sheared (rotated below a nonuniform scale); the nearest rotation is used", prim
             )
         velocity = units.meters * reader.vector(prim, "physics:velocity", np.zeros(3))
         spin = math.pi / 180.0 * reader.vector(prim, "physics:angularVelocity", np.zeros(3))
@@ -249,7 +249,7 @@ class StageParser:
         except ValueError as error:
             if collider:
                 raise
-            self.scene.remark("visuals cannot be used and are left out", f"{path} ({error})")
+            self.scene.remark("visuals cannot be used and are ignored", f"{path} ({error})")
             return
         shape = Shape(path, owner, pieces, place.pose, collider=collider, site=is_site, shown=shown)
         if collider:
@@ -303,7 +303,7 @@ class StageParser:
         if numbers is None or not numbers.size:
             return None
         if numbers.size % width or not np.isfinite(numbers).all():
-            self.scene.remark(f"primvars:{name} is no list of {width} finite numbers and is left out", owner)
+            self.scene.remark(f"primvars:{name} is not a list of {width} finite numbers and is ignored", owner)
             return None
         return np.clip(numbers.reshape(-1, width)[0], 0.0, 1.0)
 

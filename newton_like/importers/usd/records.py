@@ -116,7 +116,6 @@ class Scene:
         order: indices in the model that the stage was written from, see ``own``.
         reader: reader of attributes.
         prim_at: function from a path to the prim.
-        time: time code at which attributes are read.
     """
 
     source: str
@@ -135,7 +134,6 @@ class Scene:
     order: dict[str, float] = field(default_factory=dict)
     reader: Reader | None = None
     prim_at: Callable | None = None
-    time: object = None
 
     def remark(self, statement: str, prim) -> None:
         """Adds a remark about a prim (or a path)."""

@@ -88,7 +88,7 @@ class ShapeReader:
         if kind == "Xform":
             return [Piece(GeoType.NONE, (0.0, 0.0, 0.0), place.pose)]
         if place.sheared and kind not in ("Mesh", "Points"):
-            self._remark("frames are sheared (turned under an uneven scale); the shapes stay square", prim)
+            self._remark("frames are sheared (rotated below a nonuniform scale); the shear is ignored", prim)
         if kind == "Cube":
             half = 0.5 * self._size(prim, "size", 2.0)
             return [Piece(GeoType.BOX, tuple((half * np.abs(place.scale)).tolist()), place.pose)]
@@ -146,7 +146,7 @@ class ShapeReader:
         sizes = np.abs(place.scale)
         across = np.delete(sizes, along)
         if np.ptp(across) > EVEN * across.max():
-            self._remark("round shapes have an uneven scale across their axis; the larger one counts", prim)
+            self._remark("round shapes have an nonuniform scale across their axis; the larger scale is used", prim)
         wide = float(across.max())
         half = 0.5 * self._size(prim, "height", 1.0 if kind.startswith("Capsule") else 2.0) * float(sizes[along])
         if kind.endswith("_1"):
@@ -188,7 +188,9 @@ class ShapeReader:
                 return [Piece(GeoType.SPHERE, (radius, 0.0, 0.0), pose, mesh=None)]
             half = 0.5 * (high - low)
             if half.min() <= 0.0:
-                raise self._reader.error(prim, "is flat, and its bounding cube is no solid; use approximation 'none'")
+                raise self._reader.error(
+                    prim, "is flat, and its bounding cube is not a solid; use approximation 'none'"
+                )
             return [Piece(GeoType.BOX, tuple(half.tolist()), pose)]
         if approximation == "convexHull":
             return [Piece(GeoType.CONVEX_MESH, factors, place.pose, mesh)]
@@ -206,7 +208,7 @@ class ShapeReader:
             raise self._reader.error(prim, f"{name} has {values.size} numbers; give {width} for each entry")
         array = np.zeros((0, width)) if values is None else values.reshape(-1, width)
         if not np.all(np.abs(array) <= LARGEST):
-            raise self._reader.error(prim, f"{name} holds a number that is not finite; correct it")
+            raise self._reader.error(prim, f"{name} contains a number that is not finite; correct it")
         return array
 
     def _load(self, prim, stretch) -> Mesh:

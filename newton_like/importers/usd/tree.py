@@ -82,7 +82,7 @@ def build_trees(scene: Scene, ordering: str | None) -> tuple[list[Tree], list[Ed
     for joint in scene.joints.values():
         first, other = joint.bodies
         if first == other:
-            scene.remark("joints connect nothing that moves, and are left out", joint.path)
+            scene.remark("joints connect nothing that moves, and are ignored", joint.path)
             continue
         if joint.excluded or not joint.enabled:
             loops.append(_edge(scene, joint, first, other))
@@ -223,7 +223,7 @@ def coordinates(scene: Scene, edge: Edge) -> np.ndarray:
     left = 0.0 if edge.joint.kind == "ball" else _angle_between(chain, turn)
     if np.abs(off).max() > OFF_TOLERANCE or left > OFF_TOLERANCE:
         scene.remark(
-            "bodies are not where their joint holds them; the model starts where the joint says",
+            "the poses of bodies contradict their joints; the model starts in the pose that the joints define",
             f"{edge.joint.path} ({np.linalg.norm(off):.2g} m, {math.degrees(left):.2g} degrees)",
         )
     if edge.joint.kind == "ball":
@@ -232,7 +232,7 @@ def coordinates(scene: Scene, edge: Edge) -> np.ndarray:
     for i, axis in enumerate([*edge.linear, *edge.angular]):
         if axis.position is not None:
             if abs(axis.position - q[i]) > OFF_TOLERANCE:
-                scene.remark("joint states differ from where the bodies are; the states are used", edge.joint.path)
+                scene.remark("joint states contradict the poses of bodies; the joint states are used", edge.joint.path)
             q[i] = axis.position
     return q
 

@@ -249,18 +249,18 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         is_kinematic: bool = False,
         custom_attributes: dict | None = None,
     ) -> int:
-        """Adds a body without a joint. Solvers want one for it, in an articulation.
+        """Adds a body without a joint. Solvers need a joint of an articulation for each body.
 
-        A body that no joint of an articulation has as child rests where ``body_q`` is; it may carry articulations.
+        A body that is not the child of such a joint remains at ``body_q``; joints of articulations may be attached to it.
 
         Args:
-            xform: initial pose of the link frame in the world. Forward kinematics of the joints has the last word; a
-                free joint starts where this says.
+            xform: initial pose of the link frame in the world. The initial coordinates of a free joint are computed from this
+                pose. For other joints, forward kinematics replaces the pose.
             com: centre of mass in the link frame [m]; by default the origin.
             inertia: 3x3 matrix about the centre of mass, in link axes [kg m^2]; by default zero.
             mass: mass [kg]. Shapes added later add theirs.
             label: name; without one ``body_<index>``.
-            lock_inertia: shapes added later leave mass, centre of mass and inertia alone.
+            lock_inertia: shapes that are added later do not change mass, centre of mass and inertia.
             is_kinematic: forces do not move it; only bodies that hang on the world may be.
             custom_attributes: entries of :class:`CustomAttribute` of bodies, by key.
 
@@ -268,7 +268,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             The body's index.
 
         Raises:
-            TypeError, ValueError: a value is no number, not finite, or negative where it cannot be.
+            TypeError, ValueError: a value is not a number, not finite, or negative where it cannot be.
             AttributeError: a custom attribute is not declared.
         """
         index = self.body_count
@@ -402,16 +402,16 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
         return joints
 
     def add_tendon(self, tendon: Tendon) -> int:
-        """Adds a tendon as data to the current world. Solvers refuse models with tendons.
+        """Adds a tendon as data to the current world. Solvers raise ValueError for models with tendons.
 
         Returns:
             Its index in ``tendons``.
 
         Raises:
-            TypeError, ValueError, IndexError: it is no :class:`Tendon`, or one that cannot be.
+            TypeError, ValueError, IndexError: not a :class:`Tendon`, or an invalid one.
         """
         if not isinstance(tendon, Tendon):
-            raise TypeError(f"{tendon!r} is no Tendon")
+            raise TypeError(f"{tendon!r} is not a Tendon")
         tendon.check(self.joint_count, self.shape_count)
         self.tendons.append(dataclasses.replace(tendon, world=self.current_world))
         return len(self.tendons) - 1
@@ -430,7 +430,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
     def finalize(
         self, device=None, *, requires_grad: bool = False, dtype=wp.float32, **skipped_validations: bool
     ) -> Model:
-        """Checks everything and makes the model. The builder may be used further.
+        """Checks the builder and creates a model. The builder can still be used afterwards.
 
         Args:
             device: Warp device; by default the current one.
@@ -440,7 +440,7 @@ class ModelBuilder(JointMethods, ShapeMethods, WorldMethods, CustomMethods):
             skipped_validations: options of Newton, ``skip_all_validations`` and others. They have no effect: everything is always checked.
 
         Raises:
-            ValueError, TypeError, IndexError: something is wrong; the message names it and the cure.
+            ValueError, TypeError, IndexError: an entity is invalid; the message names the entity and a solution.
         """
         for name, value in skipped_validations.items():
             check_option("finalize", name, value, _SKIPPED, ("device", "requires_grad", "dtype"))

@@ -161,7 +161,7 @@ def _read_integers(column, values: list) -> np.ndarray:
 def _check_labels(name: str, values: list) -> None:
     wrong = next((i for i, label in enumerate(values) if not isinstance(label, str)), None)
     if wrong is not None:
-        raise TypeError(f"builder.{name}[{wrong}] is {values[wrong]!r}; give a text")
+        raise TypeError(f"builder.{name}[{wrong}] is {values[wrong]!r}; give a string")
 
 
 def _check_sources(columns: dict, report: Report) -> None:
@@ -196,7 +196,7 @@ def _check_references(columns: dict, counts: dict, report: Report) -> None:
         report.refuse(
             column.kind,
             wrong,
-            lambda i, c=column, v=values, n=count: f"{c.name} {v[i]} is no {c.refers}; there are {n}",
+            lambda i, c=column, v=values, n=count: f"{c.name} {v[i]} is not an index of a {c.refers}; there are {n}",
         )
 
 
@@ -220,7 +220,7 @@ def check_values(columns: dict, report: Report) -> None:
 def _check_enumeration(name: str, kind: str, enum, columns: dict, report: Report) -> None:
     values = columns[name]
     wrong = ~np.isin(values, [int(member) for member in enum])
-    report.refuse(kind, wrong, lambda i: f"{values[i]} is no {enum.__name__}; use {', '.join(enum.__members__)}")
+    report.refuse(kind, wrong, lambda i: f"{values[i]} is not a {enum.__name__}; use {', '.join(enum.__members__)}")
 
 
 def _check_flags(columns: dict, report: Report) -> None:

@@ -100,8 +100,8 @@ def check_trees(builder, columns: dict, report: Report) -> np.ndarray:
     if resting.size:
         more = f" (and {resting.size - 1} more)" if resting.size > 1 else ""
         warnings.warn(
-            f"{report.name('body', resting[0])}{more}: no joint has it as child, so it rests where its body_q is, and solvers refuse the"
-            " model; use add_body for a free body, or give it a joint in an articulation",
+            f"{report.name('body', resting[0])}{more}: the body is not the child of a joint of an articulation; it remains at its"
+            " body_q, and solvers raise an error for the model: use add_body for a free body, or add a joint in an articulation",
             stacklevel=4,
         )
     ancestor = np.where(parent >= 0, joint_of_body[parent], -1) if len(parent) else parent
@@ -142,7 +142,7 @@ def _check_articulations(columns: dict, report: Report) -> None:
         "joint",
         owner != expected,
         lambda i: (
-            f"joint_articulation is {owner[i]}, but articulation_start and articulation_end say {expected[i]}; the "
+            f"joint_articulation is {owner[i]}, but articulation_start and articulation_end imply {expected[i]}; the "
             "joints of an articulation are contiguous"
         ),
     )
@@ -166,8 +166,8 @@ def _refuse_order(columns: dict, ancestor: np.ndarray, joint: int, report: Repor
             )
         seen.add(up)
     raise ValueError(
-        f"{report.name('joint', joint)} comes before {report.name('joint', ancestor[joint])}, which carries its parent "
-        "body; add joints from the root outwards"
+        f"{report.name('joint', joint)} comes before {report.name('joint', ancestor[joint])}, which moves its parent body; "
+        "add joints from the root outwards"
     )
 
 

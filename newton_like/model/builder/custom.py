@@ -17,6 +17,7 @@ from newton_like.model.custom import (
     CustomAttribute,
     CustomFrequency,
     attach,
+    several,
 )
 from newton_like.model.model import Model
 from newton_like.model.state import Control, State
@@ -40,7 +41,7 @@ class CustomMethods:
     custom_frequencies: dict[str, CustomFrequency]
 
     def add_custom_attribute(self, attribute: CustomAttribute) -> None:
-        """Declares a quantity of one's own, which the model, its states or its controls will have as an array.
+        """Declares a custom attribute: an array of the model, its states or its controls.
 
         Entries are given as ``custom_attributes={key: value}`` to the methods that add bodies, joints, shapes and articulations. For dofs,
         coordinates and constraints of a joint a value is one entry for all of them, or a list of one each. Copies of a builder have copies
@@ -50,9 +51,9 @@ class CustomMethods:
             attribute: the declaration. The builder keeps a copy of it, ``custom_attributes[key]``.
 
         Raises:
-            TypeError: it is none.
-            ValueError: the same key is declared in another way, models (states, controls) have an attribute of that name, or its custom
-                frequency is not registered.
+            TypeError: the argument is not a CustomAttribute.
+            ValueError: the key is declared with another specification; Model, State or Control has an attribute of this name; the custom
+                frequency is not registered; the name is a namespace, or the namespace is the name of an attribute.
         """
         if not isinstance(attribute, CustomAttribute):
             raise TypeError(f"add_custom_attribute() takes a CustomAttribute, not {attribute!r}")
@@ -68,6 +69,7 @@ class CustomMethods:
             )
             return
         owner, top = _OWNERS[attribute.assignment], attribute.namespace or attribute.name
+        self._check_top_name(attribute)
         if (owner is Model and top in BY_NAME) or top in vars(owner).get("__annotations__", ()) or hasattr(owner, top):
             raise ValueError(f"{what}: {owner.__name__} has {top!r} already; use another name or a namespace")
         if isinstance(attribute.frequency, str) and attribute.frequency not in self.custom_frequencies:
@@ -76,11 +78,27 @@ class CustomMethods:
             )
         self.custom_attributes[attribute.key] = attribute.copy(attribute.values.copy())
 
+    def _check_top_name(self, attribute: CustomAttribute) -> None:
+        """Raises ValueError if an attribute has the name of a namespace of its object, or its namespace that of an attribute."""
+        for other in self.custom_attributes.values():
+            if other.assignment is not attribute.assignment:
+                continue
+            if attribute.namespace is None and other.namespace == attribute.name:
+                taken = f"the namespace of {other.key!r}"
+            elif attribute.namespace is not None and other.namespace is None and other.name == attribute.namespace:
+                taken = f"the custom attribute {other.key!r}"
+            else:
+                continue
+            raise ValueError(
+                f"custom attribute {attribute.key!r}: {_OWNERS[attribute.assignment].__name__} has {taken} already, which would be under"
+                " the same name; use another name or namespace"
+            )
+
     def add_custom_frequency(self, frequency: CustomFrequency) -> None:
-        """Registers entities of one's own. Registering a frequency again changes nothing.
+        """Registers a kind of entity. Registering a frequency again has no effect.
 
         Raises:
-            TypeError: it is no :class:`CustomFrequency`.
+            TypeError: the argument is not a :class:`CustomFrequency`.
             ValueError: another one of that key is registered.
         """
         if not isinstance(frequency, CustomFrequency):
@@ -95,7 +113,7 @@ class CustomMethods:
         """Whether an attribute of that key is declared.
 
         Raises:
-            TypeError: the key is no text.
+            TypeError: the key is not a string.
         """
         if not isinstance(key, str):
             raise TypeError(f"key must be a text, not {key!r}")
@@ -108,7 +126,7 @@ class CustomMethods:
             frequencies: a list of :class:`AttributeFrequency` and keys of custom frequencies.
 
         Raises:
-            TypeError: it is no list of these.
+            TypeError: the argument is not a list of these.
         """
         listed = list(frequencies) if isinstance(frequencies, set | frozenset) else frequencies
         wanted = as_list(listed, "frequencies", "AttributeFrequency or keys of custom frequencies")
@@ -240,6 +258,8 @@ class CustomMethods:
                     f"the builder to copy declares the custom attribute {key!r} with an incompatible specification (dtype,"
                     " frequency, assignment or references); use another name or namespace"
                 )
+            if known is None:
+                self._check_top_name(attribute)
             rows = len(attribute.values) or (
                 isinstance(attribute.frequency, str) and source._rows_of(attribute.frequency)
             )
@@ -350,11 +370,17 @@ def lay_out_custom(builder, model) -> None:
                 )
             values = dict(enumerate(values))
         rows = [attribute.default] * count
+        named = _count_of_references(model, attribute)
         for i, value in values.items():
             if not isinstance(i, int | np.integer) or not 0 <= i < count:
                 raise ValueError(f"{what} has an entry of index {i!r}; there are {count}")
             if value is not None:
                 rows[i] = attribute.entry(value, f"{what}, index {i}")
+                if named is not None and rows[i] != attribute.default and np.max(rows[i]) >= named:
+                    raise ValueError(
+                        f"{what}, index {i}: {rows[i]} refers to a {attribute.references} that does not exist; there are {named}"
+                        " (-1 refers to none)"
+                    )
         top = attribute.namespace or attribute.name
         if attribute.assignment is AttributeAssignment.MODEL and top in vars(model):
             raise ValueError(f"{what}: a Model has {top!r} already; use another name or a namespace")
@@ -403,6 +429,17 @@ def _count(model, attribute: CustomAttribute) -> int:
     return getattr(model, COUNTED[attribute.frequency])
 
 
+def _count_of_references(model, attribute: CustomAttribute) -> int | None:
+    """Number of entities that an attribute may refer to; None if it refers to none."""
+    if attribute.references in REFERENCES:
+        return getattr(model, REFERENCES[attribute.references])
+    return (
+        model.world_count
+        if attribute.references == "world"
+        else model.custom_frequency_counts.get(attribute.references)
+    )
+
+
 def _entries(attribute: CustomAttribute, value, count: int, what: str) -> list:
     """A value for one thing with `count` entries: one for all, or one for each."""
     if attribute.frequency not in (
@@ -416,8 +453,7 @@ def _entries(attribute: CustomAttribute, value, count: int, what: str) -> list:
         if wrong:
             raise ValueError(f"{what} has an entry {wrong[0]!r}; there are {count}")
         return [attribute.entry(value[i], f"{what}[{i}]") if i in value else None for i in range(count)]
-    depth = 0 if attribute.dtype is str else len(attribute.shape)
-    if (0 if isinstance(value, str) else np.ndim(value)) == depth:
+    if not several(attribute, value):
         return [attribute.entry(value, what)] * count
     values = list(value)
     if len(values) != count:

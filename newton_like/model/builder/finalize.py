@@ -60,7 +60,7 @@ def finalize(builder, *, device=None, requires_grad: bool = False, dtype=wp.floa
     for tendon in builder.tendons:
         tendon.check(builder.joint_count, builder.shape_count)
     model.tendons = list(builder.tendons)
-    builder.frames.check(builder.body_count)
+    builder.frames.check(builder.body_count, builder.articulation_count)
     model.frames = builder.frames.copy()
     model.shape_collision_filter_pairs = PairSet(builder.shape_collision_filter_pairs)
     lay_out_custom(builder, model)

@@ -334,9 +334,9 @@ class JointMethods:
         if self.joint_world[joint] != self.joint_world[reference]:
             raise ValueError(f"{what}: they are in different worlds")
         if self.joint_mimic_joint[reference] >= 0:
-            raise ValueError(f"{what}: that one follows another joint itself; follow that joint directly")
+            raise ValueError(f"{what}: the reference joint follows another joint; follow that other joint directly")
         if joint in self.joint_mimic_joint:
-            raise ValueError(f"{what}: another joint follows it already; let both follow the same joint")
+            raise ValueError(f"{what}: another joint follows this joint; let both follow the same joint")
         coeffs = as_vector(coeffs, 2, f"{what}: coeffs")
         self.joint_mimic_joint[joint] = reference
         self.joint_mimic_coeffs[joint] = coeffs

@@ -64,7 +64,7 @@ def _passes_on(target, arguments: type):
 
         @functools.wraps(method)
         def checked(self, *args, **given):
-            for name in given.keys() - known.keys():
+            for name in (name for name in given if name not in known):
                 raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}")
             return method(self, *args, **given)
 
@@ -138,7 +138,7 @@ class ShapeMethods:
         if wanted is not None and not isinstance(src, wanted):
             raise TypeError(f"{what}: a {type.name} needs a {wanted.__name__}, not {src!r}")
         if wanted is None and src is not None:
-            raise ValueError(f"{what}: a {type.name} has no src; leave {src!r} out")
+            raise ValueError(f"{what}: a {type.name} has no src; omit src={src!r}")
         xform = as_transform(xform, f"{what}: xform")
         if color is None:
             color = getattr(src, "color", None)

@@ -163,14 +163,12 @@ class WorldMethods:
 
     def _check_source(self, builder) -> None:
         if not isinstance(builder, WorldMethods):
-            raise TypeError(f"{builder!r} is no ModelBuilder")
+            raise TypeError(f"{builder!r} is not a ModelBuilder")
         if builder is self:
-            raise ValueError(
-                "a builder cannot be added to itself; build the scene in a builder of its own and add that"
-            )
+            raise ValueError("a builder cannot be added to itself; build the scene in a separate builder and add that")
         if builder.world_count:
             raise ValueError(
-                f"the builder to copy holds {builder.world_count} worlds; worlds do not nest, copy a scene without"
+                f"the builder to copy has {builder.world_count} worlds; worlds do not nest, copy a scene without"
             )
         self._check_custom(builder)
         if Axis.from_any(builder.up_axis) != Axis.from_any(self.up_axis):
@@ -255,7 +253,7 @@ def grid_offsets(count: int, spacing, up_axis=Axis.Z) -> np.ndarray:
 
 def _prefix(value, what: str) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{what} must be a text or None, not {value!r}")
+        raise TypeError(f"{what} must be a string or None, not {value!r}")
     return value
 
 

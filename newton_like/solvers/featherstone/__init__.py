@@ -1,4 +1,4 @@
-"""The flagship solver, in generalized coordinates."""
+"""Solver in generalized coordinates."""
 
 from newton_like.solvers.featherstone.solver import SolverFeatherstone
 

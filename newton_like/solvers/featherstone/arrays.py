@@ -16,7 +16,7 @@ class Port:
         owner: the argument of ``step`` that has it.
         name: under which name.
         field: where its numbers go.
-        needed: whether it must be there; an input that is not there is zero.
+        needed: whether the array must exist; a missing input is zero.
     """
 
     owner: str
@@ -68,7 +68,7 @@ def check_arrays(model, arrays) -> tuple[list, list]:
     """Inputs and outputs as rows of numbers, None where there is none.
 
     Raises:
-        ValueError: an array that is needed is not there, or one belongs to another model.
+        ValueError: an array that is needed does not exist, or one belongs to another model.
     """
     rows = []
     for port, name, array in zip(_PORTS, _NAMES, arrays, strict=True):
@@ -77,8 +77,8 @@ def check_arrays(model, arrays) -> tuple[list, list]:
         scalar = None if array is None else getattr(array.dtype, "_wp_scalar_type_", array.dtype)
         if scalar not in (None, model.dtype):
             raise ValueError(
-                f"{name} holds {scalar.__name__}, the model {model.dtype.__name__}; states and controls come from model.state() and "
-                "model.control()"
+                f"{name} has the type {scalar.__name__}, but the model has {model.dtype.__name__}; "
+                "states and controls come from model.state() and model.control()"
             )
         row = None if array is None else flat(array, model.dtype)
         if row is not None and (row.size != port.field.length(model) or row.device != model.device):

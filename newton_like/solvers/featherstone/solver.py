@@ -1,4 +1,4 @@
-"""The flagship solver: articulations in generalized coordinates, with contacts, limits, drives and friction as constraints."""
+"""SolverFeatherstone: articulations in generalized coordinates, with contacts, limits, drives and friction as constraints."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import inspect
 import math
 from collections.abc import Iterable
 
-import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, check_recorded
-from newton_like.coercion import as_number
+from newton_like.arrays import active_tape, unrecorded
+from newton_like.coercion import as_count, as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
+from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
 from newton_like.model.edits import checked_names
@@ -23,6 +23,7 @@ from newton_like.programs.robot import namespace
 from newton_like.programs.template import find_batches
 from newton_like.solvers.base import SolverBase
 from newton_like.solvers.featherstone.arrays import arrays_of, check_arguments, check_arrays
+from newton_like.solvers.featherstone.settings import Fixed, Setting
 from newton_like.solvers.featherstone.stepper import Stepper
 from newton_like.types import warp_types
 
@@ -40,6 +41,20 @@ _NEWTON = {
 """Options of Newton 1.8 that do not exist here: values without effect, and advice in place of others."""
 
 
+def _speed(value, name: str) -> float:
+    speed = as_number(value, name)
+    if not speed > 0.0:
+        raise ValueError(f"{name} {speed:g} m/s must be positive")
+    return speed
+
+
+def _rate(value, name: str) -> float:
+    rate = as_number(value, name)
+    if rate < 0.0:
+        raise ValueError(f"{name} {rate:g} 1/s is negative; give a rate of at least 0")
+    return rate
+
+
 class SolverFeatherstone(SolverBase):
     """Steps articulated bodies in generalized coordinates.
 
@@ -47,39 +62,37 @@ class SolverFeatherstone(SolverBase):
     middle of the old and the new velocity; joint-space inertia (composite rigid bodies) with armature and the implicit terms of
     damping, springs and drives; its sparse LTDL factors; contacts of shapes with planes; one constraint row for every contact
     direction, limit, friction loss and coupling; block projected Gauss-Seidel with warm start in a fixed order; half a step of
-    drift with the new velocity. ``state_out`` gets joint coordinates and velocities, and the body poses and velocities that go with
-    them. Passive motion is second order in ``dt`` and its energy hardly drifts; drives, friction, limits and contacts are first order.
+    drift with the new velocity. ``state_out`` receives joint coordinates and velocities, and the corresponding poses and
+    velocities of bodies. Passive motion is integrated to second order in ``dt``. Drives, friction, limits and contacts are
+    integrated to first order.
 
-    Fast motion gains no energy for long: what the discretisation adds to it is counted, world by world, and taken back by a damping of
-    the joints. In 120 random free chains energy exceeded what forces gave by 0.6 % at most where the base turned by 0.05 rad a step,
-    and mostly by less than 1 % at 0.1 and 0.2 rad (14 % and 66 %, for some steps, in the worst chain); beyond, it may double for some
-    steps, and motion is not resolved anyway. Robots that fell and lay kept within 0.1 % of their kinetic energy; an impact, whose
-    moment is known to a step, and the pushing out of what it leaves of penetration raised it by up to 1.3 %.
+    The solver counts the energy that the discretisation adds in each world, and removes it by joint damping. The energy of motion
+    that turns by more than about 0.2 rad in a step may be wrong for some steps.
 
-    The same world gives the same bits in every run, whatever the number of worlds, its place among them, or the number of threads.
+    The results of a world are bitwise identical in every run, for any number of worlds, any index of the world and any number of
+    threads.
 
-    A contact that carries the force f sinks by ``f / m time_constant^2``, where m is the effective mass of the point along the
-    normal: 0.01 mm for a single body at rest with the default softness, some 0.05 mm for the foot of a robot. Contacts and limits do
-    not spring back: with the default damping ratio an impact ends in the step it begins in, and what it leaves of penetration is
-    corrected within some 0.2 s.
-    Contacts of moving shapes with anything but planes are not resolved: a model that has such pairs is refused, unless
-    ``unsupported_contacts="ignore"``.
+    A contact with the force f has the penetration ``f / m time_constant^2``, where m is the effective mass of the point along the
+    normal. With the default damping ratio, contacts and limits do not rebound: an impact ends within one step, and the remaining
+    penetration is corrected within ``2 damping_ratio time_constant`` (0.2 s). Only contacts of moving shapes with planes are
+    resolved. Models with other colliding pairs raise ValueError, unless ``unsupported_contacts="ignore"``.
 
     Args:
         model: the model.
         iterations: sweeps over all constraint rows in a step.
         evaluator: ``"general"``: one compiled kernel for all robots; ``"specialised"``: straight-line code for each robot of the
-            model, two to three times as fast, compiled for some seconds when first used and cached on disk; ``"auto"``:
-            specialised where a robot's program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. The two
-            give the same bits on a CPU at widths above 1.
-        restitution_speed: impacts slower than this do not bounce [m/s].
-        max_depenetration_speed: shapes that overlap are pushed apart no faster than this [m/s].
-        angular_damping: rate [1/s] at which the angular velocities of FREE and DISTANCE joints decay beside all forces: each step
-            multiplies them by ``exp(-angular_damping dt)``.
+            model, which is faster and is compiled at its first use and cached on disk; ``"auto"``: specialised where a robot's
+            program stays within ``newton_like.solvers.featherstone.specialise.BUDGET`` operations. Both give bitwise identical
+            results on a CPU if the lane width is above 1.
+        restitution_speed: impacts below this speed have no restitution [m/s].
+        max_depenetration_speed: largest speed at which overlapping shapes are separated [m/s].
+        angular_damping: decay rate [1/s] of the angular velocities of FREE and DISTANCE joints. Each step multiplies these
+            velocities by ``exp(-angular_damping dt)``.
         unsupported_contacts: ``"error"`` or ``"ignore"``.
-        varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are added to
-            ``Model.varying``. Specialised code looks their numbers up, so that :meth:`notify_model_changed` compiles nothing. Numbers of
-            other arrays are constants of the code as long as all worlds share them; the first edit of one compiles the code anew.
+        varying: names of model arrays whose numbers will be edited, such as ``("body_mass", "shape_material_mu")``; they are
+            added to ``Model.varying``. Specialised kernels read these arrays from memory, so :meth:`notify_model_changed` does
+            not compile. Parameters of other arrays are constants of the kernel while they are equal in all worlds; the first edit
+            of such a parameter compiles the kernel again.
         width: worlds per kernel thread, see :func:`newton_like.programs.device.lane_width`.
         threads: CPU threads, see :func:`newton_like.threads.worker_count`.
         newton_options: options of Newton 1.8 that choose how it computes: ``use_tile_gemm``, ``fuse_cholesky``, ``deterministic`` and
@@ -89,7 +102,18 @@ class SolverFeatherstone(SolverBase):
         TypeError: `model` is no model, or an argument is unknown.
         ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled
             joints, kinematic bodies, colliding pairs other than shape and plane.
+        TypeError: an argument is of another kind.
+
+    ``iterations``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes that may be written at any
+    time, with the same errors; the next step uses the new values. A CUDA graph keeps the values that it was captured with. The other
+    settings cannot be changed.
     """
+
+    iterations = Setting(as_count)
+    restitution_speed = Setting(_speed)
+    max_depenetration_speed = Setting(_speed)
+    angular_damping = Setting(_rate)
+    evaluator, unsupported_contacts, width, threads = Fixed(), Fixed(), Fixed(), Fixed()
 
     def __init__(
         self,
@@ -113,24 +137,14 @@ class SolverFeatherstone(SolverBase):
             raise ValueError(f"evaluator {evaluator!r} must be one of {EVALUATORS}")
         if unsupported_contacts not in ("error", "ignore"):
             raise ValueError(f"unsupported_contacts {unsupported_contacts!r} must be 'error' or 'ignore'")
-        if int(iterations) != iterations or iterations < 1:
-            raise ValueError(f"iterations {iterations!r} must be a whole number of at least 1")
-        for name, value in (
-            ("restitution_speed", restitution_speed),
-            ("max_depenetration_speed", max_depenetration_speed),
-        ):
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{name} {value!r} must be a positive number [m/s]")
-        angular_damping = as_number(angular_damping, "angular_damping")
-        if angular_damping < 0.0:
-            raise ValueError(f"angular_damping {angular_damping:g} 1/s is negative; give a rate of at least 0")
+        self._recorded = None
+        self.iterations = iterations
+        self.restitution_speed = restitution_speed
+        self.max_depenetration_speed = max_depenetration_speed
+        self.angular_damping = angular_damping
         super().__init__(model)
         model.varying |= checked_names(varying, "varying")
-        self.iterations = int(iterations)
         self.evaluator = evaluator
-        self.restitution_speed = float(restitution_speed)
-        self.max_depenetration_speed = float(max_depenetration_speed)
-        self.angular_damping = angular_damping
         self.unsupported_contacts = unsupported_contacts
         self.width = lane_width(model.device, model.dtype, width)
         self.threads = threads
@@ -145,6 +159,11 @@ class SolverFeatherstone(SolverBase):
         self._watch, self._broken = ShapeWatch(model), False
         self._last_was_handed = False
 
+    def _settings_changed(self) -> None:
+        # the next step tells its recording of the options anew
+        for recording in (self._recorded or {}).values():
+            recording.dt = None
+
     def _refuse_contacts(self) -> None:
         refuse_unsupported(self.model, unsupported_pairs(self.model), "SolverFeatherstone resolves")
 
@@ -158,7 +177,7 @@ class SolverFeatherstone(SolverBase):
             self._recorded.clear()
             self._steppers, self._given = self._make_steppers(), None
             self._watch.accept(self.model)
-        # after an error everything is made anew
+        # after an error everything is made again
         self._broken = True
         if any([stepper.refresh() for stepper in (*self._steppers, *(self._given or ()))]):
             self._recorded.clear()
@@ -172,7 +191,7 @@ class SolverFeatherstone(SolverBase):
         """Advances all worlds by one step.
 
         Args:
-            state_in: the state now; its ``body_f`` acts during the step. Only ``joint_q`` and ``joint_qd`` are read beside it.
+            state_in: the state now; its ``body_f`` acts during the step. In addition, only ``joint_q`` and ``joint_qd`` are read.
             state_out: the state afterwards; may be ``state_in``.
             control: forces and targets; None: those of the model's initial control.
             contacts: None: the solver finds the contacts of shapes with planes. Otherwise a list from ``model.collide(state_in)``, or one
@@ -194,14 +213,15 @@ class SolverFeatherstone(SolverBase):
             raise
         if active_tape() is not None and any(a is not None and a.requires_grad for a in arrays):
             raise RuntimeError(
-                "SolverFeatherstone.step has no gradients, and a tape records arrays that require some; use "
+                "SolverFeatherstone.step has no gradients, but a tape is recording and an array requires a gradient; use "
                 "newton_like.dynamics.integrate, which has gradients, or step outside of the tape"
             )
         if contacts is not None and self._given is None:
-            check_recorded(model.device, "SolverFeatherstone.step")
-            self._given = self._make_steppers(given=True)
+            with unrecorded(model.device, "SolverFeatherstone.step"):
+                self._given = self._make_steppers(given=True)
         steppers = self._steppers if contacts is None else self._given
-        key = (contacts is None, *[0 if a is None else a.ptr for a in arrays])
+        capturing = model.device.is_capturing
+        key = (contacts is None, capturing and not self._cuda, *[0 if a is None else a.ptr for a in arrays])
         # which recording was used last does not matter enough to keep count of it in every step
         recording = self._recorded.get(key) or self._recorded.add(key, self._record(steppers, arrays, dt))
         if recording.dt != dt:
@@ -210,35 +230,25 @@ class SolverFeatherstone(SolverBase):
         if contacts is not None:
             self._hand_over(contacts)
         self._last_was_handed = contacts is not None
-        if self._cuda and model.device.is_capturing:
+        if capturing:
             # a graph reads what its launches are told from arrays that nobody else may keep
-            self._recorded.captured.add(recording)
+            self._recorded.capture(recording, recording.arrays)
         recording.run()
 
     def _hand_over(self, contacts) -> None:
-        if not hasattr(contacts, "rigid_contact_normal"):
-            raise TypeError(
-                f"contacts must be None or Contacts, as model.collide() makes them, not {type(contacts).__name__}"
-            )
-        if (
-            contacts.rigid_contact_normal.dtype is not warp_types(self.model.dtype).vec3
-            or contacts.device != self.model.device
-        ):
-            raise ValueError(
-                "contacts belong to another model (device or scalar type); they come from model.contacts()"
-            )
+        check_contacts(self.model, contacts)
         self._used = wp.zeros(max(contacts.rigid_contact_max, 1), dtype=wp.int32, device=self.model.device)
         self._handed = contacts
         for stepper in self._given:
             stepper.hand_over.place(contacts, self._used)
 
     def unused_contacts(self) -> int:
-        """How many contacts of the list that the last step was handed were not used.
+        """Number of unused contacts of the list that was passed to the last step with ``contacts=``.
 
         Not used are contacts between two moving or two fixed shapes, contacts of shapes that do not exist, more than
         ``newton_like.collision.pipeline.SLOTS`` of one shape, and those the list had no room for.
         """
-        if self._handed is None:
+        if not self._last_was_handed:
             return 0
         return int(self._handed.rigid_contact_count.numpy()[0]) - int(self._used.numpy().sum())
 
@@ -249,10 +259,12 @@ class SolverFeatherstone(SolverBase):
             ``[shape_count]`` vec3, world axes [N]; zero for planes and other fixed shapes.
 
         Raises:
-            ValueError: the last step was handed its contacts, whose directions this solver does not keep.
+            ValueError: the last step got a list of contacts; the solver does not keep their directions.
         """
         if self._last_was_handed:
-            raise ValueError("contact_forces: the last step was handed its contacts; call step with contacts=None")
+            raise ValueError(
+                "contact_forces() is not available after a step with a list of contacts; call step with contacts=None"
+            )
         force = wp.zeros(self.model.shape_count, dtype=warp_types(self.model.dtype).vec3, device=self.model.device)
         for stepper in self._steppers:
             stepper.add_forces(force)
@@ -272,10 +284,10 @@ class SolverFeatherstone(SolverBase):
         return o
 
     def _record(self, steppers, arrays, dt: float) -> Recording:
-        check_recorded(self.model.device, "SolverFeatherstone.step")
         options = self._options(dt)
         inputs, outputs = check_arrays(self.model, arrays)
-        recorded = [s.record(inputs, outputs, options) for s in steppers]
+        with unrecorded(self.model.device, "SolverFeatherstone.step"):
+            recorded = [s.record(inputs, outputs, options) for s in steppers]
         launches, reads = ([each[i] for each in recorded] for i in range(2))
         recording = Recording(launches, (*arrays, *inputs, *outputs), reads)
         recording.dt = float(dt)

@@ -159,7 +159,7 @@ class Specialiser:
         return f"{self.emitter.head()} switch ({selector}) {{ {body} }}"
 
     def stages(self) -> types.SimpleNamespace:
-        """The stages as Warp functions, in place of `general_stages`."""
+        """The stages as Warp functions, instead of `general_stages`."""
         m, live = self.m, self._live()
         arguments = dict(o=m.Options, T=m.Tree, P=m.Params, L=m.Layout, mem=m.memory)
         stages = {}

@@ -116,7 +116,7 @@ class Stepper:
         return step_kernel(solver.m, special.stages(), FLAGS, level=level)
 
     def refresh(self) -> bool:
-        """Takes over what was edited. Returns whether launches have to be recorded anew."""
+        """Takes over what was edited. Returns whether launches have to be recorded again."""
         parameters = self.work.parameters
         try:
             stale, _ = parameters.refresh(self.solver.model)

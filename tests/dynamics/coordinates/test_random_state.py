@@ -83,6 +83,7 @@ def test_equal_seeds_give_equal_states(rng):
         (1.0, TypeError),
         ((0.0, np.inf), ValueError),
         ((np.zeros(2), 1), ValueError),
+        (None, TypeError),
     ],
 )
 def test_bounds_that_are_none_are_refused_by_name(rng, bounds, error):

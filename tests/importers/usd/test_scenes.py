@@ -267,7 +267,7 @@ def test_breaking_cones_and_friction_are_remarked():
     with pytest.warns(UsdWarning) as caught:
         builder, _ = load(writer.stage)
     message = str(caught[0].message)
-    for part in ("breakForce, breakTorque", "cone", "friction", "(1): /m"):
+    for part in ("breakForce and breakTorque", "cone", "friction", "(1): /m"):
         assert part in message
     assert builder.shape_material_mu == [0.5]
 

@@ -203,6 +203,39 @@ def test_states_copy_and_assign_them(rng):
             a.assign(b)
 
 
+@pytest.mark.parametrize("bodies", [(1, 2), (2, 1)])
+def test_an_assignment_that_fails_changes_nothing(rng, bodies):
+    models = []
+    for count in bodies:
+        builder = ModelBuilder()
+        for name, dtype, namespace in (("maker", str, None), ("maker", str, "lab")):
+            builder.add_custom_attribute(CustomAttribute(name, dtype, F.BODY, A.STATE, namespace))
+        builder.add_custom_attribute(CustomAttribute("note", str, F.ONCE, A.STATE))
+        for i in range(count):
+            given = {"maker": f"{count} {i}", "lab:maker": f"lab {count} {i}"}
+            builder.add_body(mass=1.0, inertia=np.eye(3), custom_attributes=given)
+        models.append(builder.finalize("cpu"))
+    mine, other = (model.state() for model in models)
+    other.joint_q = rng.normal(size=len(other.joint_q))
+    other.note[:] = ["new"]
+    before = (list(mine.maker), list(mine.lab.maker), list(mine.note), mine.joint_q.numpy().copy())
+    with pytest.raises(ValueError, match=r"State\."):
+        mine.assign(other)
+    # arrays of equal sizes, and texts of different numbers
+    same = mine.clone()
+    same.joint_q = rng.normal(size=len(mine.joint_q))
+    same.lab.maker.append("more")
+    with pytest.raises(ValueError, match=r"State\.lab\.maker.*texts"):
+        mine.assign(same)
+    assert before[:3] == (mine.maker, mine.lab.maker, mine.note)
+    np.testing.assert_array_equal(mine.joint_q.numpy(), before[3])
+    del same.lab.maker[-1]
+    same.note[:] = ["new"]
+    mine.assign(same)
+    assert mine.note == ["new"]
+    np.testing.assert_array_equal(mine.joint_q.numpy(), same.joint_q.numpy())
+
+
 def test_files_that_are_written_say_that_they_lack_them(tmp_path):
     builder = ModelBuilder()
     builder.add_custom_attribute(CustomAttribute("heat", float, F.BODY, namespace="own"))
@@ -397,3 +430,81 @@ def test_frequencies_tell_the_lengths_of_arrays(rng):
     assert seen == KIND_OF.keys()
     with pytest.raises(KeyError, match=r"'joint_qq'.*joint_q"):
         model.get_attribute_frequency("joint_qq")
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("order", [1, -1])
+def test_attributes_and_namespaces_do_not_share_a_name(copied, order):
+    first, second = [CustomAttribute("lab", float, F.BODY), CustomAttribute("x", float, F.BODY, namespace="lab")][
+        ::order
+    ]
+    builder = ModelBuilder()
+    builder.add_custom_attribute(first)
+    # another object has names of its own
+    if first.namespace is None:
+        builder.add_custom_attribute(CustomAttribute("y", float, F.BODY, A.STATE, "lab"))
+    before = set(builder.custom_attributes)
+    if copied:
+        other = ModelBuilder()
+        other.add_custom_attribute(CustomAttribute("y", float, F.BODY))
+        other.add_custom_attribute(second)
+    with pytest.raises(ValueError, match=r"lab.*Model"):
+        builder.add_builder(other) if copied else builder.add_custom_attribute(second)
+    assert set(builder.custom_attributes) == before
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        (wp.int32, 2**40),
+        (wp.int32, -(2**31) - 1),
+        (wp.int64, 2**70),
+        (wp.uint8, -1),
+        (wp.uint64, -1),
+        (wp.float32, 1e300),
+        (wp.vec3, (0.0, 1e300, 0.0)),
+        (wp.float16, 1e6),
+    ],
+)
+def test_numbers_beyond_the_range_of_a_type_are_refused(dtype, value):
+    attribute = CustomAttribute("heat", dtype, F.BODY)
+    with pytest.raises(ValueError, match=r"at home: .*range of"):
+        attribute.entry(value, "at home")
+    scalar = attribute.scalar
+    text = " ".join(map(str, np.atleast_1d(value))) if scalar in (wp.float32, wp.float16) else str(value)
+    with pytest.raises(ValueError, match=r"in a file.*range of"):
+        attribute.read(text, "in a file")
+
+
+def test_the_ends_of_a_range_are_kept():
+    for dtype in (wp.int8, wp.uint8, wp.int32, wp.int64, wp.uint64):
+        info, attribute = np.iinfo(wp.dtype_to_numpy(dtype)), CustomAttribute("heat", dtype, F.BODY)
+        for end in (int(info.min), int(info.max)):
+            assert attribute.entry(end, "end") == attribute.read(str(end), "end") == end
+    real = CustomAttribute("heat", float, F.BODY)
+    assert real.entry(np.inf, "end") == real.read("inf", "end") == np.inf
+    assert np.isnan(real.entry(np.nan, "end"))
+    with pytest.raises(ValueError, match="1e999"):
+        real.read("1e999", "end")
+
+
+def test_references_beyond_what_exists_are_refused():
+    builder = ModelBuilder()
+    builder.add_custom_attribute(CustomAttribute("on", int, F.BODY, references="body", default=-1))
+    builder.add_body(mass=1.0, inertia=np.eye(3), custom_attributes={"on": 0})
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    np.testing.assert_array_equal(builder.finalize("cpu").on.numpy(), [0, -1])
+    builder.custom_attributes["on"].values[1] = 77
+    with pytest.raises(ValueError, match=r"on.*index 1.*77.*body"):
+        builder.finalize("cpu")
+
+
+def test_rows_of_different_lengths_are_named():
+    builder = ModelBuilder()
+    for dtype in (wp.vec3, wp.vec3i):
+        with pytest.raises(TypeError, match=r"'w'.*vec3"):
+            CustomAttribute("w", dtype, F.BODY, default=[[1, 2], [3]])
+    builder.add_custom_attribute(CustomAttribute("v", wp.vec3, F.JOINT_DOF))
+    link = builder.add_link(mass=1.0, inertia=np.eye(3))
+    with pytest.raises((TypeError, ValueError), match=r"'v'"):
+        builder.add_joint_ball(-1, link, custom_attributes={"v": [[1.0, 2.0, 3.0], [4.0, 5.0]]})

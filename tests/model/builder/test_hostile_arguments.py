@@ -258,7 +258,7 @@ def test_errors_of_arguments_name_the_cure(call, error, message):
         ("shape_flags", 64, r"shape 'shape_2' \(index 2, world 0\): flags 64 .*ShapeFlags"),
         ("shape_source", HILLS, r"shape 'shape_2' .*: shape_source <.*Height.*Mesh"),
         ("shape_color", (0, 0, 2), r"shape 'shape_2' .*: color \(0, 0, 2\) .*1"),
-        ("body_label", 7, r"builder.body_label\[2\] .*\b7\b.*text"),
+        ("body_label", 7, r"builder.body_label\[2\] .*\b7\b.*string"),
     ],
 )
 def test_errors_of_entries_name_the_cure(name, value, message):

@@ -27,13 +27,12 @@ def solver_of(builder, **options):
         ({"evaluator": "fast"}, r"evaluator 'fast' .*'auto', 'general', 'specialised'"),
         ({"unsupported_contacts": "warn"}, "unsupported_contacts 'warn' .*'error'.*'ignore'"),
         ({"iterations": 0}, r"iterations 0 .*\b1\b"),
-        ({"iterations": 2.7}, r"iterations 2\.7 .*\b1\b"),
         ({"iterations": -3}, r"iterations -3 .*\b1\b"),
-        ({"restitution_speed": 0.0}, "restitution_speed 0.0 "),
+        ({"restitution_speed": 0.0}, "restitution_speed 0 "),
         ({"angular_damping": -0.5}, "angular_damping -0.5 "),
-        ({"restitution_speed": float("nan")}, "restitution_speed nan "),
-        ({"max_depenetration_speed": -1.0}, "max_depenetration_speed -1.0 "),
-        ({"max_depenetration_speed": float("inf")}, "max_depenetration_speed inf "),
+        ({"restitution_speed": float("nan")}, "restitution_speed is nan"),
+        ({"max_depenetration_speed": -1.0}, "max_depenetration_speed -1 "),
+        ({"max_depenetration_speed": float("inf")}, "max_depenetration_speed is inf"),
         ({"width": 5}, "width 5 "),
         ({"threads": 0}, r"threads 0 .*\b1\b"),
     ],
@@ -154,5 +153,5 @@ def test_masks_of_the_wrong_length_are_refused():
 
 def test_states_of_other_models_do_not_collide():
     model = touching().finalize("cpu")
-    with pytest.raises(ValueError, match=r"state.*3.*2.*model.state\(\)"):
+    with pytest.raises(ValueError, match=r"state\.body_q.*3.*2"):
         model.collide(bodies(3).finalize("cpu").state())

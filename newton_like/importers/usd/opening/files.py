@@ -70,7 +70,7 @@ def open_stage(source, package_dirs: tuple[Path, ...] = (), *, text: bool = True
             vetting, written = Guard(name), True
             _check_depth("<text>", source.encode(errors="replace"))
             if not layer.ImportFromString(source.lstrip("\ufeff \t\r\n")):
-                raise ImportFileError("<text>: this is no USD text; it must follow the grammar of .usda files")
+                raise ImportFileError("<text>: this is not USD text; it must follow the grammar of .usda files")
         else:
             # for invalid names os.path.isfile() is false, but Path.is_file() raises
             if not os.path.isfile(source):

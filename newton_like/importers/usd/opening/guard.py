@@ -195,7 +195,7 @@ class _Reader:
         self.stop()
         program = sys.executable or ""
         if getattr(sys, "frozen", False) or not re.search("python|pypy", Path(program).name.lower()):
-            raise _NoReaderError(f"{program or 'this program'!r} is no Python interpreter")
+            raise _NoReaderError(f"{program or 'this program'!r} is not a Python interpreter")
         # Uninitialised memory is not zero there, so that its use is detected; crash reports of USD are discarded.
         environment = {**os.environ, "MALLOC_PERTURB_": "165", "MALLOC_ARENA_MAX": "4", "TMPDIR": os.devnull}
         try:

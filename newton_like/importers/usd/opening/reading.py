@@ -104,7 +104,7 @@ def read_layer(identifier: str, step=lambda: None) -> tuple[Sdf.Layer | None, st
                 except Exception:  # a type without a Python binding
                     continue
         elif path.isEmpty or path.IsPrimPath() or path.IsPrimVariantSelectionPath() or path.IsPrimPropertyPath():
-            listed = f"<{path}> is listed, and is not there" if path else "what it lists has no name"
+            listed = f"<{path}> is listed but does not exist" if path else "what it lists has no name"
             return layer, f"is damaged: {listed}; {CURE}"
     return layer, ""
 

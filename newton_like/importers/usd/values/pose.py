@@ -1,6 +1,6 @@
 """Functions for single poses, computed with Python numbers.
 
-``geometry.transforms`` works on arrays of any shape and takes some 100 microseconds for one pose, but a stage with ten
+``geometry.transforms`` works on arrays of any shape and takes about 100 microseconds for one pose, but a stage with ten
 thousand prims needs a hundred thousand poses. Conventions are the same: ``x y z qx qy qz qw``.
 """
 

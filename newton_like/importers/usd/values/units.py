@@ -1,4 +1,4 @@
-"""Units of a USD stage, placements of its prims, and reading of attributes with errors that name prim and cure."""
+"""Units of a USD stage, placements of its prims, and reading of attributes with errors that name prim and solution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SENTINEL = 1.0e38
 """Numbers from this value on mean "no limit" in USD files (the largest float32 is 3.4e38), like infinities."""
 
 SHEAR_TOLERANCE = 1.0e-5
-"""Largest cosine between two axes of a frame that counts as orthogonal; float32 attributes give errors of some 1e-6."""
+"""Largest cosine between two axes of a frame that counts as orthogonal; float32 attributes give errors of about 1e-6."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Reader:
             return np.array([0.0, 0.0, 0.0, 1.0])
         q = quaternion(value)
         if q is None:
-            raise self.error(prim, f"{name} is {value}, which is no rotation; give (1, 0, 0, 0) for none")
+            raise self.error(prim, f"{name} is {value}, which is not a rotation; give (1, 0, 0, 0) for none")
         return q
 
     def token(self, prim, name: str, default: str) -> str:

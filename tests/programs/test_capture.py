@@ -1,0 +1,123 @@
+"""Calls that Warp captures on a CPU: a graph repeats the calls on the arrays that were captured."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+from newton_like import dynamics, eval_fk
+from newton_like.solvers import SolverFeatherstone
+from tests.support.mechanisms import quadruped, worlds_of
+from tests.support.random_trees import random_state
+
+WORLDS = 3
+
+
+@pytest.fixture
+def model():
+    return worlds_of(quadruped(), WORLDS).finalize("cpu")
+
+
+def begin(model, solver, state, start) -> None:
+    """Sets a state; the solver forgets the contacts of the step before."""
+    if solver is not None:
+        solver.reset(state)
+    state.joint_q.assign(start[0])
+    state.joint_qd.assign(start[1])
+    eval_fk(model, state.joint_q, state.joint_qd, state)
+
+
+def forward(model):
+    state, out = model.state(), model.state()
+    return None, state, lambda: eval_fk(model, state.joint_q, state.joint_qd, out), (out.body_q, out.body_qd)
+
+
+def mass(model):
+    state, dofs = model.state(), model.joint_dof_count // WORLDS
+    out = wp.zeros((WORLDS, dofs, dofs), dtype=wp.float32, device="cpu")
+    return None, state, lambda: dynamics.mass_matrix(model, state, out=out), (out,)
+
+
+def contacts(model):
+    state, found = model.state(), model.contacts()
+    result = found.rigid_contact_count, found.rigid_contact_point0, found.rigid_contact_shape0
+    return None, state, lambda: model.collide(state, found, unsupported_contacts="ignore"), result
+
+
+def step(model):
+    solver = SolverFeatherstone(model, evaluator="general")
+    state, between, out = model.state(), model.state(), model.state()
+
+    def two():
+        solver.step(state, between, dt=1e-3)
+        solver.step(between, out, dt=1e-3)
+
+    return solver, state, two, (out.joint_q, out.joint_qd, out.body_q)
+
+
+def handed(model):
+    solver = SolverFeatherstone(model, evaluator="general")
+    state, out, found = model.state(), model.state(), model.contacts()
+
+    def one():
+        model.collide(state, found, unsupported_contacts="ignore")
+        solver.step(state, out, contacts=found, dt=1e-3)
+
+    return solver, state, one, (out.joint_q, out.joint_qd)
+
+
+def values(arrays) -> list[np.ndarray]:
+    return [a.numpy().copy() for a in arrays]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
+@pytest.mark.parametrize("make", [forward, mass, contacts, step, handed])
+def test_a_graph_repeats_a_call(rng, model, make, first):
+    """Also where the captured call is the first one, which prepares later ones. The same call on other arrays does not disturb the graph,
+    nor does a graph disturb later calls."""
+    solver, state, call, results = make(model)
+    if not first:
+        call()
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+    other_solver, other_state, other_call, others = make(model)
+    begin(model, other_solver, other_state, random_state(model, rng))
+    other_call()
+    kept = values(others)
+    for _ in range(3):
+        start, found = random_state(model, rng), []
+        for run in (call, lambda: wp.capture_launch(capture.graph)):
+            begin(model, solver, state, start)
+            for array in results:
+                array.zero_()
+            run()
+            found.append(values(results))
+        assert any(a.any() for a in found[0])
+        for a, b in zip(*found, strict=True):
+            np.testing.assert_array_equal(a, b)
+    for a, b in zip(kept, values(others), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_graph_reads_edited_parameters(model):
+    model.varying = ("gravity",)
+    solver, state, call, (_, qd, _) = step(model)
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+    start = model.joint_q.numpy(), np.zeros(model.joint_dof_count)
+    begin(model, solver, state, start)
+    wp.capture_launch(capture.graph)
+    np.testing.assert_allclose(qd.numpy().reshape(WORLDS, -1)[:, 2], -2e-3 * 9.81, rtol=1e-4)
+    model.set_gravity((0.0, 0.0, 0.0))
+    call()
+    begin(model, solver, state, start)
+    wp.capture_launch(capture.graph)
+    np.testing.assert_allclose(qd.numpy().reshape(WORLDS, -1)[:, 2], 0.0, atol=1e-6)
+
+
+def test_what_comes_from_the_host_is_refused_in_a_capture(model):
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    with wp.ScopedCapture("cpu"):
+        with pytest.raises(RuntimeError, match="capture"):
+            solver.reset(state, [0])
+        with pytest.raises(RuntimeError, match="capture"):
+            model.notify_changed()

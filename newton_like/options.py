@@ -31,7 +31,9 @@ def check_option(function: str, name: str, value, known: dict, own: Iterable[str
     if name in known:
         neutral, cure = known[name]
         if not _without_effect(value, neutral):
-            raise ValueError(f"{function}: {name}={value!r} is an option of Newton that newton_like does not support; {cure}")
+            raise ValueError(
+                f"{function}: {name}={value!r} is an option of Newton that newton_like does not support; {cure}"
+            )
         return
     own = list(own)
     near = difflib.get_close_matches(name, [*own, *known], n=1)

@@ -8,7 +8,6 @@ SOLVERS = "another solver of Newton: only SolverFeatherstone is here"
 PARTICLES = "particles: there are no deformable bodies here"
 WORDING = "wording of an error, which is raised here too"
 PRIVATE = "a private function of Newton"
-PAIRS = "contacts of two bodies: only those of moving shapes with planes are found"
 CUDA = "skipped without a CUDA device"
 PLANES = "not yet: contacts between bodies: the solver resolves those of moving shapes with planes"
 SHARED = (
@@ -83,9 +82,9 @@ DIFFERENCES: dict[str, dict[str, str]] = {
         "TestKinematicLinksCanonical.test_kinematic_fixed_root_static_force_immune_featherstone_cpu": PLANES,
         "TestKinematicLinksCanonical.test_kinematic_free_base_prescribed_motion_featherstone_cpu": PLANES,
         "TestKinematicLinksCanonical.test_kinematic_revolute_root_pendulum_prescribed_motion_featherstone_cpu": PLANES,
-        "TestKinematicLinksCanonical.test_kinematic_runtime_toggle_featherstone_cpu": PIPELINE,
-        "TestKinematicLinks.test_immovable_contact_pair_filtering": PAIRS,
-        "TestKinematicLinks.test_immovable_filter_does_not_remove_dynamic_pairs": PAIRS,
+        "TestKinematicLinksCanonical.test_kinematic_runtime_toggle_featherstone_cpu": PLANES,
+        "TestKinematicLinks.test_immovable_contact_pair_filtering": PLANES,
+        "TestKinematicLinks.test_immovable_filter_does_not_remove_dynamic_pairs": PLANES,
         "TestKinematicLinks.test_imported_kinematic_root_attached_to_parent_raises": PRIVATE,
         "TestKinematicLinks.test_kinematic_middle_link_raises": REFUSED,
         "TestKinematicLinks.test_kinematic_non_root_link_raises": REFUSED,

@@ -20,8 +20,8 @@ class Row:
         name: the field of ``Layout``.
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
-        read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"`` and
-            ``"couplings"``, general functions that specialised steps also call. Traces contain all other readers.
+        read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"couplings"``
+            and ``"carriers"`` (kinematic bodies), general functions that specialised steps also call. Traces contain all other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -98,7 +98,8 @@ STEP = (
     Row("dof_impulse", "the same of friction, velocity limit and position limit of dofs", lambda n: 3 * n.dofs, "kernel",
         lambda n: n.limit_rows),
     Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel", shared=True),
-    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates, shared=True),
+    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates, "carriers",
+        shared=True),
     Row("material", "material of a contact", lambda n: 6),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # constraint rows of dofs (limits and friction) and couplings
@@ -107,9 +108,9 @@ STEP = (
     Row("speeding", "positive where a speed is above HELD times its limit", _one, "kernel"),
     Row("unsettled", "the same of SETTLED", _one, "kernel"),
     Row("dof_row", "coefficients of rows of dofs", lambda n: n.dof_numbers * n.dofs),
-    Row("dof_y", "whitened rows of dofs", lambda n: n.reach * n.dofs),
+    Row("dof_y", "whitened rows of dofs", lambda n: n.reach * n.dofs, "carriers"),
     Row("coupling_row", "coefficients of couplings", lambda n: n.coupling_numbers * n.couplings, "couplings"),
-    Row("coupling_y", "whitened rows of couplings, over all dofs", lambda n: n.dofs * n.couplings, "couplings"),
+    Row("coupling_y", "whitened rows of couplings, over all dofs", lambda n: n.dofs * n.couplings, "couplings carriers"),
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),

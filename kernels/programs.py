@@ -33,6 +33,7 @@ from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.balance import balance_program
+from newton_like.kernels.solvers.carriers import carrier_program
 from newton_like.kernels.solvers.contact_rows import contact_row_program
 from newton_like.kernels.solvers.couplings import coupling_program
 from newton_like.kernels.solvers.dof_rows import dof_row_program
@@ -79,6 +80,7 @@ LAYERS = (
     dof_row_program,
     contact_row_program,
     coupling_program,
+    carrier_program,
     integrate_program,
     balance_program,
 )

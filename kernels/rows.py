@@ -7,8 +7,6 @@ several bodies has an entry for each dof. The three rows of a point have a strid
 
 import types
 
-from newton_like.kernels.tree import PRESCRIBED
-
 # The first numbers of a record of a unilateral row, see `unilateral`.
 MASS, SOFTNESS, TARGET = range(3)
 
@@ -126,47 +124,6 @@ def row_program(m: types.SimpleNamespace) -> dict:
         linear_row(t, k, y + T.reach, u1, m.cross(x, u1), T, L, mem)
         linear_row(t, k, y + 2 * T.reach, u2, m.cross(x, u2), T, L, mem)
         return before
-
-    @m.shared
-    def set_aside(b, t, T, P, L, mem):
-        """z <- 0 for prescribed dofs: their velocities are so large in z that rounding removes impulses beside them."""
-        for i in range(T.dofs):
-            if T.dof_limits[i] & PRESCRIBED:
-                z = m.get(mem, L.z + i, t)
-                m.put(mem, L.z + i, t, m.where_prescribed(P, b, i, m.fill(real(0.0)), z))
-
-    @m.shared
-    def bring_back(b, t, T, P, L, mem):
-        """z <- with the velocities of prescribed dofs, which are in free_z; warm_work <- less the work of the impulses on them."""
-        for i in range(T.dofs):
-            if T.dof_limits[i] & PRESCRIBED:
-                z = m.get(mem, L.z + i, t)
-                old = m.get(mem, L.free_z + i, t)
-                work = m.get(mem, L.warm_work, t)
-                m.put(mem, L.warm_work, t, m.where_prescribed(P, b, i, m.fnma(old, z, work), work))
-                m.put(mem, L.z + i, t, m.where_prescribed(P, b, i, old, z))
-
-    @m.shared
-    def carried_work(b, t, leaf: int, y: int, p: m.lane, T, P, L, mem) -> m.lane:
-        """The part that prescribed dofs have in p y . z for a row of a chain."""
-        at = T.chain_at[leaf]
-        work = m.fill(real(0.0))
-        for d in range(T.depth[leaf] + 1):
-            i = T.chain[at + d]
-            if T.dof_limits[i] & PRESCRIBED:
-                speed = m.mul(m.get(mem, y + d, t), m.get(mem, L.z + i, t))
-                work = m.where_prescribed(P, b, i, m.fma(p, speed, work), work)
-        return work
-
-    @m.shared
-    def carried_dense_work(b, t, y: int, p: m.lane, T, P, L, mem) -> m.lane:
-        """The same for a row of all dofs."""
-        work = m.fill(real(0.0))
-        for i in range(T.dofs):
-            if T.dof_limits[i] & PRESCRIBED:
-                speed = m.mul(m.get(mem, y + i, t), m.get(mem, L.z + i, t))
-                work = m.where_prescribed(P, b, i, m.fma(p, speed, work), work)
-        return work
 
     @m.func
     def point_velocity(t, leaf: int, y: int, T, L, mem) -> m.Vec3:

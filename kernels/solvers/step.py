@@ -297,26 +297,6 @@ def step_kernel(
             for j in range(T.contact_rows):
                 m.put(mem, p + j, t, m.mul(s, m.get(mem, p + j, t)))
 
-    @m.shared
-    def work_on_carriers(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]) -> m.lane:
-        """The work of all impulses on kinematic bodies. z does not have it: rounding removes impulses beside their velocities."""
-        work = m.fill(real(0.0))
-        for e in range(T.couplings):
-            p = m.get(mem, L.coupling_impulse + e, t)
-            work = m.add(work, m.carried_dense_work(b, t, L.coupling_y + T.dofs * e, p, T, P, L, mem))
-        for n in range(limits):
-            i = active[T.candidates + n, t] // 2
-            for j in range(DOF_IMPULSES):
-                p = m.get(mem, L.dof_impulse + DOF_IMPULSES * i + j, t)
-                work = m.add(work, m.carried_work(b, t, i, L.dof_y + T.reach * i, p, T, P, L, mem))
-        for a in range(contacts):
-            c = active[a, t]
-            for j in range(T.contact_rows):
-                p = m.get(mem, L.impulse + T.contact_rows * c + j, t)
-                y = L.contact_y + T.reach * (T.contact_rows * a + j)
-                work = m.add(work, m.carried_work(b, t, T.leaf[T.candidate_body[c]], y, p, T, P, L, mem))
-        return work
-
     @m.func
     def calm_bounces(b, t, contacts: int, limits: int, T, P, L, mem, active: wp.array2d[int]):
         """Weakens impacts that would add energy, as Newton's law of restitution does with friction (Kane and Levinson 1985)."""
@@ -336,7 +316,7 @@ def step_kernel(
                 square = m.fma(d, d, square)
                 along = m.fma(z, d, along)
             if T.prescribed != 0:
-                along = m.add(along, work_on_carriers(b, t, contacts, limits, T, P, L, mem, active))
+                along = m.add(along, m.work_on_carriers(b, t, contacts, limits, T, P, L, mem, active))
             # |z + s d| = |z|; half of an elastic impact is a plastic one
             s = m.smaller(one, m.larger(m.fill(real(0.5)), m.div(m.mul(m.fill(real(-2.0)), along), square)))
             s = m.where_lt(softness, tiny, s, one)

@@ -69,7 +69,12 @@ def test_the_kernel_of_a_step_reads_what_the_table_says():
 
 
 @pytest.mark.parametrize(
-    ("reader", "entries"), [("hulls", ["detect"]), ("couplings", ["coupling_build", "coupling_sweep"])]
+    ("reader", "entries"),
+    [
+        ("hulls", ["detect"]),
+        ("couplings", ["coupling_build", "coupling_sweep"]),
+        ("carriers", ["set_aside", "bring_back", "work_on_carriers"]),
+    ],
 )
 def test_general_functions_of_specialised_steps_read_what_the_table_says(reader, entries):
     named = set().union(*(rows_of(name) for name in entries))
@@ -95,7 +100,7 @@ def test_the_balance_of_energy_reads_what_the_table_says():
         "tau",
         "target_v",
     }
-    named = rows_of("balance")
+    named = rows_of("balance") | rows_of("slow_down")
     assert {"bias", "root", "target_q"} <= named
     assert named - own <= read_by("kernel")
 

@@ -16,7 +16,7 @@ import warp as wp
 from newton_like.compiler.trace import Index, Trace
 from newton_like.kernels.layout import KINEMATICS, STEP
 from newton_like.kernels.solvers.step import general_stages
-from newton_like.kernels.tree import FRICTION, POSITION, VELOCITY
+from newton_like.kernels.tree import FRICTION, POSITION, PRESCRIBED, VELOCITY
 from newton_like.programs.tracing import known_parameters, known_tree, traced_programs
 
 BUDGET = 60_000
@@ -130,6 +130,7 @@ class Specialiser:
         T = self.T
         readers = {"kernel"}
         readers |= {"hulls"} if T.first_hull < T.colliders else set()
+        readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
         readers |= {"couplings"} if T.couplings else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()

@@ -21,7 +21,7 @@ def check_option(function: str, name: str, value, known: dict, own: Iterable[str
         name: the option.
         value: its value.
         known: for each option of Newton that does not exist here, the value without effect (or :data:`ANY`, or :class:`OneOf`), and
-            advice in place of other values.
+            advice instead of other values.
         own: the options that exist here.
 
     Raises:

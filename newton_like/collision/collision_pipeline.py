@@ -39,7 +39,7 @@ _NEWTON = {
     "dynamic_shape_scale": (False, "edit model.shape_scale and call model.notify_changed()"),
     "publish_capacity": (ANY, _MEMORY),
 }
-"""Options of Newton 1.8: the values without effect here, and advice in place of others."""
+"""Options of Newton 1.8: the values without effect here, and advice instead of other values."""
 
 
 class CollisionPipeline:
@@ -69,12 +69,12 @@ class CollisionPipeline:
             model: the model.
             rigid_contact_max: number of contacts to allocate; None: eight for every colliding shape on a body.
             requires_grad: whether the arrays of contacts have gradients; None: as the model. :meth:`collide` has no gradients.
-            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are left out.
+            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
             newton_options: other options of Newton 1.8. Those that choose how Newton computes contacts, such as ``broad_phase``,
                 ``reduce_contacts`` or ``shape_pairs_max``, have no effect. Other options must have Newton's default.
 
         Raises:
-            TypeError: ``model`` is no model; an unknown option.
+            TypeError: ``model`` is not a model; an unknown option.
             ValueError: an argument is out of range; an option of Newton that does not exist here, at another value than the default.
         """
         own = ("rigid_contact_max", "requires_grad", "unsupported_contacts")

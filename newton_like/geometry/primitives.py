@@ -18,7 +18,7 @@ _NEWTON = {
     "top_radius": (None, "make a Mesh of vertices and triangles"),
     "barrel_radius": (0.0, "make a Mesh of vertices and triangles"),
 }
-"""Options of Newton 1.8: values without effect, and advice in place of others. Meshes have no normals and no texture coordinates."""
+"""Options of Newton 1.8: values without effect, and advice instead of other values. Meshes have no normals and no texture coordinates."""
 
 
 class Primitives:

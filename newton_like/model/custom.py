@@ -114,7 +114,7 @@ class CustomAttribute:
     urdf_value_transformer: Callable | None = None
     """The same for the string in a URDF."""
     reference_value_transformer: Callable | None = None
-    """``f(values, context)`` renumbers the given entries when a builder is copied, in place of `references`, for entries whose reference
+    """``f(values, context)`` renumbers the given entries when a builder is copied, instead of `references`, for entries whose reference
     depends on other numbers. The context is a dict: ``builder`` (the copied one), ``destination_builder``, ``entity_offsets``
     (by kind), ``custom_frequency_offsets``, ``row_indices`` of the values, ``world`` and ``label_prefix`` of this copy."""
 
@@ -317,7 +317,7 @@ class CustomFrequency:
     are attributes of the prim, see :attr:`CustomAttribute.usd_attribute_name`. The context is a dict: ``prim``, ``builder``, and
     ``result``, the report of the import. Prims are visited in the order of the stage, after all bodies, joints and shapes were added."""
     usd_entry_expander: Callable | None = None
-    """``f(prim, context)`` returns the entities of such a prim, in place of its attributes: a dict of entries by key for each."""
+    """``f(prim, context)`` returns the entities of such a prim, instead of its attributes: a dict of entries by key for each."""
     articulation_owner_attribute: str | None = None
     """Key of the attribute that has the articulation of each entity, -1 for none: ``<key>_articulation``. It is an integer attribute of
     the model with ``references="articulation"``. Give it the default -1, so that entities without an entry belong to none."""

@@ -2,7 +2,7 @@
 
 Numbers that all articulations share are *held*: one copy of them is kept, and specialised code has them as constants. The others lie in
 lanes. The first edit of a held number takes it out of the held ones for good, with all numbers that come from the same array: specialised
-code is compiled anew at most once for each array. Numbers of arrays in ``Model.varying`` are never held.
+code is compiled again at most once for each array. Numbers of arrays in ``Model.varying`` are never held.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Parameters:
         """Takes over what was edited since numbers were last read.
 
         Returns:
-            Whether launches have to be recorded anew, and whether code that holds numbers has to be compiled anew.
+            Whether launches have to be recorded again, and whether code that holds numbers has to be compiled again.
 
         Raises:
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.

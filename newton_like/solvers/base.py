@@ -211,7 +211,7 @@ class SolverBase:
                 refuse_singular(self.model, type(self).__name__)
 
     def _refresh(self) -> None:
-        """Gathers the numbers of the model anew."""
+        """Gathers the numbers of the model again."""
 
     def _forget(self, mask: wp.array) -> None:
         """Forgets what is remembered of the worlds that the mask selects, ``[world_count]`` bool."""

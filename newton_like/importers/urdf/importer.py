@@ -126,7 +126,7 @@ def add_urdf(
         up_axis: the up axis of the file, which is rotated to the builder's up axis.
         hide_visuals: leave out all visuals.
         parse_visuals_as_colliders: use the visuals as collisions, and leave out the collisions.
-        force_show_colliders: draw all collisions. By default only collisions in place of unreadable visuals, and all collisions of
+        force_show_colliders: draw all collisions. By default only collisions instead of unreadable visuals, and all collisions of
             a robot without visuals, are drawn.
         enable_self_collisions: enable collisions between links of the robot, except links that a joint connects (over any
             number of fixed joints). Off by default: the contacts of :class:`SolverFeatherstone` are with static shapes.

@@ -69,7 +69,7 @@ _OF_MODELS = (
 
 
 class ModelExpectedError(AttributeError, TypeError):
-    """A builder was given in place of a :class:`Model`. It is an AttributeError, so that ``hasattr`` answers, and a TypeError."""
+    """A builder was given instead of a :class:`Model`. It is an AttributeError, so that ``hasattr`` answers, and a TypeError."""
 
 
 def _urdf():

@@ -464,7 +464,7 @@ def _entries(attribute: CustomAttribute, value, count: int, what: str) -> list:
 def _given(
     attribute: CustomAttribute, target: CustomAttribute, first: bool, size: dict, rows: dict, values: list | None = None
 ) -> dict[int, object]:
-    """Entries of a builder that are copied, `values` in place of its own; defaults are, too, where the copy does not have the same by
+    """Entries of a builder that are copied, `values` instead of its own; defaults are, too, where the copy does not have the same by
     default."""
     differs = attribute.references is not None or attribute.default != target.default
     if isinstance(attribute.frequency, str):

@@ -38,7 +38,7 @@ _NEWTON = {
     "fuse_cholesky": (ANY, ""),
     "deterministic": (ANY, ""),
 }
-"""Options of Newton 1.8 that do not exist here: values without effect, and advice in place of others."""
+"""Options of Newton 1.8 that do not exist here: values without effect, and advice instead of other values."""
 
 
 def _speed(value, name: str) -> float:
@@ -107,13 +107,12 @@ class SolverFeatherstone(SolverBase):
             ``friction_smoothing`` have no effect; ``update_mass_matrix_interval`` must be 1.
 
     Raises:
-        TypeError: `model` is no model, or an argument is unknown.
-        ValueError: an argument is out of range, or the model asks for what this solver does not do: loop joints, disabled
+        TypeError: `model` is not a model, an argument is unknown or of another type.
+        ValueError: an argument is out of range, or the model has features that this solver does not support: loop joints, disabled
             joints, colliding pairs other than shape and plane.
-        TypeError: an argument is of another kind.
 
     ``iterations``, ``restitution_speed``, ``max_depenetration_speed`` and ``angular_damping`` are attributes that may be written at any
-    time, with the same errors; the next step uses the new values. A CUDA graph keeps the values that it was captured with. The other
+    time, with the same errors; the next step uses the new values. A captured graph keeps its values. The other
     settings cannot be changed.
     """
 
@@ -170,7 +169,7 @@ class SolverFeatherstone(SolverBase):
         self._last_was_handed = False
 
     def _settings_changed(self) -> None:
-        # the next step tells its recording of the options anew
+        # the next step passes the options to its recording again
         for recording in (self._recorded or {}).values():
             recording.dt = None
 

@@ -126,6 +126,7 @@ def test_forward_kinematics_moves_the_robots_of_the_view(rng):
     nl.eval_fk(model, state.joint_q, state.joint_qd, state)
     before = state.body_q.numpy().copy()
     mask = rng.uniform(size=len(worlds)) < 0.5
+    mask[0] = True
     view.set_root_transforms(state, [1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0], mask)
     view.eval_fk(state, mask)
     np.testing.assert_allclose(

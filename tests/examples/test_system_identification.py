@@ -50,5 +50,5 @@ def test_finds_the_arm(capsys, tmp_path):
 
 @pytest.mark.slow
 def test_says_so_where_it_has_not_found_it():
-    with pytest.raises(SystemExit, match="test failed: .*mean square error"):
+    with pytest.raises(SystemExit, match=r"test failed: .*mean square error"):
         example.main(["--test", "--quiet", "--num-frames", "20", "--world-count", "256"])

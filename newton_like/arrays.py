@@ -68,6 +68,12 @@ def unrecorded(device, what: str):
         context.capture_resume(graph)
 
 
+def constant_array(values, dtype, device, **options) -> wp.array:
+    """An array of numbers from the host that later calls use again; a graph that is being captured does not copy them."""
+    with unrecorded(device, "arrays that the first call makes"):
+        return wp.array(values, dtype=dtype, device=device, **options)
+
+
 def as_numbers(lanes: wp.array, dtype, width: int) -> wp.array:
     """An array ``[blocks, n]`` of lanes as numbers ``[blocks, n, width]``, in place."""
     size = wp.types.type_size_in_bytes(dtype)

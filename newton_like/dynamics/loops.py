@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import constant_array
 from newton_like.coercion import as_index, as_number
 from newton_like.dynamics.forces import forward_dynamics, link_wrenches
 from newton_like.dynamics.internal.common import (
@@ -100,10 +101,10 @@ class Loops:
         for a, listed in enumerate(found):
             for r, (*what, numbers) in enumerate(listed):
                 rows[a, :, r], vectors[a, r] = what, numbers
-        self.vectors = wp.array(vectors.reshape(len(found), -1), dtype=model.dtype, device=model.device)
+        self.vectors = constant_array(vectors.reshape(len(found), -1), model.dtype, model.device)
         different, of = np.unique(rows, axis=0, return_inverse=True)
         for i, (kinds, parents, children) in enumerate(different.tolist()):
-            mask = wp.array(of.ravel() == i, dtype=wp.bool, device=model.device) if len(different) > 1 else None
+            mask = constant_array(of.ravel() == i, wp.bool, model.device) if len(different) > 1 else None
             self.parts.append((LoopRows(tuple(kinds), (*parents, *children)), mask))
 
 

@@ -195,13 +195,13 @@ class Parameters:
         return kept or bool(differs or declared), bool(differs or declared)
 
     def _kinds_changed(self, model) -> bool:
-        """Whether bodies became kinematic or dynamic since this was last asked."""
+        """Whether bodies may have become kinematic or dynamic since the last call. After the first change every edit of flags counts: an
+        edit may name some of the worlds in which the array changed, and a later edit the others."""
         if not self._drivers or self._edits.last[KINDS] <= self._since:
             return False
-        flags = model.body_flags.numpy()
-        if np.array_equal(flags, self._kinds):
+        if self._kinds is not None and np.array_equal(model.body_flags.numpy(), self._kinds):
             return False
-        self._kinds = flags.copy()
+        self._kinds = None
         return True
 
     def _read(self, model, groups: list[int], kinds: bool) -> None:

@@ -104,6 +104,7 @@ class SolverBase:
 
     def __init__(self, model):
         self.model = check_model(model)
+        check_recorded(model.device, f"{type(self).__name__}(model)")
         self._check_features(*FEATURES)
         self._flags = model.body_flags.numpy().copy()
         # flags and masses may have been edited since `finalize` checked them

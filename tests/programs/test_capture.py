@@ -128,3 +128,19 @@ def test_what_comes_from_the_host_is_refused_in_a_capture(model):
             solver.reset(state, [0])
         with pytest.raises(RuntimeError, match="capture"):
             model.notify_changed()
+
+
+def test_arrays_that_a_first_call_makes_are_not_part_of_the_graph(rng, model):
+    """Functions that keep places of joints and constants for later calls; a first call in a capture prepares them."""
+    state = model.state()
+    with wp.ScopedCapture("cpu") as capture:
+        found = dynamics.joint_positions(model, state, [1, 3]), dynamics.velocity_rate(model, state)
+    begin(model, None, state, low_state(model, rng))
+    wp.capture_launch(capture.graph)
+    np.testing.assert_array_equal(found[0].numpy(), dynamics.joint_positions(model, state, [1, 3]).numpy())
+    np.testing.assert_allclose(found[1].numpy(), dynamics.velocity_rate(model, state).numpy(), rtol=1e-6)
+    with wp.ScopedCapture("cpu"):
+        with pytest.raises(RuntimeError, match="capture"):
+            dynamics.inverse_dynamics(model, state, np.zeros(model.joint_dof_count))
+        with pytest.raises(RuntimeError, match="SolverFeatherstone.*capture"):
+            SolverFeatherstone(model)

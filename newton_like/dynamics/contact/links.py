@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import constant_array
 from newton_like.coercion import as_list
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
@@ -115,4 +116,4 @@ def _places(model, links) -> wp.array:
     count, most = model.articulation_count, link_count(model)
     indices = np.stack(rows, axis=1) if rows else np.zeros((count, 0), dtype=int)
     places = np.where(indices >= 0, indices + most * np.arange(count)[:, None], -1)
-    return wp.array(places.astype(np.int32), dtype=wp.int32, device=model.device)
+    return constant_array(places.astype(np.int32), wp.int32, model.device)

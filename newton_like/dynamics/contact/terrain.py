@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import constant_array
 from newton_like.coercion import as_number, as_vector
 from newton_like.geometry.mesh import Heightfield
 from newton_like.kernels.dynamics.contact.terrain import heightfield_kernel
@@ -44,7 +45,7 @@ class PlaneTerrain:
         key = (str(model.device), model.dtype)
         if key not in self._ground:
             numbers = [*self.normal, self.normal[2] * self.base]
-            self._ground[key] = wp.array(numbers, dtype=model.dtype, device=model.device)
+            self._ground[key] = constant_array(numbers, model.dtype, model.device)
         return self._ground[key]
 
 
@@ -125,7 +126,7 @@ class HeightfieldTerrain:
         """The planes n.x = c that touch the terrain at x, y of points ``[a, b, 3]``: ``(n, c)`` to `out`, ``[a, b, 4]``."""
         key = (str(model.device), model.dtype)
         if key not in self._tables:
-            self._tables[key] = wp.array(self.heights, dtype=model.dtype, device=model.device)
+            self._tables[key] = constant_array(self.heights, model.dtype, model.device)
         wp.launch(
             heightfield_kernel(model.dtype),
             dim=points.shape[:2],

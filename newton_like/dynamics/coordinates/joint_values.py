@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape
+from newton_like.arrays import active_tape, constant_array
 from newton_like.coercion import as_list
 from newton_like.dynamics.internal.common import (
     check_passes_gradients,
@@ -159,7 +159,7 @@ def places_of(model, name: str, joints) -> wp.array:
         if len(kept) >= _KEPT:
             kept.clear()
         found = _places_of(model, starts.numpy(), None if joints is None else [joint for _, joint in joints])
-        kept[key] = wp.array(found, dtype=wp.int32, device=model.device)
+        kept[key] = constant_array(found, wp.int32, model.device)
     return kept[key]
 
 

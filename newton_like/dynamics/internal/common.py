@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape
+from newton_like.arrays import active_tape, check_recorded, constant_array
 from newton_like.dynamics.internal.buffers import buffers_of
 from newton_like.model.arguments import as_numbers, check_array, check_finite, check_made_by, check_model
 from newton_like.programs.program import Field, Program
@@ -100,7 +100,7 @@ def input_array(model, array, name: str, dtype, shape: tuple[int, ...], starts: 
 @lru_cache(maxsize=256)
 def constants(values: tuple[float, ...], dtype, device: str) -> wp.array:
     """A constant array for programs. Equal numbers give the same array, so that recorded launches are reused."""
-    return wp.array(values, dtype=dtype, device=device)
+    return constant_array(values, dtype, wp.get_device(device))
 
 
 def to_device(model, value, name: str) -> wp.array:
@@ -121,6 +121,7 @@ def finite_numbers(model, numbers: np.ndarray, name: str) -> np.ndarray:
     Raises:
         ValueError: numbers that are not finite or beyond that type, or too many dimensions.
     """
+    check_recorded(model.device, f"{name} from the host")
     if numbers.ndim > DIMENSIONS:
         raise ValueError(f"{name} has shape {numbers.shape}; arrays have at most {DIMENSIONS} dimensions")
     if not np.isfinite(numbers).all():

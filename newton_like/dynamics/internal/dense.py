@@ -7,6 +7,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import constant_array
+
 
 class Rows:
     """Positions of the coordinates (or the dofs) of articulations in flat arrays and in dense arrays.
@@ -32,7 +34,7 @@ class Rows:
             self._flat, self._dense = (self._ints(join(ends)) for ends in (self.start, places))
 
     def _ints(self, values) -> wp.array:
-        return wp.array(np.asarray(values, dtype=np.int32), dtype=wp.int32, device=self.device)
+        return constant_array(np.asarray(values, dtype=np.int32), wp.int32, self.device)
 
     @property
     def shape(self) -> tuple[int, int]:

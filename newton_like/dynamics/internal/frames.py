@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, flat
+from newton_like.arrays import active_tape, constant_array, flat
 from newton_like.coercion import as_list
 from newton_like.dynamics.internal.common import finite_numbers, input_array, links
 from newton_like.dynamics.names import as_link_index, check_name, names_of, unknown
@@ -105,7 +105,7 @@ def _parts(model, rows: np.ndarray, size: int) -> tuple:
         return ((frames(rows[0]), None),) if len(rows) else ((frames(np.full(rows.shape[1], NONE)), None),)
     different, of = np.unique(rows, axis=0, return_inverse=True)
     of = of.reshape(-1)
-    masks = (wp.array(of == i, dtype=wp.bool, device=model.device) for i in range(len(different)))
+    masks = (constant_array(of == i, wp.bool, model.device) for i in range(len(different)))
     return tuple((frames(row), mask) for row, mask in zip(different, masks, strict=True))
 
 
@@ -272,7 +272,7 @@ def _offsets(model, offsets: np.ndarray) -> tuple[Field, wp.array]:
     array = _keep(
         _kept_for(model).offsets,
         (values.tobytes(), values.shape),
-        lambda: wp.array(values.ravel(), dtype=model.dtype, device=model.device),
+        lambda: constant_array(values.ravel(), model.dtype, model.device),
     )
     return Field("offset", kind, size), array
 
@@ -280,7 +280,7 @@ def _offsets(model, offsets: np.ndarray) -> tuple[Field, wp.array]:
 def _tracked_offsets(model, offsets: np.ndarray, tracked: dict[int, wp.array]) -> tuple[Field, wp.array]:
     """The same as `_offsets`, with gradients for the offsets `tracked`, by index of the frame."""
     count, width = len(offsets), 7 * offsets.shape[1]
-    array = wp.array(offsets.reshape(count, width), dtype=model.dtype, device=model.device, requires_grad=True)
+    array = constant_array(offsets.reshape(count, width), model.dtype, model.device, requires_grad=True)
     for i, offset in tracked.items():
         shape = (7,) if offset.ndim == 1 else (count, 7)
         given = flat(input_array(model, offset, "a frame's offset", model.dtype, shape), model.dtype)

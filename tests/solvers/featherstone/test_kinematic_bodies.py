@@ -528,3 +528,20 @@ def test_a_joint_that_is_coupled_with_a_prescribed_one_follows_it(rng, leader):
     path = swing(builder, 0.5, 1.0)
     np.testing.assert_array_equal(path[:, 3], 0.5)
     np.testing.assert_allclose(path[-1, 1], 0.1 + ratio * path[-1, 0], atol=1e-6)
+
+
+def test_flags_that_are_edited_in_lots_of_worlds_act_in_each():
+    """The array is edited in all worlds; edits name some of the worlds, one lot after the other."""
+    builder = ModelBuilder()
+    link = builder.add_link(is_kinematic=True, mass=1.0, inertia=np.eye(3))
+    builder.add_articulation([builder.add_joint_prismatic(-1, link, axis=(0, 0, 1))])
+    model = copies_of(builder, 4).finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    model.body_flags.fill_(int(BodyFlags.DYNAMIC))
+    falling = np.zeros(4, bool)
+    for lot in ([0, 1], [2], [3]):
+        solver.notify_model_changed(ModelFlags.BODY_PROPERTIES, lot)
+        falling[lot] = True
+        state.joint_qd.zero_()
+        solver.step(state, state, dt=0.01)
+        np.testing.assert_array_equal(state.joint_qd.numpy() < -0.05, falling)

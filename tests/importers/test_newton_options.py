@@ -195,6 +195,7 @@ def test_reports_of_stages_answer_the_names_of_newton():
     assert made["path_joint_map"] == made.joints
     assert made["path_shape_map"] == {path: shapes[0] for path, shapes in made.shapes.items()}
     assert (made["linear_unit"], made["mass_unit"], made["up_axis"]) == (1.0, 1.0, made.up_axis)
+    assert "path_body_map" in made and "bodies" in made and "path_cloth_map" not in made
     with pytest.raises(KeyError, match=r"path_cloth_map.*path_body_map.*path_shape_map"):
         _ = made["path_cloth_map"]
     assert add_usd(ignore_paths=None)[1].bodies == made.bodies

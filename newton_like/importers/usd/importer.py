@@ -64,6 +64,10 @@ class UsdImport:
     remarks: dict[str, list[str]]
     not_understood: dict[str, int]
 
+    def __contains__(self, key) -> bool:
+        """Whether ``report[key]`` exists."""
+        return key == "path_shape_map" or key in _NEWTON_KEYS or key in self.__dataclass_fields__
+
     def __getitem__(self, key: str):
         """An entry by its name in Newton's dictionary, or the name of an attribute.
 

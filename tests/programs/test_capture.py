@@ -142,5 +142,5 @@ def test_arrays_that_a_first_call_makes_are_not_part_of_the_graph(rng, model):
     with wp.ScopedCapture("cpu"):
         with pytest.raises(RuntimeError, match="capture"):
             dynamics.inverse_dynamics(model, state, np.zeros(model.joint_dof_count))
-        with pytest.raises(RuntimeError, match="SolverFeatherstone.*capture"):
+        with pytest.raises(RuntimeError, match=r"SolverFeatherstone.*capture"):
             SolverFeatherstone(model)

@@ -49,23 +49,6 @@ def return_kernel(scalar):
     return give_back
 
 
-@cache
-def gather_kernel(scalar):
-    """Kernel that copies the places ``places[w, a, i]`` of an array to ``out[w, a, i]``. No place is twice in `places`."""
-
-    @wp.kernel(module="unique")
-    def gather(
-        places: wp.array3d[int],
-        values: wp.array[scalar],
-        # out:
-        out: wp.array3d[scalar],
-    ):
-        w, a, i = wp.tid()
-        out[w, a, i] = values[places[w, a, i]]
-
-    return gather
-
-
 @wp.kernel(module="unique", enable_backward=False)
 def mark(
     articulations: wp.array2d[int],

@@ -90,8 +90,8 @@ class _Finder:
         shape, plane: shape indices of candidates.
         counts, starts: number of contacts of every articulation, then 0; and how many those before it have.
         unsupported: pairs of shapes that may touch and that are not looked at, ``[n, 2]``.
-        captured: whether CUDA graphs read its arrays.
-        earlier: the finder of an earlier version of the model, if CUDA graphs read its arrays.
+        captured: whether graphs read its arrays.
+        earlier: the finder of an earlier version of the model, if graphs read its arrays.
     """
 
     def __init__(self, model, earlier: _Finder | None = None):
@@ -156,7 +156,7 @@ def check_contacts(model, contacts) -> None:
     """Checks a list of contacts.
 
     Raises:
-        TypeError: it is none.
+        TypeError: it is not a list of contacts.
         ValueError: it is on another device than the model, or of another scalar type.
     """
     if not hasattr(contacts, "rigid_contact_normal"):
@@ -178,7 +178,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
 
     Raises:
-        TypeError: ``state`` is no state, or of another scalar type; ``contacts`` are none.
+        TypeError: ``state`` is not a state, or of another scalar type; ``contacts`` are not a list of contacts.
         ValueError: ``state`` or ``contacts`` belong to another model; shapes may touch whose contacts are not found; an unknown choice.
         RuntimeError: a tape records, and the state requires gradients.
     """
@@ -195,7 +195,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
         refuse_unsupported(model, finder.unsupported, "collide finds")
     finder.find(model, flat(body_q, model.dtype), flat(body_qd, model.dtype))
     counts, starts = finder.counts, finder.starts
-    if model.device.is_cuda and model.device.is_capturing:
+    if model.device.is_capturing:
         finder.captured = True
     count, write = collect_kernels(model.dtype)
     wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)

@@ -9,7 +9,8 @@ import numpy as np
 import warp as wp
 
 from newton_like.arrays import active_tape, flat, host_array
-from newton_like.kernels.selection import gather_kernel, return_kernel, scatter_kernel
+from newton_like.kernels.dynamics.entries import gather_entries
+from newton_like.kernels.selection import return_kernel, scatter_kernel
 from newton_like.model.arguments import check_array
 from newton_like.selection.layout import Rows
 
@@ -89,11 +90,12 @@ class Part:
 
     def _recorded_copy(self) -> wp.array:
         places = self._places()
+        places = places.reshape((-1, places.shape[2]))
         copy = wp.empty(places.shape, dtype=self.scalar, device=self.array.device, requires_grad=True)
         wp.launch(
-            gather_kernel(self.scalar),
+            gather_entries(self.scalar),
             dim=places.shape,
-            inputs=[places, flat(self.array, self.scalar)],
+            inputs=[flat(self.array, self.scalar), places],
             outputs=[copy],
             device=self.array.device,
         )

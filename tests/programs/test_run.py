@@ -28,7 +28,7 @@ def everything(model, q, qd) -> list[np.ndarray]:
 
 
 def test_recorded_launches_keep_no_state_alive(rng):
-    model = forest(rng, worlds=1, joints=3).finalize("cpu")
+    model = forest(rng, worlds=1, joints=3, floating=True).finalize("cpu")
     alive = []
     for _ in range(2):
         state = model.state()
@@ -106,13 +106,13 @@ def test_long_programs_are_cut(rng, monkeypatch):
 def test_auto_specialises_large_batches_only(rng, monkeypatch):
     monkeypatch.setattr("newton_like.programs.robot.WORTHWHILE", 20)
     for worlds, special in ((19, False), (20, True)):
-        model = forest(rng, worlds=worlds, robots=1, joints=3).finalize("cpu")
+        model = forest(rng, worlds=worlds, robots=1, joints=3, floating=True).finalize("cpu")
         assert model.evaluator == "auto"
         state = model.state()
         eval_fk(model, state.joint_q, state.joint_qd, state)
         assert bool(_numbers_of(model).robots[0].kernels) == special
     monkeypatch.setattr("newton_like.programs.robot.BUDGET", 10)
-    model = forest(rng, worlds=20, robots=1, joints=3).finalize("cpu")
+    model = forest(rng, worlds=20, robots=1, joints=3, floating=True).finalize("cpu")
     state = model.state()
     eval_fk(model, state.joint_q, state.joint_qd, state)
     assert all(k.kernel is None for k in _numbers_of(model).robots[0].kernels.values())
@@ -161,7 +161,7 @@ def test_packed_results_of_selected_worlds_only(rng):
 
 def test_least_recently_used_launches_are_forgotten_first(rng, monkeypatch):
     monkeypatch.setattr("newton_like.programs.run._RECORDED", 2)
-    model = forest(rng, worlds=2, robots=1, joints=3).finalize("cpu", dtype=wp.float64)
+    model = forest(rng, worlds=2, robots=1, joints=3, floating=True).finalize("cpu", dtype=wp.float64)
     masks = [wp.array([True, False], dtype=wp.bool, device="cpu") for i in range(3)]
     for i in (0, 1, 0, 2):
         eval_mass_matrix(model, model.state(), mask=masks[i])

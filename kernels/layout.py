@@ -173,6 +173,10 @@ LIBRARY = (
     Row("loop_step", "a correction of their forces"),
     Row("loop_force", "their forces"),
     Row("loop_given", "which of them are independent"),
+    # robots of the SDK
+    Row("base_twist", "twist of the base link"),
+    Row("base_acceleration", "its acceleration"),
+    Row("operational", "an inertia in operational space, or its inverse"),
     # orientations that are differentiated
     Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + 1)),
 )

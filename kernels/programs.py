@@ -31,6 +31,9 @@ from newton_like.kernels.joints.variation import variation_rules
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
+from newton_like.kernels.robot.inertia import robot_inertia_program
+from newton_like.kernels.robot.relative import relative_program
+from newton_like.kernels.robot.tasks import robot_task_program
 from newton_like.kernels.rows import row_program
 from newton_like.kernels.solvers.balance import balance_program
 from newton_like.kernels.solvers.carriers import carrier_program
@@ -83,6 +86,10 @@ LAYERS = (
     carrier_program,
     integrate_program,
     balance_program,
+    # floor 6
+    relative_program,
+    robot_inertia_program,
+    robot_task_program,
 )
 """Functions that add programs to the namespace `m`, in this order. A layer gets the namespace so far and returns new names; later layers
 call them as ``m.name``. Layers return all their local names, so these must be unique."""

@@ -1,0 +1,152 @@
+"""Centres of mass, inertias and joint forces of a robot whose base link may move.
+
+The base link is body 0. Its twist V0 and its spatial acceleration Vdot0, angular parts first and in its own frame, are at ``L.base_twist`` and
+``L.base_acceleration``. Gravity is an acceleration -g of the base link.
+"""
+
+import types
+
+
+def robot_inertia_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``,
+    ``robot_inverse_dynamics`` and ``inverse_operational_inertia``."""
+    real = m.real
+
+    @m.func
+    def weighted_centre(b, t, T, P, L, mem):
+        """matrix <- the centre of mass of links with the masses times L.weights, in the frame of the reference link."""
+        total = m.fill(real(0.0))
+        moment = m.zero3()
+        for k in range(T.bodies):
+            mass = m.mul(m.get(mem, L.weights + k, t), m.body_mass(P, b, k))
+            total = m.add(total, mass)
+            moment = m.fma3(m.get3(mem, L.com + 3 * k, t), mass, moment)
+        ref = T.point_body[1]
+        c = m.sub3(m.scale3(moment, m.rcp(total)), m.get3(mem, L.pos + 3 * ref, t))
+        m.put3(mem, L.matrix, t, m.apply_t(c, m.get9(mem, L.rot + 9 * ref, t)))
+
+    @m.func
+    def weighted_centre_jacobian(b, t, T, P, L, mem):
+        """matrix <- three rows, the derivative of weighted_centre with respect to q. The dof i moves the mass m_i with the first moment h_i,
+        and the reference link if it is on its chain: column i is (m_i v + w x h_i) / m, less the velocity of the reference link at the
+        centre of mass."""
+        for i in range(T.bodies):
+            k = T.bodies - 1 - i
+            mass = m.mul(m.get(mem, L.weights + k, t), m.body_mass(P, b, k))
+            moment = m.scale3(m.get3(mem, L.com + 3 * k, t), mass)
+            for j in range(T.child_at[k], T.child_at[k + 1]):
+                at = L.composite + 10 * T.child[j]
+                mass = m.add(mass, m.get(mem, at, t))
+                moment = m.add3(moment, m.get3(mem, at + 1, t))
+            m.put(mem, L.composite + 10 * k, t, mass)
+            m.put3(mem, L.composite + 10 * k + 1, t, moment)
+        share = m.rcp(m.get(mem, L.composite, t))
+        c = m.scale3(m.get3(mem, L.composite + 1, t), share)
+        ref = T.point_body[1]
+        r = m.get9(mem, L.rot + 9 * ref, t)
+        for k in range(T.bodies):
+            mass = m.get(mem, L.composite + 10 * k, t)
+            moment = m.get3(mem, L.composite + 10 * k + 1, t)
+            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
+                s = m.get6(mem, L.subspace + 6 * dof, t)
+                v = m.scale3(m.cross_plus(s.w, moment, m.scale3(s.v, mass)), share)
+                m.put3_apart(mem, L.matrix + dof, T.columns, t, m.apply_t(v, r))
+        leaf = T.leaf[ref]
+        if leaf >= 0:
+            for d in range(T.depth[leaf] + 1):
+                dof = T.chain[T.chain_at[leaf] + d]
+                v = m.apply_t(m.velocity_at(m.get6(mem, L.subspace + 6 * dof, t), c), r)
+                at = L.matrix + dof
+                m.put(mem, at, t, m.sub(m.get(mem, at, t), v.x))
+                m.put(mem, at + T.columns, t, m.sub(m.get(mem, at + T.columns, t), v.y))
+                m.put(mem, at + 2 * T.columns, t, m.sub(m.get(mem, at + 2 * T.columns, t), v.z))
+
+    @m.func
+    def put_cross(mem: m.memory, i: int, stride: int, t: int, a: m.Vec3):
+        """Stores the matrix of the cross product with a, rows `stride` apart."""
+        zero = m.fill(real(0.0))
+        m.put3(mem, i, t, m.vec(zero, m.neg(a.z), a.y))
+        m.put3(mem, i + stride, t, m.vec(a.z, zero, m.neg(a.x)))
+        m.put3(mem, i + 2 * stride, t, m.vec(m.neg(a.y), a.x, zero))
+
+    @m.func
+    def total_inertia(b, t, T, P, L, mem):
+        """matrix <- the 6 x 6 inertia of all links about the origin of the reference link, in its axes."""
+        ref = T.point_body[1]
+        x = m.get3(mem, L.pos + 3 * ref, t)
+        back = m.transposed(m.get9(mem, L.rot + 9 * ref, t))
+        i = m.zero_inertia()
+        for k in range(T.bodies):
+            c = m.sub3(m.get3(mem, L.com + 3 * k, t), x)
+            i = m.turned_inertia_plus(m.body_mass(P, b, k), c, m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), i)
+        h = m.apply(back, i.h)
+        turned = m.sym_rotate(i.i, back)
+        zero = m.fill(real(0.0))
+        m.put3(mem, L.matrix, t, m.vec(turned.xx, turned.xy, turned.xz))
+        m.put3(mem, L.matrix + 6, t, m.vec(turned.xy, turned.yy, turned.yz))
+        m.put3(mem, L.matrix + 12, t, m.vec(turned.xz, turned.yz, turned.zz))
+        put_cross(mem, L.matrix + 3, 6, t, h)
+        put_cross(mem, L.matrix + 18, 6, t, m.neg3(h))
+        m.put3(mem, L.matrix + 21, t, m.vec(i.m, zero, zero))
+        m.put3(mem, L.matrix + 27, t, m.vec(zero, i.m, zero))
+        m.put3(mem, L.matrix + 33, t, m.vec(zero, zero, i.m))
+
+    @m.func
+    def linear_first(at: int, t: int, mem: m.memory) -> m.Spatial:
+        """The six numbers at `at`, angular part first, as a spatial vector."""
+        return m.spatial(m.get3(mem, at + 3, t), m.get3(mem, at, t))
+
+    @m.func
+    def holding_forces(b, t, T, P, L, mem):
+        """matrix <- the joint forces at rest under the acceleration Vdot0 of the base link: S_i . I_i Vdot0, with the inertia I_i of the
+        links that dof i moves."""
+        a = linear_first(L.base_acceleration, t, mem)
+        for i in range(T.bodies):
+            k = T.bodies - 1 - i
+            total = m.composite_inertia(b, t, k, T, P, L, mem)
+            m.put10(mem, L.composite + 10 * k, t, total)
+            f = m.momentum(total, a)
+            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
+                m.put(mem, L.matrix + dof, t, m.dot6(m.get6(mem, L.subspace + 6 * dof, t), f))
+
+    @m.func
+    def robot_inverse_dynamics(b, t, T, P, L, mem):
+        """matrix <- the joint forces for v, the accelerations at L.acceleration, and the motion of the base link."""
+        m.put6(mem, L.twist + 6 * T.bodies, t, linear_first(L.base_twist, t, mem))
+        m.put6(mem, L.drift + 6 * T.bodies, t, linear_first(L.base_acceleration, t, mem))
+        for k in range(T.bodies):
+            m.move_body(t, k, L.v, T, L, mem)
+            a = m.add6(m.get6(mem, L.drift + 6 * T.parent[k], t), m.joint_drift(t, k, L.v, T, L, mem))
+            for i in range(T.dof_at[k], T.dof_at[k + 1]):
+                a = m.fma6(m.get6(mem, L.subspace + 6 * i, t), m.get(mem, L.acceleration + i, t), a)
+            m.put6(mem, L.drift + 6 * k, t, a)
+        for i in range(T.bodies):
+            k = T.bodies - 1 - i
+            f = m.own_load(b, t, k, P, L, mem)
+            for j in range(T.child_at[k], T.child_at[k + 1]):
+                f = m.add6(f, m.get6(mem, L.load + 6 * T.child[j], t))
+            m.put6(mem, L.load + 6 * k, t, f)
+            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
+                m.put(mem, L.matrix + dof, t, m.dot6(m.get6(mem, L.subspace + 6 * dof, t), f))
+
+    @m.func
+    def inverse_operational_inertia(b, t, T, P, L, mem):
+        """operational <- J M^-1 J^T of the Jacobian of relative_jacobian, and the number of dofs without inertia, which do not move."""
+        m.relative_jacobian(t, T, L, mem)
+        m.joint_space_inertia(b, t, T, P, L, mem)
+        m.factorize_apart(b, t, T, P, L, mem)
+        for i in range(6):
+            m.copy(t, L.vector, L.matrix + i * T.columns, T.dofs, mem)
+            m.solve(t, L.vector, T, L, mem)
+            for j in range(6):
+                x = m.fill(real(0.0))
+                for k in range(T.dofs):
+                    x = m.fma(m.get(mem, L.matrix + j * T.columns + k, t), m.get(mem, L.vector + k, t), x)
+                m.put(mem, L.operational + 6 * i + j, t, x)
+        zero = m.fill(real(0.0))
+        stuck = zero
+        for k in range(T.dofs):
+            stuck = m.add(stuck, m.where_lt(zero, m.get(mem, L.pivot + k, t), zero, m.fill(real(1.0))))
+        m.put(mem, L.operational + 36, t, stuck)
+
+    return locals()

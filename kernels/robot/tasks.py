@@ -1,0 +1,52 @@
+"""One program for all quantities of a robot, selected by ``T.quantity``: one kernel serves all calls."""
+
+import types
+
+(
+    FRAMES, POSE, JACOBIAN, VELOCITY, CENTRE, CENTRE_JACOBIAN, TOTAL_INERTIA, OPERATIONAL, MASS_MATRIX, HOLDING, INVERSE_DYNAMICS,
+) = range(11)  # fmt: skip
+FRESH = 64
+"""Added to a task: the frames are computed first. Otherwise those in the memory are used."""
+
+
+def robot_task_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``eval_robot`` and ``robot_task``."""
+
+    @m.func
+    def run_task(b, t, task: int, T, P, L, mem):
+        """The result of a task, from the frames in the memory."""
+        if task == POSE:
+            m.relative_pose(t, T, L, mem)
+        if task == JACOBIAN:
+            m.relative_jacobian(t, T, L, mem)
+        if task == VELOCITY:
+            m.relative_velocity(t, T, L, mem)
+        if task == CENTRE:
+            m.weighted_centre(b, t, T, P, L, mem)
+        if task == CENTRE_JACOBIAN:
+            m.weighted_centre_jacobian(b, t, T, P, L, mem)
+        if task == TOTAL_INERTIA:
+            m.total_inertia(b, t, T, P, L, mem)
+        if task == OPERATIONAL:
+            m.inverse_operational_inertia(b, t, T, P, L, mem)
+        if task == MASS_MATRIX:
+            m.joint_space_inertia(b, t, T, P, L, mem)
+            m.unpack_rows(t, T, L, mem)
+        if task == HOLDING:
+            m.holding_forces(b, t, T, P, L, mem)
+        if task == INVERSE_DYNAMICS:
+            m.robot_inverse_dynamics(b, t, T, P, L, mem)
+
+    @m.func
+    def robot_task(b, t, T, P, L, mem):
+        """The task ``T.quantity`` without its FRESH, from the frames in the memory."""
+        run_task(b, t, T.quantity % FRESH, T, P, L, mem)
+
+    @m.func
+    def eval_robot(b, t, T, P, L, mem):
+        """The task ``T.quantity``."""
+        if T.quantity >= FRESH or T.quantity == FRAMES:
+            m.robot_frames(b, t, T, P, L, mem)
+        run_task(b, t, T.quantity % FRESH, T, P, L, mem)
+
+    return locals()

@@ -1,0 +1,411 @@
+"""Kinematics and dynamics of one robot in double precision, for one configuration or a batch."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from newton_like.robot import evaluation
+from newton_like.robot.configuration import RobotConfiguration
+from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
+from newton_like.robot.evaluation import Calls, Machine
+from newton_like.robot.joint import Joint
+from newton_like.robot.link import Link
+from newton_like.robot.screws import axis_of
+from newton_like.robot.state import State
+from newton_like.robot.to_model import machine_model
+from newton_like.robot.tree import name_order, survey
+
+_BATCHES = 8
+"""Batches, by order of joints and size, whose launches stay recorded."""
+
+_REACHABLE = 1e-12
+"""Eigenvalue of an operational inertia's inverse, as a part of the largest one, below which a direction counts as unreachable."""
+
+
+class Robot:
+    """The tree of links and joints below a base link.
+
+    The robot keeps the tree, the screws, the frames and the inertias as they are now; limits of joints are read when they are asked for.
+
+    Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state has
+    a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all cores
+    (environment variable ``NEWTON_LIKE_THREADS``).
+
+    Args:
+        robot_configuration: name, base link and mobile base.
+        evaluator: how batches are computed. ``"specialised"``: by code that is compiled for this robot (seconds, then kept on disk);
+            ``"general"``: by code for all robots; ``"auto"``: specialised from 256 configurations on. The results are the same, bit by bit.
+
+    Raises:
+        ValueError: an unsound tree (cycles, repeated names), inertia, joint or mobile base; the message names it.
+        TypeError: not a RobotConfiguration.
+    """
+
+    _state = State
+    _dofs: int | None = None
+
+    def __init__(self, robot_configuration: RobotConfiguration, *, evaluator: str = "auto"):
+        if not isinstance(robot_configuration, RobotConfiguration):
+            raise TypeError(f"robot_configuration must be a RobotConfiguration, not {type(robot_configuration).__name__}")
+        if evaluator not in ("auto", "general", "specialised"):
+            raise ValueError(f"evaluator={evaluator!r} must be 'auto', 'general' or 'specialised'")
+        if robot_configuration.base_link is None:
+            raise RobotError("the robot configuration has no base link; set its base_link")
+        self.configuration, self._evaluator = robot_configuration, evaluator
+        self._links, every = survey(robot_configuration.base_link)
+        self._every = every
+        self._joints = [joint for joint in every if not joint.is_fixed()]
+        if self._dofs not in (None, len(self._joints)):
+            raise RobotError(f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {len(self._joints)}; use Robot")
+        self._index = {link.name: i for i, link in enumerate(self._links)}
+        self._scale = np.array([axis_of(joint.S, f"joint {joint.name!r}").scale for joint in self._joints], dtype=float)
+        self._masses = np.array([link.inertia[3, 3] for link in self._links])
+        self._machine = Machine(machine_model(self._links, every))
+        self._batches: OrderedDict = OrderedDict()
+
+    def __repr__(self) -> str:
+        count, base = len(self._joints), self._links[0].name
+        return f"{type(self).__name__}(\n  DOF={count},\n  links={len(self._links)},\n  joints={count},\n  base={base!r}\n)"
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}(DOF={len(self._joints)}, joints={len(self._joints)}, base={self._links[0].name})"
+
+    # ------------------------------------------------------------------------------------------------ structure
+
+    @property
+    def dof(self) -> int:
+        """Number of joints that move."""
+        return len(self._joints)
+
+    @property
+    def base(self) -> Link:
+        """The base link."""
+        return self._links[0]
+
+    @property
+    def links(self) -> list[Link]:
+        """All links, breadth-first."""
+        return list(self._links)
+
+    @property
+    def joints(self) -> list[Joint]:
+        """The joints that move, breadth-first."""
+        return list(self._joints)
+
+    @property
+    def link_names(self) -> list[str]:
+        """Names of :attr:`links`."""
+        return [link.name for link in self._links]
+
+    @property
+    def joint_names(self) -> list[str]:
+        """Names of :attr:`joints`."""
+        return [joint.name for joint in self._joints]
+
+    def get_base(self) -> Link:
+        """:attr:`base`"""
+        return self.base
+
+    def get_dof(self) -> int:
+        """:attr:`dof`"""
+        return self.dof
+
+    def get_number_of_joints(self) -> int:
+        """:attr:`dof`"""
+        return self.dof
+
+    def get_link_names(self) -> list[str]:
+        """:attr:`link_names`"""
+        return self.link_names
+
+    def get_joint_names(self) -> list[str]:
+        """:attr:`joint_names`"""
+        return self.joint_names
+
+    def get_link(self, *args, **named) -> Link | None:
+        """``get_link(name)``: the link of that name, or None. ``get_link(state, index)``: the link with that index of the state.
+
+        Raises:
+            IndexError: no such index.
+            TypeError: other arguments.
+        """
+        given = dict(zip(("state", "index") if len(args) + len(named) > 1 else ("name",), args, strict=False)) | named
+        if set(given) == {"name"} and isinstance(given["name"], str):
+            at = self._index.get(given["name"])
+            return None if at is None else self._links[at]
+        if set(given) == {"state", "index"}:
+            return self._links[self._own(given["state"])._link(given["index"])]
+        raise TypeError("get_link takes a name, or a state and the index of a link")
+
+    @staticmethod
+    def count_joints(base_link: Link, include_fixed: bool = False) -> int:
+        """Number of joints below a link: those that move, and with `include_fixed` the fixed ones."""
+        if not isinstance(base_link, Link):
+            raise TypeError(f"base_link must be a Link, not {type(base_link).__name__}")
+        return sum(include_fixed or not joint.is_fixed() for joint in survey(base_link)[1])
+
+    def make_state(self, link_names: Sequence[str] = (), joint_names: Sequence[str] = ()) -> State:
+        """A state, zero at first, whose links and joints have the listed names first, and then the others breadth-first.
+
+        Args:
+            link_names: names of links, those behind fixed joints too.
+            joint_names: names of joints that move.
+
+        Raises:
+            KeyError, ValueError: unknown or repeated names.
+            TypeError: no list of names.
+        """
+        links = name_order(self.link_names, link_names, "link")
+        return self._state._made(self, links, name_order(self.joint_names, joint_names, "joint"))
+
+    def get_joint_property(self, state: State, getter: Callable[[Joint], float]) -> np.ndarray:
+        """A number of each joint in the order of a state, ``[n]``.
+
+        Raises:
+            TypeError, ValueError: `getter` is not a function, or does not return a number.
+        """
+        if not callable(getter):
+            raise _NotCallable(f"getter must be a function of a Joint, not {getter!r}")
+        joints = self._own(state)._joints
+        found = [getter(joint) for joint in joints]
+        try:
+            return np.array([float(x) for x in found])
+        except (TypeError, ValueError):
+            joint, x = next((j, x) for j, x in zip(joints, found, strict=True) if not isinstance(x, int | float | np.number))
+            raise RobotError(f"getter returns {x!r} for joint {joint.name!r}; return a number") from None
+
+    def get_limit_q_lower(self, state: State) -> np.ndarray:
+        """Lower limits of positions in the order of a state [rad or m], ``[n]``."""
+        return np.array([joint.get_limit_q_lower() for joint in self._own(state)._joints])
+
+    def get_limit_q_upper(self, state: State) -> np.ndarray:
+        """Upper limits of positions in the order of a state [rad or m], ``[n]``."""
+        return np.array([joint.get_limit_q_upper() for joint in self._own(state)._joints])
+
+    def get_limit_qdot_lower(self, state: State) -> np.ndarray:
+        """Lower limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
+        return np.array([joint.get_limit_qdot_lower() for joint in self._own(state)._joints])
+
+    def get_limit_qdot_upper(self, state: State) -> np.ndarray:
+        """Upper limits of velocities in the order of a state [rad/s or m/s], ``[n]``."""
+        return np.array([joint.get_limit_qdot_upper() for joint in self._own(state)._joints])
+
+    def get_limit_qddot_lower(self, state: State) -> np.ndarray:
+        """Lower limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
+        return np.array([joint.get_limit_qddot_lower() for joint in self._own(state)._joints])
+
+    def get_limit_qddot_upper(self, state: State) -> np.ndarray:
+        """Upper limits of accelerations in the order of a state [rad/s^2 or m/s^2], ``[n]``."""
+        return np.array([joint.get_limit_qddot_upper() for joint in self._own(state)._joints])
+
+    def get_limit_torque(self, state: State) -> np.ndarray:
+        """Limits of torques and forces in the order of a state [N m or N], ``[n]``."""
+        return np.array([joint.get_limit_torque() for joint in self._own(state)._joints])
+
+    # ------------------------------------------------------------------------------------------------ kinematics
+
+    def compute_forward_kinematics(self, state: State) -> None:
+        """Computes the frames of all links, which other functions then reuse. They compute frames that are not up to date themselves, so that
+        the call is not needed. For a batch it does nothing."""
+        self._own(state)._place()
+
+    def compute_diff_forward_kinematics(self, state: State) -> None:
+        """As :meth:`compute_forward_kinematics`; other functions compute velocities when they need them."""
+        self._own(state)._place()
+
+    def compute_2nd_diff_forward_kinematics(self, state: State) -> None:
+        """As :meth:`compute_forward_kinematics`; other functions compute accelerations when they need them."""
+        self._own(state)._place()
+
+    def compute_transformation(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
+        """Pose of the target link in the frame of the reference link, ``[4, 4]`` or ``[batch, 4, 4]``.
+
+        Raises:
+            ValueError, TypeError: a state of another robot.
+            IndexError, TypeError: no index of a link.
+        """
+        if state.__class__ is not self._state or state._robot is not self:
+            self._own(state)
+        return state._evaluate(evaluation.POSE, (4, 4), state._link(target_link_index), state._link(reference_link_index))
+
+    def compute_space_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
+        """Jacobian of the target link's twist ``vee(dT/dt inverse(T))`` with its pose T in the frame of the reference link, ``[6, n]`` or
+        ``[batch, 6, n]``. Twists have the axes and the origin of the reference frame.
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
+        """
+        ref = self._own(state)._link(reference_link_index)
+        return self._jacobian(state, state._link(target_link_index), ref, ref)
+
+    def compute_body_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
+        """Jacobian of the target link's twist relative to the reference link, ``vee(inverse(T) dT/dt)``, with the axes and the origin of the target
+        frame, ``[6, n]`` or ``[batch, 6, n]``.
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
+        """
+        target = self._own(state)._link(target_link_index)
+        return self._jacobian(state, target, state._link(reference_link_index), target)
+
+    def _jacobian(self, state: State, target: int, ref: int, seen: int) -> np.ndarray:
+        J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, seen)
+        return J if state._scale is None else J * state._scale
+
+    def compute_body_velocity(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
+        """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times qdot.
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
+        """
+        target = self._own(state)._link(target_link_index)
+        return state._evaluate(evaluation.VELOCITY, (6,), target, state._link(reference_link_index), target)
+
+    # ------------------------------------------------------------------------------------------------ masses
+
+    def compute_mass(self, state: State, target_link_index: int) -> float:
+        """Mass of one link [kg].
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
+        """
+        return float(self._masses[self._own(state)._link(target_link_index)])
+
+    def compute_center_of_mass(self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None, *, target_links=None) -> np.ndarray:
+        """Centre of mass in the frame of the reference link [m], ``[3]`` or ``[batch, 3]``.
+
+        Args:
+            state: the state.
+            ref_link: index of the reference link.
+            target_link: index of a link, or a list of them, in which a link may be repeated; by default all links.
+            target_links: the same.
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`; the links have no mass.
+        """
+        ref = self._own(state)._link(ref_link)
+        self._weigh(state, target_link if target_links is None else target_links)
+        return state._evaluate(evaluation.CENTRE, (3,), 0, ref)
+
+    def compute_center_of_mass_jacobian(self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None) -> np.ndarray:
+        """Derivative of :meth:`compute_center_of_mass` with respect to q, ``[3, n]`` or ``[batch, 3, n]``.
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_center_of_mass`.
+        """
+        ref = self._own(state)._link(ref_link)
+        self._weigh(state, target_link)
+        J = state._evaluate(evaluation.CENTRE_JACOBIAN, (3, len(self._joints)), 0, ref)
+        return J if state._scale is None else J * state._scale
+
+    def _weigh(self, state: State, links) -> None:
+        """Selects links whose centre of mass is asked for."""
+        weights = state._read["weights"]
+        if links is None:
+            weights.fill(1.0)
+        else:
+            weights.fill(0.0)
+            for i in [links] if isinstance(links, int | np.integer) or not hasattr(links, "__iter__") else links:
+                weights[state._link(i)] += 1.0
+        if not weights @ self._masses > 0.0:
+            names = [state._link_names[i] for i, k in enumerate(state._bodies) if weights[k]]
+            raise RobotError(f"there is no centre of mass: links {names} have no mass" if names else "the list of links is empty; name a link")
+
+    def compute_total_inertial(self, state: State, ref_link: int) -> np.ndarray:
+        """Inertia of all links about the origin of the reference link, in its axes: sum of ``Ad(T^-1)^T G Ad(T^-1)``, ``[6, 6]`` or ``[batch, 6, 6]``
+        [kg m^2, kg m, kg].
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
+        """
+        return state._evaluate(evaluation.TOTAL_INERTIA, (6, 6), 0, self._own(state)._link(ref_link))
+
+    # ------------------------------------------------------------------------------------------------ dynamics
+
+    def compute_mass_matrix(self, state: State) -> np.ndarray:
+        """Joint-space inertia with the base link fixed, ``[n, n]`` or ``[batch, n, n]``, by the composite-rigid-body algorithm (Featherstone 2008,
+        table 6.2).
+
+        Raises:
+            ValueError, TypeError: a state of another robot.
+        """
+        n, scale = len(self._joints), self._own(state)._scale
+        M = state._evaluate(evaluation.MASS_MATRIX, (n, n))
+        return M if scale is None else M * scale * scale[:, None]
+
+    def compute_gravity_term(self, state: State) -> np.ndarray:
+        """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor qdot
+        are read.
+
+        Raises:
+            ValueError, TypeError: a state of another robot.
+        """
+        tau = self._own(state)._evaluate(evaluation.HOLDING, (len(self._joints),))
+        return tau if state._scale is None else tau * state._scale
+
+    def compute_inverse_dynamics(self, state: State) -> None:
+        """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by the
+        recursive Newton-Euler algorithm (Luh, Walker and Paul 1980).
+
+        Raises:
+            ValueError, TypeError: a state of another robot.
+        """
+        tau = self._own(state)._evaluate(evaluation.INVERSE_DYNAMICS, (len(self._joints),))
+        state._given["tau"] = tau if state._scale is None else tau * state._scale
+
+    def compute_reflective_inertia(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
+        """Inertia that is felt at the target link, in its frame: ``pinv(J pinv(M) J^T)`` with the body Jacobian J, ``[6, 6]`` or
+        ``[batch, 6, 6]``. It is zero in directions in which the link cannot move relative to the reference link.
+
+        Raises:
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
+        """
+        target = self._own(state)._link(target_link_index)
+        ref = state._link(reference_link_index)
+        found = state._evaluate(evaluation.OPERATIONAL, (37,), target, ref, target)
+        A = found[..., :36].reshape(*found.shape[:-1], 6, 6)
+        if found[..., 36].any():
+            # some joints move no inertia
+            J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, target)
+            A = J @ _inverse(state._evaluate(evaluation.MASS_MATRIX, (len(self._joints),) * 2)) @ np.swapaxes(J, -1, -2)
+        return _inverse(A)
+
+    # ------------------------------------------------------------------------------------------------ states
+
+    def _own(self, state: State) -> State:
+        """Checks that a state belongs to this robot."""
+        if state.__class__ is self._state and state._robot is self:
+            return state
+        if isinstance(state, State):
+            raise _ForeignState(f"the state belongs to another robot ({state._robot}); use a state that make_state of this robot ({self}) made")
+        raise TypeError(f"state must be a {self._state.__name__}, as make_state makes it, not {type(state).__name__}")
+
+    def _calls_of(self, order: np.ndarray, count: int) -> Calls:
+        """The launches for batches of some size and order of joints."""
+        key = (order.tobytes(), count)
+        calls = self._batches.pop(key, None)
+        if calls is None:
+            calls = Calls(self._machine, count, order, self._evaluator)
+        self._batches[key] = calls
+        if len(self._batches) > _BATCHES:
+            self._batches.popitem(last=False)
+        return calls
+
+
+class _ForeignState(RobotError, TypeError):
+    """A state of another robot."""
+
+
+class _NotCallable(RobotError, TypeError):
+    """Not a function."""
+
+
+def _inverse(A: np.ndarray) -> np.ndarray:
+    """Pseudo-inverses of symmetric matrices, ``[..., n, n]``."""
+    values, vectors = np.linalg.eigh(0.5 * (A + np.swapaxes(A, -1, -2)))
+    keep = values > _REACHABLE * values[..., -1:] if A.shape[-1] else values > 0.0
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
+    return (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)

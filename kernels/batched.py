@@ -11,7 +11,7 @@ GENERAL_FLAGS = "-march=native -ffp-contract=off"
 
 
 def batch_kernel(
-    m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, result: str = "take"
+    m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, result: str = "take", inputs: str = "bring"
 ):
     """Makes the kernel that runs a program over a batch. Thread i computes blocks ``first + i * each`` to ``first + (i + 1) * each - 1``.
 
@@ -22,9 +22,10 @@ def batch_kernel(
         compute: ``compute(b, t, T, P, L, mem)``, a Warp function; with `emitted` it also takes ``pieces_out``.
         flags: compiler flags for CPUs.
         result: how the results are stored, one of :data:`newton_like.kernels.pieces.RESULTS`.
+        inputs: how the inputs are read, ``"bring"`` or ``"bring_packed"``.
     """
     options = {"cpu_compiler_flags": flags}
-    take = getattr(m, result)
+    take, bring = getattr(m, result), getattr(m, inputs)
 
     @wp.kernel(module="unique", enable_backward=False, module_options=options)
     def kernel(
@@ -48,7 +49,7 @@ def batch_kernel(
         start = first + wp.tid() * each
         for b in range(start, start + each):
             if m.wanted(b, B, mask):
-                m.bring(b, t, B, 0, inputs, pieces_in, mem)
+                bring(b, t, B, 0, inputs, pieces_in, mem)
                 if emitted:
                     compute(b, t, T, P, L, mem, pieces_out)
                 else:

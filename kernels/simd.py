@@ -205,11 +205,11 @@ def staging_code(
     if added:
         # the last square does not store beyond the last number
         square = f"const simdb some = __builtin_convertvector(order < n - j, simdb); {square}"
+    number = "place.data[i]" if packed else f"(size_t)i * {width}"
     if inward:
         single = f"for (int k = 0; k < {width}; ++k) {{ const real_t* one = row + (size_t)stride * (k < valid ? k : valid - 1);"
-        single += f" for (int i = 0; i < n; ++i) lane[(size_t)i * {width} + k] = one[i]; }}"
+        single += f" for (int i = 0; i < n; ++i) lane[{number} + k] = one[i]; }}"
     else:
-        number = "place.data[i]" if packed else f"(size_t)i * {width}"
         single = f"for (int k = 0; k < valid; ++k) if ({wanted}) {{ real_t* one = row + (size_t)stride * k;"
         single += f" for (int i = 0; i < n; ++i) one[i] = lane[{number} + k] + {'one[i]' if added else 'real_t(0)'}; }}"
     whole_n, first = ("true", "j") if added else (f"n >= {width}", f"j + {width} <= n ? j : n - {width}")

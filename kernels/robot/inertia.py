@@ -97,17 +97,25 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
         return m.spatial(m.get3(mem, at + 3, t), m.get3(mem, at, t))
 
     @m.func
+    def put_forces(t, k: int, own: m.Spatial, T, L, mem):
+        """load <- the wrench of body k and of those that it carries; matrix <- the forces of its dofs."""
+        f = own
+        for j in range(T.child_at[k], T.child_at[k + 1]):
+            f = m.add6(f, m.get6(mem, L.load + 6 * T.child[j], t))
+        m.put6(mem, L.load + 6 * k, t, f)
+        for dof in range(T.dof_at[k], T.dof_at[k + 1]):
+            m.put(mem, L.matrix + dof, t, m.dot6(m.get6(mem, L.subspace + 6 * dof, t), f))
+
+    @m.func
     def holding_forces(b, t, T, P, L, mem):
-        """matrix <- the joint forces at rest under the acceleration Vdot0 of the base link: S_i . I_i Vdot0, with the inertia I_i of the
-        links that dof i moves."""
+        """matrix <- the joint forces at rest under the acceleration Vdot0 of the base link, which all links have then."""
         a = linear_first(L.base_acceleration, t, mem)
         for i in range(T.bodies):
             k = T.bodies - 1 - i
-            total = m.composite_inertia(b, t, k, T, P, L, mem)
-            m.put10(mem, L.composite + 10 * k, t, total)
-            f = m.momentum(total, a)
-            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
-                m.put(mem, L.matrix + dof, t, m.dot6(m.get6(mem, L.subspace + 6 * dof, t), f))
+            c = m.get3(mem, L.com + 3 * k, t)
+            f = m.scale3(m.velocity_at(a, c), m.body_mass(P, b, k))
+            n = m.turned_apply(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), a.w)
+            put_forces(t, k, m.spatial(f, m.cross_plus(c, f, n)), T, L, mem)
 
     @m.func
     def robot_inverse_dynamics(b, t, T, P, L, mem):
@@ -122,12 +130,7 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
             m.put6(mem, L.drift + 6 * k, t, a)
         for i in range(T.bodies):
             k = T.bodies - 1 - i
-            f = m.own_load(b, t, k, P, L, mem)
-            for j in range(T.child_at[k], T.child_at[k + 1]):
-                f = m.add6(f, m.get6(mem, L.load + 6 * T.child[j], t))
-            m.put6(mem, L.load + 6 * k, t, f)
-            for dof in range(T.dof_at[k], T.dof_at[k + 1]):
-                m.put(mem, L.matrix + dof, t, m.dot6(m.get6(mem, L.subspace + 6 * dof, t), f))
+            put_forces(t, k, m.own_load(b, t, k, P, L, mem), T, L, mem)
 
     @m.func
     def inverse_operational_inertia(b, t, T, P, L, mem):

@@ -44,10 +44,10 @@ def namespace(width: int, real, rows: tuple[str, ...] = LIBRARY_ROWS) -> types.S
 
 
 @cache
-def general_kernel(name: str, width: int, real, result: str = "take"):
-    """The kernel that runs a program for any robot; `result`: see :func:`newton_like.kernels.batched.batch_kernel`."""
+def general_kernel(name: str, width: int, real, result: str = "take", inputs: str = "bring"):
+    """The kernel that runs a program for any robot; `result`, `inputs`: see :func:`newton_like.kernels.batched.batch_kernel`."""
     m = namespace(width, real)
-    return batch_kernel(m, getattr(m, name), result=result)
+    return batch_kernel(m, getattr(m, name), result=result, inputs=inputs)
 
 
 @dataclass(frozen=True)

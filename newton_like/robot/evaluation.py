@@ -29,6 +29,9 @@ from newton_like.programs.template import find_batches
 from newton_like.programs.tracing import trace_program
 from newton_like.programs.workspace import Workspace, row_sizes
 
+_PAIRS = 8
+"""Pairs of links for which a task is compiled as a whole. For further pairs, the frames alone are straight-line code."""
+
 _KEPT = 2
 """Results of one shape whose memory is used again once nobody holds them."""
 
@@ -50,7 +53,7 @@ class Task:
         inputs: what is read beside the coordinates.
         row, size: where the result is in the memory, and its size.
         columns: 1: the last dimension of the result are dofs; 2: the last two.
-        whole: whether specialised code has all of it; otherwise only the frames are specialised.
+        linked: whether it depends on the selected links.
     """
 
     number: int
@@ -58,7 +61,7 @@ class Task:
     size: int | Callable
     inputs: tuple[str, ...] = ()
     columns: int = 0
-    whole: bool = False
+    linked: bool = True
 
     def length(self, model) -> int:
         """Numbers in the result of one configuration."""
@@ -73,10 +76,10 @@ CENTRE = Task(tasks.CENTRE, "matrix", 3, ("weights",))
 CENTRE_JACOBIAN = Task(tasks.CENTRE_JACOBIAN, "matrix", lambda model: 3 * _dofs(model), ("weights",), columns=1)
 TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, "matrix", 36)
 OPERATIONAL = Task(tasks.OPERATIONAL, "operational", 37)
-MASS_MATRIX = Task(tasks.MASS_MATRIX, "matrix", _square, columns=2, whole=True)
-HOLDING = Task(tasks.HOLDING, "matrix", _dofs, ("base_acceleration",), columns=1, whole=True)
+MASS_MATRIX = Task(tasks.MASS_MATRIX, "matrix", _square, columns=2, linked=False)
+HOLDING = Task(tasks.HOLDING, "matrix", _dofs, ("base_acceleration",), columns=1, linked=False)
 INVERSE_DYNAMICS = Task(
-    tasks.INVERSE_DYNAMICS, "matrix", _dofs, ("v", "acceleration", "base_twist", "base_acceleration"), columns=1, whole=True
+    tasks.INVERSE_DYNAMICS, "matrix", _dofs, ("v", "acceleration", "base_twist", "base_acceleration"), columns=1, linked=False
 )
 
 _FIELDS = {
@@ -120,20 +123,25 @@ class Machine:
 
     def general(self):
         """The kernel of all tasks for any robot."""
-        return general_kernel("eval_robot", self.m.width, self.m.real, "take_packed")
+        return general_kernel("eval_robot", self.m.width, self.m.real, "take_packed", "bring_packed")
 
-    def specialised(self, task: Task, work: Workspace):
-        """The kernel of a task for this robot, which has the frames, or the whole task, as straight-line code."""
-        key = task.number if task.whole else None
+    def specialised(self, task: Task, work: Workspace, links: tuple[int, int, int]):
+        """The kernel of a task for this robot: straight-line code, or, where many pairs of links are asked for, straight-line code for the
+        frames and general code for the rest."""
+        key = (task.number, *links) if task.linked else task.number
+        if key not in self._kernels and task.linked and sum(isinstance(k, tuple) and k[0] == task.number for k in self._kernels) >= _PAIRS:
+            key = None
         if key not in self._kernels:
-            work = work.with_memory(self._sizes, {"quantity": task.number + tasks.FRESH})
+            whole = key is not None
+            fields = {"quantity": task.number + tasks.FRESH, "point_body": np.array(links, dtype=np.int32)}
+            work = work.with_memory(self._sizes, fields)
             emitter = work.emitter()
-            trace = trace_program("eval_robot" if task.whole else "robot_frames", work, emitter.parameter)
-            rows = {task.row} if task.whole else {"pos", "rot", "com", "subspace"}
+            trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
+            rows = {task.row} if whole else {"pos", "rot", "com", "subspace"}
             stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
             native = native_program(emitter.head() + emitter.statements(trace, stores), self.m)
-            compute = native if task.whole else _followed(self.m, native)
-            self._kernels[key] = batch_kernel(self.m, compute, FLAGS, True, "take_packed")
+            compute = native if whole else _followed(self.m, native)
+            self._kernels[key] = batch_kernel(self.m, compute, FLAGS, True, "take_packed", "bring_packed")
         return self._kernels[key]
 
 
@@ -164,7 +172,6 @@ class Calls:
 
     def __init__(self, machine: Machine, count: int | None, order: np.ndarray, evaluator: str = "auto", threads: int | None = None):
         self.machine, self.order, self.single = machine, order, count is None
-        self.ordered = bool((order == np.arange(len(order))).all())
         self.count = 1 if count is None else count
         self.work = machine.workspace(self.count, threads)
         self.evaluator = evaluator
@@ -179,14 +186,17 @@ class Calls:
         names = ("q", *task.inputs)
         given = [arrays[name] for name in names]
         result = self.results.get((self.count, *shape))
-        key = (task, *[a.ndim for a in given])
+        kernel = None
+        if self.evaluator == "specialised":
+            kernel = self.machine.specialised(task, self.work, links)
+        key = (task, kernel, *[a.ndim for a in given])
         if key not in self._recorded:
-            self._recorded[key] = self.record(task, arrays, result, True)
+            self._recorded[key] = self.record(task, arrays, result, True, kernel)
         self.links[:] = links
         self._recorded[key].run_on([_Address(a) for a in (*given, result)])
         return result
 
-    def record(self, task: Task, arrays: dict[str, np.ndarray], result: np.ndarray, fresh: bool) -> Recording:
+    def record(self, task: Task, arrays: dict[str, np.ndarray], result: np.ndarray, fresh: bool, kernel=None) -> Recording:
         """Records the launch of a task.
 
         Args:
@@ -194,9 +204,10 @@ class Calls:
             arrays: the inputs ``q``, and those of the task; of all configurations, or of one that all share.
             result: written, ``[count, ...]``.
             fresh: whether frames are computed; otherwise those in the memory are used.
+            kernel: by default the one for all robots.
         """
-        m, work, machine = self.machine.m, self.work, self.machine
-        kernel = machine.general() if self.evaluator == "general" or not fresh else machine.specialised(task, work)
+        m, work = self.machine.m, self.work
+        kernel = self.machine.general() if kernel is None else kernel
         names = (("q",) if fresh else ()) + task.inputs
         given = [self._piece(name, arrays[name]) for name in names]
         taken = [self._result(task, result)]
@@ -216,9 +227,9 @@ class Calls:
         piece.row, piece.start = self.work.layout[name], 0
         # one row that all configurations share has no stride
         piece.stride = size if array.ndim > 1 else 0
-        piece.parts, piece.size, piece.part = 1, size, self.work.ints([0])
-        if field.kind in ("coords", "dofs") and not self.ordered:
-            piece.parts, piece.size, piece.part = size, 1, self.work.ints(self.order)
+        places = np.argsort(self.order) if field.kind in ("coords", "dofs") else np.arange(size)
+        piece.parts, piece.size, piece.part = (1 if size else 0), size, self.work.ints([0])
+        piece.place = self._places(places)
         piece.numbers = _numbers(array)
         return piece
 
@@ -230,12 +241,16 @@ class Calls:
             # number i of the caller's is number back[i] of the robot's
             back = np.argsort(order)
             places = places[..., back] if task.columns == 1 else places[:, back][:, :, back]
-        places = self.machine.m.width * places.ravel()
         piece.row, piece.start, piece.stride = self.work.layout[task.row], 0, size
         piece.parts, piece.size, piece.part = (1 if size else 0), size, self.work.ints([0])
-        piece.place = self.work.ints(np.append(places, [0] * (self.machine.m.width - 1)))
+        piece.place = self._places(places.ravel())
         piece.numbers = _numbers(array)
         return piece
+
+    def _places(self, places: np.ndarray) -> wp.array:
+        """Where numbers are in lanes. Squares of numbers are moved, the last one with some that are not there."""
+        width = self.machine.m.width
+        return self.work.ints(width * np.append(places, [0] * (width - 1)))
 
 
 class _Address:

@@ -206,9 +206,8 @@ class State:
         if numbers.ndim not in (1, 2) or numbers.shape[-1] != size or (numbers.ndim == 2 and not len(numbers)):
             wanted = "6 numbers, angular part first" if of_base else f"a number for each of the {size} joints of the state"
             raise ShapeError(f"{what} has shape {numbers.shape}; give {wanted}: [{size}] or [batch, {size}]")
-        wrong = np.argwhere(~np.isfinite(numbers))
-        if len(wrong):
-            at = tuple(map(int, wrong[0]))
+        if not np.isfinite(numbers).all():
+            at = tuple(map(int, np.argwhere(~np.isfinite(numbers))[0]))
             whose = "" if of_base else f" (joint {self._joint_names[at[-1]]!r})"
             raise RobotError(f"{what}{list(at)} is {numbers[at]}{whose}; give finite numbers")
         return numbers

@@ -26,11 +26,11 @@ class CollisionResult:
         link1, link2: names of the links, or "".
         position1, position2: nearest points on the axes of the two capsules [m], shape ``[3]``.
         distance: distance of the surfaces [m], negative for capsules that overlap.
-        surface1, surface2: nearest points on the surfaces [m], shape ``[3]``. If the capsules overlap, each is the point of its surface that
-            is deepest in the other one.
+        surface1, surface2: nearest points on the surfaces [m], shape ``[3]``. If the capsules overlap, each is the point of its
+            surface that is deepest in the other one.
         normal: unit vector from the first axis to the second one, shape ``[3]``.
 
-    ``distance = normal . (surface2 - surface1)``. The result of :meth:`Geom.compute_minimum_distance` is in the frame in which the poses are given.
+    ``distance = normal . (surface2 - surface1)``. The points of :meth:`Geom.compute_minimum_distance` are in the frame of the poses.
     """
 
     __slots__ = ("_distance", "_link1", "_link2", "_normal", "_position1", "_position2", "_surface1", "_surface2")

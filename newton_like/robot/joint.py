@@ -20,13 +20,13 @@ ACCELERATION_LIMIT = 10.0
 class Joint:
     """A joint with one degree of freedom, or a fixed joint, between a parent link and a child link.
 
-    The pose of the child link in the parent link is ``T_pc = T_pj exp([S] q) T_jc`` (Lynch and Park 2017, "Modern Robotics", chapter 4) with
-    the screw ``S = [w, v]`` in the joint frame, angular part first. The coordinate q is used as it is: with ``|w| = 2`` the joint turns by
-    ``2 q`` radians.
+    The pose of the child link in the parent link is ``T_pc = T_pj exp([S] q) T_jc`` (Lynch and Park 2017, "Modern Robotics", chapter 4)
+    with the screw ``S = [w, v]`` in the joint frame, angular part first. S is not normalised: with ``|w| = 2`` the joint turns by ``2 q``
+    radians.
 
-    Create joints with :meth:`make`, :meth:`make_revolute`, :meth:`make_prismatic` or :meth:`make_fixed`. A new joint is not connected, and has no
-    limits of position, velocity and torque. Like in the SDK these limits are the largest number of double precision, and
-    accelerations are limited to 10 rad/s^2 or m/s^2.
+    Create joints with :meth:`make`, :meth:`make_revolute`, :meth:`make_prismatic` or :meth:`make_fixed`. A new joint is not connected, and
+    has no limits of position, velocity and torque: as in the SDK, these are the largest number of double precision. Accelerations
+    are limited to 10 rad/s^2 or m/s^2.
     """
 
     def __init__(self, *args, **kwargs):

@@ -82,7 +82,8 @@ class MobileBase:
         self._T = np.eye(4) if T is None else as_pose(T, "T of a mobile base")
         if math.hypot(self._T[0, 2], self._T[1, 2]) > ALIGNED:
             raise RobotError(
-                f"the wheel frame T of a mobile base has the z axis {self._T[:3, 2].tolist()}; it must be parallel to the z axis of the base link"
+                f"the wheel frame T of a mobile base has the z axis {self._T[:3, 2].tolist()}; it must be parallel to the z axis of the"
+                " base link"
             )
 
     @property
@@ -169,8 +170,11 @@ class MobileBaseDifferential(MobileBase):
 class MobileBaseMecanum(MobileBase):
     """Four mecanum wheels at the corners of a rectangle.
 
-    The rollers at the ground are at 45 degrees: with ``L = lx + ly`` the front left and the rear right wheel have the rates
-    ``(vx - vy -+ L w) / r``, the front right and the rear left ones ``(vx + vy +- L w) / r`` (Lynch and Park 2017, "Modern Robotics", section 13.2).
+    The axes of the rollers are at 45 degrees to those of the wheels. With ``L = lx + ly`` the wheels turn about the y axis at (Lynch and
+    Park 2017, "Modern Robotics", section 13.2)::
+
+        front right (vx + vy + L w) / r      front left (vx - vy - L w) / r
+        rear right  (vx - vy + L w) / r      rear left  (vx + vy - L w) / r
 
     Args:
         joints: names of the joints of the wheels front right, front left, rear right, rear left.
@@ -248,8 +252,8 @@ def wheel_matrix(base: MobileBase, axes: np.ndarray) -> np.ndarray:
 
     Args:
         base: the mobile base.
-        axes: axes of the wheel joints in the base link, shape ``[wheels, 3]``, see :func:`wheel_axes`. Each must be parallel to the y axis of
-            the wheel frame; the sign of a wheel's velocity is that of its axis.
+        axes: axes of the wheel joints in the base link, shape ``[wheels, 3]``, see :func:`wheel_axes`. Each must be parallel to the y
+            axis of the wheel frame; the sign of a wheel's velocity is that of its axis.
 
     Returns:
         Shape ``[wheels, 3]``, in the order of ``base.joints``.

@@ -16,8 +16,8 @@ def nearest_points(a0: Point, a1: Point, b0: Point, b1: Point) -> tuple[Point, P
     """Nearest points of the segments ``a0 a1`` and ``b0 b1``, one on each [m].
 
     The nearest points of the lines are moved to the ends of the segments (Ericson 2005, "Real-Time Collision Detection", section 5.1.9).
-    Of segments that have several pairs of nearest points, because they are parallel and side by side, the points are in the middle
-    of the part where they are side by side, so that the result does not depend on the order of the segments or of their ends. A segment may have the length 0.
+    Parallel segments that are side by side have several pairs of nearest points; the result is in the middle of the part where they are
+    side by side, and so does not depend on the order of the segments or of their ends. A segment may have the length 0.
     """
     a, b, r = _minus(a1, a0), _minus(b1, b0), _minus(b0, a0)
     aa, bb = _dot(a, a), _dot(b, b)

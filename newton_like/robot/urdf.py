@@ -31,16 +31,16 @@ def load_robot_from_urdf(path: str | os.PathLike, base_link_name: str) -> RobotC
     means no limit, continuous joints have no position limit, the length of an axis has no meaning, and the inertia of a link
     without mass is 0. In addition this function reads
 
-    * ``<capsule radius length coltype colaffinity>`` in the ``<geometry>`` of a ``<collision>``. Without ``coltype`` and ``colaffinity``, which are then
-      0, a capsule does not collide;
+    * ``<capsule radius length coltype colaffinity>`` in the ``<geometry>`` of a ``<collision>``. Without ``coltype`` and ``colaffinity``,
+      which are then 0, a capsule does not collide;
     * ``acceleration`` of ``<limit>``; without it, accelerations are limited to 10 rad/s^2 or m/s^2, as for a new :class:`Joint`;
     * ``<mobile type="differential|mecanum" xyz rpy joints params>`` in ``<robot>``: names of the wheel joints and lengths [m] as in
       :class:`MobileBaseDifferential` and :class:`MobileBaseMecanum`, and the pose of the wheel frame in the base link. Without it, the
       mobile base has the type ``Unspecified``.
 
-    A link without ``<inertial>`` has no mass. Floating and planar joints become fixed, as in the SDK. One :class:`UrdfWarning` lists these joints and all other parts of
-    the file that are ambiguous or ignored: collision shapes that are not capsules, ``<mimic>``, ``<dynamics>`` and
-    ``<safety_controller>`` of joints, and links that are not below the base link. Visuals are not part of a robot.
+    A link without ``<inertial>`` has no mass. Floating and planar joints become fixed, as in the SDK. One :class:`UrdfWarning` lists these
+    joints and all other parts of the file that are ambiguous or ignored: collision shapes that are not capsules, ``<mimic>``,
+    ``<dynamics>`` and ``<safety_controller>`` of joints, and links that are not below the base link. Visuals are not part of a robot.
 
     Args:
         path: the file.

@@ -1,0 +1,63 @@
+"""One robot, as a control engineer sees it: the names and conventions of the robot SDK ``rby1_sdk.dynamics``.
+
+Twists ``[w, v]``, wrenches ``[m, f]`` and screws have the angular part first (Lynch and Park 2017, "Modern Robotics"), unlike the other
+packages of newton_like. Poses are homogeneous transforms ``[4, 4]``; ``T_ab`` is the pose of frame b in frame a. All numbers are in double
+precision and SI units. The velocity of a mobile base is ``[w, vx, vy]``.
+
+Errors are of the kinds of the SDK, see :mod:`newton_like.robot.errors`.
+"""
+
+from newton_like.robot.collision import Collision, CollisionResult, Geom, GeomCapsule, GeomType
+from newton_like.robot.configuration import RobotConfiguration
+from newton_like.robot.errors import (
+    RobotError,
+    RobotFileError,
+    RobotFileNotFoundError,
+    RobotIndexError,
+    RobotNameError,
+    ShapeError,
+)
+from newton_like.robot.joint import Joint
+from newton_like.robot.link import Link
+from newton_like.robot.mobile_base import (
+    MobileBase,
+    MobileBaseDifferential,
+    MobileBaseMecanum,
+    MobileBaseType,
+    blocked_velocity,
+    integrate_odometry,
+    slip,
+    velocity_matrix,
+    wheel_axes,
+    wheel_matrix,
+)
+from newton_like.robot.urdf import load_robot_from_urdf, load_robot_from_urdf_data
+
+__all__ = [
+    "Collision",
+    "CollisionResult",
+    "Geom",
+    "GeomCapsule",
+    "GeomType",
+    "Joint",
+    "Link",
+    "MobileBase",
+    "MobileBaseDifferential",
+    "MobileBaseMecanum",
+    "MobileBaseType",
+    "RobotConfiguration",
+    "RobotError",
+    "RobotFileError",
+    "RobotFileNotFoundError",
+    "RobotIndexError",
+    "RobotNameError",
+    "ShapeError",
+    "blocked_velocity",
+    "integrate_odometry",
+    "load_robot_from_urdf",
+    "load_robot_from_urdf_data",
+    "slip",
+    "velocity_matrix",
+    "wheel_axes",
+    "wheel_matrix",
+]

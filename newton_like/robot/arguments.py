@@ -1,0 +1,98 @@
+"""Conversion of the arguments of the robot package to NumPy arrays in double precision, with errors that name the argument."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.coercion import as_number
+from newton_like.robot.errors import RobotError, ShapeError
+
+RIGID_TOLERANCE = 1.0e-6
+"""Largest deviation of the entries of ``R^T R`` from the identity, for a rotation matrix R. It allows for matrices in single precision."""
+
+MAX_BITS = 2**32 - 1
+"""Largest value of ``coltype`` and ``colaffinity``, which have 32 bits."""
+
+
+def as_name(value, what: str) -> str:
+    """A name. Raises TypeError for other types than ``str``, and RobotError for an empty name."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a str, not {value!r}")
+    if not value:
+        raise RobotError(f"{what} is empty; give a name")
+    return value
+
+
+def as_object(value, kind: type, what: str):
+    """`value`, which must be a `kind`. Raises TypeError."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{what} must be a {kind.__name__}, not {value!r}")
+    return value
+
+
+def as_array(value, shape: tuple[int, ...], what: str) -> np.ndarray:
+    """A new array of finite numbers with this shape, in double precision. A vector may also be a column ``[n, 1]``.
+
+    Raises:
+        ShapeError: another shape.
+        TypeError: not numbers.
+        RobotError: a number is not finite.
+    """
+    try:
+        given = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"{what} must have the shape {shape}; its rows differ in length") from error
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"{what} must be an array of real numbers with the shape {shape}, not {value!r}")
+    array = np.array(given, dtype=np.float64)
+    if len(shape) == 1 and array.shape == (*shape, 1):
+        array = array[:, 0].copy()
+    if array.shape != shape:
+        raise ShapeError(f"{what} must have the shape {shape}, not {array.shape}")
+    if not np.isfinite(array).all():
+        raise RobotError(f"{what} has a number that is not finite: {array.tolist()}")
+    return array
+
+
+def as_pose(value, what: str) -> np.ndarray:
+    """A homogeneous transform ``[4, 4]`` of a rigid motion, as a new array.
+
+    Raises:
+        ShapeError, TypeError: as :func:`as_array`.
+        RobotError: the matrix is not a rotation with a translation.
+    """
+    T = as_array(value, (4, 4), what)
+    R = T[:3, :3]
+    if np.abs(T[3] - (0.0, 0.0, 0.0, 1.0)).max() > RIGID_TOLERANCE:
+        raise RobotError(f"{what} has the last row {T[3].tolist()}; that of a transform is [0, 0, 0, 1]")
+    if np.abs(R.T @ R - np.eye(3)).max() > RIGID_TOLERANCE or np.linalg.det(R) < 0.0:
+        raise RobotError(f"{what} has the upper left block {R.tolist()}, which is not a rotation matrix")
+    return T
+
+
+def as_limit(value, what: str) -> float:
+    """A limit: a number, also an infinite one. Raises TypeError, or RobotError for NaN."""
+    try:
+        return as_number(value, what, finite=False)
+    except ValueError as error:
+        raise RobotError(str(error)) from None
+
+
+def as_length(value, what: str) -> float:
+    """A finite number of at least 0. Raises TypeError or RobotError."""
+    try:
+        number = as_number(value, what)
+    except ValueError as error:
+        raise RobotError(str(error)) from None
+    if number < 0.0:
+        raise RobotError(f"{what} {number:g} m is negative")
+    return number
+
+
+def as_bits(value, what: str) -> int:
+    """A bit mask of 32 bits. Raises TypeError for another type, ShapeError for a number out of range."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{what} must be an integer, not {value!r}")
+    if not 0 <= value <= MAX_BITS:
+        raise ShapeError(f"{what} {value} must be from 0 to {MAX_BITS}")
+    return int(value)

@@ -1,0 +1,323 @@
+"""Collision shapes of links, and the distance of two of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from newton_like.robot.arguments import as_array, as_bits, as_length, as_object, as_pose
+from newton_like.robot.enums import NumberedEnum
+from newton_like.robot.segments import nearest_points, normal_between, transformed
+
+
+class GeomType(NumberedEnum):
+    """The types of collision shapes."""
+
+    Capsule = 0
+
+
+class CollisionResult:
+    """The nearest points of two collision shapes. All attributes are read-only.
+
+    Without arguments, names are empty and numbers are 0, as in the SDK.
+
+    Args:
+        link1, link2: names of the links, or "".
+        position1, position2: nearest points on the axes of the two capsules [m], shape ``[3]``.
+        distance: distance of the surfaces [m], negative for capsules that overlap.
+        surface1, surface2: nearest points on the surfaces [m], shape ``[3]``. If the capsules overlap, each is the point of its
+            surface that is deepest in the other one.
+        normal: unit vector from the first axis to the second one, shape ``[3]``.
+
+    ``distance = normal . (surface2 - surface1)``. The points of :meth:`Geom.compute_minimum_distance` are in the frame of the poses.
+    """
+
+    __slots__ = ("_distance", "_link1", "_link2", "_normal", "_position1", "_position2", "_surface1", "_surface2")
+
+    def __init__(
+        self,
+        link1: str = "",
+        link2: str = "",
+        position1: np.ndarray | None = None,
+        position2: np.ndarray | None = None,
+        distance: float = 0.0,
+        surface1: np.ndarray | None = None,
+        surface2: np.ndarray | None = None,
+        normal: np.ndarray | None = None,
+    ):
+        self._link1, self._link2, self._distance = link1, link2, distance
+        self._position1 = np.zeros(3) if position1 is None else position1
+        self._position2 = np.zeros(3) if position2 is None else position2
+        self._surface1 = self._position1 if surface1 is None else surface1
+        self._surface2 = self._position2 if surface2 is None else surface2
+        self._normal = np.zeros(3) if normal is None else normal
+
+    @property
+    def link1(self) -> str:
+        """Name of the first link."""
+        return self._link1
+
+    @property
+    def link2(self) -> str:
+        """Name of the second link."""
+        return self._link2
+
+    @property
+    def position1(self) -> np.ndarray:
+        """Nearest point on the axis of the first capsule [m], shape ``[3]``."""
+        return self._position1
+
+    @property
+    def position2(self) -> np.ndarray:
+        """Nearest point on the axis of the second capsule [m], shape ``[3]``."""
+        return self._position2
+
+    @property
+    def distance(self) -> float:
+        """Distance of the surfaces [m], negative for capsules that overlap."""
+        return self._distance
+
+    @property
+    def surface1(self) -> np.ndarray:
+        """Nearest point on the surface of the first capsule [m], shape ``[3]``."""
+        return self._surface1
+
+    @property
+    def surface2(self) -> np.ndarray:
+        """Nearest point on the surface of the second capsule [m], shape ``[3]``."""
+        return self._surface2
+
+    @property
+    def normal(self) -> np.ndarray:
+        """Unit vector from the first axis to the second one, shape ``[3]``."""
+        return self._normal
+
+    def __repr__(self) -> str:
+        return f"CollisionResult({self._link1!r}, {self._link2!r}, distance={self._distance:g})"
+
+
+class Geom:
+    """A collision shape. Only the derived class :class:`GeomCapsule` has a shape.
+
+    Args:
+        coltype: bits of the groups that the shape belongs to, from 0 to 2^32 - 1.
+        colaffinity: bits of the groups that the shape collides with, from 0 to 2^32 - 1.
+
+    Raises:
+        TypeError: not an integer, or out of range.
+    """
+
+    def __init__(self, coltype: int, colaffinity: int):
+        self._coltype, self._colaffinity = as_bits(coltype, "coltype"), as_bits(colaffinity, "colaffinity")
+
+    @property
+    def coltype(self) -> int:
+        """Bits of the groups that the shape belongs to."""
+        return self._coltype
+
+    @property
+    def colaffinity(self) -> int:
+        """Bits of the groups that the shape collides with."""
+        return self._colaffinity
+
+    def get_coltype(self) -> int:
+        """:attr:`coltype`."""
+        return self._coltype
+
+    def get_colaffinity(self) -> int:
+        """:attr:`colaffinity`."""
+        return self._colaffinity
+
+    def get_type(self) -> GeomType:
+        """The type of the shape. Raises NotImplementedError (a RuntimeError) for a shape that is only a :class:`Geom`."""
+        raise NotImplementedError("a Geom has no shape; use GeomCapsule")
+
+    def filter(self, other_geom: Geom) -> bool:
+        """Whether two shapes are a pair: ``coltype`` of one and ``colaffinity`` of the other have a common bit.
+
+        Raises:
+            TypeError: not a :class:`Geom`.
+        """
+        other = as_object(other_geom, Geom, "other_geom")
+        return bool(self._coltype & other._colaffinity or other._coltype & self._colaffinity)
+
+    def compute_minimum_distance(self, T: np.ndarray, other_geom: Geom, other_T: np.ndarray) -> CollisionResult | None:
+        """Distance and nearest points of two shapes.
+
+        :meth:`filter` does not apply, and the names of the links in the result are empty, as in the SDK.
+
+        Args:
+            T: pose of this shape, shape ``[4, 4]``.
+            other_geom: the other shape.
+            other_T: pose of the other shape in the same frame, shape ``[4, 4]``.
+
+        Returns:
+            Points in the frame of the poses.
+
+        Raises:
+            NotImplementedError: a shape that is only a :class:`Geom`; a RuntimeError.
+            ShapeError, TypeError: an argument has another type or shape.
+            RobotError: a pose is not finite.
+        """
+        raise NotImplementedError("a Geom has no shape; use GeomCapsule")
+
+
+class GeomCapsule(Geom):
+    """A capsule: all points whose distance from a segment is at most the radius.
+
+    There are two constructors::
+
+        GeomCapsule(height, radius, coltype, colaffinity)
+        GeomCapsule(start_point, end_point, radius, coltype, colaffinity)
+
+    Args:
+        height: length of the segment [m], without the caps. The segment is on the z axis, from ``height / 2`` to ``-height / 2``.
+        start_point, end_point: ends of the segment [m], shape ``[3]``. They may coincide.
+        radius: radius [m], at least 0.
+        coltype, colaffinity: see :class:`Geom`.
+
+    Raises:
+        ShapeError, TypeError: an argument is missing, or has another type or shape.
+        RobotError: a negative or infinite length, or NaN.
+    """
+
+    def __init__(self, *args, **kwargs):
+        names = ("height", "radius", "coltype", "colaffinity")
+        if len(args) + len(kwargs) == 5:
+            names = ("start_point", "end_point", *names[1:])
+        if len(args) + len(kwargs) != len(names) or set(kwargs) != set(names[len(args) :]):
+            raise TypeError(
+                "GeomCapsule takes (height, radius, coltype, colaffinity) or (start_point, end_point, radius, coltype, colaffinity), not "
+                f"{len(args)} positional arguments and the names {sorted(kwargs)}"
+            )
+        given = dict(zip(names, args, strict=False)) | kwargs
+        super().__init__(given["coltype"], given["colaffinity"])
+        self._radius = as_length(given["radius"], "radius")
+        if "height" in given:
+            half = 0.5 * as_length(given["height"], "height")
+            self._start, self._end = np.array([0.0, 0.0, half]), np.array([0.0, 0.0, -half])
+        else:
+            self._start = as_array(given["start_point"], (3,), "start_point")
+            self._end = as_array(given["end_point"], (3,), "end_point")
+
+    @property
+    def start_point(self) -> np.ndarray:
+        """A copy of the start of the segment [m], shape ``[3]``."""
+        return self._start.copy()
+
+    @property
+    def end_point(self) -> np.ndarray:
+        """A copy of the end of the segment [m], shape ``[3]``."""
+        return self._end.copy()
+
+    @property
+    def radius(self) -> float:
+        """Radius [m]."""
+        return self._radius
+
+    def get_start_point(self) -> np.ndarray:
+        """:attr:`start_point`."""
+        return self._start.copy()
+
+    def get_end_point(self) -> np.ndarray:
+        """:attr:`end_point`."""
+        return self._end.copy()
+
+    def get_radius(self) -> float:
+        """:attr:`radius`."""
+        return self._radius
+
+    def get_type(self) -> GeomType:
+        """``GeomType.Capsule``."""
+        return GeomType.Capsule
+
+    def compute_minimum_distance(self, T: np.ndarray, other_geom: Geom, other_T: np.ndarray) -> CollisionResult | None:
+        # documented by Geom
+        other = as_object(other_geom, Geom, "other_geom")
+        if not isinstance(other, GeomCapsule):
+            raise NotImplementedError("other_geom has no shape; use GeomCapsule")
+        T, other_T = as_array(T, (4, 4), "T"), as_array(other_T, (4, 4), "other_T")
+        a0, a1 = transformed(T, self._start), transformed(T, self._end)
+        b0, b1 = transformed(other_T, other._start), transformed(other_T, other._end)
+        p, q = nearest_points(a0, a1, b0, b1)
+        a, b = (tuple(y - x for x, y in zip(*ends, strict=True)) for ends in ((a0, a1), (b0, b1)))
+        position1, position2, normal = np.array(p), np.array(q), np.array(normal_between(p, q, a, b))
+        return CollisionResult(
+            position1=position1,
+            position2=position2,
+            distance=math.dist(p, q) - self._radius - other._radius,
+            surface1=position1 + self._radius * normal,
+            surface2=position2 - other._radius * normal,
+            normal=normal,
+        )
+
+    def __repr__(self) -> str:
+        points = f"{self._start.tolist()}, {self._end.tolist()}"
+        return (
+            f"GeomCapsule({points}, radius={self._radius:g}, coltype={self._coltype}, colaffinity={self._colaffinity})"
+        )
+
+
+class Collision:
+    """Collision shapes with a common pose in a link.
+
+    Args:
+        name: name of the collision.
+
+    Raises:
+        TypeError: not a string.
+    """
+
+    def __init__(self, name: str):
+        if not isinstance(name, str):
+            raise TypeError(f"name of a collision must be a str, not {name!r}")
+        self._name = name
+        self._origin = np.eye(4)
+        self._geoms: list[Geom] = []
+
+    @property
+    def name(self) -> str:
+        """Name of the collision; it may be empty."""
+        return self._name
+
+    @property
+    def origin(self) -> np.ndarray:
+        """A copy of the pose of the shapes in the link frame, shape ``[4, 4]``. May be set; raises as :meth:`set_origin`."""
+        return self._origin.copy()
+
+    @origin.setter
+    def origin(self, T: np.ndarray) -> None:
+        self.set_origin(T)
+
+    @property
+    def geoms(self) -> list[Geom]:
+        """The shapes."""
+        return list(self._geoms)
+
+    def get_origin(self) -> np.ndarray:
+        """:attr:`origin`."""
+        return self._origin.copy()
+
+    def set_origin(self, T: np.ndarray) -> None:
+        """Sets the pose of the shapes in the link frame.
+
+        Args:
+            T: the pose, shape ``[4, 4]``.
+
+        Raises:
+            ShapeError, TypeError: another type or shape.
+            RobotError: not a rigid motion.
+        """
+        self._origin = as_pose(T, f"origin of collision {self._name!r}")
+
+    def get_geoms(self) -> list[Geom]:
+        """:attr:`geoms`."""
+        return list(self._geoms)
+
+    def add_geom(self, geom: Geom) -> None:
+        """Adds a shape. Raises TypeError for other objects than a :class:`Geom`."""
+        self._geoms.append(as_object(geom, Geom, f"geom of collision {self._name!r}"))
+
+    def __repr__(self) -> str:
+        return f"Collision({self._name!r}, geoms={len(self._geoms)})"

@@ -1,0 +1,123 @@
+"""Links: rigid bodies of a robot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from newton_like.robot.arguments import as_array, as_name, as_object
+from newton_like.robot.collision import Collision
+from newton_like.robot.errors import RobotError
+
+if TYPE_CHECKING:
+    from newton_like.robot.joint import Joint
+
+_TOLERANCE = 1.0e-6
+"""Largest deviation from the form of a spatial inertia, relative to the largest entry. It allows for numbers in single precision."""
+
+
+class Link:
+    """A rigid body of a robot.
+
+    The spatial inertia refers to the origin and the axes of the link frame, with the angular part first (Lynch and Park 2017, "Modern
+    Robotics", section 8.2): ``[[Ic + m [c][c]^T, m [c]], [m [c]^T, m 1]]`` with the mass m [kg], the centre of mass c [m], the inertia Ic
+    about it [kg m^2], and the matrix ``[c]`` of the cross product with c. A mass of 0 is valid.
+
+    Args:
+        name: name of the link.
+        I: spatial inertia, shape ``[6, 6]``.
+
+    Raises:
+        ShapeError, TypeError: an argument has another type or shape.
+        RobotError: an empty name, or a matrix that is not the inertia of a rigid body.
+    """
+
+    def __init__(self, name: str, I: np.ndarray | None = None):
+        self._name = as_name(name, "name of a link")
+        self._inertia = np.eye(6) if I is None else _spatial_inertia(I, f"I of link {name!r}")
+        self._parent_joint: Joint | None = None
+        self._child_joints: list[Joint] = []
+        self._collisions: list[Collision] = []
+
+    @property
+    def name(self) -> str:
+        """Name of the link."""
+        return self._name
+
+    @property
+    def inertia(self) -> np.ndarray:
+        """A copy of the spatial inertia about the origin of the link frame, shape ``[6, 6]``."""
+        return self._inertia.copy()
+
+    @property
+    def mass(self) -> float:
+        """Mass [kg]."""
+        return float(self._inertia[3, 3])
+
+    @property
+    def center_of_mass(self) -> np.ndarray:
+        """Centre of mass in the link frame [m], shape ``[3]``; zero for a link without mass."""
+        G = self._inertia
+        return np.array([G[2, 4], G[0, 5], G[1, 3]]) / self.mass if self.mass > 0.0 else np.zeros(3)
+
+    @property
+    def parent_joint(self) -> Joint | None:
+        """The joint that moves the link, or ``None``."""
+        return self._parent_joint
+
+    @property
+    def child_joints(self) -> list[Joint]:
+        """The joints on the link, in the order in which they were connected."""
+        return list(self._child_joints)
+
+    @property
+    def collisions(self) -> list[Collision]:
+        """The collision shapes of the link."""
+        return list(self._collisions)
+
+    def get_name(self) -> str:
+        """:attr:`name`."""
+        return self._name
+
+    def get_parent_joint(self) -> Joint | None:
+        """:attr:`parent_joint`."""
+        return self._parent_joint
+
+    def get_child_joint_list(self) -> list[Joint]:
+        """:attr:`child_joints`."""
+        return list(self._child_joints)
+
+    def get_collisions(self) -> list[Collision]:
+        """:attr:`collisions`."""
+        return list(self._collisions)
+
+    def add_collision(self, collision: Collision) -> None:
+        """Adds collision shapes. Raises TypeError for other objects than a :class:`Collision`."""
+        self._collisions.append(as_object(collision, Collision, f"collision of link {self._name!r}"))
+
+    def __repr__(self) -> str:
+        parent = None if self._parent_joint is None else self._parent_joint.name
+        children = [joint.name for joint in self._child_joints]
+        return f"Link({self._name!r}, parent_joint={parent!r}, children={children}, collisions={len(self._collisions)})"
+
+
+def _spatial_inertia(value, what: str) -> np.ndarray:
+    G = as_array(value, (6, 6), what)
+    mass, coupling = G[3, 3], G[:3, 3:]
+    slack = _TOLERANCE * np.abs(G).max()
+    if np.abs(G - G.T).max() > slack:
+        raise RobotError(f"{what} is not symmetric")
+    if mass < 0.0:
+        raise RobotError(f"{what} has the mass {mass:g} kg; a mass is at least 0")
+    if np.abs(G[3:, 3:] - mass * np.eye(3)).max() > slack:
+        raise RobotError(
+            f"{what} has the lower right block {G[3:, 3:].tolist()}; it must be the mass times the identity"
+        )
+    if np.abs(coupling + coupling.T).max() > slack:
+        raise RobotError(
+            f"{what} has the upper right block {coupling.tolist()}; it must be m [c], which is antisymmetric"
+        )
+    if mass == 0.0 and np.abs(coupling).max() > 0.0:
+        raise RobotError(f"{what} has the mass 0 and a first moment of mass that is not 0; give the link a mass")
+    return G

@@ -1,0 +1,87 @@
+"""Nearest points of two line segments, and with them of two capsules."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+Point = tuple[float, float, float]
+
+PARALLEL = 1.0e-12
+"""Sine of the angle between two segments below which they are parallel."""
+
+
+def nearest_points(a0: Point, a1: Point, b0: Point, b1: Point) -> tuple[Point, Point]:
+    """Nearest points of the segments ``a0 a1`` and ``b0 b1``, one on each [m].
+
+    The nearest points of the lines are moved to the ends of the segments (Ericson 2005, "Real-Time Collision Detection", section 5.1.9).
+    Parallel segments that are side by side have several pairs of nearest points; the result is in the middle of the part where they are
+    side by side, and so does not depend on the order of the segments or of their ends. A segment may have the length 0.
+    """
+    a, b, r = _minus(a1, a0), _minus(b1, b0), _minus(b0, a0)
+    aa, bb = _dot(a, a), _dot(b, b)
+    if aa == 0.0 or bb == 0.0:
+        s = _clamped(_dot(a, r) / aa) if aa > 0.0 else 0.0
+        t = _clamped(-_dot(b, r) / bb) if bb > 0.0 else 0.0
+        return _along(a0, a, s), _along(b0, b, t)
+    n = _cross(a, b)
+    nn = _dot(n, n)
+    if nn <= PARALLEL**2 * aa * bb:
+        # the ends of b as parameters of a
+        ends = sorted((_dot(a, r) / aa, _dot(a, _minus(b1, a0)) / aa))
+        s = _clamped(0.5 * (max(ends[0], 0.0) + min(ends[1], 1.0)))
+    else:
+        s = _clamped(_dot(_cross(r, b), n) / nn)
+    on_a = _along(a0, a, s)
+    t = _clamped(_dot(b, _minus(on_a, b0)) / bb)
+    on_b = _along(b0, b, t)
+    if t in (0.0, 1.0):
+        on_a = _along(a0, a, _clamped(_dot(a, _minus(on_b, a0)) / aa))
+    return on_a, on_b
+
+
+def normal_between(p: Point, q: Point, a: Point, b: Point) -> Point:
+    """Unit vector from the point p to the point q.
+
+    If the points coincide, it is perpendicular to the segments with the directions a and b: along their cross product, or for parallel
+    segments perpendicular to the longer one; the z axis for two segments of length 0.
+    """
+    d = _minus(q, p)
+    length = math.hypot(*d)
+    if length > 0.0:
+        return d[0] / length, d[1] / length, d[2] / length
+    n = _cross(a, b)
+    if _dot(n, n) <= PARALLEL**2 * _dot(a, a) * _dot(b, b):
+        longer = max(a, b, key=lambda x: _dot(x, x))
+        size = [abs(x) for x in longer]
+        other = [0.0, 0.0, 0.0]
+        other[size.index(min(size))] = 1.0
+        n = _cross(longer, tuple(other))
+    length = math.hypot(*n)
+    return (n[0] / length, n[1] / length, n[2] / length) if length > 0.0 else (0.0, 0.0, 1.0)
+
+
+def transformed(T: np.ndarray, point: np.ndarray) -> Point:
+    """A point of the frame T (``[4, 4]``) in the frame in which T is given."""
+    return tuple((T[:3, :3] @ point + T[:3, 3]).tolist())
+
+
+def _clamped(x: float) -> float:
+    return min(max(x, 0.0), 1.0)
+
+
+def _minus(a: Point, b: Point) -> Point:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+def _dot(a: Point, b: Point) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _cross(a: Point, b: Point) -> Point:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+def _along(start: Point, direction: Point, s: float) -> Point:
+    return start[0] + s * direction[0], start[1] + s * direction[1], start[2] + s * direction[2]

@@ -177,6 +177,10 @@ LIBRARY = (
     Row("base_twist", "twist of the base link"),
     Row("base_acceleration", "its acceleration"),
     Row("operational", "an inertia in operational space, or its inverse"),
+    Row("capsules", "ends of axes in link frames, and radii"),
+    Row("capsule_axes", "start and direction of axes in the frame of the reference link"),
+    Row("pairs", "distances of pairs of capsules, and where they are"),
+    Row("distance_rows", "derivatives of these distances"),
     # orientations that are differentiated
     Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + 1)),
 )

@@ -31,6 +31,7 @@ from newton_like.kernels.joints.variation import variation_rules
 from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
+from newton_like.kernels.robot.capsules import capsule_program
 from newton_like.kernels.robot.inertia import robot_inertia_program
 from newton_like.kernels.robot.relative import relative_program
 from newton_like.kernels.robot.tasks import robot_task_program
@@ -89,6 +90,7 @@ LAYERS = (
     # floor 6
     relative_program,
     robot_inertia_program,
+    capsule_program,
     robot_task_program,
 )
 """Functions that add programs to the namespace `m`, in this order. A layer gets the namespace so far and returns new names; later layers

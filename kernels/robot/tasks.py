@@ -4,7 +4,8 @@ import types
 
 (
     FRAMES, POSE, JACOBIAN, VELOCITY, CENTRE, CENTRE_JACOBIAN, TOTAL_INERTIA, OPERATIONAL, MASS_MATRIX, HOLDING, INVERSE_DYNAMICS,
-) = range(11)  # fmt: skip
+    DISTANCES, DISTANCE_JACOBIAN,
+) = range(13)  # fmt: skip
 FRESH = 64
 """Added to a task: the frames are computed first. Otherwise those in the memory are used."""
 
@@ -36,6 +37,10 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
             m.holding_forces(b, t, T, P, L, mem)
         if task == INVERSE_DYNAMICS:
             m.robot_inverse_dynamics(b, t, T, P, L, mem)
+        if task == DISTANCES:
+            m.capsule_distances(t, T, L, mem)
+        if task == DISTANCE_JACOBIAN:
+            m.distance_jacobian(t, T, L, mem)
 
     @m.func
     def robot_task(b, t, T, P, L, mem):

@@ -53,7 +53,8 @@ class Task:
         inputs: what is read beside the coordinates.
         row, size: where the result is in the memory, and its size.
         columns: 1: the last dimension of the result are dofs; 2: the last two.
-        linked: whether it depends on the selected links.
+        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for given
+            links; ``"frames"``, only the frames.
     """
 
     number: int
@@ -61,7 +62,7 @@ class Task:
     size: int | Callable
     inputs: tuple[str, ...] = ()
     columns: int = 0
-    linked: bool = True
+    traced: str = "links"
 
     def length(self, model) -> int:
         """Numbers in the result of one configuration."""
@@ -76,16 +77,16 @@ CENTRE = Task(tasks.CENTRE, "matrix", 3, ("weights",))
 CENTRE_JACOBIAN = Task(tasks.CENTRE_JACOBIAN, "matrix", lambda model: 3 * _dofs(model), ("weights",), columns=1)
 TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, "matrix", 36)
 OPERATIONAL = Task(tasks.OPERATIONAL, "operational", 37)
-MASS_MATRIX = Task(tasks.MASS_MATRIX, "matrix", _square, columns=2, linked=False)
-HOLDING = Task(tasks.HOLDING, "matrix", _dofs, ("base_acceleration",), columns=1, linked=False)
+MASS_MATRIX = Task(tasks.MASS_MATRIX, "matrix", _square, columns=2, traced="robot")
+HOLDING = Task(tasks.HOLDING, "matrix", _dofs, ("base_acceleration",), columns=1, traced="robot")
 INVERSE_DYNAMICS = Task(
-    tasks.INVERSE_DYNAMICS, "matrix", _dofs, ("v", "acceleration", "base_twist", "base_acceleration"), columns=1, linked=False
+    tasks.INVERSE_DYNAMICS, "matrix", _dofs, ("v", "acceleration", "base_twist", "base_acceleration"), columns=1, traced="robot"
 )
 
 _FIELDS = {
     "q": Field("q", "coords"), "v": Field("v", "dofs"), "acceleration": Field("acceleration", "dofs"),
     "base_twist": Field("base_twist", "articulations", 6), "base_acceleration": Field("base_acceleration", "articulations", 6),
-    "weights": Field("weights", "all", lambda model: model.body_count),
+    "weights": Field("weights", "all", lambda model: model.body_count), "capsules": Field("capsules", "all", 7),
 }  # fmt: skip
 """The inputs of tasks. Those of dofs are in the order of a state's joints."""
 
@@ -106,12 +107,12 @@ class Machine:
         self.parameters = Parameters(self.m, model, self.batch)
         dofs = _dofs(model)
         self._sizes = row_sizes(self.batch.template, _ROWS)
-        self._sizes.update({row: f.width(model, self.batch.template) for row, f in _FIELDS.items()})
+        self._sizes.update({row: f.width(model, self.batch.template) for row, f in _FIELDS.items() if row != "capsules"})
         self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=dofs, operational=37)
         self._kernels: dict = {}
 
-    def workspace(self, count: int, threads: int | None = None) -> Workspace:
-        """Memory for so many configurations."""
+    def workspace(self, count: int, threads: int | None = None, rows: dict | None = None, tree: dict | None = None) -> Workspace:
+        """Memory for so many configurations, with further rows and fields of the tree."""
         every = np.arange(count)
         batch = replace(
             self.batch, articulations=every, joint_start=0 * every, q_start=every * self.batch.template.coords,
@@ -119,7 +120,7 @@ class Machine:
         )  # fmt: skip
         fields = {"links": self.model.max_joints_per_articulation, "columns": self.model.max_dofs_per_articulation}
         work = Workspace(self.m, batch, self.parameters, self.model.device, threads, fields)
-        return work.with_memory(self._sizes, {"point_body": np.zeros(3, dtype=np.int32), "points": 3})
+        return work.with_memory({**self._sizes, **(rows or {})}, {"point_body": np.zeros(3, dtype=np.int32), **(tree or {})})
 
     def general(self):
         """The kernel of all tasks for any robot."""
@@ -128,11 +129,13 @@ class Machine:
     def specialised(self, task: Task, work: Workspace, links: tuple[int, int, int]):
         """The kernel of a task for this robot: straight-line code, or, where many pairs of links are asked for, straight-line code for the
         frames and general code for the rest."""
-        key = (task.number, *links) if task.linked else task.number
-        if key not in self._kernels and task.linked and sum(isinstance(k, tuple) and k[0] == task.number for k in self._kernels) >= _PAIRS:
+        key = {"robot": task.number, "links": (task.number, *links), "frames": None}[task.traced]
+        pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in self._kernels)
+        if task.traced == "links" and key not in self._kernels and pairs >= _PAIRS:
             key = None
         if key not in self._kernels:
             whole = key is not None
+            # rows that are added come after those that the code knows
             fields = {"quantity": task.number + tasks.FRESH, "point_body": np.array(links, dtype=np.int32)}
             work = work.with_memory(self._sizes, fields)
             emitter = work.emitter()
@@ -167,13 +170,13 @@ class Calls:
         count: how many configurations; None: one, whose frames stay in the memory.
         order: of each dof of the robot, its place in the arrays of the caller.
         evaluator: ``"general"``, ``"specialised"``, or ``"auto"``: specialised from some hundred configurations on.
-        threads: see :func:`newton_like.threads.worker_count`.
+        rows, tree: further rows of the memory and fields of the tree.
     """
 
-    def __init__(self, machine: Machine, count: int | None, order: np.ndarray, evaluator: str = "auto", threads: int | None = None):
+    def __init__(self, machine: Machine, count: int | None, order: np.ndarray, evaluator: str = "auto", rows: dict | None = None, tree: dict | None = None):
         self.machine, self.order, self.single = machine, order, count is None
         self.count = 1 if count is None else count
-        self.work = machine.workspace(self.count, threads)
+        self.work = machine.workspace(self.count, None, rows, tree)
         self.evaluator = evaluator
         if evaluator == "auto":
             self.evaluator = "specialised" if self.count >= WORTHWHILE else "general"
@@ -223,10 +226,10 @@ class Calls:
     def _piece(self, name: str, array: np.ndarray):
         """Where an input is."""
         field, piece, template = _FIELDS[name], self.machine.m.Piece(), self.machine.batch.template
-        size = field.width(self.machine.model, template)
+        size = array.size if field.kind == "all" else field.width(self.machine.model, template)
         piece.row, piece.start = self.work.layout[name], 0
         # one row that all configurations share has no stride
-        piece.stride = size if array.ndim > 1 else 0
+        piece.stride = size if array.ndim > 1 and field.kind != "all" else 0
         places = np.argsort(self.order) if field.kind in ("coords", "dofs") else np.arange(size)
         piece.parts, piece.size, piece.part = (1 if size else 0), size, self.work.ints([0])
         piece.place = self._places(places)

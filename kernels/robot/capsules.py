@@ -1,0 +1,156 @@
+"""Distances of the capsules of a robot, and their derivatives.
+
+The tree lists ``T.points`` capsules and ``T.result_size`` pairs of them. ``T.point_body`` has, after the three links of `kernels.robot.relative`, the
+body of each capsule, and then the two capsules of each pair. ``L.capsules`` has seven numbers a capsule: the ends of its axis in the frame
+of its body, and its radius.
+"""
+
+import types
+
+PAIR = 10  # of the result for a pair: distance, nearest points of both axes, unit vector from the first to the second
+PARALLEL = 1.0e-12  # sine of the angle of parallel axes
+
+
+def capsule_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``capsule_distances`` and ``distance_jacobian``."""
+    real = m.real
+
+    @m.struct
+    class Segment:
+        """Start and direction of an axis."""
+
+        start: m.Vec3
+        along: m.Vec3
+
+    @m.func
+    def place_capsules(t, T, L, mem):
+        """capsule_axes <- start and direction of the axes of all capsules, in the frame of the reference link."""
+        ref = T.point_body[1]
+        back = m.get9(mem, L.rot + 9 * ref, t)
+        origin = m.get3(mem, L.pos + 3 * ref, t)
+        for i in range(T.points):
+            k = T.point_body[3 + i]
+            r = m.get9(mem, L.rot + 9 * k, t)
+            start = m.get3(mem, L.capsules + 7 * i, t)
+            end = m.get3(mem, L.capsules + 7 * i + 3, t)
+            x = m.sub3(m.apply_plus(r, start, m.get3(mem, L.pos + 3 * k, t)), origin)
+            m.put3(mem, L.capsule_axes + 6 * i, t, m.apply_t(x, back))
+            m.put3(mem, L.capsule_axes + 6 * i + 3, t, m.apply_t(m.apply(r, m.sub3(end, start)), back))
+
+    @m.func
+    def capsule_axis(t, i: int, L, mem) -> Segment:
+        return Segment(m.get3(mem, L.capsule_axes + 6 * i, t), m.get3(mem, L.capsule_axes + 6 * i + 3, t))
+
+    @m.func
+    def share(x: m.lane, size: m.lane) -> m.lane:
+        """x / size from 0 to 1; 0 for size 0."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        s = m.mul(x, m.rcp(m.where_lt(zero, size, size, one)))
+        return m.smaller(m.larger(m.where_lt(zero, size, s, zero), zero), one)
+
+    @m.func
+    def nearest_on_axes(a: Segment, b: Segment) -> m.Spatial:
+        """The nearest points of two axes, on `a` and on `b`: those of the lines, moved to the ends of the axes (Ericson 2005, "Real-Time Collision
+        Detection", section 5.1.9). For parallel axes, the middle of the part where they are side by side."""
+        r = m.sub3(b.start, a.start)
+        aa = m.dot(a.along, a.along)
+        bb = m.dot(b.along, b.along)
+        n = m.cross(a.along, b.along)
+        nn = m.dot(n, n)
+        one = m.fill(real(1.0))
+        zero = m.fill(real(0.0))
+        size = m.where_lt(zero, aa, aa, one)
+        one_end = m.mul(m.dot(a.along, r), m.rcp(size))
+        other_end = m.mul(m.dot(a.along, m.add3(r, b.along)), m.rcp(size))
+        first = m.larger(m.smaller(one_end, other_end), zero)
+        last = m.smaller(m.larger(one_end, other_end), one)
+        side_by_side = m.smaller(m.larger(m.mul(m.fill(real(0.5)), m.add(first, last)), zero), one)
+        parallel = m.mul(m.fill(real(PARALLEL * PARALLEL)), m.mul(aa, bb))
+        s = m.where_lt(parallel, nn, share(m.dot(m.cross(r, b.along), n), nn), side_by_side)
+        p = m.fma3(a.along, s, a.start)
+        q = m.fma3(b.along, share(m.dot(b.along, m.sub3(p, b.start)), bb), b.start)
+        p = m.fma3(a.along, share(m.dot(a.along, m.sub3(q, a.start)), aa), a.start)
+        return m.spatial(p, q)
+
+    @m.func
+    def perpendicular(a: m.Vec3) -> m.Vec3:
+        """A vector perpendicular to a: its cross product with the coordinate axis of its smallest component; the z axis for zero."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        x = m.mul(a.x, a.x)
+        y = m.mul(a.y, a.y)
+        z = m.mul(a.z, a.z)
+        least = m.smaller(x, m.smaller(y, z))
+        ex = m.where_lt(least, x, zero, one)
+        ey = m.where_lt(least, y, zero, m.sub(one, ex))
+        ez = m.sub(one, m.add(ex, ey))
+        n = m.cross(a, m.vec(ex, ey, ez))
+        return m.vec(n.x, n.y, m.where_lt(zero, m.dot(a, a), n.z, one))
+
+    @m.func
+    def unit_between(p: m.Vec3, q: m.Vec3, a: m.Vec3, b: m.Vec3) -> m.Vec3:
+        """The unit vector from p to q. If they coincide, a unit vector perpendicular to the directions a and b."""
+        zero = m.fill(real(0.0))
+        d = m.sub3(q, p)
+        n = m.cross(a, b)
+        aa = m.dot(a, a)
+        bb = m.dot(b, b)
+        parallel = m.mul(m.fill(real(PARALLEL * PARALLEL)), m.mul(aa, bb))
+        longer = m.vec(m.where_lt(aa, bb, b.x, a.x), m.where_lt(aa, bb, b.y, a.y), m.where_lt(aa, bb, b.z, a.z))
+        other = perpendicular(longer)
+        nn = m.dot(n, n)
+        n = m.vec(m.where_lt(parallel, nn, n.x, other.x), m.where_lt(parallel, nn, n.y, other.y), m.where_lt(parallel, nn, n.z, other.z))
+        dd = m.dot(d, d)
+        n = m.vec(m.where_lt(zero, dd, d.x, n.x), m.where_lt(zero, dd, d.y, n.y), m.where_lt(zero, dd, d.z, n.z))
+        return m.scale3(n, m.rcp(m.sqrt(m.dot(n, n))))
+
+    @m.func
+    def capsule_distances(t, T, L, mem):
+        """pairs <- PAIR numbers for each pair of capsules, in the frame of the reference link."""
+        place_capsules(t, T, L, mem)
+        for i in range(T.result_size):
+            first = T.point_body[3 + T.points + 2 * i]
+            second = T.point_body[4 + T.points + 2 * i]
+            a = capsule_axis(t, first, L, mem)
+            b = capsule_axis(t, second, L, mem)
+            x = nearest_on_axes(a, b)
+            d = m.sub3(x.w, x.v)
+            radii = m.add(m.get(mem, L.capsules + 7 * first + 6, t), m.get(mem, L.capsules + 7 * second + 6, t))
+            at = L.pairs + PAIR * i
+            m.put(mem, at, t, m.sub(m.sqrt(m.dot(d, d)), radii))
+            m.put3(mem, at + 1, t, x.v)
+            m.put3(mem, at + 4, t, x.w)
+            m.put3(mem, at + 7, t, unit_between(x.v, x.w, a.along, b.along))
+
+    @m.func
+    def put_distance_columns(t, at: int, leaf: int, other: int, x: m.Vec3, n: m.Vec3, T, L, mem):
+        """Components along n of the velocities at x of the dofs up to `leaf` that do not also move `other`."""
+        if leaf >= 0:
+            for d in range(T.depth[leaf] + 1):
+                dof = T.chain[T.chain_at[leaf] + d]
+                if m.moves_only(dof, d, other, T) == 1:
+                    v = m.velocity_at(m.get6(mem, L.subspace + 6 * dof, t), x)
+                    m.put(mem, at + dof, t, m.dot(v, n))
+
+    @m.func
+    def distance_jacobian(t, T, L, mem):
+        """distance_rows <- the derivatives of all distances with respect to q, a row for each pair: n . (dq2 - dq1) with the nearest points q1, q2
+        on the two bodies and the unit vector n between them."""
+        capsule_distances(t, T, L, mem)
+        ref = T.point_body[1]
+        r = m.get9(mem, L.rot + 9 * ref, t)
+        origin = m.get3(mem, L.pos + 3 * ref, t)
+        m.clear(t, L.distance_rows, T.result_size * T.columns, mem)
+        for i in range(T.result_size):
+            one = T.leaf[T.point_body[3 + T.point_body[3 + T.points + 2 * i]]]
+            two = T.leaf[T.point_body[3 + T.point_body[4 + T.points + 2 * i]]]
+            at = L.pairs + PAIR * i
+            n = m.apply(r, m.get3(mem, at + 7, t))
+            p = m.apply_plus(r, m.get3(mem, at + 1, t), origin)
+            q = m.apply_plus(r, m.get3(mem, at + 4, t), origin)
+            to = L.distance_rows + T.columns * i
+            put_distance_columns(t, to, two, one, q, n, T, L, mem)
+            put_distance_columns(t, to, one, two, p, m.neg3(n), T, L, mem)
+
+    return locals()

@@ -17,6 +17,7 @@ from newton_like.robot.errors import (
     RobotNameError,
     ShapeError,
 )
+from newton_like.robot.fixed_size import Robot_18, Robot_24, Robot_26, State_18, State_24, State_26
 from newton_like.robot.joint import Joint
 from newton_like.robot.link import Link
 from newton_like.robot.mobile_base import (
@@ -31,11 +32,15 @@ from newton_like.robot.mobile_base import (
     wheel_axes,
     wheel_matrix,
 )
+from newton_like.robot.nearest import Distances
+from newton_like.robot.robot import Robot
+from newton_like.robot.state import State
 from newton_like.robot.urdf import load_robot_from_urdf, load_robot_from_urdf_data
 
 __all__ = [
     "Collision",
     "CollisionResult",
+    "Distances",
     "Geom",
     "GeomCapsule",
     "GeomType",
@@ -45,13 +50,21 @@ __all__ = [
     "MobileBaseDifferential",
     "MobileBaseMecanum",
     "MobileBaseType",
+    "Robot",
     "RobotConfiguration",
     "RobotError",
     "RobotFileError",
     "RobotFileNotFoundError",
     "RobotIndexError",
     "RobotNameError",
+    "Robot_18",
+    "Robot_24",
+    "Robot_26",
     "ShapeError",
+    "State",
+    "State_18",
+    "State_24",
+    "State_26",
     "blocked_velocity",
     "integrate_odometry",
     "load_robot_from_urdf",

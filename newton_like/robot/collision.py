@@ -275,6 +275,7 @@ class Collision:
         self._name = name
         self._origin = np.eye(4)
         self._geoms: list[Geom] = []
+        self._version = 0
 
     @property
     def name(self) -> str:
@@ -310,6 +311,7 @@ class Collision:
             RobotError: not a rigid motion.
         """
         self._origin = as_pose(T, f"origin of collision {self._name!r}")
+        self._version += 1
 
     def get_geoms(self) -> list[Geom]:
         """:attr:`geoms`."""
@@ -318,6 +320,7 @@ class Collision:
     def add_geom(self, geom: Geom) -> None:
         """Adds a shape. Raises TypeError for other objects than a :class:`Geom`."""
         self._geoms.append(as_object(geom, Geom, f"geom of collision {self._name!r}"))
+        self._version += 1
 
     def __repr__(self) -> str:
         return f"Collision({self._name!r}, geoms={len(self._geoms)})"

@@ -7,16 +7,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from newton_like.arrays import host_array
+from newton_like.coercion import as_number
 from newton_like.robot import evaluation
+from newton_like.robot.arguments import as_array
 from newton_like.robot.configuration import RobotConfiguration
-from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
+from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.evaluation import Calls, Machine
 from newton_like.robot.joint import Joint
 from newton_like.robot.link import Link
+from newton_like.robot.mobile_base import MobileBaseType, velocity_matrix, wheel_axes, wheel_matrix
+from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
 from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
 from newton_like.robot.to_model import machine_model
-from newton_like.robot.tree import name_order, survey
+from newton_like.robot.tree import count_joints, name_order, survey
 
 _BATCHES = 8
 """Batches, by order of joints and size, whose launches stay recorded."""
@@ -65,6 +70,11 @@ class Robot:
         self._masses = np.array([link.inertia[3, 3] for link in self._links])
         self._machine = Machine(machine_model(self._links, every))
         self._batches: OrderedDict = OrderedDict()
+        self._mobility = None
+        base = robot_configuration.mobile_base
+        if base is not None and base.type is not MobileBaseType.Unspecified:
+            axes = wheel_axes(base, self._links[0])
+            self._mobility = list(base.joints), wheel_matrix(base, axes), velocity_matrix(base, axes)
 
     def __repr__(self) -> str:
         count, base = len(self._joints), self._links[0].name
@@ -143,9 +153,7 @@ class Robot:
     @staticmethod
     def count_joints(base_link: Link, include_fixed: bool = False) -> int:
         """Number of joints below a link: those that move, and with `include_fixed` the fixed ones."""
-        if not isinstance(base_link, Link):
-            raise TypeError(f"base_link must be a Link, not {type(base_link).__name__}")
-        return sum(include_fixed or not joint.is_fixed() for joint in survey(base_link)[1])
+        return count_joints(base_link, include_fixed)
 
     def make_state(self, link_names: Sequence[str] = (), joint_names: Sequence[str] = ()) -> State:
         """A state, zero at first, whose links and joints have the listed names first, and then the others breadth-first.
@@ -372,6 +380,106 @@ class Robot:
             J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, target)
             A = J @ _inverse(state._evaluate(evaluation.MASS_MATRIX, (len(self._joints),) * 2)) @ np.swapaxes(J, -1, -2)
         return _inverse(A)
+
+    # ------------------------------------------------------------------------------------------------ collision
+
+    def detect_collisions_or_nearest_links(self, state: State, collision_threshold: int = 0) -> list:
+        """Pairs of capsules that touch or overlap, and the nearest others until there are `collision_threshold` in all, nearest first.
+
+        A pair is two capsules of different links that pass :meth:`Geom.filter`. Points are in the frame of the first link of the state.
+
+        Args:
+            state: the state.
+            collision_threshold: least number of results, if there are as many pairs.
+
+        Returns:
+            :class:`CollisionResult` objects; for a batch, a list of them for each configuration.
+
+        Raises:
+            ValueError, TypeError: a state of another robot; no count.
+        """
+        capsules = self._capsules(state)
+        if isinstance(collision_threshold, bool) or not isinstance(collision_threshold, int | np.integer):
+            raise TypeError(f"collision_threshold must be an integer, not {collision_threshold!r}")
+        if collision_threshold < 0:
+            raise RobotError(f"collision_threshold is {collision_threshold}; give a count of results, 0 or more")
+        found = capsules.evaluate(state, False)
+        if found.distance.ndim == 1:
+            return capsules.results(found, (), collision_threshold)
+        return [capsules.results(found, i, collision_threshold) for i in range(len(found.distance))]
+
+    def compute_distances(self, state: State, pairs=None, jacobian: bool = False) -> Distances:
+        """Distances of pairs of capsules, with nearest points, as arrays.
+
+        Args:
+            state: the state.
+            pairs: indices of pairs; by default all pairs that pass the filter, in the order of the state's links.
+            jacobian: whether to compute the derivatives of the distances with respect to q.
+
+        Raises:
+            ValueError, TypeError: a state of another robot.
+            IndexError: no such pair.
+        """
+        capsules = self._capsules(state)
+        return capsules.evaluate(state, jacobian, chosen_pairs(capsules, pairs))
+
+    def _capsules(self, state: State) -> Capsules:
+        """The capsules as they are now."""
+        known = self._own(state)._capsules
+        if known is None or known.stamp != stamp(self):
+            known = state._capsules = Capsules(self, state)
+        return known
+
+    # ------------------------------------------------------------------------------------------------ mobile base
+
+    def compute_mobility_diff_kinematics(self, state: State) -> np.ndarray:
+        """Velocity ``[w, vx, vy]`` of the base link [rad/s, m/s] from the velocities of the wheels in ``state.qdot``, by least squares, ``[3]`` or
+        ``[batch, 3]``.
+
+        Raises:
+            ValueError, TypeError: a state of another robot; a robot without wheels.
+        """
+        wheels, _, velocity = self._wheels(state)
+        return state._given["qdot"][..., wheels] @ velocity.T
+
+    def compute_mobility_inverse_diff_kinematics(self, state: State, *args, **named) -> None:
+        """Writes to ``state.qdot`` the velocities of the wheels for a velocity of the base link.
+
+        ``(state, linear_velocity, angular_velocity)`` takes ``[vx, vy]`` and w; ``(state, body_velocity)`` takes ``[w, vx, vy]``, ``[3]`` or
+        ``[batch, 3]``.
+
+        Raises:
+            ValueError, TypeError: a state of another robot; a robot without wheels; a wrong shape.
+        """
+        wheels, matrix, _ = self._wheels(state)
+        several = len(args) + len(named) > 1
+        given = dict(zip(("linear_velocity", "angular_velocity") if several else ("body_velocity",), args, strict=False)) | named
+        if set(given) == {"body_velocity"}:
+            velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)
+            velocity = velocity[:, 0] if velocity.shape == (3, 1) else velocity
+        elif set(given) == {"linear_velocity", "angular_velocity"}:
+            velocity = np.concatenate([[as_number(given["angular_velocity"], "angular_velocity")], as_array(given["linear_velocity"], (2,), "linear_velocity")])
+        else:
+            raise TypeError("give body_velocity, or linear_velocity and angular_velocity")
+        if velocity.ndim not in (1, 2) or velocity.shape[-1] != 3:
+            raise ShapeError(f"body_velocity has shape {velocity.shape}; give [w, vx, vy]: [3] or [batch, 3]")
+        if not np.isfinite(velocity).all():
+            raise RobotError("body_velocity has numbers that are not finite")
+        qdot = state._given["qdot"]
+        shape = np.broadcast_shapes(qdot.shape[:-1], velocity.shape[:-1])
+        qdot = np.array(np.broadcast_to(qdot, (*shape, qdot.shape[-1])))
+        qdot[..., wheels] = velocity @ matrix.T
+        state.set_qdot(qdot)
+
+    def _wheels(self, state: State) -> tuple[list[int], np.ndarray, np.ndarray]:
+        """Places of the wheels in a state, and the matrices from the velocity of the base to those of the wheels and back."""
+        names = self._own(state)._joint_names
+        if self._mobility is None:
+            base = self.configuration.mobile_base
+            kind = "no mobile base" if base is None else "a mobile base of no known type"
+            raise RobotError(f"the robot has {kind}; set mobile_base of its configuration before the robot is made")
+        joints, matrix, velocity = self._mobility
+        return [names.index(name) for name in joints], matrix, velocity
 
     # ------------------------------------------------------------------------------------------------ states
 

@@ -32,7 +32,7 @@ class State:
     """
 
     __slots__ = (
-        "__weakref__", "_base", "_batched", "_bodies", "_calls", "_count", "_given", "_joint_names", "_joints", "_link_names", "_links",
+        "__weakref__", "_base", "_batched", "_bodies", "_calls", "_capsules", "_count", "_given", "_joint_names", "_joints", "_link_names", "_links",
         "_order", "_placed", "_read", "_robot", "_runs", "_scale",
     )  # fmt: skip
 
@@ -57,6 +57,7 @@ class State:
         self._calls = Calls(robot._machine, None, self._order, "general")
         self._links, self._runs = memoryview(self._calls.links), {}
         self._placed = self._batched = False
+        self._capsules = None
         return self
 
     def __repr__(self) -> str:
@@ -276,7 +277,7 @@ class State:
         if count is None:
             # only inputs that the task does not read are batches
             calls, out = self._calls, np.zeros(shape)
-            calls.links[:] = links
+            calls.links[:3] = links
             calls.record(task, self._read, out, True).run()
             return out
         return self._robot._calls_of(self._order, count).evaluate(task, self._read, shape, links)

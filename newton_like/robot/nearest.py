@@ -1,0 +1,154 @@
+"""Distances of the capsules of a robot: all pairs in one launch, for one configuration or a batch."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from newton_like.kernels.robot import tasks
+from newton_like.kernels.robot.capsules import PAIR
+from newton_like.robot.collision import CollisionResult, GeomCapsule
+from newton_like.robot.errors import RobotIndexError
+from newton_like.robot.evaluation import Calls, Task
+
+_BATCHES = 4
+"""Batch sizes whose launches stay recorded."""
+
+
+class Distances(NamedTuple):
+    """Distances of pairs of capsules. Arrays of a batch have it as their first dimension. Points and vectors are in the frame of the first
+    link of the state.
+
+    Attributes:
+        distance: of the surfaces [m], negative for capsules that overlap, ``[pairs]``.
+        position1, position2: nearest points on the axes [m], ``[pairs, 3]``.
+        normal: unit vectors from the first axis to the second, ``[pairs, 3]``.
+        links: names of the links of each pair.
+        jacobian: derivatives of the distances with respect to q [m/rad or m/m], ``[pairs, n]``, or None.
+    """
+
+    distance: np.ndarray
+    position1: np.ndarray
+    position2: np.ndarray
+    normal: np.ndarray
+    links: list[tuple[str, str]]
+    jacobian: np.ndarray | None
+
+
+class Capsules:
+    """The capsules of a robot and the pairs that its filter lets pass, in the order of a state's links.
+
+    Args:
+        robot: the robot.
+        state: the state.
+    """
+
+    def __init__(self, robot, state):
+        self._machine, self._order, self._evaluator = robot._machine, state._order, robot._evaluator
+        self.stamp = stamp(robot)
+        numbers, bodies, groups = [], [], []
+        for i, k in enumerate(state._bodies):
+            for collision in robot._links[k].collisions:
+                T = collision.origin
+                for geom in collision.geoms:
+                    if not isinstance(geom, GeomCapsule):
+                        raise NotImplementedError(f"collision {collision.name!r} of link {robot._links[k].name!r} has a geom without a shape; use GeomCapsule")
+                    ends = (T[:3, :3] @ x + T[:3, 3] for x in (geom.start_point, geom.end_point))
+                    numbers.append([*next(ends), *next(ends), geom.radius])
+                    bodies.append(k)
+                    groups.append((i, geom.coltype, geom.colaffinity))
+        self.numbers, self.bodies = np.array(numbers, dtype=float).reshape(-1, 7), bodies
+        link, kind, affinity = np.array(groups, dtype=np.int64).reshape(-1, 3).T
+        passes = (kind[:, None] & affinity | affinity[:, None] & kind) != 0
+        self.pairs = np.argwhere(passes & (link[:, None] < link))
+        self.names = [(state._link_names[link[i]], state._link_names[link[j]]) for i, j in self.pairs]
+        self.radii = self.numbers[:, 6]
+        self._reference = state._bodies[0]
+        self._made: dict = {}
+
+    def evaluate(self, state, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
+        """Distances of all pairs, or of chosen ones, for the coordinates of a state."""
+        pairs = self.pairs if chosen is None else self.pairs[chosen]
+        names = self.names if chosen is None else [self.names[i] for i in chosen]
+        q, n = state._read["q"], len(self._order)
+        count = q.shape[:-1]
+        if not len(pairs):
+            found, rows = np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))
+        else:
+            calls = self._calls(count, len(pairs))
+            first = 3 + len(self.numbers)
+            calls.links[first:] = pairs.ravel()
+            arrays = {"q": q, "capsules": self.numbers.ravel()}
+            links = (0, self._reference, 0)
+            task, slopes = self._tasks(len(pairs))
+            found = calls.evaluate(task, arrays, (len(pairs), PAIR), links)
+            rows = calls.evaluate(slopes, arrays, (len(pairs), n), links) if jacobian else None
+            if not count:
+                found, rows = found[0], None if rows is None else rows[0]
+        if jacobian and state._scale is not None:
+            rows = rows * state._scale
+        parts = (found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10])
+        return Distances(*parts, names, rows if jacobian else None)
+
+    def results(self, found: Distances, at, least: int) -> list[CollisionResult]:
+        """Results for one configuration, nearest first: all contacts, and further pairs until there are `least`."""
+        distance = found.distance[at]
+        order = np.argsort(distance, kind="stable")
+        order = order[: max(int(np.count_nonzero(distance <= 0.0)), least)]
+        results = []
+        for i in order.tolist():
+            p, q, normal = (x[at][i].copy() for x in (found.position1, found.position2, found.normal))
+            first, second = self.radii[self.pairs[i]]
+            results.append(
+                CollisionResult(
+                    *found.links[i], p, q, float(distance[i]), p + first * normal, q - second * normal, normal,
+                )
+            )  # fmt: skip
+        return results
+
+    def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
+        key = (count, pairs)
+        if key not in self._made:
+            n, capsules = len(self._order), len(self.numbers)
+            rows = {"capsules": 7 * capsules, "capsule_axes": 6 * capsules, "pairs": PAIR * pairs, "distance_rows": n * pairs}
+            bodies = np.array([0, self._reference, 0, *self.bodies, *[0] * (2 * pairs)], dtype=np.int32)
+            tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
+            if len(self._made) >= _BATCHES:
+                self._made.pop(next(iter(self._made)))
+            self._made[key] = Calls(self._machine, count[0] if count else 1, self._order, self._evaluator, rows, tree)
+        return self._made[key]
+
+    def _tasks(self, pairs: int) -> tuple[Task, Task]:
+        if pairs not in self._known:
+            n = len(self._order)
+            distances = Task(tasks.DISTANCES, "pairs", PAIR * pairs, ("capsules",), traced="frames")
+            slopes = Task(tasks.DISTANCE_JACOBIAN, "distance_rows", n * pairs, ("capsules",), columns=1, traced="frames")
+            self._known[pairs] = distances, slopes
+        return self._known[pairs]
+
+    @cached_property
+    def _known(self) -> dict:
+        return {}
+
+
+def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
+    """Indices of pairs.
+
+    Raises:
+        IndexError: no such pair.
+    """
+    if pairs is None:
+        return None
+    chosen = np.atleast_1d(np.asarray(pairs))
+    if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
+        raise TypeError(f"pairs must be a list of indices of pairs, not {pairs!r}")
+    if len(chosen) and not (0 <= chosen.min() and chosen.max() < len(capsules.pairs)):
+        raise RobotIndexError(f"pairs {pairs!r}: the robot has {len(capsules.pairs)} pairs of capsules, 0 to {len(capsules.pairs) - 1}")
+    return chosen
+
+
+def stamp(robot) -> tuple:
+    """What changes when capsules are added or moved."""
+    return tuple((id(c), c._version) for link in robot._links for c in link._collisions)

@@ -85,7 +85,8 @@ def test_an_error_leaves_the_old_connection():
 
 
 @pytest.mark.parametrize(
-    "wrong", [lambda T: 2.0 * T, lambda T: T * [1, 1, -1, 1], lambda T: T + np.eye(4)[[1, 2, 3, 0]], lambda T: T * np.nan]
+    "wrong",
+    [lambda T: 2.0 * T, lambda T: T * [1, 1, -1, 1], lambda T: T + np.eye(4)[[1, 2, 3, 0]], lambda T: T * np.nan],
 )
 def test_poses_that_are_no_rigid_motion(rng, wrong):
     with pytest.raises(rd.RobotError, match="'joint'"):

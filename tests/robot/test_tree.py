@@ -87,7 +87,8 @@ def test_configuration_keeps_what_it_is_given():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"), [((None,), "name"), (("robot", "base"), "base_link"), (("robot", None, "base"), "mobile_base")]
+    ("arguments", "named"),
+    [((None,), "name"), (("robot", "base"), "base_link"), (("robot", None, "base"), "mobile_base")],
 )
 def test_configuration_takes_its_own_objects(arguments, named):
     with pytest.raises(TypeError, match=named):

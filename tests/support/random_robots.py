@@ -43,7 +43,9 @@ def random_robot(lib, seed: int, joints: int = 9):
     """
     rng = np.random.default_rng(seed)
     names = rng.permutation(joints + 1)
-    kinds = rng.permutation([*("revolute", "prismatic", "fixed", "general"), *rng.choice(["revolute", "fixed"], joints)][:joints])
+    kinds = rng.permutation(
+        [*("revolute", "prismatic", "fixed", "general"), *rng.choice(["revolute", "fixed"], joints)][:joints]
+    )
     links = [lib.Link(f"link_{names[0]}", random_inertia(rng))]
     made = []
     for i, kind in enumerate(kinds):
@@ -66,7 +68,9 @@ def random_robot(lib, seed: int, joints: int = 9):
         collision = lib.Collision(f"collision_{i}")
         collision.set_origin(random_pose(rng))
         bits = [int(b) for b in rng.integers(0, 4, 4)]
-        collision.add_geom(lib.GeomCapsule(float(rng.uniform(0.0, 0.4)), float(rng.uniform(0.0, 0.1)), bits[0], bits[1]))
+        collision.add_geom(
+            lib.GeomCapsule(float(rng.uniform(0.0, 0.4)), float(rng.uniform(0.0, 0.1)), bits[0], bits[1])
+        )
         collision.add_geom(lib.GeomCapsule(rng.normal(size=3), rng.normal(size=3), 0.05, bits[2], bits[3]))
         link.add_collision(collision)
         links.append(link)

@@ -100,7 +100,11 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
         longer = m.vec(m.where_lt(aa, bb, b.x, a.x), m.where_lt(aa, bb, b.y, a.y), m.where_lt(aa, bb, b.z, a.z))
         other = perpendicular(longer)
         nn = m.dot(n, n)
-        n = m.vec(m.where_lt(parallel, nn, n.x, other.x), m.where_lt(parallel, nn, n.y, other.y), m.where_lt(parallel, nn, n.z, other.z))
+        n = m.vec(
+            m.where_lt(parallel, nn, n.x, other.x),
+            m.where_lt(parallel, nn, n.y, other.y),
+            m.where_lt(parallel, nn, n.z, other.z),
+        )
         dd = m.dot(d, d)
         n = m.vec(m.where_lt(zero, dd, d.x, n.x), m.where_lt(zero, dd, d.y, n.y), m.where_lt(zero, dd, d.z, n.z))
         return m.scale3(n, m.rcp(m.sqrt(m.dot(n, n))))

@@ -78,7 +78,9 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
         i = m.zero_inertia()
         for k in range(T.bodies):
             c = m.sub3(m.get3(mem, L.com + 3 * k, t), x)
-            i = m.turned_inertia_plus(m.body_mass(P, b, k), c, m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), i)
+            i = m.turned_inertia_plus(
+                m.body_mass(P, b, k), c, m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), i
+            )
         h = m.apply(back, i.h)
         turned = m.sym_rotate(i.i, back)
         zero = m.fill(real(0.0))

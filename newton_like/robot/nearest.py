@@ -153,7 +153,7 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
     chosen = np.atleast_1d(np.asarray(pairs))
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
         raise TypeError(f"pairs must be a list of indices of pairs, not {pairs!r}")
-    if len(chosen) and not (0 <= chosen.min() and chosen.max() < len(capsules.pairs)):
+    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(capsules.pairs)):
         raise RobotIndexError(
             f"pairs {pairs!r}: the robot has {len(capsules.pairs)} pairs of capsules, 0 to {len(capsules.pairs) - 1}"
         )

@@ -71,7 +71,7 @@ class Robot:
                 f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {len(self._joints)}; use Robot"
             )
         self._index = {link.name: i for i, link in enumerate(self._links)}
-        self._scale = np.array([axis_of(joint.S, f"joint {joint.name!r}").scale for joint in self._joints], dtype=float)
+        self._scale = np.array([axis_of(joint.S).scale for joint in self._joints], dtype=float)
         self._masses = np.array([link.inertia[3, 3] for link in self._links])
         self._machine = Machine(machine_model(self._links, every))
         self._batches: OrderedDict = OrderedDict()

@@ -12,6 +12,9 @@ from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import axis_of, inverse, shifted
 from newton_like.types import MAXVAL
 
+_PITCH = 1e-9
+"""Pitch [m/rad], for an axis up to 1 m from the origin, below which a joint of a model is a rotation."""
+
 
 def body_numbers(link) -> dict:
     """Mass, centre of mass and inertia about it [kg, m, kg m^2] of a link's 6 x 6 inertia, as arguments of ``add_link``."""
@@ -33,7 +36,7 @@ def joint_frames(joint) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
 
     ``T_pj exp([S] q) T_jc = X_p motion(q) inverse(X_c)`` with the anchor on the axis.
     """
-    axis = axis_of(joint.S, f"joint {joint.name!r}")
+    axis = axis_of(joint.S)
     to_anchor = shifted(axis.point)
     return axis.rotates, axis.direction, joint.T_pj @ to_anchor, inverse(joint.T_jc) @ to_anchor
 
@@ -49,6 +52,7 @@ def machine_model(links, joints):
     builder.body_inertia = [np.zeros((3, 3))] * len(links)
     model = builder.finalize("cpu", dtype=wp.float64)
     model.body_inertia.assign(inertias)
+    model.joint_max_distance.assign([0.0, *(0.0 if joint.is_fixed() else axis_of(joint.S).pitch for joint in joints)])
     return model
 
 
@@ -104,11 +108,14 @@ def _limits(joint) -> dict:
     Raises:
         ValueError: a joint whose coordinate is not in radians or metres.
     """
-    scale = axis_of(joint.S, f"joint {joint.name!r}").scale
-    if abs(scale - 1.0) > 1e-9:
+    axis = axis_of(joint.S)
+    if abs(axis.scale - 1.0) > 1e-9:
         raise RobotError(
-            f"joint {joint.name!r} moves {scale:g} rad or m for each unit of its coordinate; joints of models move 1. Divide its screw by {scale:g}"
+            f"joint {joint.name!r} moves {axis.scale:g} rad or m for each unit of its coordinate; joints of models move 1. "
+            f"Divide its screw by {axis.scale:g}"
         )
+    if axis.pitch and abs(axis.pitch) > _PITCH * max(1.0, float(np.abs(axis.point).max())):
+        raise RobotError(f"joint {joint.name!r} is helical, with {axis.pitch:g} m for each radian; models have no such joints")
     lower, upper = joint.get_limit_q_lower(), joint.get_limit_q_upper()
     speed = min(-joint.get_limit_qdot_lower(), joint.get_limit_qdot_upper())
     found = dict(limit_lower=lower, limit_upper=upper, velocity_limit=speed, effort_limit=joint.get_limit_torque())

@@ -508,7 +508,9 @@ class Robot:
 
     # ------------------------------------------------------------------------------------------------ models
 
-    def to_builder(self, state: State | None = None, *, floating: bool = False) -> ModelBuilder:
+    def to_builder(
+        self, state: State | None = None, *, floating: bool = False, self_collisions: bool = False
+    ) -> ModelBuilder:
         """A :class:`newton_like.ModelBuilder` with this robot, to simulate, record or draw it.
 
         Bodies and joints have the names of links and joints. Joints have the limits of position, velocity and torque; models have no limits of
@@ -517,6 +519,7 @@ class Robot:
         Args:
             state: gives the initial positions of the joints; by default zero.
             floating: whether the base link is free; otherwise it is fixed at the origin of the world.
+            self_collisions: whether capsules that pass the filter of the robot collide with each other; a solver may not support that.
 
         Raises:
             ValueError: a state of another robot or with a batch; a screw whose axis has not the length 1.
@@ -527,7 +530,8 @@ class Robot:
             if values.ndim != 1:
                 raise ShapeError("the state has a batch of configurations; give one of a single configuration")
             q = dict(zip(state._joint_names, values.tolist(), strict=True))
-        return robot_builder(self, as_flag(floating, "floating"), q)
+        flags = as_flag(floating, "floating"), as_flag(self_collisions, "self_collisions")
+        return robot_builder(self, *flags, q)
 
     # ------------------------------------------------------------------------------------------------ states
 

@@ -56,7 +56,7 @@ def machine_model(links, joints):
     return model
 
 
-def robot_builder(robot, floating: bool, q: dict[str, float]) -> ModelBuilder:
+def robot_builder(robot, floating: bool, self_collisions: bool, q: dict[str, float]) -> ModelBuilder:
     """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints."""
     builder = ModelBuilder()
     links, joints = robot._links, robot._every
@@ -72,12 +72,16 @@ def robot_builder(robot, floating: bool, q: dict[str, float]) -> ModelBuilder:
     for joint in joints:
         if joint.name in q:
             builder.joint_q[builder.joint_q_start[builder.joint_label.index(joint.name)]] = q[joint.name]
+    shapes = []
     for link in links:
         for collision in link.collisions:
             for i, geom in enumerate(collision.geoms):
-                _add_capsule(
-                    builder, bodies[link.name], collision, geom, f"{link.name}/{collision.name or 'collision'}_{i}"
-                )
+                label = f"{link.name}/{collision.name or 'collision'}_{i}"
+                shapes.append((_add_capsule(builder, bodies[link.name], collision, geom, label), geom))
+    for i, (shape, geom) in enumerate(shapes):
+        for other, other_geom in shapes[i + 1 :]:
+            if not (self_collisions and geom.filter(other_geom)):
+                builder.shape_collision_filter_pairs.add((shape, other))
     return builder
 
 
@@ -122,8 +126,8 @@ def _limits(joint) -> dict:
     return {name: value for name, value in found.items() if abs(value) < MAXVAL}
 
 
-def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) -> None:
-    """Adds a capsule of a link as a shape without density."""
+def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) -> int:
+    """Adds a capsule of a link as a shape without density. Returns the shape."""
     if not isinstance(geom, GeomCapsule):
         raise RobotError(f"a geom of collision {collision.name!r} has no shape; use GeomCapsule")
     start, end = (collision.origin[:3, :3] @ x + collision.origin[:3, 3] for x in (geom.start_point, geom.end_point))
@@ -132,7 +136,6 @@ def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) 
     turn, _ = Rotation.align_vectors(along[None], [[0.0, 0.0, 1.0]])
     xform = np.concatenate([0.5 * (start + end), turn.as_quat()])
     cfg = ShapeConfig(density=0.0)
-    if length:
-        builder.add_shape_capsule(body, radius=geom.radius, half_height=0.5 * length, xform=xform, cfg=cfg, label=label)
-    else:
-        builder.add_shape_sphere(body, radius=geom.radius, xform=xform, cfg=cfg, label=label)
+    if not length:
+        return builder.add_shape_sphere(body, radius=geom.radius, xform=xform, cfg=cfg, label=label)
+    return builder.add_shape_capsule(body, radius=geom.radius, half_height=0.5 * length, xform=xform, cfg=cfg, label=label)

@@ -119,7 +119,9 @@ def _limits(joint) -> dict:
             f"Divide its screw by {axis.scale:g}"
         )
     if axis.pitch and abs(axis.pitch) > _PITCH * max(1.0, float(np.abs(axis.point).max())):
-        raise RobotError(f"joint {joint.name!r} is helical, with {axis.pitch:g} m for each radian; models have no such joints")
+        raise RobotError(
+            f"joint {joint.name!r} is helical, with {axis.pitch:g} m for each radian; models have no such joints"
+        )
     lower, upper = joint.get_limit_q_lower(), joint.get_limit_q_upper()
     speed = min(-joint.get_limit_qdot_lower(), joint.get_limit_qdot_upper())
     found = dict(limit_lower=lower, limit_upper=upper, velocity_limit=speed, effort_limit=joint.get_limit_torque())
@@ -138,4 +140,6 @@ def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) 
     cfg = ShapeConfig(density=0.0)
     if not length:
         return builder.add_shape_sphere(body, radius=geom.radius, xform=xform, cfg=cfg, label=label)
-    return builder.add_shape_capsule(body, radius=geom.radius, half_height=0.5 * length, xform=xform, cfg=cfg, label=label)
+    return builder.add_shape_capsule(
+        body, radius=geom.radius, half_height=0.5 * length, xform=xform, cfg=cfg, label=label
+    )

@@ -221,7 +221,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batch", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--urdf", nargs=2, action="append", metavar=("FILE", "BASE"), default=[], help="a file, and its base link")
+    parser.add_argument(
+        "--urdf", nargs=2, action="append", metavar=("FILE", "BASE"), default=[], help="a file, and its base link"
+    )
     options = parser.parse_args(arguments)
     try:
         import rby1_sdk.dynamics as vendor

@@ -1,7 +1,7 @@
 """The hands of a wheeled humanoid meet, and distances of its capsules tell how near they are: ``python -m examples.self_collision``.
 
-Distances of all pairs of capsules are computed for the whole motion in one call. Where a pair comes closer than the clearance, the gradient of
-its distance moves the joints until it does not.
+Distances of all pairs of capsules are computed for the whole motion in one call. Where a pair comes closer than the clearance, the
+gradient of its distance moves the joints until it does not.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def motion(state: rd.State, frames: int) -> np.ndarray:
 
 
 def cleared(robot: rd.Robot, state: rd.State, q: np.ndarray) -> np.ndarray:
-    """Joint positions near `q` in which all pairs have the clearance: repeated least-norm steps along the gradients of the distances of pairs that are
-    too close, ``[batch, n]``."""
+    """Joint positions near `q` in which all pairs have the clearance: repeated least-norm steps along the gradients of the distances of
+    pairs that are too close, ``[batch, n]``."""
     state.q = q
     lower, upper = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
     for _ in range(CORRECTIONS):

@@ -1,7 +1,7 @@
 """Centres of mass, inertias and joint forces of a robot whose base link may move.
 
-The base link is body 0. Its twist V0 and its spatial acceleration Vdot0, angular parts first and in its own frame, are at ``L.base_twist`` and
-``L.base_acceleration``. Gravity is an acceleration -g of the base link.
+The base link is body 0. Its twist V0 and its spatial acceleration Vdot0, angular parts first and in its own frame, are at ``L.base_twist``
+and ``L.base_acceleration``. Gravity is an acceleration -g of the base link.
 """
 
 import types
@@ -27,8 +27,8 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def weighted_centre_jacobian(b, t, T, P, L, mem):
-        """matrix <- three rows, the derivative of weighted_centre with respect to q. The dof i moves the mass m_i with the first moment h_i,
-        and the reference link if it is on its chain: column i is (m_i v + w x h_i) / m, less the velocity of the reference link at the
+        """matrix <- three rows, the derivative of weighted_centre with respect to q. The dof i moves the mass m_i with the first moment
+        h_i, and the reference link if it is on its chain: column i is (m_i v + w x h_i) / m, less the velocity of the reference link at the
         centre of mass."""
         for i in range(T.bodies):
             k = T.bodies - 1 - i

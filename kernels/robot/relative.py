@@ -1,7 +1,7 @@
 """Poses, Jacobians and velocities of one link of a robot with respect to another.
 
-Frames of links are those of their bodies. ``T.point_body`` has the target link, the reference link, and the link whose frame a Jacobian or a
-velocity is expressed in. Twists have the angular part first, as the robot SDK has them (Lynch and Park 2017, "Modern Robotics").
+Frames of links are those of their bodies. ``T.point_body`` has the target link, the reference link, and the link whose frame a Jacobian or
+a velocity is expressed in. Twists have the angular part first, as the robot SDK has them (Lynch and Park 2017, "Modern Robotics").
 """
 
 import types
@@ -15,8 +15,8 @@ def relative_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def advance(b, t, k: int, T, P, L, mem):
-        """Moves body k along the axis of its revolute joint, by the pitch [m/rad] for each radian. Robots of the SDK have the pitch in place of the
-        limit of a distance joint."""
+        """Moves body k along the axis of its revolute joint, by the pitch [m/rad] for each radian. Robots of the SDK have the pitch in
+        place of the limit of a distance joint."""
         pitch = m.joint_param(P, b, k, DISTANCE_MAX)
         at = L.subspace + 6 * T.dof_at[k]
         axis = m.get3(mem, at + 3, t)

@@ -26,13 +26,13 @@ _LEFT_OUT = {
 
 
 def from_model(model, articulation: int | str | None = None, *, evaluator: str = "auto") -> Robot:
-    """The robot of an articulation of a model, with the same names, frames, inertias and limits. A first part of labels that all bodies and joints
-    have, such as that of ``go2/base``, is left out of the names.
+    """The robot of an articulation of a model, with the same names, frames, inertias and limits. A first part of labels that all bodies
+    and joints have, such as that of ``go2/base``, is left out of the names.
 
-    The base link is the root body of the articulation if a FREE or FIXED joint connects it to the world; otherwise it is a link "world" without
-    mass. A D6 joint with several axes becomes a chain of joints, ``label:0``, ``label:1``, ..., with links without mass between them. Frames of
-    bodies that were merged become links on fixed joints. Capsules and spheres that collide become capsules of the type 1 with the
-    affinity 1.
+    The base link is the root body of the articulation if a FREE or FIXED joint connects it to the world; otherwise it is a link "world"
+    without mass. A D6 joint with several axes becomes a chain of joints, ``label:0``, ``label:1``, ..., with links without mass between
+    them. Frames of bodies that were merged become links on fixed joints. Capsules and spheres that collide become capsules of the type 1
+    with the affinity 1.
 
     Args:
         model: the :class:`newton_like.Model`.

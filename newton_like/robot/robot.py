@@ -36,9 +36,9 @@ class Robot:
 
     The robot keeps the tree, the screws, the frames and the inertias as they are now; limits of joints are read when they are asked for.
 
-    Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state has
-    a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all cores
-    (environment variable ``NEWTON_LIKE_THREADS``).
+    Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state
+    has a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all
+    cores (environment variable ``NEWTON_LIKE_THREADS``).
 
     Args:
         robot_configuration: name, base link and mobile base.
@@ -223,8 +223,8 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ kinematics
 
     def compute_forward_kinematics(self, state: State) -> None:
-        """Computes the frames of all links, which other functions then reuse. They compute frames that are not up to date themselves, so that
-        the call is not needed. For a batch it does nothing."""
+        """Computes the frames of all links, which other functions then reuse. They compute frames that are not up to date themselves, so
+        that the call is not needed. For a batch it does nothing."""
         self._own(state)._place()
 
     def compute_diff_forward_kinematics(self, state: State) -> None:
@@ -259,8 +259,8 @@ class Robot:
         return self._jacobian(state, state._link(target_link_index), ref, ref)
 
     def compute_body_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
-        """Jacobian of the target link's twist relative to the reference link, ``vee(inverse(T) dT/dt)``, with the axes and the origin of the target
-        frame, ``[6, n]`` or ``[batch, 6, n]``.
+        """Jacobian of the target link's twist relative to the reference link, ``vee(inverse(T) dT/dt)``, with the axes and the origin of
+        the target frame, ``[6, n]`` or ``[batch, 6, n]``.
 
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
@@ -273,7 +273,8 @@ class Robot:
         return J if state._scale is None else J * state._scale
 
     def compute_body_velocity(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
-        """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times qdot.
+        """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times
+        qdot.
 
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
@@ -340,8 +341,8 @@ class Robot:
             )
 
     def compute_total_inertial(self, state: State, ref_link: int) -> np.ndarray:
-        """Inertia of all links about the origin of the reference link, in its axes: sum of ``Ad(T^-1)^T G Ad(T^-1)``, ``[6, 6]`` or ``[batch, 6, 6]``
-        [kg m^2, kg m, kg].
+        """Inertia of all links about the origin of the reference link, in its axes: sum of ``Ad(T^-1)^T G Ad(T^-1)``, ``[6, 6]`` or
+        ``[batch, 6, 6]`` [kg m^2, kg m, kg].
 
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
@@ -351,8 +352,8 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ dynamics
 
     def compute_mass_matrix(self, state: State) -> np.ndarray:
-        """Joint-space inertia with the base link fixed, ``[n, n]`` or ``[batch, n, n]``, by the composite-rigid-body algorithm (Featherstone 2008,
-        table 6.2).
+        """Joint-space inertia with the base link fixed, ``[n, n]`` or ``[batch, n, n]``, by the composite-rigid-body algorithm
+        (Featherstone 2008, table 6.2).
 
         Raises:
             ValueError, TypeError: a state of another robot.
@@ -362,8 +363,8 @@ class Robot:
         return M if scale is None else M * scale * scale[:, None]
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
-        """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor qdot
-        are read.
+        """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor
+        qdot are read.
 
         Raises:
             ValueError, TypeError: a state of another robot.
@@ -372,8 +373,8 @@ class Robot:
         return tau if state._scale is None else tau * state._scale
 
     def compute_inverse_dynamics(self, state: State) -> None:
-        """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by the
-        recursive Newton-Euler algorithm (Luh, Walker and Paul 1980).
+        """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by
+        the recursive Newton-Euler algorithm (Luh, Walker and Paul 1980).
 
         Raises:
             ValueError, TypeError: a state of another robot.
@@ -450,8 +451,8 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ mobile base
 
     def compute_mobility_diff_kinematics(self, state: State) -> np.ndarray:
-        """Velocity ``[w, vx, vy]`` of the base link [rad/s, m/s] from the velocities of the wheels in ``state.qdot``, by least squares, ``[3]`` or
-        ``[batch, 3]``.
+        """Velocity ``[w, vx, vy]`` of the base link [rad/s, m/s] from the velocities of the wheels in ``state.qdot``, by least squares,
+        ``[3]`` or ``[batch, 3]``.
 
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels.
@@ -462,8 +463,8 @@ class Robot:
     def compute_mobility_inverse_diff_kinematics(self, state: State, *args, **named) -> None:
         """Writes to ``state.qdot`` the velocities of the wheels for a velocity of the base link.
 
-        ``(state, linear_velocity, angular_velocity)`` takes ``[vx, vy]`` and w; ``(state, body_velocity)`` takes ``[w, vx, vy]``, ``[3]`` or
-        ``[batch, 3]``.
+        ``(state, linear_velocity, angular_velocity)`` takes ``[vx, vy]`` and w; ``(state, body_velocity)`` takes ``[w, vx, vy]``, ``[3]``
+        or ``[batch, 3]``.
 
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels; a wrong shape.
@@ -513,8 +514,8 @@ class Robot:
     ) -> ModelBuilder:
         """A :class:`newton_like.ModelBuilder` with this robot, to simulate, record or draw it.
 
-        Bodies and joints have the names of links and joints. Joints have the limits of position, velocity and torque; models have no limits of
-        acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are joints like all others.
+        Bodies and joints have the names of links and joints. Joints have the limits of position, velocity and torque; models have no
+        limits of acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are joints like all others.
 
         Args:
             state: gives the initial positions of the joints; by default zero.

@@ -16,7 +16,8 @@ _LARGE = 1e300
 
 
 class State:
-    """Joint positions, velocities, accelerations and torques of a robot, and the motion of its base link. :meth:`Robot.make_state` makes it.
+    """Joint positions, velocities, accelerations and torques of a robot, and the motion of its base link. :meth:`Robot.make_state` makes
+    it.
 
     Vectors have the order of :attr:`joint_names`. Indices of links count :attr:`link_names`.
 
@@ -32,8 +33,8 @@ class State:
     """
 
     __slots__ = (
-        "__weakref__", "_base", "_batched", "_bodies", "_calls", "_capsules", "_count", "_given", "_joint_names", "_joints", "_link_names", "_links",
-        "_order", "_placed", "_read", "_robot", "_runs", "_scale",
+        "__weakref__", "_base", "_batched", "_bodies", "_calls", "_capsules", "_count", "_given", "_joint_names", "_joints",
+        "_link_names", "_links", "_order", "_placed", "_read", "_robot", "_runs", "_scale",
     )  # fmt: skip
 
     def __init__(self, *_args, **_options):

@@ -16,9 +16,9 @@ from pathlib import Path
 
 os.environ["NEWTON_LIKE_THREADS"] = "1"
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-import newton_like.robot as ours  # noqa: E402
+import newton_like.robot as ours
 
 TURN = 0.02
 """Seconds of a turn."""
@@ -163,7 +163,8 @@ def measure(label: str, theirs: Side, mine: Side, batch: int, rounds: int, matri
         rows.append((name, f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}{'' if b < a + ALLOWED else ' (!)'}"))
     for name, f, g in (
         ("set_q", lambda: theirs.state.set_q(numbers[0]), lambda: mine.state.set_q(numbers[0])),
-        ("set_q, forward kinematics", *((lambda x=x: (x.state.set_q(numbers[0]), x.robot.compute_forward_kinematics(x.state))) for x in (theirs, mine))),
+        ("set_q, forward kinematics", *((lambda x=x: (x.state.set_q(numbers[0]), x.robot.compute_forward_kinematics(x.state))) for x in
+        (theirs, mine))),
     ):  # fmt: skip
         a, b = turns([f, g], rounds)
         rows.append((name, f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}{'' if b < a + ALLOWED else ' (!)'}"))

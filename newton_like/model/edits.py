@@ -124,6 +124,7 @@ class Edits:
         self.masses = wp.zeros(3, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
         self.rows = [self.when[g] for g in GROUPS]
+        self._recorded: tuple | None = None
 
     def note(self, flags: int, mask: wp.array | None) -> None:
         """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
@@ -155,27 +156,33 @@ class Edits:
             return
         kernels = mass_kernels(model.dtype)
         arrays = (model.body_mass, model.body_inertia, model.body_inv_mass, model.body_inv_inertia)
-        mass, inertia, inverse_mass, inverse_inertia = [flat(a, model.dtype) for a in arrays]
-        where = [self.rows[BODIES], self.version]
-        told = [model.body_world_start, *where, int(inverses), mass, inertia]
-        results = [inverse_mass, inverse_inertia, self.lean, self.masses]
+        key = [inverses, *(a.ptr for a in arrays)]
+        if self._recorded is None or self._recorded[0] != key:
+            mass, inertia, inverse_mass, inverse_inertia = views = [flat(a, model.dtype) for a in arrays]
+            told = [model.body_world_start, self.rows[BODIES], self.version, int(inverses), mass, inertia]
+            results = [inverse_mass, inverse_inertia, self.lean, self.masses]
 
-        def record(first: int, count: int) -> wp.Launch:
-            return wp.launch(
-                kernels.invert,
-                dim=count,
-                inputs=[first, *told],
-                outputs=results,
-                device=model.device,
-                record_cmd=True,
-            )
+            def record(first: int, count: int) -> wp.Launch:
+                return wp.launch(
+                    kernels.invert,
+                    dim=count,
+                    inputs=[first, *told],
+                    outputs=results,
+                    device=model.device,
+                    record_cmd=True,
+                )
 
-        run_shared(shared_out(record, model.world_count + 1, model.body_count, model.device))
+            # the launches know addresses only
+            self._recorded = key, shared_out(record, model.world_count + 1, model.body_count, model.device), views
+        _, launches, (_, inertia, _, inverse_inertia) = self._recorded
+        for command in launches[0]:
+            command.set_param_by_name("version", self.version)
+        run_shared(launches)
         if inverses and (model.device.is_cuda or self.masses.numpy()[1] == self.version):
             wp.launch(
                 kernels.invert_singular,
                 dim=model.body_count,
-                inputs=[model.body_world, *where, inertia],
+                inputs=[model.body_world, self.rows[BODIES], self.version, inertia],
                 outputs=[inverse_inertia],
                 device=model.device,
                 record_tape=False,

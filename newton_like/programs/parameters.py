@@ -355,14 +355,14 @@ class Parameters:
 
         def numbers(*names: str) -> list[wp.array]:
             arrays = [getattr(model, name) for name in names]
-            return [a if a.dtype is wp.int32 else flat(a, model.dtype) for a in arrays]
+            return [flat(a, wp.int32 if a.dtype is wp.int32 else model.dtype) for a in arrays]
 
         joint, q, qd, body = (
             [int(s[0]), batch.stride(s)] for s in (batch.joint_start, batch.q_start, batch.qd_start, batch.body_start)
         )
-        arrays, kinds = numbers(*ARRAYS[group]), model.body_flags
+        arrays, (kinds,) = numbers(*ARRAYS[group]), numbers(FLAGS)
         if group == JOINTS:
-            carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q"), kinds]
+            carried = [*numbers("joint_parent", "joint_ancestor", "body_q"), kinds]
             own = [t["dof_at"], t["driver_of_joint"], *body]
             launch("joints", counts["joint"], [at["joint"], at["dof"], *joint, *qd, *own, *carried, *arrays])
         elif group == BODIES:

@@ -65,7 +65,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         items: int
         sharing: int
         # out: which of the held numbers differ; and, of the whole batch: whether any does, whether a limit binds that none bound
-        # before, and whether contacts turn about their normal or a plane ends
+        # before, whether contacts turn about their normal or a plane ends, and whether a number is not finite
         differs: wp.array[wp.bool]
         status: wp.array[wp.bool]
 
@@ -113,6 +113,13 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     @wp.func
     def fetch3(a: wp.array[real], i: int):
         return wp.vec3d(fetch(a, i), fetch(a, i + 1), fetch(a, i + 2))
+
+    # the difference of a number that is not finite from itself is not a number
+    @wp.func_native("if (!(x - x == 0)) G.status.data[3] = true;")
+    def watch(G: Target, x: wp.float64): ...
+
+    @wp.func_native("auto x = a.data[i] + a.data[i + 1] + a.data[i + 2]; if (!(x - x == 0)) G.status.data[3] = true;")
+    def watch3(G: Target, a: wp.array[real], i: int): ...
 
     @wp.func
     def prescribed(slot: int, first: int, flags: wp.array[int]):
@@ -230,6 +237,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             if prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
                 felt = wp.float64(0.0)
             give(G, lane, at + MASS, felt * fetch(body_mass, j))
+            watch3(G, body_com, 3 * j)
             give3(G, lane, at + CENTRE_OF_MASS, fetch3(body_com, 3 * j))
             half = wp.float64(0.5) * felt
             for a in range(3):
@@ -320,6 +328,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 armature = wp.float64(PRESCRIBED_ARMATURE)
                 damping = none
                 stiffness = none
+            watch(G, ke + kd + armature + damping + stiffness + friction)
             give(G, lane, at + ARMATURE, armature)
             give(G, lane, at + DAMPING, damping)
             give(G, lane, at + STIFFNESS, stiffness)
@@ -412,7 +421,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give4(G, lane, at + ROTATION, fetch3(shape_transform, 7 * s + 3), fetch(shape_transform, 7 * s + 6))
             give(G, lane, at + RADIUS, fetch(shape_collision_radius, s))
             surface = at + SURFACE
-            give(G, lane, surface + MU, half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g)))
+            sliding = half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g))
+            give(G, lane, surface + MU, sliding)
             bounce = fetch(shape_material_restitution, s) + fetch(shape_material_restitution, g)
             give(G, lane, surface + RESTITUTION, half * bounce)
             time = half * (fetch(shape_material_time_constant, s) + fetch(shape_material_time_constant, g))
@@ -421,6 +431,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, surface + DAMPING_RATIO, half * damping)
             torsional = half * (fetch(shape_material_mu_torsional, s) + fetch(shape_material_mu_torsional, g))
             rolling = half * (fetch(shape_material_mu_rolling, s) + fetch(shape_material_mu_rolling, g))
+            watch(G, sliding + torsional + rolling)
             give(G, lane, surface + MU_TORSIONAL, torsional)
             give(G, lane, surface + MU_ROLLING, rolling)
             give(G, lane, surface + MARGIN, fetch(shape_margin, s) + fetch(shape_margin, g))
@@ -477,6 +488,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         at_lane, _ = wp.tid()
         i, lane = articulation(G, at_lane)
         if i >= 0:
+            watch3(G, gravity, 3 * world[i])
             give3(G, lane, gravity_at, fetch3(gravity, 3 * world[i]))
 
     @wp.kernel(module=module, enable_backward=False)

@@ -211,3 +211,31 @@ def check_masses(model) -> None:
                 f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
                 " give a finite one of at least 0"
             )
+
+
+_FINITE = {
+    "body": ("body_com",),
+    "joint": (
+        "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness", "joint_friction",
+    ),
+    "shape": ("shape_material_mu", *TURNING),
+    "world": ("gravity",),
+}  # fmt: skip
+"""Arrays whose numbers are finite, by what has them."""
+
+
+def check_numbers(model) -> None:
+    """Raises ValueError for centres of mass, gains, friction and gravity that are not finite."""
+    for kind, names in _FINITE.items():
+        for name in names:
+            numbers = getattr(model, name).numpy()
+            wrong = np.flatnonzero(~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1))
+            if not wrong.size:
+                continue
+            i, entity = int(wrong[0]), int(wrong[0])
+            if kind == "joint":
+                entity = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1
+            label = "" if kind == "world" else f"'{getattr(model, f'{kind}_label')[entity]}' "
+            raise ValueError(
+                f"{kind} {label}(index {entity}): {name}[{i}] is {numbers[i].tolist()} ({wrong.size} entries in all); give finite numbers"
+            )

@@ -161,8 +161,9 @@ class SolverBase:
             world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite, a joint moves nothing, or a body that hangs on another one
-                is kinematic; or see :meth:`reset`.
+            ValueError: a mass or a moment of inertia is negative or not finite; a centre of mass, a gain, armature, damping, stiffness,
+                friction or gravity is not finite; a joint moves nothing; a body that hangs on another one is kinematic; or see
+                :meth:`reset`.
         """
         self.model.notify_changed(flags, world_mask)
         self._check_version()

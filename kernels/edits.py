@@ -59,6 +59,12 @@ NEGLIGIBLE = 1.0e-9
 """A singular inertia has rank one if the largest cross product of two of its rows is at most this fraction of its squared trace."""
 
 
+LARGEST = 1.7e308
+"""Sums above this value count as infinite."""
+
+THIRD = 0.3333333333333333
+
+
 @cache
 def mass_kernels(real) -> types.SimpleNamespace:
     """Kernels that check and invert the masses and inertias of bodies of edited worlds.
@@ -70,10 +76,20 @@ def mass_kernels(real) -> types.SimpleNamespace:
     """
     f = wp.float64
 
+    # pointers, as in `newton_like.kernels.parameters`
+    @wp.func_native("return a.data[size_t(at) + i];")
+    def entry(a: wp.array[real], at: int, i: int) -> wp.float64: ...
+
+    @wp.func_native(f"a.data[size_t(at) + i] = static_cast<wp::{real.__name__}>(x);")
+    def store(a: wp.array[real], at: int, i: int, x: wp.float64): ...
+
+    @wp.func_native("if (thin && !lean.data[i]) found.data[2] = version; lean.data[i] = thin;")
+    def note_lean(lean: wp.array[wp.bool], i: int, thin: wp.bool, found: wp.array[int], version: int): ...
+
     @wp.func
     def moment(inertia: wp.array[real], at: int, i: int, j: int):
         """Entry (i, j) of the symmetric part of the inertia that starts at `at`."""
-        return f(0.5) * (f(inertia[at + 3 * i + j]) + f(inertia[at + 3 * j + i]))
+        return f(0.5) * (entry(inertia, at, 3 * i + j) + entry(inertia, at, 3 * j + i))
 
     @wp.kernel(module="unique", enable_backward=False)
     def invert(
@@ -102,47 +118,50 @@ def mass_kernels(real) -> types.SimpleNamespace:
             i = body_start[w] + k - before
             if k < before:
                 i = k
-            m = mass[i]
+            m = entry(mass, i, 0)
             at = 9 * i
-            xx = moment(inertia, at, 0, 0)
+            xx = entry(inertia, at, 0)
+            yy = entry(inertia, at, 4)
+            zz = entry(inertia, at, 8)
             xy = moment(inertia, at, 0, 1)
             xz = moment(inertia, at, 0, 2)
-            yy = moment(inertia, at, 1, 1)
             yz = moment(inertia, at, 1, 2)
-            zz = moment(inertia, at, 2, 2)
-            sound = m >= real(0.0) and xx >= f(0.0) and yy >= f(0.0) and zz >= f(0.0)
-            if not (sound and wp.isfinite(f(m) + xx + yy + zz + xy + xz + yz)):
+            trace = xx + yy + zz
+            sound = m >= f(0.0) and xx >= f(0.0) and yy >= f(0.0) and zz >= f(0.0)
+            if not (sound and wp.abs(m + trace + xy + xz + yz) <= f(LARGEST)):
                 found[0] = version
             # by cofactors
             a = yy * zz - yz * yz
             b = xz * yz - xy * zz
             c = xy * yz - xz * yy
             det = xx * a + xy * b + xz * c
-            size = (xx + yy + zz) / f(3.0)
-            regular = m > real(0.0) and size > f(NOTHING) and det > f(REGULAR) * size * size * size
-            if not (regular or lean[i]):
-                found[2] = version
-            lean[i] = not regular
+            size = f(THIRD) * trace
+            volume = size * size * size
+            note_lean(lean, i, not (m > f(0.0) and size > f(NOTHING) and det > f(REGULAR) * volume), found, version)
             if inverses == 0:
                 continue
-            inverse_mass[i] = real(0.0)
-            if m > real(0.0):
-                inverse_mass[i] = real(1.0) / m
+            inverse = f(0.0)
+            if m > f(0.0):
+                inverse = f(1.0) / m
+            store(inverse_mass, i, 0, inverse)
             scale = f(0.0)
-            if wp.abs(det) > f(DEGENERATE) * wp.abs(size * size * size):
+            if wp.abs(det) > f(DEGENERATE) * wp.abs(volume):
                 scale = f(1.0) / det
             elif size > f(0.0):
                 found[1] = version
-            d = real(scale * (xy * xz - xx * yz))
-            inverse_inertia[at] = real(scale * a)
-            inverse_inertia[at + 1] = real(scale * b)
-            inverse_inertia[at + 2] = real(scale * c)
-            inverse_inertia[at + 3] = real(scale * b)
-            inverse_inertia[at + 4] = real(scale * (xx * zz - xz * xz))
-            inverse_inertia[at + 5] = d
-            inverse_inertia[at + 6] = real(scale * c)
-            inverse_inertia[at + 7] = d
-            inverse_inertia[at + 8] = real(scale * (xx * yy - xy * xy))
+            a = scale * a
+            b = scale * b
+            c = scale * c
+            d = scale * (xy * xz - xx * yz)
+            store(inverse_inertia, at, 0, a)
+            store(inverse_inertia, at, 1, b)
+            store(inverse_inertia, at, 2, c)
+            store(inverse_inertia, at, 3, b)
+            store(inverse_inertia, at, 4, scale * (xx * zz - xz * xz))
+            store(inverse_inertia, at, 5, d)
+            store(inverse_inertia, at, 6, c)
+            store(inverse_inertia, at, 7, d)
+            store(inverse_inertia, at, 8, scale * (xx * yy - xy * xy))
 
     @wp.kernel(module="unique", enable_backward=False)
     def invert_singular(

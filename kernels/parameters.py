@@ -65,14 +65,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         items: int
         sharing: int
         # out: which of the held numbers differ; and, of the whole batch: whether any does, whether a limit binds that none bound
-        # before, and whether contacts turn about their normal or a plane ends
+        # before, whether contacts turn about their normal or a plane ends, and whether a number is not finite
         differs: wp.array[wp.bool]
         status: wp.array[wp.bool]
 
     # pointers: indices that may be negative and strides, which arrays of Warp have, take half the time of a kernel on a CPU
     @wp.func_native(f"""
         auto value = static_cast<wp::{real.__name__}>(x), held = G.held.data[place];
-        if (held != held) {{ if (G.written) G.numbers.data[lane + place * G.step] = value; }}
+        if (__builtin_expect(held != held, 1)) {{ if (G.written) G.numbers.data[lane + place * G.step] = value; }}
         else if (value != held) {{ G.differs.data[place] = true; G.status.data[0] = true; }}
     """)
     def give(G: Target, lane: int, place: int, x: wp.float64): ...
@@ -107,16 +107,26 @@ def parameter_kernels(real) -> types.SimpleNamespace:
     @wp.func_native("return a.data[i];")
     def fetch(a: wp.array[real], i: int) -> wp.float64: ...
 
+    @wp.func_native("return a.data[i];")
+    def whole(a: wp.array[int], i: int) -> int: ...
+
     @wp.func
     def fetch3(a: wp.array[real], i: int):
         return wp.vec3d(fetch(a, i), fetch(a, i + 1), fetch(a, i + 2))
+
+    # the difference of a number that is not finite from itself is not a number
+    @wp.func_native("if (!(x - x == 0)) G.status.data[3] = true;")
+    def watch(G: Target, x: wp.float64): ...
+
+    @wp.func_native("auto x = a.data[i] + a.data[i + 1] + a.data[i + 2]; if (!(x - x == 0)) G.status.data[3] = true;")
+    def watch3(G: Target, a: wp.array[real], i: int): ...
 
     @wp.func
     def prescribed(slot: int, first: int, flags: wp.array[int]):
         """Whether the body at a place of an articulation is kinematic; False for the place -1."""
         found = bool(False)
         if slot >= 0:
-            found = (flags[first + slot] & KINEMATIC) != 0
+            found = (whole(flags, first + slot) & KINEMATIC) != 0
         return found
 
     @wp.func
@@ -167,8 +177,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             p_w = fetch(joint_X_p, 7 * j + 6)
             c = -fetch3(joint_X_c, 7 * j + 3)
             c_w = fetch(joint_X_c, 7 * j + 6)
-            parent = joint_parent[j]
-            if parent >= 0 and joint_ancestor[j] < 0:
+            parent = whole(joint_parent, j)
+            if parent >= 0 and whole(joint_ancestor, j) < 0:
                 # a body that rests carries the joint
                 v = fetch3(body_q, 7 * parent + 3)
                 w = fetch(body_q, 7 * parent + 6)
@@ -184,12 +194,12 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give4(G, lane, at + HOME_QUAT, p_w * c + c_w * p + wp.cross(p, c), p_w * c_w - wp.dot(p, c))
             shortest = fetch(joint_min_distance, j)
             longest = fetch(joint_max_distance, j)
-            if prescribed(driver[k], body_start + body_stride * i, body_flags):
+            if prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
                 shortest = wp.float64(-1.0)
                 longest = wp.float64(-1.0)
             give(G, lane, at + DISTANCE_MIN, shortest)
             give(G, lane, at + DISTANCE_MAX, longest)
-            for d in range(dof_at[k], dof_at[k + 1]):
+            for d in range(whole(dof_at, k), whole(dof_at, k + 1)):
                 axis = fetch3(joint_axis, 3 * (qd_start + qd_stride * i + d))
                 to = axis_at + DOF * d
                 give3(G, lane, to + AXIS, axis)
@@ -220,13 +230,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         if i < 0:
             return
         for k in range(share, G.items, G.sharing):
-            j = body_start + body_stride * i + slot[k]
+            j = body_start + body_stride * i + whole(slot, k)
             at = body_at + BODY * k
             # forces do not act on a kinematic body and bodies that are fixed to it: their inertia does not count
             felt = wp.float64(1.0)
-            if prescribed(driver[k], body_start + body_stride * i, body_flags):
+            if prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
                 felt = wp.float64(0.0)
             give(G, lane, at + MASS, felt * fetch(body_mass, j))
+            watch3(G, body_com, 3 * j)
             give3(G, lane, at + CENTRE_OF_MASS, fetch3(body_com, 3 * j))
             half = wp.float64(0.5) * felt
             for a in range(3):
@@ -284,7 +295,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             j = qd_start + qd_stride * i + d
             at = gain_at + GAIN * d
             none = wp.float64(0.0)
-            mode = joint_target_mode[j]
+            mode = whole(joint_target_mode, j)
             ke = none
             kd = none
             kv = none
@@ -303,7 +314,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             damping = fetch(joint_damping, j)
             stiffness = fetch(joint_stiffness, j)
             far = wp.float64(NO_LIMIT)
-            kinematic = prescribed(driver[d], body_start + body_stride * i, body_flags)
+            kinematic = prescribed(whole(driver, d), body_start + body_stride * i, body_flags)
             if kinematic:
                 mode = 0
                 ke = none
@@ -317,6 +328,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 armature = wp.float64(PRESCRIBED_ARMATURE)
                 damping = none
                 stiffness = none
+            watch(G, ke + kd + armature + damping + stiffness + friction)
             give(G, lane, at + ARMATURE, armature)
             give(G, lane, at + DAMPING, damping)
             give(G, lane, at + STIFFNESS, stiffness)
@@ -335,15 +347,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 clip = wp.float64(1.0)
             give(G, lane, at + CLIP_FORCE, clip)
             rest = none
-            if rest_of[d] >= 0:
-                rest = fetch(joint_rest_q, q_start + q_stride * i + rest_of[d])
+            if whole(rest_of, d) >= 0:
+                rest = fetch(joint_rest_q, q_start + q_stride * i + whole(rest_of, d))
             give(G, lane, at + REST_Q, rest)
             offset = none
             ratio = none
-            if rest_w_of[d] >= 0:
-                offset = fetch(joint_rest_q, q_start + q_stride * i + rest_w_of[d])
-            if mimic_of[d] >= 0:
-                pair = 2 * (joint_start + joint_stride * i + mimic_of[d])
+            if whole(rest_w_of, d) >= 0:
+                offset = fetch(joint_rest_q, q_start + q_stride * i + whole(rest_w_of, d))
+            if whole(mimic_of, d) >= 0:
+                pair = 2 * (joint_start + joint_stride * i + whole(mimic_of, d))
                 offset = fetch(joint_mimic_coeffs, pair)
                 ratio = fetch(joint_mimic_coeffs, pair + 1)
             give(G, lane, at + MIMIC_OFFSET, offset)
@@ -359,13 +371,13 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             if speed < weak:
                 bits = bits | VELOCITY
                 binds[5 * d + 2] = True
-            if has_coordinate[d] != 0 and (lower > -far or upper < far):
+            if whole(has_coordinate, d) != 0 and (lower > -far or upper < far):
                 bits = bits | POSITION
                 binds[5 * d + 3] = True
             if kinematic:
                 bits = bits | PRESCRIBED
                 binds[5 * d + 4] = True
-            if (bits & ~limits[d]) != 0:
+            if (bits & ~whole(limits, d)) != 0:
                 G.status[1] = True
 
     @wp.kernel(module=module, enable_backward=False)
@@ -409,7 +421,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give4(G, lane, at + ROTATION, fetch3(shape_transform, 7 * s + 3), fetch(shape_transform, 7 * s + 6))
             give(G, lane, at + RADIUS, fetch(shape_collision_radius, s))
             surface = at + SURFACE
-            give(G, lane, surface + MU, half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g)))
+            sliding = half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g))
+            give(G, lane, surface + MU, sliding)
             bounce = fetch(shape_material_restitution, s) + fetch(shape_material_restitution, g)
             give(G, lane, surface + RESTITUTION, half * bounce)
             time = half * (fetch(shape_material_time_constant, s) + fetch(shape_material_time_constant, g))
@@ -418,12 +431,13 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, surface + DAMPING_RATIO, half * damping)
             torsional = half * (fetch(shape_material_mu_torsional, s) + fetch(shape_material_mu_torsional, g))
             rolling = half * (fetch(shape_material_mu_rolling, s) + fetch(shape_material_mu_rolling, g))
+            watch(G, sliding + torsional + rolling)
             give(G, lane, surface + MU_TORSIONAL, torsional)
             give(G, lane, surface + MU_ROLLING, rolling)
             give(G, lane, surface + MARGIN, fetch(shape_margin, s) + fetch(shape_margin, g))
             gap = fetch(shape_gap, s) + fetch(shape_gap, g)
             # contacts do not act on a kinematic body and bodies that are fixed to it
-            if not allowed[i, k] or prescribed(driver[k], body_start + body_stride * i, body_flags):
+            if not allowed[i, k] or prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
                 gap = wp.float64(-FAR)
             give(G, lane, surface + GAP, gap)
             if turning == 0 and (torsional != wp.float64(0.0) or rolling != wp.float64(0.0)):
@@ -474,6 +488,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         at_lane, _ = wp.tid()
         i, lane = articulation(G, at_lane)
         if i >= 0:
+            watch3(G, gravity, 3 * world[i])
             give3(G, lane, gravity_at, fetch3(gravity, 3 * world[i]))
 
     @wp.kernel(module=module, enable_backward=False)

@@ -28,6 +28,8 @@ def as_number(value, what: str, *, finite: bool = True) -> float:
         TypeError: ``value`` is not a number.
         ValueError: NaN; with `finite`, an infinite or too large number.
     """
+    if type(value) is float and -LARGEST <= value <= LARGEST:
+        return value
     if isinstance(value, str | bytes):
         raise TypeError(f"{what} must be a number, not {value!r}")
     try:

@@ -1,4 +1,4 @@
-"""A mechanism as a system of differential equations: joint forces, rates of coordinates, and stages of integrators.
+"""A mechanism as a system of differential equations: joint forces, rates of coordinates and velocities, and stages of integrators.
 
 Stages are those of Runge-Kutta-Munthe-Kaas methods (Munthe-Kaas 1999; Hairer, Lubich and Wanner 2006, IV.8). They add increments in the
 Lie algebra of every joint, relative to the coordinates at the start of the step; ``increment_rate`` computes their rates from velocities.
@@ -15,7 +15,8 @@ STATIC_FRICTION, VISCOUS_FRICTION, LIMITS, SPRINGS = 1, 2, 4, 8
 
 
 def system_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``eval_joint_forces``, ``eval_position_rate``, ``eval_stage`` and ``eval_increment``."""
+    """For the namespace `m`: ``eval_joint_forces``, ``eval_position_rate``, ``eval_rates``, its variants ``eval_rates_crb`` and
+    ``eval_rates_implicit``, ``eval_stage`` and ``eval_increment``."""
     real = m.real
 
     @m.func
@@ -37,13 +38,12 @@ def system_program(m: types.SimpleNamespace) -> dict:
         return m.neg(m.fma(m.get(mem, L.limit_stiffness + i, t), depth, m.mul(damping, m.get(mem, L.v + i, t))))
 
     @m.func
-    def eval_joint_forces(b, t, T, P, L, mem):
-        """vector <- joint forces + the passive forces selected by ``T.force_terms``; weights[0] is the speed from which static friction
-        has its full value."""
+    def passive_forces(b, t, out: int, T, P, L, mem):
+        """out <- joint forces + the passive forces selected by ``T.force_terms``; weights[0] is the speed from which static friction has
+        its full value. `out` may be ``L.force``."""
         if T.force_terms & SPRINGS:
             for k in range(T.bodies):
                 m.joint_errors(b, t, k, T, P, L, mem)
-        m.clear(t, L.vector, T.columns, mem)
         speed = m.get(mem, L.weights, t)
         for i in range(T.dofs):
             f = m.get(mem, L.force + i, t)
@@ -57,15 +57,53 @@ def system_program(m: types.SimpleNamespace) -> dict:
                     f = m.add(f, limit_force(b, t, i, P, L, mem, m.get(mem, L.q + T.dof_q[i], t)))
             if T.force_terms & SPRINGS:
                 f = m.fnma(m.gain(P, b, i, STIFFNESS), m.get(mem, L.strain + i, t), f)
-            m.put(mem, L.vector + i, t, f)
+            m.put(mem, out + i, t, f)
+
+    @m.func
+    def position_rates(b, t, gain: m.lane, out: int, T, P, L, mem):
+        """out <- dq/dt, ``T.result_size`` numbers; `gain` pulls quaternions to unit length."""
+        m.clear(t, out, T.result_size, mem)
+        for k in range(T.bodies):
+            m.coordinate_rate(b, t, k, gain, out, T, P, L, mem)
+
+    @m.func
+    def eval_joint_forces(b, t, T, P, L, mem):
+        """vector <- the forces of `passive_forces`."""
+        m.clear(t, L.vector, T.columns, mem)
+        passive_forces(b, t, L.vector, T, P, L, mem)
 
     @m.func
     def eval_position_rate(b, t, T, P, L, mem):
         """vector <- dq/dt, ``T.result_size`` numbers; weights[0] is the gain that pulls quaternions to unit length."""
-        m.clear(t, L.vector, T.result_size, mem)
-        gain = m.get(mem, L.weights, t)
-        for k in range(T.bodies):
-            m.coordinate_rate(b, t, k, gain, L.vector, T, P, L, mem)
+        position_rates(b, t, m.get(mem, L.weights, t), L.vector, T, P, L, mem)
+
+    @m.func
+    def rates_of_coordinates(b, t, T, P, L, mem):
+        """third <- dq/dt, ``T.result_size`` numbers, if there are any; weights[1] is the gain that pulls quaternions to unit length."""
+        if T.result_size > 0:
+            position_rates(b, t, m.get(mem, L.weights + 1, t), L.third, T, P, L, mem)
+
+    @m.func
+    def eval_rates(b, t, T, P, L, mem):
+        """vector <- accelerations under the forces of `passive_forces` and the wrenches of links, see ``eval_forward_dynamics``; third <-
+        dq/dt, see `rates_of_coordinates`."""
+        passive_forces(b, t, L.force, T, P, L, mem)
+        m.eval_forward_dynamics(b, t, T, P, L, mem)
+        rates_of_coordinates(b, t, T, P, L, mem)
+
+    @m.func
+    def eval_rates_crb(b, t, T, P, L, mem):
+        """The same as eval_rates, by ``eval_forward_dynamics_crb``."""
+        passive_forces(b, t, L.force, T, P, L, mem)
+        m.eval_forward_dynamics_crb(b, t, T, P, L, mem)
+        rates_of_coordinates(b, t, T, P, L, mem)
+
+    @m.func
+    def eval_rates_implicit(b, t, T, P, L, mem):
+        """The same as eval_rates, by ``eval_forward_dynamics_implicit``, for reverse mode."""
+        passive_forces(b, t, L.force, T, P, L, mem)
+        m.eval_forward_dynamics_implicit(b, t, T, P, L, mem)
+        rates_of_coordinates(b, t, T, P, L, mem)
 
     @m.func
     def weighted(t, i: int, start: m.lane, rate: int, total: int, L, mem) -> m.lane:

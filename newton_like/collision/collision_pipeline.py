@@ -96,9 +96,11 @@ class CollisionPipeline:
     def contacts(self) -> Contacts:
         """Allocates contacts."""
         model = self.model
-        return Contacts(
+        contacts = Contacts(
             self.rigid_contact_max, device=model.device, dtype=model.dtype, requires_grad=self.requires_grad
         )
+        contacts.made_by = model.made_by
+        return contacts
 
     def collide(
         self,

@@ -21,7 +21,7 @@ from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.collision.collect import collect_kernels, detect_kernel, hand_over_kernels
 from newton_like.kernels.layout import KINEMATICS, ROWS, STEP_ROWS
 from newton_like.kernels.tree import GIVEN
-from newton_like.model.arguments import arrays_of_state, check_choice
+from newton_like.model.arguments import arrays_of_state, check_choice, check_made_by
 from newton_like.model.edits import KINDS, MATERIALS, TURNING, edits_of
 from newton_like.programs.device import lane_width
 from newton_like.programs.parameters import Parameters, TablesChanged
@@ -157,12 +157,13 @@ def check_contacts(model, contacts) -> None:
 
     Raises:
         TypeError: it is not a list of contacts.
-        ValueError: it is on another device than the model, or of another scalar type.
+        ValueError: another model made it, or it is on another device than the model, or of another scalar type.
     """
     if not hasattr(contacts, "rigid_contact_normal"):
         raise TypeError(f"contacts must be Contacts, as model.contacts() makes them, not {type(contacts).__name__}")
     if contacts.rigid_contact_normal.dtype is not warp_types(model.dtype).vec3 or contacts.device != model.device:
         raise ValueError("contacts belong to another model (device or scalar type); they come from model.contacts()")
+    check_made_by(model, contacts, "contacts", "use contacts made by model.contacts() of the given model")
 
 
 def collide(model, state, contacts, unsupported_contacts: str = "error") -> None:

@@ -30,17 +30,15 @@ from newton_like.programs.program import Field, Program, cached_program
 from newton_like.programs.run import run, selection
 from newton_like.types import VelRepr
 
-_SOLVING = ("tau", "pivot", "acceleration")
+SOLVING = {"aba": ("tau", "pivot", "acceleration", "lever", "articulated"), "crb": ("tau", "pivot", "acceleration")}
+"""Further rows of memory of forward dynamics by a method."""
 _VECTOR = (Field("vector", "articulations", columns),)
 _BIAS = Program("eval_bias_forces", (Q, V), _VECTOR, ("acceleration",))
 _GRAVITY = Program("eval_gravity_forces", (Q,), _VECTOR)
 _PUBLIC = Program("eval_inverse_dynamics", (Q, V, Field("acceleration", "dofs")), (Field("vector", "dofs"),))
 _PUBLIC = _PUBLIC.ask(world_wrench=1)
 _WRENCHES, _APPLIED = (Field(row, "articulations", lambda model: 6 * links(model)) for row in ("wrenches", "third"))
-_FORWARD = {
-    "aba": ("eval_forward_dynamics", (*_SOLVING, "lever", "articulated")),
-    "crb": ("eval_forward_dynamics_crb", _SOLVING),
-}
+_FORWARD = {"aba": "eval_forward_dynamics", "crb": "eval_forward_dynamics_crb"}
 
 
 def link_wrenches(model, link_forces, repr) -> tuple[tuple, list, dict[str, int]]:
@@ -171,14 +169,8 @@ def forward_dynamics(
         TypeError: an array of the wrong scalar type.
     """
     check_choice(method, "method", _FORWARD)
-    given = dof_vector(model, joint_forces, "joint_forces", "force")
-    return solve(model, state_arrays(model, state), given, link_forces, method, link_forces_repr, repr, out)
-
-
-def solve(model, arrays, joint_forces: tuple, link_forces, method: str, link_forces_repr, repr, out) -> wp.array:
-    """:func:`forward_dynamics` for checked arrays: coordinates, velocities, and the field and the array of joint forces."""
-    check_choice(method, "method", _FORWARD)
-    field, forces = joint_forces
+    field, forces = dof_vector(model, joint_forces, "joint_forces", "force")
+    arrays = state_arrays(model, state)
     fields, wrenches, settings = link_wrenches(model, link_forces, link_forces_repr)
     check_invertible(model, "forward_dynamics")
     program = _forward_program(method, field, fields).ask(output_repr=representation(repr), **settings)
@@ -187,8 +179,8 @@ def solve(model, arrays, joint_forces: tuple, link_forces, method: str, link_for
 
 @cache
 def _forward_program(method: str, force: Field, wrenches: tuple) -> Program:
-    name, rows = _FORWARD[method]
-    return Program(name, (Q, V, force, *wrenches), _VECTOR, rows, adjoint="eval_forward_dynamics_implicit")
+    inputs = (Q, V, force, *wrenches)
+    return Program(_FORWARD[method], inputs, _VECTOR, SOLVING[method], adjoint="eval_forward_dynamics_implicit")
 
 
 def _applied(

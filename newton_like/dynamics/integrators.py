@@ -27,7 +27,7 @@ from newton_like.dynamics.internal.common import (
     joints_changed,
     state_arrays,
 )
-from newton_like.dynamics.system import accelerations, check_options
+from newton_like.dynamics.system import check_options, rates
 from newton_like.kinematics import eval_fk
 from newton_like.model.arguments import check_array, check_choice, check_made_by, check_model
 from newton_like.programs.program import Field, Program
@@ -155,7 +155,7 @@ def integrate(
     for i, weights in enumerate(stages):
         forces = [f(stage) if callable(f) else f for f in (joint_forces, link_forces)]
         out = buffers.get("acceleration", (model.articulation_count, columns(model)))
-        acceleration, slip_rate = accelerations(
+        _, acceleration, slip_rate = rates(
             model, stage, state_arrays(model, stage), *forces, link_forces_repr, contact, slip, out=out,
             slip_rate=buffers.get("slip rate", contact.shape) if slips else None, **options,
         )  # fmt: skip

@@ -11,22 +11,23 @@ from newton_like.coercion import as_number
 from newton_like.dynamics.contact.rigid import RigidContact, rigid_contact_forces
 from newton_like.dynamics.contact.soft import SoftContact, soft_contact_forces
 from newton_like.dynamics.coordinates.configuration import positions
-from newton_like.dynamics.forces import solve
+from newton_like.dynamics.forces import SOLVING, link_wrenches
 from newton_like.dynamics.internal.buffers import buffers_of
 from newton_like.dynamics.internal.common import (
     Q,
     V,
     columns,
     constants,
-    dof_fields,
     dof_vector,
     evaluate,
     links,
+    representation,
     state_arrays,
 )
 from newton_like.dynamics.loops import TIME_CONSTANT, constrained_dynamics, loops_of
 from newton_like.kernels.dynamics.system import LIMITS, SPRINGS, STATIC_FRICTION, VISCOUS_FRICTION
-from newton_like.model.arguments import check_array
+from newton_like.model.arguments import check_array, check_choice
+from newton_like.model.singular import check_invertible
 from newton_like.programs.program import Field, Program
 from newton_like.types import VelRepr
 
@@ -37,17 +38,25 @@ _PASSIVE = {"friction": STATIC_FRICTION | VISCOUS_FRICTION, "limits": LIMITS, "s
 
 
 _ONE = Field("weights", "all", 1)
+_VECTOR = Field("vector", "articulations", columns)
+_LIMITS = Field("limit_stiffness", "dofs"), Field("limit_damping", "dofs")
+_STRAINS = ("target_q", "error", "strain")
+_METHODS = {"aba": "eval_rates", "crb": "eval_rates_crb"}
 
 
 @cache
 def _joint_program(force: Field) -> Program:
-    fields = (Q, V, force, Field("limit_stiffness", "dofs"), Field("limit_damping", "dofs"), _ONE)
-    return Program(
-        "eval_joint_forces", fields, (Field("vector", "articulations", columns),), ("target_q", "error", "strain")
-    )
+    return Program("eval_joint_forces", (Q, V, force, *_LIMITS, _ONE), (_VECTOR,), _STRAINS)
 
 
 _RATE = Program("eval_position_rate", (Q, V, _ONE), (Field("vector", "articulations", positions),))
+
+
+@cache
+def _rates_program(method: str, force: Field, wrenches: tuple, coordinates: bool) -> Program:
+    inputs = (Q, V, force, *_LIMITS, Field("weights", "all", 2), *wrenches)
+    outputs = (_VECTOR, Field("third", "articulations", positions)) if coordinates else (_VECTOR,)
+    return Program(_METHODS[method], inputs, outputs, (*SOLVING[method], *_STRAINS), adjoint="eval_rates_implicit")
 
 
 class StateRate(NamedTuple):
@@ -64,12 +73,16 @@ class StateRate(NamedTuple):
     contact: wp.array | None
 
 
-def number_array(model, value, name: str) -> wp.array:
-    """A nonnegative finite number as an array for programs. Raises TypeError or ValueError for other values."""
+def _weight(value, name: str) -> float:
+    """A nonnegative finite number. Raises TypeError or ValueError for other values."""
     value = as_number(value, name)
     if value < 0.0:
         raise ValueError(f"{name} {value} must be at least 0")
-    return constants((value,), model.dtype, str(model.device))
+    return value
+
+
+def _weights(model, *values: float) -> wp.array:
+    return constants(values, model.dtype, str(model.device))
 
 
 def passive_bits(passive) -> int:
@@ -109,13 +122,15 @@ def sum_of_joint_forces(model, arrays, joint_forces, bits: int, friction_speed, 
         arrays: checked arrays of coordinates and velocities.
     """
     field, given = dof_vector(model, joint_forces, "joint_forces", "force")
-    limits = [
-        check_array(model, getattr(model, name), f"model.{name}", model.dtype, (model.joint_dof_count,))
-        for name in ("joint_limit_ke", "joint_limit_kd")
-    ]
-    speed = number_array(model, friction_speed, "friction_speed")
-    inputs = [*arrays, given, *limits, speed]
+    speed = _weights(model, _weight(friction_speed, "friction_speed"))
+    inputs = [*arrays, given, *_limit_gains(model), speed]
     return evaluate(model, _joint_program(field).ask(force_terms=bits), inputs, [(columns(model),)], out)
+
+
+def _limit_gains(model) -> list[wp.array]:
+    shape = (model.joint_dof_count,)
+    stiffness = check_array(model, model.joint_limit_ke, "model.joint_limit_ke", model.dtype, shape)
+    return [stiffness, check_array(model, model.joint_limit_kd, "model.joint_limit_kd", model.dtype, shape)]
 
 
 def joint_friction_forces(model, state, *, friction_speed: float = FRICTION_SPEED, out=None) -> wp.array:
@@ -184,7 +199,7 @@ def position_rate(model, state, *, regularisation: float = 0.1, out=None) -> wp.
 
 
 def _position_rate(model, arrays, regularisation: float, out=None) -> wp.array:
-    gain = number_array(model, regularisation, "regularisation")
+    gain = _weights(model, _weight(regularisation, "regularisation"))
     most = positions(model)
     return evaluate(model, _RATE.ask(result_size=most), [*arrays, gain], [(most,)], out)
 
@@ -225,13 +240,13 @@ def velocity_rate(
             kind of force; a loop joint with passive forces of the named kinds, or that :func:`constrained_dynamics` does not support.
         TypeError: an array of the wrong scalar type.
     """
-    return accelerations(
+    return rates(
         model, state, state_arrays(model, state), joint_forces, link_forces, link_forces_repr, repr=repr, out=out, passive=passive,
         friction_speed=friction_speed, loop_time_constant=loop_time_constant, method=method,
-    )[0]  # fmt: skip
+    ).joint_qd  # fmt: skip
 
 
-def accelerations(
+def rates(
     model,
     state,
     arrays,
@@ -248,18 +263,23 @@ def accelerations(
     loop_time_constant: float | None = TIME_CONSTANT,
     method: str = "aba",
     slip_rate=None,
-) -> tuple[wp.array, wp.array | None]:
-    """Rates of the velocities and of the contact state, None without one; see :func:`state_rate`.
+    regularisation: float | None = None,
+) -> StateRate:
+    """Rates of the velocities, of the contact state, and, with `regularisation`, of the coordinates; see :func:`state_rate`.
+
+    One program computes the rates of velocities and coordinates, except for rigid contact and loop joints.
 
     Args:
         arrays: checked arrays of coordinates and velocities.
         slip_rate: array for the rate of the contact state; a new array by default.
+        regularisation: see :func:`position_rate`; None: the result has no rate of the coordinates.
     """
-    closed, buffers = loops_of(model).enabled, buffers_of(model)
-    if isinstance(contact, RigidContact):
+    check_choice(method, "method", _METHODS)
+    loops, rigid = loops_of(model), isinstance(contact, RigidContact)
+    if rigid:
         if contact_state is not None:
             raise ValueError("contact_state is not an argument for a RigidContact; omit it")
-        if closed:
+        if loops.enabled:
             raise ValueError("rigid contact is not supported together with loop joints; use SoftContact")
     elif contact is not None:
         forces, depth, wrenches = _ground_buffers(model, contact)
@@ -268,25 +288,54 @@ def accelerations(
             out=[forces, slip_rate, depth, wrenches],
         )  # fmt: skip
         link_forces, link_forces_repr, slip_rate = ground.links, VelRepr.COM, ground.state_rate
-    bits, summed = passive_bits(passive), None
+    bits = passive_bits(passive)
     if bits:
-        for kind, refusal in loops_of(model).passive.items():
+        for kind, refusal in loops.passive.items():
             if bits & _PASSIVE[kind]:
                 raise ValueError(refusal)
+    if not (rigid or loops.enabled):
+        forces = dof_vector(model, joint_forces, "joint_forces", "force")
+        wrenches = link_wrenches(model, link_forces, link_forces_repr)
+        found = _tree_rates(model, arrays, forces, wrenches, bits, friction_speed, regularisation, method, repr, out)
+        return StateRate(*found, slip_rate)
+    q_rate = None if regularisation is None else _position_rate(model, arrays, regularisation)
+    buffers = buffers_of(model)
+    if bits:
         place = buffers.get("joint forces", (model.articulation_count, columns(model)))
         joint_forces = sum_of_joint_forces(model, arrays, joint_forces, bits, friction_speed, place)
-        summed = dof_fields("force")[1], joint_forces
     options = {"link_forces_repr": link_forces_repr, "repr": repr}
-    if isinstance(contact, RigidContact):
+    if rigid:
         arrays = [*_ground_buffers(model, contact), out]
         found = rigid_contact_forces(model, state, contact, joint_forces, link_forces, out=arrays, **options)
-        return found.accelerations, None
-    if closed:
-        forces = buffers.get("loop forces", (model.articulation_count, loops_of(model).count))
-        options["time_constant"] = loop_time_constant
-        return constrained_dynamics(model, state, joint_forces, link_forces, out=(out, forces), **options)[0], slip_rate
-    given = dof_vector(model, joint_forces, "joint_forces", "force") if summed is None else summed
-    return solve(model, arrays, given, link_forces, method, link_forces_repr, repr, out), slip_rate
+        return StateRate(q_rate, found.accelerations, None)
+    place = buffers.get("loop forces", (model.articulation_count, loops.count))
+    options["time_constant"] = loop_time_constant
+    found = constrained_dynamics(model, state, joint_forces, link_forces, out=(out, place), **options)
+    return StateRate(q_rate, found[0], slip_rate)
+
+
+def _tree_rates(
+    model, arrays, joint_forces, link_forces, bits: int, friction_speed, regularisation, method: str, repr, out
+) -> tuple[wp.array | None, wp.array]:
+    """Rates of the coordinates, None without `regularisation`, and of the velocities, of trees without loops.
+
+    Args:
+        joint_forces, link_forces: results of :func:`dof_vector` and :func:`link_wrenches`.
+    """
+    field, given = joint_forces
+    fields, wrenches, settings = link_forces
+    check_invertible(model, "forward_dynamics")
+    numbers = [_weight(friction_speed, "friction_speed"), 0.0]
+    shapes, most = [(columns(model),)], 0
+    if regularisation is not None:
+        numbers[1], most = _weight(regularisation, "regularisation"), positions(model)
+        shapes, out = [*shapes, (most,)], None if out is None else [out, None]
+    program = _rates_program(method, field, fields, len(shapes) > 1).ask(
+        force_terms=bits, result_size=most, output_repr=representation(repr), **settings
+    )
+    inputs = [*arrays, given, *_limit_gains(model), _weights(model, *numbers), *wrenches]
+    found = evaluate(model, program, inputs, shapes, out)
+    return (None, found) if regularisation is None else (found[1], found[0])
 
 
 def _ground_buffers(model, contact) -> list[wp.array]:
@@ -328,8 +377,7 @@ def state_rate(
     if contact is None and contact_state is not None:
         raise ValueError("contact_state needs contact; give contact, too")
     arrays = state_arrays(model, state)
-    q_rate = _position_rate(model, arrays, regularisation)
-    rates = accelerations(
-        model, state, arrays, joint_forces, link_forces, link_forces_repr, contact, contact_state, **options
-    )
-    return StateRate(q_rate, *rates)
+    return rates(
+        model, state, arrays, joint_forces, link_forces, link_forces_repr, contact, contact_state,
+        regularisation=regularisation, **options,
+    )  # fmt: skip

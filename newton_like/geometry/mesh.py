@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import warp as wp
 
 from newton_like.coercion import LARGEST, as_count, as_flag, as_number, as_vector
 from newton_like.geometry.mesh_color import mean_color
@@ -126,6 +127,30 @@ class Mesh(Primitives):
         self.color = None if color is None else as_vector(color, 3, f"{self}: color")
         if as_flag(compute_inertia, f"{self}: compute_inertia"):
             self._volume_properties  # noqa: B018
+
+    def finalize(self, device=None, *, requires_grad: bool = False, bvh_constructor: str | None = None) -> int:
+        """A Warp mesh in single precision, for queries in the user's kernels (``wp.mesh_query_ray``, ...). It is made once for each device
+        and choice of arguments, and lives as long as this object.
+
+        Args:
+            device: Warp device; None: the current one.
+            requires_grad: whether points and velocities have gradients.
+            bvh_constructor: see :class:`warp.Mesh`; None: Warp's default.
+
+        Returns:
+            The ``id`` of the :class:`warp.Mesh`.
+        """
+        device, requires_grad = wp.get_device(device), as_flag(requires_grad, f"{self}: requires_grad")
+        key = (device.alias, requires_grad, bvh_constructor)
+        if key not in self._finalized:
+            points = wp.array(self.vertices, dtype=wp.vec3, device=device, requires_grad=requires_grad)
+            indices = wp.array(self.indices, dtype=wp.int32, device=device)
+            self._finalized[key] = wp.Mesh(points, indices, wp.zeros_like(points), bvh_constructor=bvh_constructor)
+        return self._finalized[key].id
+
+    @functools.cached_property
+    def _finalized(self) -> dict[tuple, wp.Mesh]:
+        return {}
 
     def __str__(self) -> str:
         return f"mesh '{self.path}'" if self.path is not None else "mesh"

@@ -27,13 +27,15 @@ def check_model(model):
     return model
 
 
-def check_made_by(model, state, name: str) -> None:
-    """Raises ValueError for a state of another model. A state that was not made by a model passes."""
+OWN_STATE = "use a state made by model.state() of the given model, and State.assign to copy the numbers"
+
+
+def check_made_by(model, state, name: str, cure: str = OWN_STATE) -> None:
+    """Raises ValueError for a state, or other arrays, of another model. Objects that were not made by a model pass."""
     maker = getattr(state, "made_by", None)
     if maker is not None and maker is not model.made_by:
         raise ValueError(
-            f"{name} belongs to another model ({_described(maker())}) and not to the given one ({_described(model)}); use a state made by "
-            "model.state() of the given model, and State.assign to copy the numbers"
+            f"{name} belongs to another model ({_described(maker())}) and not to the given one ({_described(model)}); {cure}"
         )
 
 

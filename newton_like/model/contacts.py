@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from newton_like.coercion import as_count
 from newton_like.types import warp_types
 
 
@@ -23,23 +24,26 @@ class Contacts:
         rigid_contact_normal: unit vector from shape 0 towards shape 1, world axes, ``[rigid_contact_max]`` vec3.
         rigid_contact_margin0, rigid_contact_margin1: margins of the shapes [m], ``[rigid_contact_max]``. The distance
             of the surfaces is ``dot(normal, p1 - p0) - margin0 - margin1`` with both points in the world frame.
+        made_by: ``Model.made_by`` of the model that made the contacts. Functions raise ValueError for contacts of another model. None:
+            made by the user, for models of the same device and scalar type.
     """
 
     def __init__(self, rigid_contact_max: int, *, device=None, dtype=wp.float32, requires_grad: bool = False):
         """Allocates memory for contacts.
 
         Args:
-            rigid_contact_max: capacity.
+            rigid_contact_max: capacity, at least 0.
             device: Warp device.
             dtype: scalar type, that of the model.
             requires_grad: allocate gradients for points, normals and margins.
+
+        Raises:
+            TypeError: ``rigid_contact_max`` is not an integer.
+            ValueError: it is negative.
         """
-        types = warp_types(dtype)
-        count = int(rigid_contact_max)
-        if count < 0:
-            raise ValueError(f"rigid_contact_max {count} must be at least 0")
+        count, types = as_count(rigid_contact_max, "rigid_contact_max", 0), warp_types(dtype)
         real = {"device": device, "requires_grad": requires_grad}
-        self.rigid_contact_max = count
+        self.made_by, self.rigid_contact_max = None, count
         self.rigid_contact_count = wp.zeros(1, dtype=wp.int32, device=device)
         self.rigid_contact_shape0 = wp.full(count, -1, dtype=wp.int32, device=device)
         self.rigid_contact_shape1 = wp.full(count, -1, dtype=wp.int32, device=device)

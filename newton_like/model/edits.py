@@ -124,6 +124,7 @@ class Edits:
         self.masses = wp.zeros(3, dtype=wp.int32, device=device)
         self.when = wp.zeros((len(GROUPS), world_count + 1), dtype=wp.int32, device=device)
         self.rows = [self.when[g] for g in GROUPS]
+        self._recorded: tuple | None = None
 
     def note(self, flags: int, mask: wp.array | None) -> None:
         """Notes that the groups of `flags` were edited in the worlds that the mask selects, ``[world_count]`` bool; None: everywhere."""
@@ -155,27 +156,33 @@ class Edits:
             return
         kernels = mass_kernels(model.dtype)
         arrays = (model.body_mass, model.body_inertia, model.body_inv_mass, model.body_inv_inertia)
-        mass, inertia, inverse_mass, inverse_inertia = [flat(a, model.dtype) for a in arrays]
-        where = [self.rows[BODIES], self.version]
-        told = [model.body_world_start, *where, int(inverses), mass, inertia]
-        results = [inverse_mass, inverse_inertia, self.lean, self.masses]
+        key = [inverses, *(a.ptr for a in arrays)]
+        if self._recorded is None or self._recorded[0] != key:
+            mass, inertia, inverse_mass, inverse_inertia = views = [flat(a, model.dtype) for a in arrays]
+            told = [model.body_world_start, self.rows[BODIES], self.version, int(inverses), mass, inertia]
+            results = [inverse_mass, inverse_inertia, self.lean, self.masses]
 
-        def record(first: int, count: int) -> wp.Launch:
-            return wp.launch(
-                kernels.invert,
-                dim=count,
-                inputs=[first, *told],
-                outputs=results,
-                device=model.device,
-                record_cmd=True,
-            )
+            def record(first: int, count: int) -> wp.Launch:
+                return wp.launch(
+                    kernels.invert,
+                    dim=count,
+                    inputs=[first, *told],
+                    outputs=results,
+                    device=model.device,
+                    record_cmd=True,
+                )
 
-        run_shared(shared_out(record, model.world_count + 1, model.body_count, model.device))
+            # the launches know addresses only
+            self._recorded = key, shared_out(record, model.world_count + 1, model.body_count, model.device), views
+        _, launches, (_, inertia, _, inverse_inertia) = self._recorded
+        for command in launches[0]:
+            command.set_param_by_name("version", self.version)
+        run_shared(launches)
         if inverses and (model.device.is_cuda or self.masses.numpy()[1] == self.version):
             wp.launch(
                 kernels.invert_singular,
                 dim=model.body_count,
-                inputs=[model.body_world, *where, inertia],
+                inputs=[model.body_world, self.rows[BODIES], self.version, inertia],
                 outputs=[inverse_inertia],
                 device=model.device,
                 record_tape=False,
@@ -203,4 +210,32 @@ def check_masses(model) -> None:
             raise ValueError(
                 f"body '{model.body_label[i]}' (index {i}): {name} is {numbers[i].tolist()} ({np.count_nonzero(wrong)} bodies in all);"
                 " give a finite one of at least 0"
+            )
+
+
+_FINITE = {
+    "body": ("body_com",),
+    "joint": (
+        "joint_target_ke", "joint_target_kd", "joint_armature", "joint_damping", "joint_stiffness", "joint_friction",
+    ),
+    "shape": ("shape_material_mu", *TURNING),
+    "world": ("gravity",),
+}  # fmt: skip
+"""Arrays whose numbers are finite, by what has them."""
+
+
+def check_numbers(model) -> None:
+    """Raises ValueError for centres of mass, gains, friction and gravity that are not finite."""
+    for kind, names in _FINITE.items():
+        for name in names:
+            numbers = getattr(model, name).numpy()
+            wrong = np.flatnonzero(~np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1))
+            if not wrong.size:
+                continue
+            i, entity = int(wrong[0]), int(wrong[0])
+            if kind == "joint":
+                entity = int(np.searchsorted(model.joint_qd_start.numpy(), i, side="right")) - 1
+            label = "" if kind == "world" else f"'{getattr(model, f'{kind}_label')[entity]}' "
+            raise ValueError(
+                f"{kind} {label}(index {entity}): {name}[{i}] is {numbers[i].tolist()} ({wrong.size} entries in all); give finite numbers"
             )

@@ -19,6 +19,7 @@ from newton_like.model.fields import Fields
 from newton_like.model.frames import FrameTable
 from newton_like.model.state import Control, State, copied
 from newton_like.model.worlds import chosen_worlds
+from newton_like.options import check_option
 from newton_like.types import Axis, ModelFlags, ShapeFlags
 
 EVALUATORS = ("auto", "general", "specialised")
@@ -252,33 +253,73 @@ class Model(Fields):
             raise KeyError(f"no array {name!r} with an entry for each entity is known{hint}")
         return FREQUENCY_OF[KIND_OF[name]]
 
-    def contacts(self, rigid_contact_max: int | None = None) -> Contacts:
+    def contacts(self, rigid_contact_max: int | None = None, *, collision_pipeline=None) -> Contacts:
         """Memory for contacts.
 
         Args:
             rigid_contact_max: how many; by default eight for every colliding shape on a body.
+            collision_pipeline: a :class:`newton_like.CollisionPipeline` of this model, whose ``contacts()`` is called instead.
+
+        Raises:
+            TypeError: an argument is of another kind.
+            ValueError: a negative number; the pipeline of another model, or both arguments.
         """
+        if collision_pipeline is not None:
+            if rigid_contact_max is not None:
+                raise ValueError("rigid_contact_max: give it to the CollisionPipeline, or omit collision_pipeline")
+            return self._own(collision_pipeline).contacts()
         rigid_contact_max = contact_room(self) if rigid_contact_max is None else rigid_contact_max
-        return Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
+        contacts = Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
+        contacts.made_by = self.made_by
+        return contacts
 
     def collide(
-        self, state: State, contacts: Contacts | None = None, *, unsupported_contacts: str = "error"
+        self,
+        state: State,
+        contacts: Contacts | None = None,
+        *,
+        unsupported_contacts: str | None = None,
+        collision_pipeline=None,
+        enable_rigid_soft_full_surface_contact: bool = False,
     ) -> Contacts:
         """Finds the contacts of a state; see :func:`newton_like.collision.collide`.
 
         Args:
             state: poses of the bodies.
             contacts: where to put them; by default a new :class:`Contacts`.
-            unsupported_contacts: ``"error"``, or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
+            unsupported_contacts: ``"error"`` (default), or ``"ignore"``: contacts of moving shapes with anything but planes are ignored.
+            collision_pipeline: a :class:`newton_like.CollisionPipeline` of this model, whose settings hold for this call.
+            enable_rigid_soft_full_surface_contact: must be False: there are no deformable bodies.
 
         Raises:
-            ValueError: shapes may touch whose contacts are not found.
+            TypeError: an argument is of another kind.
+            ValueError: shapes may touch whose contacts are not found; contacts or a pipeline of another model; a pipeline together with
+                ``unsupported_contacts``.
         """
+        soft = {"enable_rigid_soft_full_surface_contact": (False, "there are no deformable bodies here")}
+        for name in soft:
+            check_option("Model.collide", name, enable_rigid_soft_full_surface_contact, soft, ())
+        if collision_pipeline is not None:
+            if unsupported_contacts is not None:
+                raise ValueError("unsupported_contacts: give it to the CollisionPipeline, or omit collision_pipeline")
+            pipeline = self._own(collision_pipeline)
+            contacts = pipeline.contacts() if contacts is None else contacts
+            pipeline.collide(state, contacts)
+            return contacts
         from newton_like.collision import collide
 
         contacts = self.contacts() if contacts is None else contacts
-        collide(self, state, contacts, unsupported_contacts)
+        collide(self, state, contacts, "error" if unsupported_contacts is None else unsupported_contacts)
         return contacts
+
+    def _own(self, pipeline):
+        """A collision pipeline of this model."""
+        maker = getattr(pipeline, "model", None)
+        if maker is None or not hasattr(pipeline, "collide"):
+            raise TypeError(f"collision_pipeline must be a CollisionPipeline, not {type(pipeline).__name__}")
+        if maker is not self:
+            raise ValueError("collision_pipeline belongs to another model; make one with CollisionPipeline(model)")
+        return pipeline
 
     def notify_changed(self, flags: ModelFlags | int = ModelFlags.ALL, world_mask=None) -> None:
         """Declares that model arrays were edited, so that derived data are computed again.

@@ -16,7 +16,19 @@ import warp as wp
 from newton_like.arrays import as_numbers, flat
 from newton_like.compiler.cpp import Constants
 from newton_like.kernels.parameters import parameter_kernels
-from newton_like.model.edits import ARRAYS, BODIES, FLAGS, GAINS, GRAVITY, GROUPS, JOINTS, KINDS, SHAPES, edits_of
+from newton_like.model.edits import (
+    ARRAYS,
+    BODIES,
+    FLAGS,
+    GAINS,
+    GRAVITY,
+    GROUPS,
+    JOINTS,
+    KINDS,
+    SHAPES,
+    check_numbers,
+    edits_of,
+)
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.programs.device import interleaved
 from newton_like.programs.structs import copied
@@ -168,6 +180,7 @@ class Parameters:
             Whether launches have to be recorded again, and whether code that holds numbers has to be compiled again.
 
         Raises:
+            ValueError: numbers are not finite, see :func:`newton_like.model.edits.check_numbers`.
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since
@@ -184,7 +197,9 @@ class Parameters:
             wp.copy(self.P.varying, lanes)
             self._recorded.clear()
         self._read(model, groups, kinds)
-        differs, binds, tables = self._news()
+        differs, binds, tables, infinite = self._news()
+        if infinite:
+            check_numbers(model)
         if binds or tables:
             raise TablesChanged
         if differs or declared:
@@ -252,7 +267,7 @@ class Parameters:
         if end > start:
             first[start:end].assign(self.contacts.hull)
         self._differs = wp.zeros(size, dtype=wp.bool, device=self.device)
-        self._status = wp.zeros(3, dtype=wp.bool, device=self.device)
+        self._status = wp.zeros(4, dtype=wp.bool, device=self.device)
         self._binds = wp.zeros(5 * max(self.batch.template.dofs, 1), dtype=wp.bool, device=self.device)
         none = wp.full(size, float("nan"), dtype=real, device=self.device)
         # programs without contacts have no rows for limits, so that all limits are known there
@@ -266,6 +281,8 @@ class Parameters:
             self._gather(model, alone, group)
         for group in GROUPS:
             self._gather(model, others, group)
+        if self._status.numpy()[3]:
+            check_numbers(model)
         values = first.numpy().copy()
         # a number that is not a number differs from itself
         held = (values == values) & ~self._differs.numpy() & ~self._slots(self._loose)
@@ -355,14 +372,14 @@ class Parameters:
 
         def numbers(*names: str) -> list[wp.array]:
             arrays = [getattr(model, name) for name in names]
-            return [a if a.dtype is wp.int32 else flat(a, model.dtype) for a in arrays]
+            return [flat(a, wp.int32 if a.dtype is wp.int32 else model.dtype) for a in arrays]
 
         joint, q, qd, body = (
             [int(s[0]), batch.stride(s)] for s in (batch.joint_start, batch.q_start, batch.qd_start, batch.body_start)
         )
-        arrays, kinds = numbers(*ARRAYS[group]), model.body_flags
+        arrays, (kinds,) = numbers(*ARRAYS[group]), numbers(FLAGS)
         if group == JOINTS:
-            carried = [model.joint_parent, model.joint_ancestor, *numbers("body_q"), kinds]
+            carried = [*numbers("joint_parent", "joint_ancestor", "body_q"), kinds]
             own = [t["dof_at"], t["driver_of_joint"], *body]
             launch("joints", counts["joint"], [at["joint"], at["dof"], *joint, *qd, *own, *carried, *arrays])
         elif group == BODIES:

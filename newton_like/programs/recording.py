@@ -15,6 +15,11 @@ def addresses(arrays) -> list[int]:
     return [0 if a is None else a.ptr or 0 for a in arrays]
 
 
+def _places(targets, i: int) -> list[tuple[np.ndarray, int]]:
+    """Where the address of array `i` stands: arrays of addresses, one a batch, and indices in them."""
+    return [(first, i) if i < len(first) else (second, i - len(first)) for first, second in targets]
+
+
 class Recording:
     """Recorded launches on some arrays.
 
@@ -30,11 +35,11 @@ class Recording:
     """
 
     def __init__(self, launches: list, arrays, reads, targets: list | None = None):
-        self.launches, self.reads, self.targets = launches, reads, targets
+        self.launches, self.reads = launches, reads
         self.arrays = arrays if targets is None else None
         self.addresses = addresses(arrays)
-        # the others stay zero
-        self.present = np.array(self.addresses) != 0
+        # None and empty arrays stay as they are
+        self._places = [_places(targets or (), i) if address else [] for i, address in enumerate(self.addresses)]
         self.idle: set = set()
         self._alone, self._in_graph = all(len(workers) == 1 for workers in launches), False
 
@@ -60,10 +65,11 @@ class Recording:
         """Launches on arrays of the same sizes. Kernels read the structs of pieces, so that launches stay as they are."""
         now = addresses(arrays)
         if now != self.addresses:
-            self.addresses, told = now, np.array(now, dtype=np.uint64)
-            for first, second in self.targets:
-                for target, part in ((first, slice(len(first))), (second, slice(len(first), None))):
-                    target[self.present[part]] = told[part][self.present[part]]
+            for before, address, places in zip(self.addresses, now, self._places, strict=True):
+                if before != address:
+                    for target, i in places:
+                        target[i] = address
+            self.addresses = now
         self.run()
 
     def set_param_by_name(self, name: str, value) -> None:

@@ -402,10 +402,15 @@ class ArticulationView:
     def _array(self, name: str, source) -> wp.array:
         """An array of a source, if it can be that of the model."""
         array = _attribute(source, name) if isinstance(name, str) else None
+        kind = self._kinds.get(name) if isinstance(name, str) else None
+        if array is None and self.model.custom_frequency_counts.get(kind) == 0:
+            raise KeyError(
+                f"{name} is not available in this view: the model has no entities of its custom frequency {kind!r}; add some with "
+                "add_custom_values before finalize"
+            )
         if name not in self._kinds or not isinstance(array, wp.array):
             known = sorted(n for n in self._kinds if isinstance(_attribute(source, n), wp.array))
             raise KeyError(f"{type(source).__name__} has no array {name!r} to view; it has {', '.join(known)}")
-        kind = self._kinds[name]
         if kind in COUNTS:
             entries = getattr(self.model, COUNTS[kind]) + (name in _STARTS)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Callable
 
@@ -102,6 +103,9 @@ class SolverBase:
 
     supports: frozenset[str] = frozenset()
 
+    _complete = False
+    """Whether all attributes exist, so that others are refused; a class that sets it leaves its subclasses free."""
+
     def __init__(self, model):
         self.model = check_model(model)
         check_recorded(model.device, f"{type(self).__name__}(model)")
@@ -115,6 +119,17 @@ class SolverBase:
         self._version = model.version
         self._chosen = self._sick = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
+
+    def __setattr__(self, name: str, value) -> None:
+        if self._complete and not (name.startswith("_") or name in vars(self) or hasattr(type(self), name)):
+            near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], n=1)
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute {name!r}{f'; did you mean {near[0]!r}?' if near else ''}"
+                " (unknown attributes have no effect; store other data elsewhere, or in a subclass)",
+                name=name,
+                obj=self,
+            )
+        object.__setattr__(self, name, value)
 
     @property
     def device(self) -> wp.Device:
@@ -146,8 +161,9 @@ class SolverBase:
             world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite, a joint moves nothing, or a body that hangs on another one
-                is kinematic; or see :meth:`reset`.
+            ValueError: a mass or a moment of inertia is negative or not finite; a centre of mass, a gain, armature, damping, stiffness,
+                friction or gravity is not finite; a joint moves nothing; a body that hangs on another one is kinematic; or see
+                :meth:`reset`.
         """
         self.model.notify_changed(flags, world_mask)
         self._check_version()
@@ -283,6 +299,8 @@ class SolverBase:
             TypeError: an argument is not an array.
         """
         model = self.model
+        if not hasattr(state, "body_f"):
+            raise TypeError(f"state must be a State, as model.state() makes it, not {type(state).__name__}")
         arrays = arrays_of_state(model, state, "joint_q", "joint_qd", "body_q", "body_qd")
         forces = None if state.body_f is None else check_row(model, state.body_f, "state.body_f", 6 * model.body_count)
         mask, indices = chosen_worlds(model, world_mask, "solver.reset")

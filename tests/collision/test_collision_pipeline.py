@@ -1,11 +1,15 @@
 """The pipeline with Newton's interface: the contacts of `Model.collide`, and options that are refused by name."""
 
+import copy
+
 import numpy as np
 import pytest
 
 import newton_like as nl
 from newton_like.collision.collision_pipeline import _NEWTON
+from newton_like.model.contacts import Contacts
 from newton_like.options import ANY, OneOf
+from newton_like.solvers import SolverFeatherstone
 from tests.collision.test_pipeline import on_ground, scene
 
 ARRAYS = ("count", "shape0", "shape1", "point0", "point1", "normal", "margin0", "margin1")
@@ -95,3 +99,56 @@ def test_options_of_newton_are_refused_by_name():
     for name, value in (("soft_contact_margin", 0.1), ("soft_self_contact", True)):
         with pytest.raises(ValueError, match=name):
             pipeline.collide(model.state(), pipeline.contacts(), **{name: value})
+
+
+def test_a_pipeline_of_the_model_may_be_given_to_it(rng):
+    model = on_ground(["sb", "bs"]).finalize("cpu")
+    state = model.state()
+    state.body_q.assign(np.c_[rng.normal(scale=0.1, size=(4, 3)), np.tile([0.0, 0.0, 0.0, 1.0], (4, 1))])
+    pipeline = nl.CollisionPipeline(model, rigid_contact_max=70, unsupported_contacts="ignore")
+    found, expected = model.collide(state, collision_pipeline=pipeline), pipeline.contacts()
+    pipeline.collide(state, expected)
+    assert found.rigid_contact_max == model.contacts(collision_pipeline=pipeline).rigid_contact_max == 70
+    assert found.rigid_contact_count.numpy()[0] > 0
+    for name in ARRAYS:
+        np.testing.assert_array_equal(
+            getattr(found, f"rigid_contact_{name}").numpy(), getattr(expected, f"rigid_contact_{name}").numpy()
+        )
+    other = nl.CollisionPipeline(on_ground(["sb", "bs"]).finalize("cpu"))
+    for call, error, named in (
+        (lambda: model.collide(state, collision_pipeline=other), ValueError, "collision_pipeline"),
+        (lambda: model.contacts(collision_pipeline=other), ValueError, "collision_pipeline"),
+        (lambda: model.collide(state, collision_pipeline=state), TypeError, "collision_pipeline.*State"),
+        (
+            lambda: model.collide(state, collision_pipeline=pipeline, unsupported_contacts="ignore"),
+            ValueError,
+            "unsupported_contacts",
+        ),
+        (lambda: model.contacts(3, collision_pipeline=pipeline), ValueError, "rigid_contact_max"),
+        (
+            lambda: model.collide(state, enable_rigid_soft_full_surface_contact=True),
+            ValueError,
+            "enable_rigid_soft_full_surface_contact",
+        ),
+        (lambda: model.contacts("x"), TypeError, "rigid_contact_max"),
+        (lambda: model.contacts(1.5), TypeError, "rigid_contact_max"),
+        (lambda: model.contacts(-1), ValueError, "rigid_contact_max"),
+    ):
+        with pytest.raises(error, match=named):
+            call()
+
+
+def test_contacts_of_another_model_are_refused(rng):
+    """Also if both models have the same sizes; contacts that no model made, and those of a copy of the model, are accepted."""
+    model, other = (on_ground(["sb", "bs"]).finalize("cpu") for _ in range(2))
+    state, solver = model.state(), SolverFeatherstone(model, unsupported_contacts="ignore")
+    pipeline = nl.CollisionPipeline(other, unsupported_contacts="ignore")
+    for foreign in (other.contacts(), pipeline.contacts()):
+        for call in (
+            lambda contacts: solver.step(state, state, contacts=contacts),
+            lambda contacts: model.collide(state, contacts, unsupported_contacts="ignore"),
+        ):
+            with pytest.raises(ValueError, match="contacts belongs to another model"):
+                call(foreign)
+    for own in (model.contacts(), copy.copy(model).contacts(), Contacts(8, device="cpu")):
+        solver.step(state, state, contacts=own)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 import trimesh
+import warp as wp
 from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
@@ -305,3 +306,23 @@ def test_wrong_arguments_are_named(make, error, message):
     Mesh(CORNERS, FACES)
     with pytest.raises(error, match=message):
         make()
+
+
+@wp.kernel
+def shoot(mesh: wp.uint64, start: wp.array[wp.vec3], direction: wp.array[wp.vec3], distance: wp.array[float]):
+    i = wp.tid()
+    distance[i] = wp.mesh_query_ray(mesh, start[i], direction[i], 10.0).t
+
+
+def test_a_warp_mesh_is_made_once_and_hit_by_rays(rng):
+    """Rays from the centre of a box reach its surface at the distance of the slabs."""
+    mesh = Mesh(BOX.vertices, BOX.faces)
+    ident = mesh.finalize("cpu")
+    assert mesh.finalize("cpu") == ident != mesh.finalize("cpu", requires_grad=True)
+    directions = rng.normal(size=(20, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    expected = np.min(np.array([0.1, 0.2, 0.3]) / np.abs(directions), axis=1)
+    found = wp.zeros(20, dtype=float, device="cpu")
+    rays = [wp.zeros(20, dtype=wp.vec3, device="cpu"), wp.array(directions, dtype=wp.vec3, device="cpu")]
+    wp.launch(shoot, 20, inputs=[wp.uint64(ident), *rays], outputs=[found], device="cpu")
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)

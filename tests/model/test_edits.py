@@ -122,3 +122,20 @@ def test_what_varies_is_a_list_of_names():
         with pytest.raises(error, match="varying"):
             model.varying = wrong
     assert model.varying == {"body_mass"}
+
+
+def test_inverses_follow_arrays_that_replace_others(rng):
+    """Launches are recorded once for the arrays of a model: other arrays, and later edits, count."""
+    model = bodies()
+    for replaced in (False, True, False, True, True):
+        mass, inertia = rng.uniform(0.1, 5.0, BODIES), np.array([random_inertia(rng, 1.0) for _ in range(BODIES)])
+        if replaced:
+            model.body_mass = wp.array(mass, dtype=wp.float64, device="cpu")
+            model.body_inertia = wp.array(inertia, dtype=wp.mat33d, device="cpu")
+            model.body_inv_mass, model.body_inv_inertia = map(wp.clone, (model.body_inv_mass, model.body_inv_inertia))
+        else:
+            model.body_mass.assign(mass)
+            model.body_inertia.assign(inertia)
+        model.notify_changed(ModelFlags.BODY_INERTIAL_PROPERTIES)
+        np.testing.assert_array_equal(model.body_inv_mass.numpy(), 1.0 / mass)
+        np.testing.assert_allclose(model.body_inv_inertia.numpy(), np.linalg.inv(inertia), rtol=1e-10)

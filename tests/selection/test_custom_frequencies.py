@@ -129,3 +129,16 @@ def test_frequencies_without_entities_are_empty(rng):
     view = ArticulationView(model, "robot")
     assert model.custom_frequency_articulation["lab:sensor"].shape == (0,)
     assert view.custom_frequency_counts == {"lab:sensor": 0} and view.custom_frequency_labels == {"lab:sensor": []}
+
+
+@pytest.mark.parametrize("owners", [True, False])
+def test_arrays_of_frequencies_without_entities_are_refused_by_their_frequency(owners):
+    b = chain("robot", ["revolute"], [])
+    if owners:
+        declare(b)
+    else:
+        b.add_custom_frequency(b.CustomFrequency("sensor", "lab"))
+        b.add_custom_attribute(b.CustomAttribute("sensor_value", float, "lab:sensor", namespace="lab"))
+    model = b.finalize("cpu")
+    with pytest.raises(KeyError, match=r"lab\.sensor_value.*no entities.*'lab:sensor'"):
+        ArticulationView(model, "robot").get_attribute("lab.sensor_value", model)

@@ -247,3 +247,30 @@ def one_body() -> ModelBuilder:
     builder = ModelBuilder()
     builder.add_body(mass=1.0, inertia=np.eye(3))
     return builder
+
+
+def test_a_reset_of_something_else_than_a_state_is_refused(solver):
+    for wrong in (solver.model, solver.model.control()):
+        with pytest.raises(TypeError, match=f"state must be a State.*{type(wrong).__name__}"):
+            solver.reset(wrong)
+
+
+def test_unknown_attributes_of_a_solver_are_refused():
+    """A typo of a setting has no effect otherwise. Subclasses may have attributes of their own."""
+    model = one_body().finalize("cpu")
+    solver = SolverFeatherstone(model)
+    with pytest.raises(AttributeError, match=r"SolverFeatherstone.*'iteration'.*'iterations'"):
+        solver.iteration = 3
+    solver.iterations = 3
+    state = model.state()
+    for contacts in (None, model.contacts(), None):
+        solver.step(state, state, contacts=contacts)
+
+    class Own(SolverFeatherstone):
+        def __init__(self, model):
+            super().__init__(model)
+            self.gain = 2.0
+
+    own = Own(model)
+    own.gain, own.more = 3.0, 1
+    assert (own.gain, own.more, solver.iterations) == (3.0, 1, 3)

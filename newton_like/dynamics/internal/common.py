@@ -196,13 +196,20 @@ def has_gradients(model, inputs) -> bool:
     return any(a is not None and a.requires_grad for a in (*inputs, *constants))
 
 
-def output_array(model, out, shape: tuple[int, ...], grad: bool = False, name: str = "out") -> wp.array:
-    """Checks the output array of a user, or makes a new one of zeros.
+def output_array(
+    model, out, shape: tuple[int, ...], grad: bool = False, name: str = "out", zeros: bool = True
+) -> wp.array:
+    """Checks the output array of a user, or makes a new one.
+
+    Args:
+        zeros: whether a new array holds zeros; False: undefined numbers, for callers that write all of them.
 
     Raises:
         TypeError, ValueError: `out` has the wrong scalar type, shape or device.
     """
     if out is None:
+        if not zeros:
+            return wp.array(shape=shape, dtype=model.dtype, device=model.device, requires_grad=grad)
         return wp.zeros(shape, dtype=model.dtype, device=model.device, requires_grad=grad)
     return check_array(model, out, name, model.dtype, shape)
 
@@ -218,14 +225,16 @@ def check_passes_gradients(inputs, outputs, name: str) -> None:
         )
 
 
-def output_arrays(model, inputs, shapes, out=None, name: str = "out") -> list[wp.array]:
-    """Output arrays of the given shapes for results of `inputs`: those in `out` if given, else new ones."""
-    given = [None] * len(shapes) if out is None else list(out)
+def output_arrays(model, inputs, shapes, out=None, name: str = "out", zeros: bool = True) -> list[wp.array]:
+    """Output arrays of the given shapes for results of `inputs`: those in `out` if given, else new ones, see :func:`output_array`."""
+    grad = has_gradients(model, inputs)
+    if out is None:
+        return [output_array(model, None, shape, grad, name, zeros) for shape in shapes]
+    given = list(out)
     if len(given) != len(shapes):
         raise ValueError(f"{name} must contain {len(shapes)} arrays, not {len(given)}")
-    grad = has_gradients(model, inputs)
-    results = [output_array(model, array, shape, grad, name) for shape, array in zip(shapes, given, strict=True)]
-    if grad and out is not None:
+    results = [output_array(model, array, shape, grad, name, zeros) for shape, array in zip(shapes, given, strict=True)]
+    if grad:
         check_passes_gradients(inputs, [a for a in given if a is not None], name)
     return results
 
@@ -254,7 +263,9 @@ def evaluate(model, program: Program, inputs, shapes, out=None, name: str = "out
         TypeError, ValueError: `out` has the wrong scalar type, shape or device.
     """
     single = len(shapes) == 1
-    results = output_arrays(model, inputs, by_articulation(model, shapes), [out] if single else out, name)
+    given = [out] if single and out is not None else out
+    # without a mask the program writes every number: each articulation has joints, and so belongs to a batch
+    results = output_arrays(model, inputs, by_articulation(model, shapes), given, name, zeros=mask is not None)
     if model.articulation_count and any(a.size for a in results):
         run(model, program, [*inputs, *results], mask)
     return results[0] if single else tuple(results)

@@ -376,7 +376,8 @@ def lay_out_custom(builder, model) -> None:
                 raise ValueError(f"{what} has an entry of index {i!r}; there are {count}")
             if value is not None:
                 rows[i] = attribute.entry(value, f"{what}, index {i}")
-                if named is not None and rows[i] != attribute.default and np.max(rows[i]) >= named:
+                wrong = named is not None and (np.max(rows[i]) >= named or np.min(rows[i]) < -1)
+                if wrong and rows[i] != attribute.default:
                     raise ValueError(
                         f"{what}, index {i}: {rows[i]} refers to a {attribute.references} that does not exist; there are {named}"
                         " (-1 refers to none)"

@@ -167,6 +167,7 @@ class SolverFeatherstone(SolverBase):
         self._steppers, self._given = self._make_steppers(), None
         self._watch, self._broken = ShapeWatch(model), False
         self._last_was_handed = False
+        self._complete = type(self) is SolverFeatherstone
 
     def _settings_changed(self) -> None:
         # the next step passes the options to its recording again
@@ -242,7 +243,8 @@ class SolverFeatherstone(SolverBase):
             recording.dt = dt
         if contacts is not None:
             self._hand_over(contacts)
-        self._last_was_handed = contacts is not None
+        if self._last_was_handed is not (contacts is not None):
+            self._last_was_handed = contacts is not None
         if capturing:
             # a graph reads what its launches are told from arrays that nobody else may keep
             self._recorded.capture(recording, recording.arrays)

@@ -508,3 +508,16 @@ def test_rows_of_different_lengths_are_named():
     link = builder.add_link(mass=1.0, inertia=np.eye(3))
     with pytest.raises((TypeError, ValueError), match=r"'v'"):
         builder.add_joint_ball(-1, link, custom_attributes={"v": [[1.0, 2.0, 3.0], [4.0, 5.0]]})
+
+
+@pytest.mark.parametrize(("entry", "fine"), [(-1, True), (0, True), (-2, False), (1, False)])
+def test_references_name_an_entity_or_none(entry, fine):
+    builder = ModelBuilder()
+    builder.add_body(mass=1.0, inertia=np.eye(3))
+    builder.add_custom_attribute(CustomAttribute("friend", int, F.BODY, references="body", default=-1))
+    builder.custom_attributes["friend"].values[0] = entry
+    if fine:
+        assert builder.finalize("cpu").friend.numpy().tolist() == [entry]
+    else:
+        with pytest.raises(ValueError, match=rf"friend.*index 0.*{entry}\b.*body"):
+            builder.finalize("cpu")

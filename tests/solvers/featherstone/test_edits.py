@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import ModelBuilder, ModelFlags, ShapeConfig
+from newton_like import ModelBuilder, ModelFlags, ShapeConfig, dynamics
 from newton_like.collision.ground import unsupported_pairs
 from newton_like.solvers import SolverFeatherstone
 from newton_like.types import BodyFlags, GeoType, ShapeFlags
@@ -280,3 +280,51 @@ def test_initial_controls_are_renewed_for_edits_of_drives_and_not_of_masses(rng)
     assert (solver._default_control().joint_target_q.numpy() != model.joint_target_q.numpy()).any()
     solver.notify_model_changed(ModelFlags.JOINT_DOF_PROPERTIES)
     np.testing.assert_array_equal(solver._default_control().joint_target_q.numpy(), model.joint_target_q.numpy())
+
+
+@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("body_com", "body"),
+        ("joint_target_ke", "joint"),
+        ("joint_target_kd", "joint"),
+        ("joint_friction", "joint"),
+        ("joint_armature", "joint"),
+        ("shape_material_mu", "shape"),
+        ("gravity", "world"),
+    ],
+)
+def test_numbers_that_are_not_finite_are_refused_by_name(rng, name, kind, varying):
+    """By the notice of the edit, by each step and by functions of the library, until the array is mended."""
+    model = worlds_of(quadruped(), WORLDS).finalize("cpu")
+    solver = SolverFeatherstone(model, evaluator="general", varying=[name] if varying else ())
+    state, array = model.state(), getattr(model, name)
+    solver.step(state, state)
+    dynamics.forward_dynamics(model, state)
+    sound, numbers = wp.clone(array), array.numpy().copy()
+    chosen, entity = rng.integers(len(numbers), size=1), None
+    if kind == "joint":
+        # nothing reads gains of dofs without drives
+        chosen, entity = rng.choice(np.flatnonzero(model.joint_target_mode.numpy() & 1), 1), r"\d+"
+    elif kind == "shape":
+        # some of them can touch the ground
+        chosen = np.flatnonzero(model.shape_body.numpy() >= 0)
+    i = int(chosen[0])
+    entity = i if entity is None else entity
+    numbers[chosen] = rng.choice([np.nan, np.inf])
+    array.assign(numbers)
+    named = rf"{kind} .*index {entity}\b.*{name}\[{i}\]"
+    with pytest.raises(ValueError, match=named):
+        solver.notify_model_changed()
+    calls = [lambda: solver.step(state, state), lambda: SolverFeatherstone(model, evaluator="general")]
+    if kind != "shape":
+        calls.append(lambda: dynamics.forward_dynamics(model, state))
+    for call in calls * 2:
+        with pytest.raises(ValueError, match=named):
+            call()
+    wp.copy(array, sound)
+    solver.notify_model_changed()
+    solver.step(state, state)
+    assert np.isfinite(dynamics.forward_dynamics(model, state).numpy()).all()
+    assert np.isfinite(state.joint_q.numpy()).all()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import warp as wp
 
+import newton_like.robot as rd
 from newton_like import assets, eval_fk, eval_mass_matrix
 from newton_like.dynamics import mechanical_energy
 from newton_like.geometry import inertia
@@ -360,8 +361,43 @@ def test_the_warehouse_moves_as_it_says(warehouse):
         assert np.abs(velocities[:, dof(f"Lamps/{name}/hook") : dof(f"Lamps/{name}/hook") + 3]).max() > 0.5
 
 
+def test_the_wheeled_humanoid_is_symmetric_and_weighs_what_its_page_says(rng):
+    """The mirror image of a posture has the mirror image of its centre of mass; arms weigh 8 kg."""
+    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
+    state, other = robot.make_state(["base"]), robot.make_state(["base"])
+    assert robot.compute_total_inertial(state, 0)[3, 3] == pytest.approx(72.0)
+    arm = [i for i, name in enumerate(state.link_names) if name.startswith("left_") and "wheel" not in name]
+    assert sum(robot.compute_mass(state, i) for i in arm) == pytest.approx(8.0)
+    q = dict(
+        zip(
+            state.joint_names,
+            rng.uniform(robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)).clip(-3, 3),
+            strict=True,
+        )
+    )
+    # the mirror keeps pitches and the lift, and turns the sign of rolls and yaws
+    sides = {"right": "left", "left": "right"}
+    mirrored = {}
+    for name, x in q.items():
+        side, _, rest = name.partition("_")
+        twin = f"{sides[side]}_{rest}" if side in sides else name
+        mirrored[twin] = -x if "roll" in name or "yaw" in name else x
+    state.q, other.q = [q[n] for n in state.joint_names], [mirrored[n] for n in state.joint_names]
+    np.testing.assert_allclose(
+        robot.compute_center_of_mass(state, 0), robot.compute_center_of_mass(other, 0) * (1, -1, 1), atol=1e-12
+    )
+
+
 def test_assets_are_found_by_name():
-    names = ["arm.urdf", "arm.usda", "cartpole.usda", "humanoid.xml", "quadruped.urdf", "warehouse.usda"]
+    names = [
+        "arm.urdf",
+        "arm.usda",
+        "cartpole.usda",
+        "humanoid.xml",
+        "quadruped.urdf",
+        "warehouse.usda",
+        "wheeled_humanoid.urdf",
+    ]
     assert all(assets.path(name).is_file() for name in names)
     with pytest.raises(FileNotFoundError, match=rf"no asset 'dog.urdf'; there are: {', '.join(names)}$"):
         assets.path("dog.urdf")

@@ -368,13 +368,8 @@ def test_the_wheeled_humanoid_is_symmetric_and_weighs_what_its_page_says(rng):
     assert robot.compute_total_inertial(state, 0)[3, 3] == pytest.approx(72.0)
     arm = [i for i, name in enumerate(state.link_names) if name.startswith("left_") and "wheel" not in name]
     assert sum(robot.compute_mass(state, i) for i in arm) == pytest.approx(8.0)
-    q = dict(
-        zip(
-            state.joint_names,
-            rng.uniform(robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)).clip(-3, 3),
-            strict=True,
-        )
-    )
+    limits = (x(state).clip(-3.0, 3.0) for x in (robot.get_limit_q_lower, robot.get_limit_q_upper))
+    q = dict(zip(state.joint_names, rng.uniform(*limits), strict=True))
     # the mirror keeps pitches and the lift, and turns the sign of rolls and yaws
     sides = {"right": "left", "left": "right"}
     mirrored = {}

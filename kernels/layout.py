@@ -72,6 +72,8 @@ STEP = (
     Row("error", "from coordinates to their targets, by dof", _dofs, shared=True),
     Row("strain", "from rest values to coordinates, by dof", _dofs, shared=True),
     Row("root", "inverse roots of the factor's diagonal", _dofs, "couplings kernel", shared=True),
+    Row("carried", "masses on moving joints behind bodies", lambda n: n.bodies, shared=True),
+    Row("light", "one for bodies of hardly any mass beside that", lambda n: n.bodies, shared=True),
     Row("drag", "armature and implicit passive terms of the diagonal", _dofs),
     Row("push", "forces of drives at no velocity", _dofs),
     Row("saturated", "-1, 0 or 1: which limit a drive gives", _dofs),

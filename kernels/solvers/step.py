@@ -27,7 +27,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
     def factor_inertia(b, t, dt: m.lane, T, P, L, mem):
         m.joint_space_inertia(b, t, T, P, L, mem)
         m.add_diagonal(b, t, dt, T, P, L, mem)
-        m.factorize(t, T, L, mem)
+        m.factorize(b, t, T, P, L, mem)
 
     @m.func
     def find_excess(b, t, dt: m.lane, T, P, L, mem):

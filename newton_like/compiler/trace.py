@@ -235,6 +235,10 @@ def tracing_math(trace: Trace, parameter, real=np.float32, varied: bool = False)
             return x
         return plain["where_lt"](a, b, x, y)
 
+    def any_lt(a, b):
+        """Whether a < b may hold in some lane."""
+        return a.constant is None or b.constant is None or a.constant < b.constant
+
     def get(mem, i, t):
         if i not in trace.memory:
             trace.loads.append(i)

@@ -48,7 +48,7 @@ def warn_near_singular(model, user: str, stacklevel: int) -> None:
     more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     warnings.warn(
         f"{user}: the inertia of some joints nearly vanishes in configurations within their limits, because links of little or no mass"
-        " connect joints whose axes line up. Motion through these configurations is inaccurate, and may become NaN in single precision."
+        " connect joints whose axes line up. Motion through these configurations is inaccurate, and the step adds some armature there."
         f" These armatures [kg m^2 or kg] avoid the problem: {', '.join(shown)}{more}"
         " (builder.joint_armature, or default_joint_cfg.armature before an import)",
         stacklevel=stacklevel,

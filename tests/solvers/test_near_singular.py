@@ -46,12 +46,21 @@ def limbs(count: int, between: float = 0.0, floating: bool = False, speed: float
     return builder
 
 
-def simulated(builder, rng, watch, worlds: int = 12, steps: int = 500, dt: float = 1.0 / 240.0) -> np.ndarray:
+def simulated(
+    builder,
+    rng,
+    watch,
+    worlds: int = 12,
+    steps: int = 500,
+    dt: float = 1.0 / 240.0,
+    dtype=wp.float64,
+    evaluator="general",
+) -> np.ndarray:
     """What `watch(model, state)` returns at the start and after each step, of worlds that start anywhere."""
-    model = worlds_of(builder, worlds).finalize("cpu", dtype=wp.float64)
+    model = worlds_of(builder, worlds).finalize("cpu", dtype=dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        solver = SolverFeatherstone(model, evaluator="general")
+        solver = SolverFeatherstone(model, evaluator=evaluator)
     state = model.state()
     free = 7 * sum(kind == JointType.FREE for kind in builder.joint_type)
     q = rng.uniform(-1.5, 1.5, (worlds, model.joint_coord_count // worlds))
@@ -69,6 +78,60 @@ def test_velocity_limits_hold_where_inertia_nearly_vanishes(rng):
     """Sweeps alone do not settle there, and leave speeds of ten times the limit, and more."""
     speeds = simulated(limbs(3), rng, lambda model, state: np.abs(state.joint_qd.numpy()).max())
     assert speeds[1:].max() <= (HELD + 1e-6) * SPEED
+
+
+@pytest.mark.parametrize("between", [0.0, 1e-6])
+@pytest.mark.parametrize("floating", [False, True])
+def test_single_precision_stays_finite_within_velocity_limits(rng, between, floating):
+    """Pivots of the inertia are below their rounding error there, and pivots of what carries them are lost with them."""
+    builder = limbs(3, between, floating)
+
+    def limited(model, state):
+        return np.abs(state.joint_qd.numpy()).reshape(64, -1)[:, -9:]
+
+    speeds = simulated(builder, rng, limited, 64, 300, dtype=wp.float32)
+    assert np.isfinite(speeds).all()
+    assert speeds[1:].max() <= (HELD + 1e-4) * SPEED
+
+
+def test_evaluators_agree_where_inertia_nearly_vanishes(rng):
+    builder, seed, seen = limbs(2, between=1e-6), rng.integers(2**32), []
+    for evaluator in ("general", "specialised"):
+        same = np.random.default_rng(seed)
+
+        def velocities(model, state):
+            return state.joint_qd.numpy().copy()
+
+        seen.append(simulated(builder, same, velocities, 8, 60, dtype=wp.float32, evaluator=evaluator))
+    np.testing.assert_array_equal(*seen)
+
+
+def test_pivots_of_links_with_mass_are_not_held(rng):
+    """A long chain, whose pivots are far below the inertias of all links that they carry, moves in single precision as in double: also
+    where light links make its joints universal ones."""
+    moved = []
+    start = rng.uniform(-0.1, 0.1, 24)
+    for dtype in (wp.float32, wp.float64):
+        builder, parent, joints = ModelBuilder(), -1, []
+        for number in range(24):
+            inertia = 0.0 if number % 2 == 0 else 1e-3
+            body = builder.add_link(
+                mass=1e3 * inertia, inertia=inertia * np.eye(3), com=(0, 0, -0.1 if inertia else 0.0)
+            )
+            place = (0, 0, -0.2 if number and number % 2 == 0 else 0, 0, 0, 0, 1)
+            joints.append(builder.add_joint_revolute(parent, body, axis="xy"[number % 2], parent_xform=place))
+            parent = body
+        builder.add_articulation(joints)
+        model = builder.finalize("cpu", dtype=dtype)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            solver = SolverFeatherstone(model, evaluator="general")
+        state = model.state()
+        state.joint_q = start
+        eval_fk(model, state.joint_q, state.joint_qd, state)
+        solver.step(state, state, dt=1e-4)
+        moved.append(state.joint_qd.numpy())
+    np.testing.assert_allclose(*moved, atol=0.02 * np.abs(moved[1]).max())
 
 
 def test_velocity_limits_leave_the_velocity_of_the_centre_of_mass_alone(rng):

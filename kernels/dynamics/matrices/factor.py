@@ -3,6 +3,11 @@
 The step uses *whitened* velocities z = sqrt(D) L v, for which the kinetic energy is z.z / 2. In these a constraint row has entries only
 for the chain of the constrained body, see `kernels.rows`, so its cost is proportional to the depth of the body.
 
+Links of little or no mass connect their joints to one joint with several axes. Where these line up, a pivot is a small difference of large
+numbers. Rounding errors of a pivot, relative to it, are those of the inertias of all its ancestors, so that a pivot that rounding made
+too small makes the pivots of its ancestors negative. The step holds such a pivot at `LEAST` times its value before the other degrees of
+freedom of the same joint gave way: an armature that is there only in these configurations. Other pivots are not changed.
+
 The dynamics library adds the armature only when it inverts a pivot. A pivot without armature that is below the rounding error of its
 subtraction counts as zero; if the armature is also zero, its degree of freedom is locked.
 """
@@ -11,10 +16,17 @@ import types
 
 import numpy as np
 import warp as wp
-from newton_like.kernels.tree import ARMATURE
+from newton_like.kernels.tree import ARMATURE, COMPOUND
 
 NOISE = 16.0
 """A pivot counts as zero below this number of rounding errors of the inertia that its degree of freedom moves."""
+
+LEAST = {wp.float32: 2.0**-10, wp.float64: 2.0**-30}
+"""Smallest share of a pivot of a light link that is left where its axes line up. With e, the machine epsilon, times the number of such
+pivots in a row, an elimination leaves errors of e / LEAST in an off-diagonal, and of e^2 / LEAST^3 in the next pivot: it must be well above
+e^(2/3)."""
+LIGHT = 1.0e-3
+"""A link is light below this part of the mass that it carries."""
 
 
 def rounding(m: types.SimpleNamespace) -> float:
@@ -26,6 +38,7 @@ def factor_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``factorize``, ``whiten`` and ``unwhiten``; ``factorize_apart`` and ``solve``."""
     real = m.real
     noise = NOISE * rounding(m)
+    share = LEAST[wp.float64 if m.real in (wp.float64, np.float64) else wp.float32]
 
     @m.func
     def eliminate(t, k: int, inverse: m.lane, T, L, mem):
@@ -40,14 +53,84 @@ def factor_program(m: types.SimpleNamespace) -> dict:
                 m.put(mem, above + e, t, m.fnma(ratio, m.get(mem, row + e, t), m.get(mem, above + e, t)))
             m.put(mem, row + d, t, ratio)
 
+    @m.func
+    def may_line_up(b, t, T, P, L, mem) -> m.lane:
+        """Negative where links of little or no mass may connect joints, or a joint has several axes: a test that costs little."""
+        margin = m.fill(real(1.0))
+        for k in range(T.bodies):
+            if T.kind[k] == COMPOUND:
+                margin = m.fill(real(-1.0))
+            if T.dof_at[k] < T.dof_at[k + 1]:
+                total = m.get(mem, L.composite + 10 * k, t)
+                margin = m.smaller(margin, m.fnma(m.fill(real(LIGHT)), total, m.body_mass(P, b, k)))
+        return margin
+
+    @m.func
+    def find_light(t, T, L, mem):
+        """light <- 1 for bodies that, with all that is fixed to them, are light beside what they carry on moving joints, else 0.
+        L.composite must have the composite inertias from joint_space_inertia."""
+        for k in range(T.bodies - 1, -1, -1):
+            carried = m.fill(real(0.0))
+            for i in range(T.child_at[k], T.child_at[k + 1]):
+                c = T.child[i]
+                moved = L.carried + c
+                if T.dof_at[c] < T.dof_at[c + 1]:
+                    moved = L.composite + 10 * c
+                carried = m.add(carried, m.get(mem, moved, t))
+            m.put(mem, L.carried + k, t, carried)
+            total = m.get(mem, L.composite + 10 * k, t)
+            least = m.mul(m.fill(real(LIGHT)), total)
+            m.put(mem, L.light + k, t, m.where_lt(m.sub(total, carried), least, m.fill(real(1.0)), m.fill(real(0.0))))
+
+    @m.func
+    def note_pivot(t, j: int, on: m.lane, T, L, mem):
+        """root of dof j <- its pivot so far, where that is larger and `on` is one."""
+        pivot = m.get(mem, L.h + T.row[j] + T.depth[j], t)
+        m.put(mem, L.root + j, t, m.larger(m.get(mem, L.root + j, t), m.mul(on, pivot)))
+
+    @m.func
+    def note_pivots(t, k: int, i: int, T, L, mem):
+        """Notes the pivots of what moves body k beside its dof i without mass in between: other dofs of its joint, and light bodies."""
+        on = m.fill(real(1.0))
+        if T.kind[k] == COMPOUND:
+            for j in range(T.dof_at[k], i):
+                note_pivot(t, j, on, T, L, mem)
+        above = T.parent[k]
+        while above < T.bodies:
+            if T.dof_at[above] < T.dof_at[above + 1]:
+                on = m.mul(on, m.get(mem, L.light + above, t))
+                if not m.any_lt(m.fill(real(0.0)), on):
+                    return
+                for j in range(T.dof_at[above], T.dof_at[above + 1]):
+                    note_pivot(t, j, on, T, L, mem)
+            above = T.parent[above]
+
+    @m.func
+    def factorize_held(t, T, L, mem):
+        """As factorize, with pivots of light links held."""
+        find_light(t, T, L, mem)
+        m.clear(t, L.root, T.dofs, mem)
+        for k in range(T.bodies - 1, -1, -1):
+            for i in range(T.dof_at[k + 1] - 1, T.dof_at[k] - 1, -1):
+                pivot = m.get(mem, L.h + T.row[i] + T.depth[i], t)
+                least = m.fma(m.fill(real(share)), m.get(mem, L.root + i, t), m.fill(real(1.0e-12)))
+                inverse = m.rcp(m.larger(pivot, least))
+                m.put(mem, L.root + i, t, m.sqrt(inverse))
+                note_pivots(t, k, i, T, L, mem)
+                eliminate(t, i, inverse, T, L, mem)
+
     @m.shared
-    def factorize(t, T, L, mem):
-        """Rows of h <- L (unit diagonal left out), root <- D^-1/2."""
-        for k in range(T.dofs - 1, -1, -1):
-            pivot = m.get(mem, L.h + T.row[k] + T.depth[k], t)
-            inverse = m.rcp(m.larger(pivot, m.fill(real(1.0e-12))))
-            m.put(mem, L.root + k, t, m.sqrt(inverse))
-            eliminate(t, k, inverse, T, L, mem)
+    def factorize(b, t, T, P, L, mem):
+        """Rows of h <- L (unit diagonal left out), root <- D^-1/2. L.composite must have the composite inertias from
+        joint_space_inertia."""
+        if m.any_lt(may_line_up(b, t, T, P, L, mem), m.fill(real(0.0))):
+            factorize_held(t, T, L, mem)
+        else:
+            for k in range(T.dofs - 1, -1, -1):
+                pivot = m.get(mem, L.h + T.row[k] + T.depth[k], t)
+                inverse = m.rcp(m.larger(pivot, m.fill(real(1.0e-12))))
+                m.put(mem, L.root + k, t, m.sqrt(inverse))
+                eliminate(t, k, inverse, T, L, mem)
 
     @m.func
     def inverse_pivot(b, i: int, inertia: m.lane, scale: m.lane, P) -> m.lane:

@@ -70,12 +70,17 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         status: wp.array[wp.bool]
 
     # pointers: indices that may be negative and strides, which arrays of Warp have, take half the time of a kernel on a CPU
-    @wp.func_native(f"""
-        auto value = static_cast<wp::{real.__name__}>(x), held = G.held.data[place];
-        if (__builtin_expect(held != held, 1)) {{ if (G.written) G.numbers.data[lane + place * G.step] = value; }}
-        else if (value != held) {{ G.differs.data[place] = true; G.status.data[0] = true; }}
-    """)
+    value = f"auto value = static_cast<wp::{real.__name__}>(x), held = G.held.data[place];"
+    varies = "__builtin_expect(held != held, 1)"
+    write = "if (G.written) G.numbers.data[lane + place * G.step] = value;"
+    differ = "G.differs.data[place] = true; G.status.data[0] = true;"
+
+    # the two differ in speed only: most numbers of joints and shapes are held; those of bodies are, or vary together
+    @wp.func_native(f"{value} if (value != held) {{ if ({varies}) {{ {write} }} else {{ {differ} }} }}")
     def give(G: Target, lane: int, place: int, x: wp.float64): ...
+
+    @wp.func_native(f"{value} if ({varies}) {{ {write} }} else if (value != held) {{ {differ} }}")
+    def give_of_body(G: Target, lane: int, place: int, x: wp.float64): ...
 
     @wp.func
     def give3(G: Target, lane: int, place: int, x: wp.vec3d):
@@ -236,15 +241,19 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             felt = wp.float64(1.0)
             if prescribed(whole(driver, k), body_start + body_stride * i, body_flags):
                 felt = wp.float64(0.0)
-            give(G, lane, at + MASS, felt * fetch(body_mass, j))
+            give_of_body(G, lane, at + MASS, felt * fetch(body_mass, j))
             watch3(G, body_com, 3 * j)
-            give3(G, lane, at + CENTRE_OF_MASS, fetch3(body_com, 3 * j))
+            for a in range(3):
+                give_of_body(G, lane, at + CENTRE_OF_MASS + a, fetch(body_com, 3 * j + a))
             half = wp.float64(0.5) * felt
             for a in range(3):
-                give(G, lane, at + INERTIA + a, felt * fetch(body_inertia, 9 * j + 4 * a))
-            give(G, lane, at + INERTIA + 3, half * (fetch(body_inertia, 9 * j + 1) + fetch(body_inertia, 9 * j + 3)))
-            give(G, lane, at + INERTIA + 4, half * (fetch(body_inertia, 9 * j + 2) + fetch(body_inertia, 9 * j + 6)))
-            give(G, lane, at + INERTIA + 5, half * (fetch(body_inertia, 9 * j + 5) + fetch(body_inertia, 9 * j + 7)))
+                give_of_body(G, lane, at + INERTIA + a, felt * fetch(body_inertia, 9 * j + 4 * a))
+            xy = half * (fetch(body_inertia, 9 * j + 1) + fetch(body_inertia, 9 * j + 3))
+            xz = half * (fetch(body_inertia, 9 * j + 2) + fetch(body_inertia, 9 * j + 6))
+            yz = half * (fetch(body_inertia, 9 * j + 5) + fetch(body_inertia, 9 * j + 7))
+            give_of_body(G, lane, at + INERTIA + 3, xy)
+            give_of_body(G, lane, at + INERTIA + 4, xz)
+            give_of_body(G, lane, at + INERTIA + 5, yz)
 
     @wp.kernel(module=module, enable_backward=False)
     def gains(

@@ -239,8 +239,9 @@ class Calls:
     def _result(self, task: Task, array: np.ndarray):
         """Where the result is."""
         piece, size, order = self.machine.m.Piece(), task.length(self.machine.model), self.order
-        places = np.arange(size).reshape(-1, *([len(order)] * task.columns)) if task.columns else np.arange(size)
-        if task.columns:
+        places = np.arange(size)
+        if task.columns and size:
+            places = places.reshape(-1, *([len(order)] * task.columns))
             # number i of the caller's is number back[i] of the robot's
             back = np.argsort(order)
             places = places[..., back] if task.columns == 1 else places[:, back][:, :, back]

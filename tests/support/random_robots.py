@@ -31,26 +31,36 @@ def random_inertia(rng) -> np.ndarray:
     return spatial_inertia(masses.sum(), com, moments)
 
 
-def random_robot(lib, seed: int, joints: int = 9):
+KINDS = ("revolute", "prismatic", "fixed", "general")
+
+
+def random_robot(lib, seed: int, joints: int = 9, *, moving: int | None = None, unit: bool = False, child_poses=True):
     """A tree of revolute, prismatic, fixed and general joints with branches, a link without mass, and capsules.
 
     Args:
         lib: ``newton_like.robot`` or ``rby1_sdk.dynamics``.
         seed: of the random numbers; both libraries make the same robot from it.
+        joints: number of joints.
+        moving: number of joints that are not fixed; ``None``: a random number.
+        unit: whether the axes of all joints have the length 1.
+        child_poses: whether T_jc of joints that are not fixed is random; otherwise it is the identity.
 
     Returns:
         Links and joints, in the order in which they were made; ``joints[i]`` moves ``links[i + 1]``.
     """
     rng = np.random.default_rng(seed)
     names = rng.permutation(joints + 1)
-    kinds = rng.permutation(
-        [*("revolute", "prismatic", "fixed", "general"), *rng.choice(["revolute", "fixed"], joints)][:joints]
-    )
+    if moving is None:
+        kinds = rng.permutation([*KINDS, *rng.choice(["revolute", "fixed"], joints)][:joints])
+    else:
+        some = [*("revolute", "prismatic", "general"), *rng.choice(["revolute", "prismatic"], joints)][:moving]
+        kinds = rng.permutation([*some, *["fixed"] * (joints - moving)])
     links = [lib.Link(f"link_{names[0]}", random_inertia(rng))]
     made = []
     for i, kind in enumerate(kinds):
-        inertia = np.zeros((6, 6)) if i == joints // 2 else random_inertia(rng)
+        inertia = np.zeros((6, 6)) if i and i == joints // 2 else random_inertia(rng)
         link, T, axis = lib.Link(f"link_{names[i + 1]}", inertia), random_pose(rng), rng.normal(size=3)
+        axis = axis / np.linalg.norm(axis) if unit else axis
         name = f"joint_{names[i + 1]}"
         if kind == "revolute":
             joint = lib.Joint.make_revolute(name, T, axis)
@@ -61,7 +71,8 @@ def random_robot(lib, seed: int, joints: int = 9):
             joint = lib.Joint.make(name, np.concatenate([axis, np.cross(T[:3, 3], axis)]))
         else:
             joint = lib.Joint.make_fixed(name)
-        joint.connect_links(links[rng.integers(len(links))], link, random_pose(rng), random_pose(rng))
+        parent, T_pj, T_jc = links[rng.integers(len(links))], random_pose(rng), random_pose(rng)
+        joint.connect_links(parent, link, T_pj, T_jc if child_poses or kind == "fixed" else np.eye(4))
         for quantity in ("q", "qdot", "qddot"):
             getattr(joint, f"set_limit_{quantity}")(*np.sort(rng.normal(size=2)))
         joint.set_limit_torque(rng.uniform(1.0, 9.0))

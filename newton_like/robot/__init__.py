@@ -18,6 +18,7 @@ from newton_like.robot.errors import (
     ShapeError,
 )
 from newton_like.robot.fixed_size import Robot_18, Robot_24, Robot_26, State_18, State_24, State_26
+from newton_like.robot.from_model import from_model
 from newton_like.robot.joint import Joint
 from newton_like.robot.link import Link
 from newton_like.robot.mobile_base import (
@@ -66,6 +67,7 @@ __all__ = [
     "State_24",
     "State_26",
     "blocked_velocity",
+    "from_model",
     "integrate_odometry",
     "load_robot_from_urdf",
     "load_robot_from_urdf_data",

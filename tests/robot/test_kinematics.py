@@ -15,7 +15,7 @@ class Case:
     """A robot at random coordinates, and its poses from the definition."""
 
     def __init__(self, rng, joints: int = 9, unit: bool = False):
-        self.base = random_robot(rd, rng.integers(2**32), joints, unit=unit)[0][0]
+        self.base = random_robot(rd, rng.integers(2**32), joints, unit=unit, helical=not unit)[0][0]
         self.robot = rd.Robot(rd.RobotConfiguration("case", self.base))
         self.state = shuffled_state(self.robot, rng)
         self.q = random_input(self.state, "q", rng)

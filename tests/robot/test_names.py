@@ -25,7 +25,8 @@ def members() -> list[tuple[str, str, tuple[str, ...] | None]]:
             name, text = match.groups()
             if text is not None:
                 # commas in brackets do not separate arguments
-                text = re.sub(r"\[[^\]]*\]|\([^)]*\)", "", text)
+                while (outer := re.sub(r"\[[^\[\]]*\]|\([^()]*\)", "", text)) != text:
+                    text = outer
                 text = None if text == "..." else tuple(re.findall(r"(\w+)[^,]*", text))
             found.append((owner, name, text))
     return found

@@ -89,6 +89,13 @@ def test_capsules():
     assert np.array_equal(geom.start_point, (0, 0, 0.2)) and np.array_equal(geom.end_point, (0, 0, -0.2))
 
 
+def test_capsules_of_length_zero_are_spheres():
+    text = file(arm=capsule('coltype="2" colaffinity="5"').replace('length="0.4"', 'length="0"'))
+    link = joint_of(rd.load_robot_from_urdf_data(text, "base"), "shoulder").child_link
+    (geom,) = link.collisions[0].geoms
+    assert geom.radius == 0.1 and not geom.start_point.any() and not geom.end_point.any()
+
+
 def test_mobile_base():
     base = read(MOBILE).mobile_base
     assert isinstance(base, rd.MobileBaseDifferential) and base.type is rd.MobileBaseType.Differential

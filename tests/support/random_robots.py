@@ -31,19 +31,26 @@ def random_inertia(rng) -> np.ndarray:
     return spatial_inertia(masses.sum(), com, moments)
 
 
-KINDS = ("revolute", "prismatic", "fixed", "general")
+def adjoint(T) -> np.ndarray:
+    """``Ad(T) = [[R, 0], [[p] R, R]]``."""
+    R = T[:3, :3]
+    return np.block([[R, np.zeros((3, 3))], [cross_matrix(T[:3, 3]) @ R, R]])
 
 
-def random_robot(lib, seed: int, joints: int = 9, *, moving: int | None = None, unit: bool = False, child_poses=True):
+def random_robot(
+    lib, seed: int, joints: int = 9, fold: bool = False, *, moving: int | None = None, unit=False, helical=False
+):
     """A tree of revolute, prismatic, fixed and general joints with branches, a link without mass, and capsules.
 
     Args:
         lib: ``newton_like.robot`` or ``rby1_sdk.dynamics``.
         seed: of the random numbers; both libraries make the same robot from it.
         joints: number of joints.
+        fold: describe joints that move without ``T_jc``, which the vendor's library ignores: with
+            ``exp([S] q) T_jc = T_jc exp([Ad(T_jc^-1) S] q)`` this is the same robot.
         moving: number of joints that are not fixed; ``None``: a random number.
-        unit: whether the axes of all joints have the length 1.
-        child_poses: whether T_jc of joints that are not fixed is random; otherwise it is the identity.
+        unit: axes are coordinate axes of the joint frame, whose length is exactly 1; otherwise they have random lengths.
+        helical: general joints are screws that also move along their axis.
 
     Returns:
         Links and joints, in the order in which they were made; ``joints[i]`` moves ``links[i + 1]``.
@@ -51,28 +58,33 @@ def random_robot(lib, seed: int, joints: int = 9, *, moving: int | None = None, 
     rng = np.random.default_rng(seed)
     names = rng.permutation(joints + 1)
     if moving is None:
-        kinds = rng.permutation([*KINDS, *rng.choice(["revolute", "fixed"], joints)][:joints])
+        more = rng.choice(["revolute", "fixed"], max(0, joints - 4))
+        kinds = rng.permutation(["revolute", "prismatic", "fixed", "general"][:joints] + list(more))
     else:
-        some = [*("revolute", "prismatic", "general"), *rng.choice(["revolute", "prismatic"], joints)][:moving]
-        kinds = rng.permutation([*some, *["fixed"] * (joints - moving)])
+        more = rng.choice(["revolute", "prismatic", "general"], max(0, moving - 3))
+        some = ["revolute", "prismatic", "general"][:moving] + list(more)
+        kinds = rng.permutation(some + ["fixed"] * (joints - moving))
     links = [lib.Link(f"link_{names[0]}", random_inertia(rng))]
     made = []
     for i, kind in enumerate(kinds):
-        inertia = np.zeros((6, 6)) if i and i == joints // 2 else random_inertia(rng)
+        inertia = np.zeros((6, 6)) if 0 < i == joints // 2 else random_inertia(rng)
         link, T, axis = lib.Link(f"link_{names[i + 1]}", inertia), random_pose(rng), rng.normal(size=3)
-        axis = axis / np.linalg.norm(axis) if unit else axis
-        name = f"joint_{names[i + 1]}"
-        if kind == "revolute":
-            joint = lib.Joint.make_revolute(name, T, axis)
-        elif kind == "prismatic":
-            joint = lib.Joint.make_prismatic(name, T, axis)
-        elif kind == "general":
-            # a rotation about an axis away from the origin
-            joint = lib.Joint.make(name, np.concatenate([axis, np.cross(T[:3, 3], axis)]))
-        else:
+        if unit:
+            T[:3, :3], axis = np.eye(3), np.roll([1.0, 0.0, 0.0], rng.integers(3))
+        T_pj, T_jc, name = random_pose(rng), random_pose(rng), f"joint_{names[i + 1]}"
+        if kind == "fixed":
             joint = lib.Joint.make_fixed(name)
-        parent, T_pj, T_jc = links[rng.integers(len(links))], random_pose(rng), random_pose(rng)
-        joint.connect_links(parent, link, T_pj, T_jc if child_poses or kind == "fixed" else np.eye(4))
+        elif kind == "general" or fold:
+            local = np.concatenate([np.zeros(3), axis] if kind == "prismatic" else [axis, np.zeros(3)])
+            if helical and kind == "general":
+                local[3:] = rng.normal() * axis
+            S = adjoint(T) @ local
+            if fold:
+                S, T_pj, T_jc = adjoint(np.linalg.inv(T_jc)) @ S, T_pj @ T_jc, np.eye(4)
+            joint = lib.Joint.make(name, S)
+        else:
+            joint = (lib.Joint.make_prismatic if kind == "prismatic" else lib.Joint.make_revolute)(name, T, axis)
+        joint.connect_links(links[rng.integers(len(links))], link, T_pj, T_jc)
         for quantity in ("q", "qdot", "qddot"):
             getattr(joint, f"set_limit_{quantity}")(*np.sort(rng.normal(size=2)))
         joint.set_limit_torque(rng.uniform(1.0, 9.0))

@@ -360,7 +360,7 @@ class Robot:
         """
         n, scale = len(self._joints), self._own(state)._scale
         M = state._evaluate(evaluation.MASS_MATRIX, (n, n))
-        return M if scale is None else M * scale * scale[:, None]
+        return M if scale is None else M * (scale * scale[:, None])
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
         """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor

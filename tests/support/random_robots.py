@@ -37,7 +37,9 @@ def adjoint(T) -> np.ndarray:
     return np.block([[R, np.zeros((3, 3))], [cross_matrix(T[:3, 3]) @ R, R]])
 
 
-def random_robot(lib, seed: int, joints: int = 9, fold: bool = False):
+def random_robot(
+    lib, seed: int, joints: int = 9, fold: bool = False, *, moving: int | None = None, unit=False, helical=False
+):
     """A tree of revolute, prismatic, fixed and general joints with branches, a link without mass, and capsules.
 
     Args:
@@ -46,24 +48,36 @@ def random_robot(lib, seed: int, joints: int = 9, fold: bool = False):
         joints: number of joints.
         fold: describe joints that move without ``T_jc``, which the vendor's library ignores: with
             ``exp([S] q) T_jc = T_jc exp([Ad(T_jc^-1) S] q)`` this is the same robot.
+        moving: number of joints that are not fixed; ``None``: a random number.
+        unit: axes are coordinate axes of the joint frame, whose length is exactly 1; otherwise they have random lengths.
+        helical: general joints are screws that also move along their axis.
 
     Returns:
         Links and joints, in the order in which they were made; ``joints[i]`` moves ``links[i + 1]``.
     """
     rng = np.random.default_rng(seed)
     names = rng.permutation(joints + 1)
-    more = rng.choice(["revolute", "fixed"], max(0, joints - 4))
-    kinds = rng.permutation(["revolute", "prismatic", "fixed", "general"][:joints] + list(more))
+    if moving is None:
+        more = rng.choice(["revolute", "fixed"], max(0, joints - 4))
+        kinds = rng.permutation(["revolute", "prismatic", "fixed", "general"][:joints] + list(more))
+    else:
+        more = rng.choice(["revolute", "prismatic", "general"], max(0, moving - 3))
+        some = ["revolute", "prismatic", "general"][:moving] + list(more)
+        kinds = rng.permutation(some + ["fixed"] * (joints - moving))
     links = [lib.Link(f"link_{names[0]}", random_inertia(rng))]
     made = []
     for i, kind in enumerate(kinds):
-        inertia = np.zeros((6, 6)) if i == joints // 2 else random_inertia(rng)
+        inertia = np.zeros((6, 6)) if 0 < i == joints // 2 else random_inertia(rng)
         link, T, axis = lib.Link(f"link_{names[i + 1]}", inertia), random_pose(rng), rng.normal(size=3)
+        if unit:
+            T[:3, :3], axis = np.eye(3), np.roll([1.0, 0.0, 0.0], rng.integers(3))
         T_pj, T_jc, name = random_pose(rng), random_pose(rng), f"joint_{names[i + 1]}"
         if kind == "fixed":
             joint = lib.Joint.make_fixed(name)
         elif kind == "general" or fold:
             local = np.concatenate([np.zeros(3), axis] if kind == "prismatic" else [axis, np.zeros(3)])
+            if helical and kind == "general":
+                local[3:] = rng.normal() * axis
             S = adjoint(T) @ local
             if fold:
                 S, T_pj, T_jc = adjoint(np.linalg.inv(T_jc)) @ S, T_pj @ T_jc, np.eye(4)

@@ -1,15 +1,19 @@
 """Inverse kinematics: joint positions at which links have given poses.
 
 The tree lists ``T.points`` goals and ``T.result_size`` dofs that are changed. ``T.point_body`` has, after the three links of
-`kernels.robot.relative`, the target link and the reference link of each goal, the dofs, and for each goal and dof 1, -1 or 0: the dof moves
+`kernels.robot.relative`, the target link and the reference link of each goal, the dofs, and for each goal and dof 1, -1 or 0: the dof
+    moves
 the target link, the reference link, or both or none of them.
 
-``L.goals`` has for each goal a position and a quaternion in the frame of the reference link, and then 1 or 0: whether anything is to be
-done. ``L.ik_settings`` has the lower and the upper limits of all dofs; for each goal the weights of rotations and of positions; and the
+``L.goals`` has for each goal a position and a rotation matrix in the frame of the reference link; then a factor on the damping, and 1 or
+0: whether anything is to be done. ``L.ik_settings`` has the lower and the upper limits of all dofs; for each goal the weights of
+    rotations and of positions; and the
 numbers below.
 """
 
 import types
+
+GOAL = 12
 
 ROTATION_TOLERANCE, POSITION_TOLERANCE, ITERATIONS, LONGEST_STEP = range(4)
 """Places in the settings, after limits and weights."""
@@ -43,26 +47,60 @@ def ik_program(m: types.SimpleNamespace) -> dict:
         return m.smaller(m.larger(x, m.get(mem, L.ik_settings + dof, t)), m.get(mem, L.ik_settings + T.dofs + dof, t))
 
     @m.func
+    def quat_of(r: m.Mat33) -> m.Quat:
+        """The unit quaternion of a rotation matrix, from its component that is largest (Shepperd 1978, "Quaternion from rotation
+        matrix").""" one = m.fill(real(1.0))
+        xx = m.add(one, m.sub(r.x.x, m.add(r.y.y, r.z.z)))
+        yy = m.add(one, m.sub(r.y.y, m.add(r.x.x, r.z.z)))
+        zz = m.add(one, m.sub(r.z.z, m.add(r.x.x, r.y.y)))
+        ww = m.add(one, m.add(r.x.x, m.add(r.y.y, r.z.z)))
+        xy = m.add(r.x.y, r.y.x)
+        xz = m.add(r.x.z, r.z.x)
+        yz = m.add(r.y.z, r.z.y)
+        xw = m.sub(r.z.y, r.y.z)
+        yw = m.sub(r.x.z, r.z.x)
+        zw = m.sub(r.y.x, r.x.y)
+        # four times the largest component, times the quaternion
+        x = m.where_lt(xx, yy, xy, xx)
+        y = m.where_lt(xx, yy, yy, xy)
+        z = m.where_lt(xx, yy, yz, xz)
+        w = m.where_lt(xx, yy, yw, xw)
+        most = m.larger(xx, yy)
+        x = m.where_lt(most, zz, xz, x)
+        y = m.where_lt(most, zz, yz, y)
+        z = m.where_lt(most, zz, zz, z)
+        w = m.where_lt(most, zz, zw, w)
+        most = m.larger(most, zz)
+        x = m.where_lt(most, ww, xw, x)
+        y = m.where_lt(most, ww, yw, y)
+        z = m.where_lt(most, ww, zw, z)
+        w = m.where_lt(most, ww, ww, w)
+        return m.quat_normalize(m.quat(x, y, z, w))
+
+    @m.func
     def ik_begin(t, T, L, mem) -> bool:
-        """Moves the start between the limits. Returns whether anything is to be done in any lane."""
+        """Moves the start between the limits. Returns whether anything is to be done in any lane. The rotations of the goals become
+        quaternions.""" for i in range(T.points):
+            goal = L.goals + GOAL * i + 3
+            m.put4(mem, goal, t, quat_of(m.get9(mem, goal, t)))
         for c in range(T.result_size):
             dof = ik_dof(c, T)
             m.put(mem, L.q + dof, t, between_limits(m.get(mem, L.q + dof, t), dof, t, T, L, mem))
         m.copy(t, L.ik_result, L.q, T.dofs, mem)
         at = L.ik_result + T.dofs
-        running = m.get(mem, L.goals + 7 * T.points + 1, t)
+        running = m.get(mem, L.goals + GOAL * T.points + 1, t)
         m.put(mem, at + COST, t, m.fill(real(1.0e300)))
         m.put(mem, at + ROTATION_ERROR, t, m.fill(real(0.0)))
         m.put(mem, at + POSITION_ERROR, t, m.fill(real(0.0)))
         m.put(mem, at + COUNT, t, m.fill(real(0.0)))
-        m.put(mem, at + DAMPING, t, m.get(mem, L.goals + 7 * T.points, t))
+        m.put(mem, at + DAMPING, t, m.get(mem, L.goals + GOAL * T.points, t))
         m.put(mem, at + RUNNING, t, running)
         return m.any_lt(m.fill(real(0.0)), running)
 
     @m.func
     def ik_errors(t, T, L, mem) -> m.Vec3:
-        """ik_error <- the weighted rotation vector and translation from each target to its goal, along the axes of its reference link. Returns the half
-        sum of their squares, and the largest rotation and translation."""
+        """ik_error <- the weighted rotation vector and translation from each target to its goal, along the axes of its reference link.
+        Returns the half sum of their squares, and the largest rotation and translation."""
         half = m.fill(real(0.5))
         zero = m.fill(real(0.0))
         cost = zero
@@ -73,8 +111,10 @@ def ik_program(m: types.SimpleNamespace) -> dict:
             ref = T.point_body[4 + 2 * i]
             r = m.get9(mem, L.rot + 9 * ref, t)
             x = m.apply_t(m.sub3(m.get3(mem, L.pos + 3 * target, t), m.get3(mem, L.pos + 3 * ref, t)), r)
-            now = m.quat_multiply(m.quat_conjugate(m.get4(mem, L.quat + 4 * ref, t)), m.get4(mem, L.quat + 4 * target, t))
-            goal = L.goals + 7 * i
+            now = m.quat_multiply(
+                m.quat_conjugate(m.get4(mem, L.quat + 4 * ref, t)), m.get4(mem, L.quat + 4 * target, t)
+            )
+            goal = L.goals + GOAL * i
             d = m.sub3(m.get3(mem, goal, t), x)
             w = m.quat_log(m.quat_multiply(m.get4(mem, goal + 3, t), m.quat_conjugate(now)))
             weights = L.ik_settings + 2 * T.dofs + 2 * i
@@ -127,7 +167,9 @@ def ik_program(m: types.SimpleNamespace) -> dict:
                 if i == j:
                     x = damping
                 for c in range(columns):
-                    x = m.fma(m.get(mem, L.ik_columns + columns * i + c, t), m.get(mem, L.ik_columns + columns * j + c, t), x)
+                    x = m.fma(
+                        m.get(mem, L.ik_columns + columns * i + c, t), m.get(mem, L.ik_columns + columns * j + c, t), x
+                    )
                 other = L.ik_gram + (j * (j + 1)) // 2
                 for k in range(j):
                     x = m.fnma(m.get(mem, row + k, t), m.get(mem, other + k, t), x)
@@ -156,8 +198,8 @@ def ik_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def ik_hold(t, T, L, mem) -> bool:
-        """For dofs that a step would move beyond a limit: ik_step <- the way to the limit. The motion is taken from ik_error, and the columns are
-        cleared. Returns whether there are any."""
+        """For dofs that a step would move beyond a limit: ik_step <- the way to the limit. The motion is taken from ik_error, and the
+        columns are cleared. Returns whether there are any."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         some = bool(False)
@@ -182,8 +224,8 @@ def ik_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def ik_step_of(t, damping: m.lane, T, L, mem):
-        """ik_step <- a Levenberg-Marquardt step. Dofs that would pass a limit go to the limit, and the other ones make up for them; see Baerlocher and
-        Boulic (2004)."""
+        """ik_step <- a Levenberg-Marquardt step. Dofs that would pass a limit go to the limit, and the other ones make up for them; see
+        Baerlocher and Boulic (2004)."""
         ik_jacobian(t, T, L, mem)
         ik_forces(t, damping, T, L, mem)
         if ik_hold(t, T, L, mem):
@@ -200,8 +242,8 @@ def ik_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def ik_advance(t, T, L, mem) -> bool:
-        """From the frames of q: keeps q if it is better than the best so far, and moves on from there; otherwise goes back half the way to the best.
-        Returns whether any lane goes on."""
+        """From the frames of q: keeps q if it is better than the best so far, and moves on from there; otherwise goes back half the way
+        to the best. Returns whether any lane goes on."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         half = m.fill(real(0.5))
@@ -215,7 +257,9 @@ def ik_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + ROTATION_ERROR, t, m.where_lt(zero, better, e.y, m.get(mem, at + ROTATION_ERROR, t)))
         m.put(mem, at + POSITION_ERROR, t, m.where_lt(zero, better, e.z, m.get(mem, at + POSITION_ERROR, t)))
         factor = m.get(mem, at + DAMPING, t)
-        factor = m.where_lt(zero, better, m.larger(m.mul(half, factor), m.fill(real(LEAST_FACTOR))), m.mul(m.fill(real(4.0)), factor))
+        factor = m.where_lt(
+            zero, better, m.larger(m.mul(half, factor), m.fill(real(LEAST_FACTOR))), m.mul(m.fill(real(4.0)), factor)
+        )
         m.put(mem, at + DAMPING, t, m.where_lt(zero, running, factor, m.get(mem, at + DAMPING, t)))
         # a finished lane has no error here, so that its numbers stay finite
         far = m.where_lt(e.y, ik_setting(t, ROTATION_TOLERANCE, T, L, mem), zero, one)

@@ -1,8 +1,9 @@
 """Inverse kinematics: joint positions at which links have given poses, for one goal or thousands of them.
 
-:func:`solve_ik` iterates in SIMD lanes and on all cores. It minimises half the weighted sum of squares of the rotation and translation errors by the
-Levenberg-Marquardt method with a damping in proportion to that sum (Sugihara 2011, "Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt
-method"; damped least squares: Nakamura and Hanafusa 1986, Wampler 1986).
+:func:`solve_ik` iterates in SIMD lanes and on all cores. It minimises half the weighted sum of squares of the rotation and translation
+    errors by the
+Levenberg-Marquardt method with a damping in proportion to that sum (Sugihara 2011, "Solvability-unconcerned inverse kinematics by the
+Levenberg-Marquardt method"; damped least squares: Nakamura and Hanafusa 1986, Wampler 1986).
 """
 
 from __future__ import annotations
@@ -15,16 +16,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.spatial import cKDTree
-from scipy.spatial.transform import Rotation
 
 from newton_like.arrays import host_array
-from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, POSITION_ERROR, RESULT, ROTATION_ERROR
-from newton_like.robot.arguments import RIGID_TOLERANCE
+from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ERROR, RESULT, ROTATION_ERROR
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.evaluation import POSE, Calls, Task
 from newton_like.robot.joint import UNLIMITED
 from newton_like.robot.robot import Robot
 from newton_like.robot.state import State
+from newton_like.robot.task_space import as_poses, path
 
 _SLICE = 8
 """Iterations of a launch. Goals that are not reached by then go on in the next launch, in blocks of their own."""
@@ -75,9 +75,9 @@ def solve_ik(
     """Joint positions at which the target link has a pose relative to the reference link.
 
     The first start is ``state.q``, moved between the limits. If the goal is not reached from there, further starts are taken from random
-    configurations whose target poses are near the goal. Positions never leave the limits of the joints: a joint that would pass a limit stops
-    there, and the other joints make up for it. Joints that turn without limits end within half a turn of ``state.q``. Joints that do not move
-    the target relative to the reference link keep their positions. The state is not changed.
+    configurations whose target poses are near the goal. Positions never leave the limits of the joints: a joint that would pass a limit
+    stops there, and the other joints make up for it. Joints that turn without limits end within half a turn of ``state.q``. Joints that
+    do not move the target relative to the reference link keep their positions. The state is not changed.
 
     A goal of a batch has the same result as alone, bit by bit.
 
@@ -85,17 +85,19 @@ def solve_ik(
         robot: the robot.
         state: the start, one configuration or a batch of them.
         target_link: index of the link that has a goal; or a list of them, such as two hands.
-        T_goal: pose of the target link in the frame of the reference link, ``[4, 4]`` or ``[batch, 4, 4]``; for a list of targets, a list of them.
+        T_goal: pose of the target link in the frame of the reference link, ``[4, 4]`` or ``[batch, 4, 4]``; for a list of targets, a
+            list of them.
         reference_link: index of the reference link, or a list with one for each target; by default the base link.
-        weights: of rotations [1/rad] and of positions [1/m], ``[2]``, or ``[targets, 2]`` for a list. Only their ratios matter. With a weight of 0,
-            rotation or position is free.
+        weights: of rotations [1/rad] and of positions [1/m], ``[2]``, or ``[targets, 2]`` for a list. Only their ratios matter. With a
+            weight of 0, rotation or position is free.
         tolerance: largest errors of rotation [rad] and position [m] of a goal that counts as reached.
         iterations: most steps from one start.
         starts: most starts for a goal.
         seed: of the random configurations.
 
     Raises:
-        ValueError, TypeError, IndexError: a state of another robot, no index of a link, no pose, or numbers of configurations that differ.
+        ValueError, TypeError, IndexError: a state of another robot, no index of a link, no pose, or numbers of configurations that
+            differ.
     """
     robot._own(state)
     several = isinstance(target_link, Sequence) or (isinstance(target_link, np.ndarray) and target_link.ndim > 0)
@@ -108,15 +110,16 @@ def solve_ik(
     q = state._read["q"]
     counts = {a.shape[0] for a in (q, *goals) if a.ndim == (2 if a is q else 3)}
     if len(counts) > 1:
-        raise ShapeError(f"state.q and T_goal have {' and '.join(map(str, sorted(counts)))} configurations; give the same number, or one")
+        raise ShapeError(
+            f"state.q and T_goal have {' and '.join(map(str, sorted(counts)))} configurations; give the same number, or one"
+        )
     count = counts.pop() if counts else None
     q = np.broadcast_to(np.atleast_2d(q), (count or 1, len(state._joints)))
     order = state._order
     solver = _solver(robot, tuple(targets), tuple(refs))
-    poses = np.empty((len(q), len(goals), 7))
+    poses = np.empty((len(q), len(goals), GOAL))
     for i, T in enumerate(goals):
-        poses[:, i, :3] = T[..., :3, 3]
-        poses[:, i, 3:] = Rotation.from_matrix(T[..., :3, :3]).as_quat()
+        poses[:, i] = _numbers(T)
     lower, upper = _limits(robot)
     found = solver.solve(poses, q[:, order], lower, upper, weights, tolerance, int(iterations), int(starts), seed)
     q = _wrapped(robot, found.q, q[:, order], lower, upper)[:, np.argsort(order)]
@@ -128,7 +131,9 @@ def solve_ik(
     return found if count is not None else IKResult(*(x[0] for x in found))
 
 
-def _goals(state: State, target_link, T_goal, reference_link, several: bool) -> tuple[list[int], list[int], list[np.ndarray]]:
+def _goals(
+    state: State, target_link, T_goal, reference_link, several: bool
+) -> tuple[list[int], list[int], list[np.ndarray]]:
     """Bodies of targets and reference links, and their poses."""
     if not several:
         target_link, T_goal = [target_link], [T_goal]
@@ -142,34 +147,14 @@ def _goals(state: State, target_link, T_goal, reference_link, several: bool) -> 
     else:
         refs = [state._link(reference_link)] * len(targets)
     if len(refs) != len(targets):
-        raise ShapeError(f"reference_link lists {len(refs)} links for {len(targets)} targets; give one for each, or one for all")
+        raise ShapeError(
+            f"reference_link lists {len(refs)} links for {len(targets)} targets; give one for each, or one for all"
+        )
     if len(T_goal) != len(targets):
-        raise ShapeError(f"T_goal has {len(T_goal)} entries for {len(targets)} targets; give a list with the poses of each target")
+        raise ShapeError(
+            f"T_goal has {len(T_goal)} entries for {len(targets)} targets; give a list with the poses of each target"
+        )
     return targets, refs, [as_poses(T, f"T_goal[{i}]" if several else "T_goal") for i, T in enumerate(T_goal)]
-
-
-def as_poses(value, what: str) -> np.ndarray:
-    """Homogeneous transforms, ``[4, 4]`` or ``[batch, 4, 4]``.
-
-    Raises:
-        ShapeError, TypeError: another shape, or no numbers.
-        RobotError: a matrix that is no rigid motion.
-    """
-    try:
-        T = np.asarray(host_array(value, what), dtype=float)
-    except ValueError as error:
-        raise ShapeError(f"{what} must have the shape [4, 4] or [batch, 4, 4]") from error
-    if T.ndim not in (2, 3) or T.shape[-2:] != (4, 4) or not T.size:
-        raise ShapeError(f"{what} has shape {T.shape}; give a pose [4, 4], or [batch, 4, 4]")
-    if not np.isfinite(T).all():
-        raise RobotError(f"{what} has a number that is not finite")
-    R = T[..., :3, :3]
-    wrong = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2)) > RIGID_TOLERANCE
-    wrong |= (np.linalg.det(R) < 0.0) | (np.abs(T[..., 3, :] - (0.0, 0.0, 0.0, 1.0)).max(axis=-1) > RIGID_TOLERANCE)
-    if wrong.any():
-        which = f"[{int(np.argmax(wrong))}]" if T.ndim == 3 else ""
-        raise RobotError(f"{what}{which} is not the transform of a rigid motion: a rotation matrix, a translation and the row [0, 0, 0, 1]")
-    return T
 
 
 def _pair(value, what: str) -> np.ndarray:
@@ -199,10 +184,15 @@ def _limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         RobotError: a lower limit above the upper one.
     """
-    lower, upper = (np.array([get(j) for j in robot._joints], dtype=float) for get in (lambda j: j.get_limit_q_lower(), lambda j: j.get_limit_q_upper()))
+    lower, upper = (
+        np.array([get(j) for j in robot._joints], dtype=float)
+        for get in (lambda j: j.get_limit_q_lower(), lambda j: j.get_limit_q_upper())
+    )
     if (lower > upper).any():
         i = int(np.argmax(lower > upper))
-        raise RobotError(f"joint {robot._joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}")
+        raise RobotError(
+            f"joint {robot._joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}"
+        )
     lower[lower <= -UNLIMITED], upper[upper >= UNLIMITED] = -np.inf, np.inf
     return lower * robot._scale, upper * robot._scale
 
@@ -231,21 +221,18 @@ class _Solver:
         # a solver is kept as long as the robot, and does not keep it
         self._machine, self._evaluator = robot._machine, robot._evaluator
         self._rotates, self._targets, self._refs = _rotates(robot), targets, refs
-        index = {joint.name: i for i, joint in enumerate(robot._joints)}
         signs = np.zeros((len(targets), len(robot._joints)), dtype=np.int32)
-        for row, pair in zip(signs, zip(targets, refs, strict=True), strict=True):
-            for link, sign in zip(pair, (1, -1), strict=True):
-                while link:
-                    joint = robot._every[link - 1]
-                    if not joint.is_fixed():
-                        row[index[joint.name]] += sign
-                    link = robot._index[joint.parent_link.name]
+        for row, target, ref in zip(signs, targets, refs, strict=True):
+            up, down = path(robot, target, ref)
+            row[up], row[down] = -1, 1
         moved = np.flatnonzero(signs.any(axis=0))
         self._count, self._columns = len(signs), len(moved)
         pairs = np.ravel(list(zip(targets, refs, strict=True)))
         self._bodies = np.concatenate([[0, 0, 0], pairs, moved, signs[:, moved].ravel()]).astype(np.int32)
         self._dofs = len(robot._joints)
-        self._task = Task(0, "ik_result", self._dofs + RESULT, ("goals", "ik_settings"), traced="loop", program="eval_robot_ik")
+        self._task = Task(
+            0, "ik_result", self._dofs + RESULT, ("goals", "ik_settings"), traced="loop", program="eval_robot_ik"
+        )
         self._made: dict = {}
         self._tables: OrderedDict = OrderedDict()
 
@@ -253,7 +240,8 @@ class _Solver:
         if count not in self._made:
             n, rows = self._dofs, 6 * self._count
             sizes = {
-                "goals": 7 * self._count + 2, "ik_settings": 2 * n + 2 * self._count + 4, "ik_error": rows, "ik_columns": rows * self._columns,
+                "goals": GOAL * self._count + 2, "ik_settings": 2 * n + 2 * self._count + 4, "ik_error": rows, "ik_columns": rows *
+                    self._columns,
                 "ik_gram": rows * (rows + 1) // 2, "ik_force": rows, "ik_step": self._columns, "ik_result": n + RESULT,
             }  # fmt: skip
             tree = {"points": self._count, "result_size": self._columns, "point_body": self._bodies}
@@ -264,16 +252,15 @@ class _Solver:
         """One launch, ``[count, n + RESULT]``. Batches of similar size share their memory, so that some of its lanes are idle."""
         count = len(q)
         size = 1 << (count - 1).bit_length()
-        start, wanted = np.zeros((size, self._dofs)), np.zeros((size, 7 * self._count + 2))
+        start, wanted = np.zeros((size, self._dofs)), np.zeros((size, GOAL * self._count + 2))
         start[:count] = q
-        wanted[:, 6:-2:7] = 1.0
         wanted[:count, :-2] = goals.reshape(count, -1)
         wanted[:count, -2], wanted[:count, -1] = damping, 1.0
         arrays = {"q": start, "goals": wanted, "ik_settings": settings}
         return self._calls(size).evaluate(self._task, arrays, (self._dofs + RESULT,), (0, 0, 0))[:count]
 
     def solve(self, goals, q, lower, upper, weights, tolerance, iterations: int, starts: int, seed) -> IKResult:
-        """See :func:`solve_ik`; goals as positions and quaternions, ``[count, targets, 7]``."""
+        """See :func:`solve_ik`; goals as positions and rotation matrices, ``[count, targets, GOAL]``."""
         n, count = self._dofs, len(q)
         best, cost = q.copy(), np.full(count, np.inf)
         rotation, position, steps = np.full(count, np.inf), np.full(count, np.inf), np.zeros(count, dtype=np.int64)
@@ -313,11 +300,10 @@ class _Solver:
             low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - reach, -0.5 * reach))
             high = np.where(np.isfinite(upper), upper, low + reach)
             table = np.random.default_rng(seed).uniform(low, high, (_TABLE, self._dofs))
-            poses = np.tile([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (_TABLE, self._count, 1))
+            poses = np.empty((_TABLE, self._count, GOAL))
             calls = Calls(self._machine, _TABLE, np.arange(self._dofs), "general")
             for i, (target, ref) in enumerate(zip(self._targets, self._refs, strict=True)):
-                T = calls.evaluate(POSE, {"q": table}, (4, 4), (target, ref, 0))
-                poses[:, i, :3], poses[:, i, 3:] = T[:, :3, 3], Rotation.from_matrix(T[:, :3, :3]).as_quat()
+                poses[:, i] = _numbers(calls.evaluate(POSE, {"q": table}, (4, 4), (target, ref, 0)))
             self._tables[key] = table, cKDTree(_features(poses, weights))
             if len(self._tables) > 2:
                 self._tables.popitem(last=False)
@@ -331,10 +317,14 @@ class _Solver:
         return found
 
 
+def _numbers(T: np.ndarray) -> np.ndarray:
+    """Positions and rotation matrices of transforms, ``[..., GOAL]``."""
+    return np.concatenate([T[..., :3, 3], T[..., :3, :3].reshape(*T.shape[:-2], 9)], axis=-1)
+
+
 def _features(poses: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Numbers whose differences are about weighted errors of poses: positions, and rotation matrices over the root of 2."""
-    R = Rotation.from_quat(poses[..., 3:].reshape(-1, 4)).as_matrix().reshape(*poses.shape[:2], 9)
-    parts = [weights[:, 1:] * poses[..., :3], weights[:, :1] / math.sqrt(2.0) * R]
+    parts = [weights[:, 1:] * poses[..., :3], weights[:, :1] / math.sqrt(2.0) * poses[..., 3:]]
     return np.concatenate(parts, axis=-1).reshape(len(poses), -1)
 
 
@@ -349,4 +339,3 @@ def _solver(robot: Robot, targets: tuple[int, ...], refs: tuple[int, ...]) -> _S
     if len(known) > _SOLVERS:
         known.popitem(last=False)
     return solver
-

@@ -183,6 +183,14 @@ LIBRARY = (
     Row("capsule_axes", "start and direction of axes in the frame of the reference link"),
     Row("pairs", "distances of pairs of capsules, and where they are"),
     Row("distance_rows", "derivatives of these distances"),
+    Row("goals", "poses that links are to have, a factor on the damping, and whether anything is to be done"),
+    Row("ik_settings", "limits, weights and tolerances of inverse kinematics"),
+    Row("ik_error", "weighted rotations and translations to the goals"),
+    Row("ik_columns", "their negative derivatives"),
+    Row("ik_gram", "products of these with themselves, a packed triangle, and its factor"),
+    Row("ik_force", "the solution for them"),
+    Row("ik_step", "a step of the dofs"),
+    Row("ik_result", "the best joint positions, and what is known about them"),
     # orientations that are differentiated
     Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + 1)),
 )

@@ -32,6 +32,7 @@ from newton_like.kernels.kinematics import kinematics_program
 from newton_like.kernels.lanes import lane_math
 from newton_like.kernels.layout import LIBRARY_ROWS, layout_struct
 from newton_like.kernels.robot.capsules import capsule_program
+from newton_like.kernels.robot.ik import ik_program
 from newton_like.kernels.robot.inertia import robot_inertia_program
 from newton_like.kernels.robot.relative import relative_program
 from newton_like.kernels.robot.tasks import robot_task_program
@@ -92,6 +93,7 @@ LAYERS = (
     robot_inertia_program,
     capsule_program,
     robot_task_program,
+    ik_program,
 )
 """Functions that add programs to the namespace `m`, in this order. A layer gets the namespace so far and returns new names; later layers
 call them as ``m.name``. Layers return all their local names, so these must be unique."""

@@ -32,6 +32,9 @@ from newton_like.programs.workspace import Workspace, row_sizes
 _PAIRS = 8
 """Pairs of links for which a task is compiled as a whole. For further pairs, the frames alone are straight-line code."""
 
+_LOOP_ROWS = {"pos", "rot", "quat", "subspace"}
+"""Results of frames that inverse kinematics reads."""
+
 _KEPT = 2
 """Results of one shape whose memory is used again once nobody holds them."""
 
@@ -53,8 +56,9 @@ class Task:
         inputs: what is read beside the coordinates.
         row, size: where the result is in the memory, and its size.
         columns: 1: the last dimension of the result are dofs; 2: the last two.
-        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for
-            given links; ``"frames"``, only the frames.
+        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for given
+            links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
+        program: what runs the task.
     """
 
     number: int
@@ -63,6 +67,7 @@ class Task:
     inputs: tuple[str, ...] = ()
     columns: int = 0
     traced: str = "links"
+    program: str = "eval_robot"
 
     def length(self, model) -> int:
         """Numbers in the result of one configuration."""
@@ -92,8 +97,12 @@ _FIELDS = {
     "q": Field("q", "coords"), "v": Field("v", "dofs"), "acceleration": Field("acceleration", "dofs"),
     "base_twist": Field("base_twist", "articulations", 6), "base_acceleration": Field("base_acceleration", "articulations", 6),
     "weights": Field("weights", "all", lambda model: model.body_count), "capsules": Field("capsules", "all", 7),
+    "goals": Field("goals", "articulations"), "ik_settings": Field("ik_settings", "all"),
 }  # fmt: skip
 """The inputs of tasks. Those of dofs are in the order of a state's joints."""
+
+_SIZED_LATER = ("capsules", "goals", "ik_settings")
+"""Inputs whose sizes follow from their arrays."""
 
 _ROWS = (*KINEMATICS, *(ROWS[name] for name in ("acceleration", "pivot")))
 
@@ -113,7 +122,7 @@ class Machine:
         dofs = _dofs(model)
         self._sizes = row_sizes(self.batch.template, _ROWS)
         self._sizes.update(
-            {row: f.width(model, self.batch.template) for row, f in _FIELDS.items() if row != "capsules"}
+            {row: f.width(model, self.batch.template) for row, f in _FIELDS.items() if row not in _SIZED_LATER}
         )
         self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=dofs, operational=37)
         self._kernels: dict = {}
@@ -133,28 +142,29 @@ class Machine:
             {**self._sizes, **(rows or {})}, {"point_body": np.zeros(3, dtype=np.int32), **(tree or {})}
         )
 
-    def general(self):
-        """The kernel of all tasks for any robot."""
-        return general_kernel("eval_robot", self.m.width, self.m.real, "take_packed", "bring_packed")
+    def general(self, program: str = "eval_robot"):
+        """The kernel of all tasks of a program for any robot."""
+        return general_kernel(program, self.m.width, self.m.real, "take_packed", "bring_packed")
 
     def specialised(self, task: Task, work: Workspace, links: tuple[int, int, int]):
         """The kernel of a task for this robot: straight-line code, or, where many pairs of links are asked for, straight-line code for the
         frames and general code for the rest."""
-        key = {"robot": task.number, "links": (task.number, *links), "frames": None}[task.traced]
+        key = {"robot": task.number, "links": (task.number, *links), "frames": None, "loop": task.program}[task.traced]
         pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in self._kernels)
         if task.traced == "links" and key not in self._kernels and pairs >= _PAIRS:
             key = None
         if key not in self._kernels:
-            whole = key is not None
+            whole = task.traced != "loop" and key is not None
             # rows that are added come after those that the code knows
             fields = {"quantity": task.number + tasks.FRESH, "point_body": np.array(links, dtype=np.int32)}
             work = work.with_memory(self._sizes, fields)
             emitter = work.emitter()
             trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
-            rows = {task.row} if whole else {"pos", "rot", "com", "subspace"}
+            rows = {task.row} if whole else _LOOP_ROWS if task.traced == "loop" else {"pos", "rot", "com", "subspace"}
             stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
             native = native_program(emitter.head() + emitter.statements(trace, stores), self.m)
-            compute = native if whole else _followed(self.m, native)
+            follow = _repeated if task.traced == "loop" else _followed
+            compute = native if whole else follow(self.m, native)
             self._kernels[key] = batch_kernel(self.m, compute, FLAGS, True, "take_packed", "bring_packed")
         return self._kernels[key]
 
@@ -167,10 +177,28 @@ def _followed(m, frames):
         frames(b, t, T, P, L, mem, pieces)
         rest(b, t, T, P, L, mem)
 
-    # annotations of this file are text, which Warp does not read
-    kinds = (int, int, m.Tree, m.Params, m.Layout, m.memory, wp.array[m.Piece])
-    compute.__annotations__ = dict(zip(("b", "t", "T", "P", "L", "mem", "pieces"), kinds, strict=True))
+    compute.__annotations__ = _kinds(m)
     return wp.func(compute)
+
+
+def _repeated(m, frames):
+    """The function of inverse kinematics, which computes frames several times."""
+    begin, advance = m.ik_begin, m.ik_advance
+
+    def compute(b, t, T, P, L, mem, pieces):
+        running = begin(t, T, L, mem)
+        while running:
+            frames(b, t, T, P, L, mem, pieces)
+            running = advance(t, T, L, mem)
+
+    compute.__annotations__ = _kinds(m)
+    return wp.func(compute)
+
+
+def _kinds(m) -> dict:
+    """Types of the arguments of a function that computes; annotations of this file are text, which Warp does not read."""
+    kinds = (int, int, m.Tree, m.Params, m.Layout, m.memory, wp.array[m.Piece])
+    return dict(zip(("b", "t", "T", "P", "L", "mem", "pieces"), kinds, strict=True))
 
 
 class Calls:
@@ -231,7 +259,7 @@ class Calls:
             kernel: by default the one for all robots.
         """
         m, work = self.machine.m, self.work
-        kernel = self.machine.general() if kernel is None else kernel
+        kernel = self.machine.general(task.program) if kernel is None else kernel
         names = (("q",) if fresh else ()) + task.inputs
         given = [self._piece(name, arrays[name]) for name in names]
         taken = [self._result(task, result)]
@@ -248,8 +276,8 @@ class Calls:
 
     def _piece(self, name: str, array: np.ndarray):
         """Where an input is."""
-        field, piece, template = _FIELDS[name], self.machine.m.Piece(), self.machine.batch.template
-        size = array.size if field.kind == "all" else field.width(self.machine.model, template)
+        field, piece = _FIELDS[name], self.machine.m.Piece()
+        size = array.shape[-1]
         piece.row, piece.start = self.work.layout[name], 0
         # one row that all configurations share has no stride
         piece.stride = size if array.ndim > 1 and field.kind != "all" else 0

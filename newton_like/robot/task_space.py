@@ -1,0 +1,201 @@
+"""Poses, velocities and accelerations of one link relative to another, along the axes of the reference link, for controllers and inverse
+    kinematics.
+
+A task velocity is ``[w, v]``: the angular velocity of the target link, and the velocity of its origin, both relative to the reference
+link and along its axes. Its derivative is the task acceleration, so that the error of a position obeys a linear law.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from newton_like.arrays import host_array
+from newton_like.robot.arguments import RIGID_TOLERANCE
+from newton_like.robot.errors import RobotError, ShapeError
+
+
+class TaskMotion(NamedTuple):
+    """How the target link moves. Arrays of a batch have it as their first dimension.
+
+    Attributes:
+        T: pose in the frame of the reference link, ``[4, 4]``.
+        J: derivative of the task velocity with respect to qdot, ``[6, n]``.
+        velocity: the task velocity [rad/s, m/s], ``[6]``.
+        drift: the task acceleration for qddot = 0 [rad/s^2, m/s^2], ``[6]``.
+    """
+
+    T: np.ndarray
+    J: np.ndarray
+    velocity: np.ndarray
+    drift: np.ndarray
+
+
+def ancestors(robot, body: int) -> list[int]:
+    """The dofs that move a body, from the body to the base link, as indices of ``robot.joints``."""
+    dofs = []
+    while body:
+        joint = robot._every[body - 1]
+        if not joint.is_fixed():
+            dofs.append(robot._joints.index(joint))
+        body = robot._index[joint.parent_link.name]
+    return dofs
+
+
+def path(robot, target: int, ref: int) -> tuple[list[int], list[int]]:
+    """The dofs between two bodies: those that move the reference link, from it on up, and those that move the target link, from the base
+    on."""
+    up, down = ancestors(robot, ref), ancestors(robot, target)[::-1]
+    shared = set(up) & set(down)
+    return [i for i in up if i not in shared], [i for i in down if i not in shared]
+
+
+def task_jacobian(robot, state, target: int, ref: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pose and Jacobian of :class:`TaskMotion`; links as indices of the state."""
+    T, J = robot.compute_transformation(state, ref, target), robot.compute_body_jacobian(state, ref, target)
+    R = T[..., None, :3, :3]
+    return T, (R @ J.reshape(*J.shape[:-2], 2, 3, J.shape[-1])).reshape(J.shape)
+
+
+def task_motion(robot, state, target: int, ref: int) -> TaskMotion:
+    """The motion of the target link relative to the reference link.
+
+    In the chain of joints from the reference link to the target, the column S_i of the space Jacobian moves with the twist of the joints
+    before
+    it: the rate of the twist for qddot = 0 is the sum of ``ad(S_1 qdot_1 + ... + S_(i-1) qdot_(i-1)) S_i qdot_i`` (Lynch and Park 2017,
+        "Modern
+    Robotics", section 8.1).
+    """
+    T, J = task_jacobian(robot, state, target, ref)
+    space, qdot = robot.compute_space_jacobian(state, ref, target), state._given["qdot"]
+    up, down = path(robot, state._bodies[target], state._bodies[ref])
+    order = [int(state._order[i]) for i in (*up, *down)]
+    parts = np.swapaxes(space[..., order] * qdot[..., None, order], -1, -2)
+    before = np.cumsum(parts, axis=-2) - parts
+    w, v = parts[..., :3], parts[..., 3:]
+    # ad([w, v]) [a, b] = [w x a, v x a + w x b]
+    turn = np.cross(before[..., :3], w)
+    move = np.cross(before[..., 3:], w) + np.cross(before[..., :3], v)
+    alpha, a = turn.sum(axis=-2), move.sum(axis=-2)
+    velocity = (J @ qdot[..., None])[..., 0]
+    w, v, p = velocity[..., :3], velocity[..., 3:], T[..., :3, 3]
+    # the origin, at p, has the velocity v = v_space + w x p
+    drift = np.concatenate([alpha, a + np.cross(alpha, p) + np.cross(w, v)], axis=-1)
+    return TaskMotion(T, J, velocity, drift)
+
+
+def rotation_vector(R: np.ndarray) -> np.ndarray:
+    """Rotation vectors, of length at most pi, of rotation matrices ``[..., 3, 3]``."""
+    # the row and column of the largest component in four times the outer product of the unit quaternion (Shepperd 1978)
+    trace = np.trace(R, axis1=-2, axis2=-1)
+    K = np.empty((*R.shape[:-2], 4, 4))
+    K[..., :3, :3] = R + np.swapaxes(R, -1, -2)
+    diagonal = 1.0 - trace[..., None] + 2.0 * np.diagonal(R, axis1=-2, axis2=-1)
+    for i in range(3):
+        K[..., i, i] = diagonal[..., i]
+    K[..., 3, 3] = 1.0 + trace
+    K[..., 3, :3] = np.stack(
+        [R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], axis=-1
+    )
+    K[..., :3, 3] = K[..., 3, :3]
+    most = np.argmax(np.diagonal(K, axis1=-2, axis2=-1), axis=-1)
+    q = np.take_along_axis(K, most[..., None, None], axis=-2)[..., 0, :]
+    q = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    q = np.where(q[..., 3:] < 0.0, -q, q)
+    size = np.linalg.norm(q[..., :3], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(size, q[..., 3:])
+    # 2 is the limit of angle / size
+    return q[..., :3] * np.divide(angle, size, out=np.full_like(size, 2.0), where=size > 0.0)
+
+
+def pose_error(T_des: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """Rotation vector and translation ``[..., 6]`` from a pose to the desired one, along the axes in which both are given: ``log(R_des
+    R^T)`` and ``p_des - p``."""
+    turn = rotation_vector(T_des[..., :3, :3] @ np.swapaxes(T[..., :3, :3], -1, -2))
+    move = np.broadcast_to(T_des[..., :3, 3] - T[..., :3, 3], turn.shape)
+    return np.concatenate([turn, move], axis=-1)
+
+
+def as_poses(value, what: str) -> np.ndarray:
+    """Homogeneous transforms, ``[4, 4]`` or ``[batch, 4, 4]``.
+
+    Raises:
+        ShapeError, TypeError: another shape, or no numbers.
+        RobotError: a matrix that is no rigid motion.
+    """
+    try:
+        T = np.asarray(host_array(value, what), dtype=float)
+    except ValueError as error:
+        raise ShapeError(f"{what} must have the shape [4, 4] or [batch, 4, 4]") from error
+    if T.ndim not in (2, 3) or T.shape[-2:] != (4, 4) or not T.size:
+        raise ShapeError(f"{what} has shape {T.shape}; give a pose [4, 4], or [batch, 4, 4]")
+    if not np.isfinite(T).all():
+        raise RobotError(f"{what} has a number that is not finite")
+    R = T[..., :3, :3]
+    wrong = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2)) > RIGID_TOLERANCE
+    wrong |= (np.linalg.det(R) < 0.0) | (np.abs(T[..., 3, :] - (0.0, 0.0, 0.0, 1.0)).max(axis=-1) > RIGID_TOLERANCE)
+    if wrong.any():
+        which = f"[{int(np.argmax(wrong))}]" if T.ndim == 3 else ""
+        raise RobotError(
+            f"{what}{which} is not the transform of a rigid motion: a rotation matrix, a translation and the row [0, 0, 0, 1]"
+        )
+    return T
+
+
+def as_vectors(value, size: int, what: str) -> np.ndarray:
+    """Finite numbers, ``[size]`` or ``[batch, size]``.
+
+    Raises:
+        ShapeError, TypeError: another shape, or no numbers.
+        RobotError: a number that is not finite.
+    """
+    try:
+        x = np.asarray(host_array(value, what), dtype=float)
+    except ValueError as error:
+        raise ShapeError(f"{what} must have the shape [{size}] or [batch, {size}]") from error
+    if x.ndim not in (1, 2) or x.shape[-1] != size or (x.ndim == 2 and not len(x)):
+        raise ShapeError(f"{what} has shape {x.shape}; give [{size}] or [batch, {size}]")
+    if not np.isfinite(x).all():
+        raise RobotError(f"{what} has a number that is not finite")
+    return x
+
+
+def as_gain(value, size: int, what: str) -> np.ndarray:
+    """A gain as a matrix ``[size, size]``, from one number, ``[size]`` or ``[size, size]``.
+
+    Raises:
+        ShapeError, TypeError: another shape, or no numbers.
+        RobotError: a number that is not finite, or a negative one on the diagonal.
+    """
+    try:
+        x = np.asarray(host_array(value, what), dtype=float)
+    except ValueError as error:
+        raise ShapeError(f"{what} must be one number, [{size}] or [{size}, {size}]") from error
+    if x.shape not in ((), (size,), (size, size)):
+        raise ShapeError(f"{what} has shape {x.shape}; give one number, [{size}] or [{size}, {size}]")
+    if not np.isfinite(x).all():
+        raise RobotError(f"{what} has a number that is not finite")
+    x = x if x.ndim == 2 else np.diag(np.broadcast_to(x, (size,)))
+    if (np.diagonal(x) < 0.0).any():
+        raise RobotError(f"{what} has a negative number on its diagonal: {np.diagonal(x).tolist()}")
+    return x
+
+
+def batch_of(given: dict[str, np.ndarray], dims: dict[str, int]) -> int | None:
+    """The number of configurations of arguments; None: one that is no batch.
+
+    Args:
+        given: arrays by name.
+        dims: dimensions of each for one configuration.
+
+    Raises:
+        ShapeError: they differ.
+    """
+    counts = {name: len(x) for name, x in given.items() if x.ndim > dims[name]}
+    if len(set(counts.values())) > 1:
+        raise ShapeError(
+            "arguments have different numbers of configurations: "
+            + ", ".join(f"{name} has {n}" for name, n in counts.items())
+        )
+    return next(iter(counts.values()), None)

@@ -49,7 +49,8 @@ def ik_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def quat_of(r: m.Mat33) -> m.Quat:
         """The unit quaternion of a rotation matrix, from its component that is largest (Shepperd 1978, "Quaternion from rotation
-        matrix").""" one = m.fill(real(1.0))
+        matrix")."""
+        one = m.fill(real(1.0))
         xx = m.add(one, m.sub(r.x.x, m.add(r.y.y, r.z.z)))
         yy = m.add(one, m.sub(r.y.y, m.add(r.x.x, r.z.z)))
         zz = m.add(one, m.sub(r.z.z, m.add(r.x.x, r.y.y)))
@@ -80,7 +81,8 @@ def ik_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def ik_begin(t, T, L, mem) -> bool:
         """Moves the start between the limits. Returns whether anything is to be done in any lane. The rotations of the goals become
-        quaternions.""" for i in range(T.points):
+        quaternions."""
+        for i in range(T.points):
             goal = L.goals + GOAL * i + 3
             m.put4(mem, goal, t, quat_of(m.get9(mem, goal, t)))
         for c in range(T.result_size):

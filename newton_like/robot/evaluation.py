@@ -56,8 +56,8 @@ class Task:
         inputs: what is read beside the coordinates.
         row, size: where the result is in the memory, and its size.
         columns: 1: the last dimension of the result are dofs; 2: the last two.
-        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for given
-            links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
+        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for
+            given links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
         program: what runs the task.
     """
 

@@ -42,7 +42,7 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
         return Segment(m.get3(mem, L.capsule_axes + 6 * i, t), m.get3(mem, L.capsule_axes + 6 * i + 3, t))
 
     @m.func
-    def share(x: m.lane, size: m.lane) -> m.lane:
+    def clamped_ratio(x: m.lane, size: m.lane) -> m.lane:
         """x / size from 0 to 1; 0 for size 0."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
@@ -67,10 +67,10 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
         last = m.smaller(m.larger(one_end, other_end), one)
         side_by_side = m.smaller(m.larger(m.mul(m.fill(real(0.5)), m.add(first, last)), zero), one)
         parallel = m.mul(m.fill(real(PARALLEL * PARALLEL)), m.mul(aa, bb))
-        s = m.where_lt(parallel, nn, share(m.dot(m.cross(r, b.along), n), nn), side_by_side)
+        s = m.where_lt(parallel, nn, clamped_ratio(m.dot(m.cross(r, b.along), n), nn), side_by_side)
         p = m.fma3(a.along, s, a.start)
-        q = m.fma3(b.along, share(m.dot(b.along, m.sub3(p, b.start)), bb), b.start)
-        p = m.fma3(a.along, share(m.dot(a.along, m.sub3(q, a.start)), aa), a.start)
+        q = m.fma3(b.along, clamped_ratio(m.dot(b.along, m.sub3(p, b.start)), bb), b.start)
+        p = m.fma3(a.along, clamped_ratio(m.dot(a.along, m.sub3(q, a.start)), aa), a.start)
         return m.spatial(p, q)
 
     @m.func

@@ -1,0 +1,130 @@
+"""A wheeled humanoid keeps both hands where they are in the room while its base drives: ``python -m examples.whole_body``.
+
+The base follows a velocity ``[w, vx, 0]``; its wheels get the velocities for that, and odometry gives its pose. Each control step solves
+the inverse kinematics of both hands relative to the base. Distances of capsules are checked afterwards, for the whole motion in one call.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import newton_like.robot as rd
+from examples import common, wheeled
+
+RATE = 25.0
+"""Control steps in a second."""
+SPEED, TURN = 0.11, 0.12
+"""Largest speed [m/s] and rate of turn [rad/s] of the base."""
+HANDS = ("right_tool", "left_tool")
+LOOK = {"azimuth": 35.0, "elevation": 22.0, "size": (480, 460)}
+"""Direction of the camera [degrees] and size of the video [pixels]."""
+TEST_ERROR, TEST_TRAVEL = 1e-5, 0.1
+"""Error of the hands [m] that ``--test`` allows, and distance [m] that the base has to travel."""
+
+
+def drive(time: float, period: float) -> np.ndarray:
+    """Velocity ``[w, vx, vy]`` of the base: forward and back, and a turn to both sides."""
+    phase = 2.0 * np.pi * time / period
+    return np.array([TURN * np.sin(2.0 * phase), SPEED * np.sin(phase), 0.0])
+
+
+def planar(pose: np.ndarray) -> np.ndarray:
+    """The transform of a pose ``(x, y, yaw)``."""
+    x, y, yaw = pose
+    T = np.eye(4)
+    T[:2, :2] = [[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]
+    T[:2, 3] = x, y
+    return T
+
+
+def plot(seconds: np.ndarray, base: np.ndarray, errors: np.ndarray, distance: np.ndarray, folder: Path) -> Path:
+    """Plots the motion of the base, the errors of the hands and the least distance of two capsules; returns the path of the PNG."""
+    figure, axes = common.new_figure([["base", "hands", "distance"]], figsize=(12, 3.8))
+    for i, label in enumerate(("x [m]", "y [m]", "yaw [rad]")):
+        axes["base"].plot(seconds, base[:, i], label=label)
+    axes["base"].set(title="Pose of the base", ylabel="position and angle")
+    axes["base"].legend(fontsize=8)
+    axes["hands"].semilogy(seconds, np.maximum(errors, 1e-16))
+    axes["hands"].set(title="Error of the hands in the room", ylabel="position error [m]")
+    axes["distance"].plot(seconds, 1e3 * distance)
+    axes["distance"].set(title="Least distance of two capsules", ylabel="distance [mm]", ylim=(0.0, None))
+    for each in axes.values():
+        each.set(xlabel="time [s]", xlim=(seconds[0], seconds[-1]))
+    return common.save_figure(figure, folder, "whole_body.png")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the example.
+
+    Args:
+        arguments: command line; None: that of the process.
+    """
+    options = common.parser(
+        "Drives a humanoid whose hands stay in place.", world_count=None, num_frames=200,
+        frames="number of control steps, 25 a second", dt="not used",
+    )  # fmt: skip
+    options.add_argument("--test", action="store_true", help="check that the hands stay in place")
+    args = options.parse_args(arguments)
+    common.prepare(options, args, 20_000 * args.num_frames)
+    common.say("loading the robot; kernels are compiled the first time ...", args.quiet)
+    robot = wheeled.load("general")
+    state = robot.make_state(["base", *HANDS])
+    wheeled.set_joints(state, wheeled.READY)
+    in_room = [robot.compute_transformation(state, 0, i) for i in (1, 2)]
+
+    period = args.num_frames / RATE
+    pose, q, base, errors = np.zeros(3), [], [], []
+    for frame in range(args.num_frames):
+        robot.compute_mobility_inverse_diff_kinematics(state, drive(frame / RATE, period))
+        moved = rd.integrate_odometry(pose, robot.compute_mobility_diff_kinematics(state), 1.0 / RATE)
+        # the wheels turn; their positions have no limits
+        turned = state.q + state.qdot / RATE
+        to_base = np.linalg.inv(planar(moved))
+        state.q = turned
+        found = rd.solve_ik(robot, state, [1, 2], [to_base @ T for T in in_room], starts=1, tolerance=(1e-6, 1e-6))
+        state.q, pose = found.q, moved
+        hands = [planar(pose) @ robot.compute_transformation(state, 0, i) for i in (1, 2)]
+        errors.append(max(np.linalg.norm(a[:3, 3] - b[:3, 3]) for a, b in zip(hands, in_room, strict=True)))
+        q.append(state.q)
+        base.append(pose)
+    q, base, errors = np.array(q), np.array(base), np.array(errors)
+    state.q = q
+    distance = robot.compute_distances(state).distance.min(axis=1)
+    travel = np.linalg.norm(np.diff(base[:, :2], axis=0), axis=1).sum()
+    common.summary(
+        f"{args.num_frames} control steps, {period:.1f} s",
+        [
+            (
+                "base",
+                f"travels {travel:.2f} m, up to {np.linalg.norm(base[:, :2], axis=1).max():.2f} m away, turns up to {
+                    np.abs(base[:, 2]).max():.2f} rad",
+            ),
+            ("hands", f"stay within {errors.max():.1g} m"),
+            ("least distance", f"{1e3 * distance.min():.0f} mm between two capsules"),
+        ],
+    )
+    if args.test:
+
+        def check():
+            assert errors.max() < TEST_ERROR, f"the hands are off by {errors.max():g} m"
+            assert travel > TEST_TRAVEL, f"the base travels {travel:g} m"
+            assert distance.min() > 0.0, "two capsules overlap"
+
+        common.verdict(check)
+    seconds = np.arange(args.num_frames) / RATE
+    if args.viewer == "plot":
+        print(f"  plot in {plot(seconds, base, errors, distance, args.output_path)}")
+    if args.viewer in common.VIDEOS:
+        model, now = wheeled.drawn(robot, floating=True, marks=2)
+        video = common.video(args, model, "whole_body", **LOOK)
+        marks = [T[:3, 3] for T in in_room]
+        for time, positions, place in zip(seconds, q, base, strict=True):
+            wheeled.show(model, robot, now, positions, state.joint_names, base=place, marks=marks)
+            video.record(now, float(time))
+        common.save_video(video, args.quiet)
+
+
+if __name__ == "__main__":
+    common.run(main)

@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import warp as wp
 
 import newton_like as nl
 import newton_like.robot as rd

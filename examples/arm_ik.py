@@ -111,14 +111,14 @@ def main(arguments: list[str] | None = None) -> None:
     begin = time.perf_counter()
     batch = rd.solve_ik(robot, state, 1, path, starts=32)
     together = time.perf_counter() - begin
+    turned_by, off = errors.max(axis=0)
     turn = np.abs(np.diff(np.concatenate([q, q[:1]]), axis=0)).max()
     common.summary(
         f"{args.num_frames} poses of an arm with {robot.dof} joints",
         [
             (
                 "one by one",
-                f"{1e6 * spent / len(path):.0f} us for a pose, errors at most {errors[:, 0].max():.1g} rad, {
-                    errors[:, 1].max():.1g} m",
+                f"{1e6 * spent / len(path):.0f} us for a pose, errors at most {turned_by:.1g} rad, {off:.1g} m",
             ),
             ("largest change", f"{turn:.3f} rad from pose to pose"),
             (

@@ -93,13 +93,13 @@ def main(arguments: list[str] | None = None) -> None:
     state.q = q
     distance = robot.compute_distances(state).distance.min(axis=1)
     travel = np.linalg.norm(np.diff(base[:, :2], axis=0), axis=1).sum()
+    away, turned = np.linalg.norm(base[:, :2], axis=1).max(), np.abs(base[:, 2]).max()
     common.summary(
         f"{args.num_frames} control steps, {period:.1f} s",
         [
             (
                 "base",
-                f"travels {travel:.2f} m, up to {np.linalg.norm(base[:, :2], axis=1).max():.2f} m away, turns up to {
-                    np.abs(base[:, 2]).max():.2f} rad",
+                f"travels {travel:.2f} m, up to {away:.2f} m away, turns up to {turned:.2f} rad",
             ),
             ("hands", f"stay within {errors.max():.1g} m"),
             ("least distance", f"{1e3 * distance.min():.0f} mm between two capsules"),

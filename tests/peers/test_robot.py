@@ -10,6 +10,8 @@ Differences of the vendor's library 0.10.0:
 * A capsule without length as the second one of a pair: the start of the first axis is taken for its nearest point.
 """
 
+import enum
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,19 @@ class Pair:
         if masses.all():
             close(ours.compute_center_of_mass(state, ref), theirs.compute_center_of_mass(other, ref), "center_of_mass")
             close(*self.both(robot_calls.SHARED["com_jacobian"], ref, ref), "com_jacobian")
+
+
+def test_all_names_are_there():
+    """Those of the library that is installed, which may be newer than the list of tests/robot/test_names.py."""
+    for name, theirs in vars(vendor).items():
+        if name[0] != "_" and isinstance(theirs, type):
+            ours = getattr(rd, name)
+            members = {member for member in dir(theirs) if member[0] != "_"}
+            # attributes of members of an enumeration are not those of its class
+            found = next(iter(ours)) if issubclass(ours, enum.Enum) else ours
+            assert [member for member in members if not hasattr(found, member)] == [], name
+        elif callable(theirs):
+            assert callable(getattr(rd, name)), name
 
 
 @pytest.mark.parametrize("joints", [1, 4, 9, 15])

@@ -11,7 +11,12 @@ GENERAL_FLAGS = "-march=native -ffp-contract=off"
 
 
 def batch_kernel(
-    m: types.SimpleNamespace, compute, flags: str = GENERAL_FLAGS, emitted: bool = False, result: str = "take", inputs: str = "bring"
+    m: types.SimpleNamespace,
+    compute,
+    flags: str = GENERAL_FLAGS,
+    emitted: bool = False,
+    result: str = "take",
+    inputs: str = "bring",
 ):
     """Makes the kernel that runs a program over a batch. Thread i computes blocks ``first + i * each`` to ``first + (i + 1) * each - 1``.
 

@@ -57,9 +57,7 @@ def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
 
 def _scalar_moves(real, Batch, Piece) -> dict:
     @wp.func
-    def bring_to(
-        b: int, t: int, first: int, last: int, pieces: wp.array[Piece], mem: wp.array2d[real], packed: bool
-    ):
+    def bring_to(b: int, t: int, first: int, last: int, pieces: wp.array[Piece], mem: wp.array2d[real], packed: bool):
         for k in range(first, last):
             piece = pieces[k]
             for p in range(piece.parts):
@@ -131,7 +129,14 @@ def _scalar_moves(real, Batch, Piece) -> dict:
     ):
         move(b, t, B, count, pieces, mask, mem, True, True)
 
-    return dict(bring=bring, bring_packed=bring_packed, any_given=any_given, take=take, take_packed=take_packed, take_added=take_added)
+    return dict(
+        bring=bring,
+        bring_packed=bring_packed,
+        any_given=any_given,
+        take=take,
+        take_packed=take_packed,
+        take_added=take_added,
+    )
 
 
 def _simd_moves(m, Batch, Piece) -> dict:
@@ -179,4 +184,11 @@ def _simd_moves(m, Batch, Piece) -> dict:
         b: int, t: int, B: Batch, results: int, pieces: wp.array[Piece], mask: wp.array[bool], mem: memory
     ): ...
 
-    return dict(bring=bring, bring_packed=bring_packed, any_given=any_given, take=take, take_packed=take_packed, take_added=take_added)
+    return dict(
+        bring=bring,
+        bring_packed=bring_packed,
+        any_given=any_given,
+        take=take,
+        take_packed=take_packed,
+        take_added=take_added,
+    )

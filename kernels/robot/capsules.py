@@ -1,8 +1,8 @@
 """Distances of the capsules of a robot, and their derivatives.
 
-The tree lists ``T.points`` capsules and ``T.result_size`` pairs of them. ``T.point_body`` has, after the three links of `kernels.robot.relative`, the
-body of each capsule, and then the two capsules of each pair. ``L.capsules`` has seven numbers a capsule: the ends of its axis in the frame
-of its body, and its radius.
+The tree lists ``T.points`` capsules and ``T.result_size`` pairs of them. ``T.point_body`` has, after the three links of
+`kernels.robot.relative`, the body of each capsule, and then the two capsules of each pair. ``L.capsules`` has seven numbers a capsule: the
+ends of its axis in the frame of its body, and its radius.
 """
 
 import types
@@ -51,8 +51,8 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def nearest_on_axes(a: Segment, b: Segment) -> m.Spatial:
-        """The nearest points of two axes, on `a` and on `b`: those of the lines, moved to the ends of the axes (Ericson 2005, "Real-Time Collision
-        Detection", section 5.1.9). For parallel axes, the middle of the part where they are side by side."""
+        """The nearest points of two axes, on `a` and on `b`: those of the lines, moved to the ends of the axes (Ericson 2005, "Real-Time
+        Collision Detection", section 5.1.9). For parallel axes, the middle of the part where they are side by side."""
         r = m.sub3(b.start, a.start)
         aa = m.dot(a.along, a.along)
         bb = m.dot(b.along, b.along)
@@ -100,7 +100,11 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
         longer = m.vec(m.where_lt(aa, bb, b.x, a.x), m.where_lt(aa, bb, b.y, a.y), m.where_lt(aa, bb, b.z, a.z))
         other = perpendicular(longer)
         nn = m.dot(n, n)
-        n = m.vec(m.where_lt(parallel, nn, n.x, other.x), m.where_lt(parallel, nn, n.y, other.y), m.where_lt(parallel, nn, n.z, other.z))
+        n = m.vec(
+            m.where_lt(parallel, nn, n.x, other.x),
+            m.where_lt(parallel, nn, n.y, other.y),
+            m.where_lt(parallel, nn, n.z, other.z),
+        )
         dd = m.dot(d, d)
         n = m.vec(m.where_lt(zero, dd, d.x, n.x), m.where_lt(zero, dd, d.y, n.y), m.where_lt(zero, dd, d.z, n.z))
         return m.scale3(n, m.rcp(m.sqrt(m.dot(n, n))))
@@ -135,8 +139,8 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def distance_jacobian(t, T, L, mem):
-        """distance_rows <- the derivatives of all distances with respect to q, a row for each pair: n . (dq2 - dq1) with the nearest points q1, q2
-        on the two bodies and the unit vector n between them."""
+        """distance_rows <- the derivatives of all distances with respect to q, a row for each pair: n . (dq2 - dq1) with the nearest
+        points q1, q2 on the two bodies and the unit vector n between them."""
         capsule_distances(t, T, L, mem)
         ref = T.point_body[1]
         r = m.get9(mem, L.rot + 9 * ref, t)

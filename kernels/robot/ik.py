@@ -1,14 +1,12 @@
 """Inverse kinematics: joint positions at which links have given poses.
 
-The tree lists ``T.points`` goals and ``T.result_size`` dofs that are changed. ``T.point_body`` has, after the three links of
-`kernels.robot.relative`, the target link and the reference link of each goal, the dofs, and for each goal and dof 1, -1 or 0: the dof
-    moves
-the target link, the reference link, or both or none of them.
+The tree lists ``T.points`` goals and ``T.result_size`` dofs that change. ``T.point_body`` has, after the three links of
+`kernels.robot.relative`, the target link and the reference link of each goal; the dofs; and for each goal and dof the number 1 if the dof
+moves the target link only, -1 if it moves the reference link only, else 0.
 
-``L.goals`` has for each goal a position and a rotation matrix in the frame of the reference link; then a factor on the damping, and 1 or
-0: whether anything is to be done. ``L.ik_settings`` has the lower and the upper limits of all dofs; for each goal the weights of
-    rotations and of positions; and the
-numbers below.
+``L.goals`` has for each goal a position and a rotation matrix in the frame of the reference link; then a factor on the damping; and 1 if
+there is something to do, else 0. ``L.ik_settings`` has the lower and the upper limits of all dofs, the weights of rotation and position of
+each goal, and the numbers below.
 """
 
 import types
@@ -17,15 +15,14 @@ GOAL = 12
 
 ROTATION_TOLERANCE, POSITION_TOLERANCE, ITERATIONS, LONGEST_STEP = range(4)
 """Places in the settings, after limits and weights."""
-SETTINGS = 4
 
 COST, ROTATION_ERROR, POSITION_ERROR, COUNT, DAMPING, RUNNING = range(6)
 """Places in the result, after the joint positions."""
 RESULT = 6
 
-LEAST_DAMPING = 1.0e-12
-LEAST_FACTOR = 1.0e-3
-SMALLEST_STEP = 1.0e-9
+LEAST_DAMPING = 1.0e-12  # added to the damping
+LEAST_FACTOR = 1.0e-3  # of the damping on the cost
+SMALLEST_STEP = 1.0e-9  # change of all joints [rad or m] below which an iteration ends
 
 
 def ik_program(m: types.SimpleNamespace) -> dict:
@@ -49,7 +46,8 @@ def ik_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def quat_of(r: m.Mat33) -> m.Quat:
         """The unit quaternion of a rotation matrix, from its component that is largest (Shepperd 1978, "Quaternion from rotation
-        matrix").""" one = m.fill(real(1.0))
+        matrix")."""
+        one = m.fill(real(1.0))
         xx = m.add(one, m.sub(r.x.x, m.add(r.y.y, r.z.z)))
         yy = m.add(one, m.sub(r.y.y, m.add(r.x.x, r.z.z)))
         zz = m.add(one, m.sub(r.z.z, m.add(r.x.x, r.y.y)))
@@ -80,7 +78,8 @@ def ik_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def ik_begin(t, T, L, mem) -> bool:
         """Moves the start between the limits. Returns whether anything is to be done in any lane. The rotations of the goals become
-        quaternions.""" for i in range(T.points):
+        quaternions."""
+        for i in range(T.points):
             goal = L.goals + GOAL * i + 3
             m.put4(mem, goal, t, quat_of(m.get9(mem, goal, t)))
         for c in range(T.result_size):

@@ -1,7 +1,7 @@
 """Centres of mass, inertias and joint forces of a robot whose base link may move.
 
-The base link is body 0. Its twist V0 and its spatial acceleration Vdot0, angular parts first and in its own frame, are at ``L.base_twist`` and
-``L.base_acceleration``. Gravity is an acceleration -g of the base link.
+The base link is body 0. Its twist V0 and its spatial acceleration Vdot0, angular parts first and in its own frame, are at ``L.base_twist``
+and ``L.base_acceleration``. Gravity is an acceleration -g of the base link.
 """
 
 import types
@@ -27,8 +27,8 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def weighted_centre_jacobian(b, t, T, P, L, mem):
-        """matrix <- three rows, the derivative of weighted_centre with respect to q. The dof i moves the mass m_i with the first moment h_i,
-        and the reference link if it is on its chain: column i is (m_i v + w x h_i) / m, less the velocity of the reference link at the
+        """matrix <- three rows, the derivative of weighted_centre with respect to q. The dof i moves the mass m_i with the first moment
+        h_i, and the reference link if it is on its chain: column i is (m_i v + w x h_i) / m, less the velocity of the reference link at the
         centre of mass."""
         for i in range(T.bodies):
             k = T.bodies - 1 - i
@@ -78,7 +78,9 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
         i = m.zero_inertia()
         for k in range(T.bodies):
             c = m.sub3(m.get3(mem, L.com + 3 * k, t), x)
-            i = m.turned_inertia_plus(m.body_mass(P, b, k), c, m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), i)
+            i = m.turned_inertia_plus(
+                m.body_mass(P, b, k), c, m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), i
+            )
         h = m.apply(back, i.h)
         turned = m.sym_rotate(i.i, back)
         zero = m.fill(real(0.0))

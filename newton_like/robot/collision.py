@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import overload
 
 import numpy as np
 
 from newton_like.robot.arguments import as_array, as_bits, as_length, as_object, as_pose
 from newton_like.robot.enums import NumberedEnum
-from newton_like.robot.segments import nearest_points, normal_between, transformed
+from newton_like.robot.errors import RobotError
+from newton_like.robot.segments import along, nearest_points, normal_between, placed
 
 
 class GeomType(NumberedEnum):
@@ -182,6 +184,14 @@ class GeomCapsule(Geom):
         RobotError: a negative or infinite length, or NaN.
     """
 
+    @overload
+    def __init__(self, height: float, radius: float, coltype: int, colaffinity: int) -> None: ...
+
+    @overload
+    def __init__(
+        self, start_point: np.ndarray, end_point: np.ndarray, radius: float, coltype: int, colaffinity: int
+    ) -> None: ...
+
     def __init__(self, *args, **kwargs):
         names = ("height", "radius", "coltype", "colaffinity")
         if len(args) + len(kwargs) == 5:
@@ -200,6 +210,7 @@ class GeomCapsule(Geom):
         else:
             self._start = as_array(given["start_point"], (3,), "start_point")
             self._end = as_array(given["end_point"], (3,), "end_point")
+        self._ends = self._start.tolist(), self._end.tolist()
 
     @property
     def start_point(self) -> np.ndarray:
@@ -237,26 +248,31 @@ class GeomCapsule(Geom):
         other = as_object(other_geom, Geom, "other_geom")
         if not isinstance(other, GeomCapsule):
             raise NotImplementedError("other_geom has no shape; use GeomCapsule")
-        T, other_T = as_array(T, (4, 4), "T"), as_array(other_T, (4, 4), "other_T")
-        a0, a1 = transformed(T, self._start), transformed(T, self._end)
-        b0, b1 = transformed(other_T, other._start), transformed(other_T, other._end)
+        rows, other_rows = _rows(T, "T"), _rows(other_T, "other_T")
+        a0, a1 = placed(rows, self._ends[0]), placed(rows, self._ends[1])
+        b0, b1 = placed(other_rows, other._ends[0]), placed(other_rows, other._ends[1])
         p, q = nearest_points(a0, a1, b0, b1)
-        a, b = (tuple(y - x for x, y in zip(*ends, strict=True)) for ends in ((a0, a1), (b0, b1)))
-        position1, position2, normal = np.array(p), np.array(q), np.array(normal_between(p, q, a, b))
-        return CollisionResult(
-            position1=position1,
-            position2=position2,
-            distance=math.dist(p, q) - self._radius - other._radius,
-            surface1=position1 + self._radius * normal,
-            surface2=position2 - other._radius * normal,
-            normal=normal,
-        )
+        distance = math.dist(p, q) - self._radius - other._radius
+        if not math.isfinite(distance):
+            for pose, what in ((T, "T"), (other_T, "other_T")):
+                as_array(pose, (4, 4), what)
+            raise RobotError(f"the distance of two capsules is {distance}; their coordinates are too large")
+        n = normal_between(p, q, a0, a1, b0, b1)
+        # rows of one array, which is faster than five arrays
+        found = np.array((p, q, n, along(p, n, self._radius), along(q, n, -other._radius)))
+        return CollisionResult("", "", found[0], found[1], distance, found[3], found[4], found[2])
 
     def __repr__(self) -> str:
         points = f"{self._start.tolist()}, {self._end.tolist()}"
         return (
             f"GeomCapsule({points}, radius={self._radius:g}, coltype={self._coltype}, colaffinity={self._colaffinity})"
         )
+
+
+def _rows(T, what: str) -> list[list[float]]:
+    if not (type(T) is np.ndarray and T.shape == (4, 4) and T.dtype == np.float64):
+        T = as_array(T, (4, 4), what)
+    return T.tolist()
 
 
 class Collision:

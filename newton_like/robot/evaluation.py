@@ -56,8 +56,8 @@ class Task:
         inputs: what is read beside the coordinates.
         row, size: where the result is in the memory, and its size.
         columns: 1: the last dimension of the result are dofs; 2: the last two.
-        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for given
-            links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
+        traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for
+            given links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
         program: what runs the task.
     """
 
@@ -85,7 +85,12 @@ OPERATIONAL = Task(tasks.OPERATIONAL, "operational", 37)
 MASS_MATRIX = Task(tasks.MASS_MATRIX, "matrix", _square, columns=2, traced="robot")
 HOLDING = Task(tasks.HOLDING, "matrix", _dofs, ("base_acceleration",), columns=1, traced="robot")
 INVERSE_DYNAMICS = Task(
-    tasks.INVERSE_DYNAMICS, "matrix", _dofs, ("v", "acceleration", "base_twist", "base_acceleration"), columns=1, traced="robot"
+    tasks.INVERSE_DYNAMICS,
+    "matrix",
+    _dofs,
+    ("v", "acceleration", "base_twist", "base_acceleration"),
+    columns=1,
+    traced="robot",
 )
 
 _FIELDS = {
@@ -116,11 +121,15 @@ class Machine:
         self.parameters = Parameters(self.m, model, self.batch)
         dofs = _dofs(model)
         self._sizes = row_sizes(self.batch.template, _ROWS)
-        self._sizes.update({row: f.width(model, self.batch.template) for row, f in _FIELDS.items() if row not in _SIZED_LATER})
+        self._sizes.update(
+            {row: f.width(model, self.batch.template) for row, f in _FIELDS.items() if row not in _SIZED_LATER}
+        )
         self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=dofs, operational=37)
         self._kernels: dict = {}
 
-    def workspace(self, count: int, threads: int | None = None, rows: dict | None = None, tree: dict | None = None) -> Workspace:
+    def workspace(
+        self, count: int, threads: int | None = None, rows: dict | None = None, tree: dict | None = None
+    ) -> Workspace:
         """Memory for so many configurations, with further rows and fields of the tree."""
         every = np.arange(count)
         batch = replace(
@@ -129,7 +138,9 @@ class Machine:
         )  # fmt: skip
         fields = {"links": self.model.max_joints_per_articulation, "columns": self.model.max_dofs_per_articulation}
         work = Workspace(self.m, batch, self.parameters, self.model.device, threads, fields)
-        return work.with_memory({**self._sizes, **(rows or {})}, {"point_body": np.zeros(3, dtype=np.int32), **(tree or {})})
+        return work.with_memory(
+            {**self._sizes, **(rows or {})}, {"point_body": np.zeros(3, dtype=np.int32), **(tree or {})}
+        )
 
     def general(self, program: str = "eval_robot"):
         """The kernel of all tasks of a program for any robot."""
@@ -201,7 +212,15 @@ class Calls:
         rows, tree: further rows of the memory and fields of the tree.
     """
 
-    def __init__(self, machine: Machine, count: int | None, order: np.ndarray, evaluator: str = "auto", rows: dict | None = None, tree: dict | None = None):
+    def __init__(
+        self,
+        machine: Machine,
+        count: int | None,
+        order: np.ndarray,
+        evaluator: str = "auto",
+        rows: dict | None = None,
+        tree: dict | None = None,
+    ):
         self.machine, self.order, self.single = machine, order, count is None
         self.count = 1 if count is None else count
         self.work = machine.workspace(self.count, None, rows, tree)
@@ -227,7 +246,9 @@ class Calls:
         self._recorded[key].run_on([_Address(a) for a in (*given, result)])
         return result
 
-    def record(self, task: Task, arrays: dict[str, np.ndarray], result: np.ndarray, fresh: bool, kernel=None) -> Recording:
+    def record(
+        self, task: Task, arrays: dict[str, np.ndarray], result: np.ndarray, fresh: bool, kernel=None
+    ) -> Recording:
         """Records the launch of a task.
 
         Args:
@@ -249,7 +270,9 @@ class Calls:
         launches = work.record(kernel, lambda i: [*before, work.memory[i], *after], work.workers, loops=True)
         told = [arrays[name] for name in names]
         reads = (before, inputs, outputs, work.memory)
-        return Recording([launches], [_Address(a) for a in (*told, result)], reads, [[inputs.release(), outputs.release()]])
+        return Recording(
+            [launches], [_Address(a) for a in (*told, result)], reads, [[inputs.release(), outputs.release()]]
+        )
 
     def _piece(self, name: str, array: np.ndarray):
         """Where an input is."""
@@ -267,8 +290,9 @@ class Calls:
     def _result(self, task: Task, array: np.ndarray):
         """Where the result is."""
         piece, size, order = self.machine.m.Piece(), task.length(self.machine.model), self.order
-        places = np.arange(size).reshape(-1, *([len(order)] * task.columns)) if task.columns else np.arange(size)
-        if task.columns:
+        places = np.arange(size)
+        if task.columns and size:
+            places = places.reshape(-1, *([len(order)] * task.columns))
             # number i of the caller's is number back[i] of the robot's
             back = np.argsort(order)
             places = places[..., back] if task.columns == 1 else places[:, back][:, :, back]

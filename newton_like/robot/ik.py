@@ -1,9 +1,8 @@
 """Inverse kinematics: joint positions at which links have given poses, for one goal or thousands of them.
 
 :func:`solve_ik` iterates in SIMD lanes and on all cores. It minimises half the weighted sum of squares of the rotation and translation
-    errors by the
-Levenberg-Marquardt method with a damping in proportion to that sum (Sugihara 2011, "Solvability-unconcerned inverse kinematics by the
-Levenberg-Marquardt method"; damped least squares: Nakamura and Hanafusa 1986, Wampler 1986).
+errors by the Levenberg-Marquardt method with a damping in proportion to that sum (Sugihara 2011, "Solvability-unconcerned inverse
+kinematics by the Levenberg-Marquardt method"). Damped least squares are those of Nakamura and Hanafusa (1986) and Wampler (1986).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_array, as_name, as_object, as_pose
 from newton_like.robot.enums import NumberedEnum
 from newton_like.robot.errors import RobotError, RobotNameError, ShapeError
+from newton_like.robot.link import Link
 from newton_like.robot.tree import survey
 
 ALIGNED = 1.0e-2
@@ -216,12 +217,12 @@ class MobileBaseMecanum(MobileBase):
 _CLASSES = {MobileBaseType.Differential: MobileBaseDifferential, MobileBaseType.Mecanum: MobileBaseMecanum}
 
 
-def wheel_axes(base: MobileBase, base_link) -> np.ndarray:
+def wheel_axes(base: MobileBase, base_link: Link) -> np.ndarray:
     """Axes of the wheel joints in the base link, with all joints at 0.
 
     Args:
         base: the mobile base.
-        base_link: the base :class:`Link`.
+        base_link: the base link.
 
     Returns:
         Shape ``[wheels, 3]``. The length is the angle [rad] for each unit of the joint's coordinate.

@@ -54,7 +54,9 @@ class Capsules:
                 T = collision.origin
                 for geom in collision.geoms:
                     if not isinstance(geom, GeomCapsule):
-                        raise NotImplementedError(f"collision {collision.name!r} of link {robot._links[k].name!r} has a geom without a shape; use GeomCapsule")
+                        raise NotImplementedError(
+                            f"collision {collision.name!r} of link {robot._links[k].name!r} has a geom without a shape; use GeomCapsule"
+                        )
                     ends = (T[:3, :3] @ x + T[:3, 3] for x in (geom.start_point, geom.end_point))
                     numbers.append([*next(ends), *next(ends), geom.radius])
                     bodies.append(k)
@@ -112,7 +114,12 @@ class Capsules:
         key = (count, pairs)
         if key not in self._made:
             n, capsules = len(self._order), len(self.numbers)
-            rows = {"capsules": 7 * capsules, "capsule_axes": 6 * capsules, "pairs": PAIR * pairs, "distance_rows": n * pairs}
+            rows = {
+                "capsules": 7 * capsules,
+                "capsule_axes": 6 * capsules,
+                "pairs": PAIR * pairs,
+                "distance_rows": n * pairs,
+            }
             bodies = np.array([0, self._reference, 0, *self.bodies, *[0] * (2 * pairs)], dtype=np.int32)
             tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
             if len(self._made) >= _BATCHES:
@@ -124,7 +131,9 @@ class Capsules:
         if pairs not in self._known:
             n = len(self._order)
             distances = Task(tasks.DISTANCES, "pairs", PAIR * pairs, ("capsules",), traced="frames")
-            slopes = Task(tasks.DISTANCE_JACOBIAN, "distance_rows", n * pairs, ("capsules",), columns=1, traced="frames")
+            slopes = Task(
+                tasks.DISTANCE_JACOBIAN, "distance_rows", n * pairs, ("capsules",), columns=1, traced="frames"
+            )
             self._known[pairs] = distances, slopes
         return self._known[pairs]
 
@@ -144,8 +153,10 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
     chosen = np.atleast_1d(np.asarray(pairs))
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
         raise TypeError(f"pairs must be a list of indices of pairs, not {pairs!r}")
-    if len(chosen) and not (0 <= chosen.min() and chosen.max() < len(capsules.pairs)):
-        raise RobotIndexError(f"pairs {pairs!r}: the robot has {len(capsules.pairs)} pairs of capsules, 0 to {len(capsules.pairs) - 1}")
+    if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(capsules.pairs)):
+        raise RobotIndexError(
+            f"pairs {pairs!r}: the robot has {len(capsules.pairs)} pairs of capsules, 0 to {len(capsules.pairs) - 1}"
+        )
     return chosen
 
 

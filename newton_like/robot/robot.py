@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from newton_like.arrays import host_array
-from newton_like.coercion import as_number
+from newton_like.coercion import as_flag, as_number
+from newton_like.model import ModelBuilder
 from newton_like.robot import evaluation
 from newton_like.robot.arguments import as_array
 from newton_like.robot.configuration import RobotConfiguration
@@ -20,7 +21,7 @@ from newton_like.robot.mobile_base import MobileBaseType, velocity_matrix, wheel
 from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
 from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
-from newton_like.robot.to_model import machine_model
+from newton_like.robot.to_model import machine_model, robot_builder
 from newton_like.robot.tree import count_joints, name_order, survey
 
 _BATCHES = 8
@@ -35,9 +36,9 @@ class Robot:
 
     The robot keeps the tree, the screws, the frames and the inertias as they are now; limits of joints are read when they are asked for.
 
-    Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state has
-    a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all cores
-    (environment variable ``NEWTON_LIKE_THREADS``).
+    Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state
+    has a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all
+    cores (environment variable ``NEWTON_LIKE_THREADS``).
 
     Args:
         robot_configuration: name, base link and mobile base.
@@ -54,7 +55,9 @@ class Robot:
 
     def __init__(self, robot_configuration: RobotConfiguration, *, evaluator: str = "auto"):
         if not isinstance(robot_configuration, RobotConfiguration):
-            raise TypeError(f"robot_configuration must be a RobotConfiguration, not {type(robot_configuration).__name__}")
+            raise TypeError(
+                f"robot_configuration must be a RobotConfiguration, not {type(robot_configuration).__name__}"
+            )
         if evaluator not in ("auto", "general", "specialised"):
             raise ValueError(f"evaluator={evaluator!r} must be 'auto', 'general' or 'specialised'")
         if robot_configuration.base_link is None:
@@ -64,9 +67,11 @@ class Robot:
         self._every = every
         self._joints = [joint for joint in every if not joint.is_fixed()]
         if self._dofs not in (None, len(self._joints)):
-            raise RobotError(f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {len(self._joints)}; use Robot")
+            raise RobotError(
+                f"{type(self).__name__} has {self._dofs} joints that move, but this robot has {len(self._joints)}; use Robot"
+            )
         self._index = {link.name: i for i, link in enumerate(self._links)}
-        self._scale = np.array([axis_of(joint.S, f"joint {joint.name!r}").scale for joint in self._joints], dtype=float)
+        self._scale = np.array([axis_of(joint.S).scale for joint in self._joints], dtype=float)
         self._masses = np.array([link.inertia[3, 3] for link in self._links])
         self._machine = Machine(machine_model(self._links, every))
         self._batches: OrderedDict = OrderedDict()
@@ -182,7 +187,9 @@ class Robot:
         try:
             return np.array([float(x) for x in found])
         except (TypeError, ValueError):
-            joint, x = next((j, x) for j, x in zip(joints, found, strict=True) if not isinstance(x, int | float | np.number))
+            joint, x = next(
+                (j, x) for j, x in zip(joints, found, strict=True) if not isinstance(x, int | float | np.number)
+            )
             raise RobotError(f"getter returns {x!r} for joint {joint.name!r}; return a number") from None
 
     def get_limit_q_lower(self, state: State) -> np.ndarray:
@@ -216,8 +223,8 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ kinematics
 
     def compute_forward_kinematics(self, state: State) -> None:
-        """Computes the frames of all links, which other functions then reuse. They compute frames that are not up to date themselves, so that
-        the call is not needed. For a batch it does nothing."""
+        """Computes the frames of all links, which other functions then reuse. They compute frames that are not up to date themselves, so
+        that the call is not needed. For a batch it does nothing."""
         self._own(state)._place()
 
     def compute_diff_forward_kinematics(self, state: State) -> None:
@@ -237,7 +244,9 @@ class Robot:
         """
         if state.__class__ is not self._state or state._robot is not self:
             self._own(state)
-        return state._evaluate(evaluation.POSE, (4, 4), state._link(target_link_index), state._link(reference_link_index))
+        return state._evaluate(
+            evaluation.POSE, (4, 4), state._link(target_link_index), state._link(reference_link_index)
+        )
 
     def compute_space_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Jacobian of the target link's twist ``vee(dT/dt inverse(T))`` with its pose T in the frame of the reference link, ``[6, n]`` or
@@ -250,8 +259,8 @@ class Robot:
         return self._jacobian(state, state._link(target_link_index), ref, ref)
 
     def compute_body_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
-        """Jacobian of the target link's twist relative to the reference link, ``vee(inverse(T) dT/dt)``, with the axes and the origin of the target
-        frame, ``[6, n]`` or ``[batch, 6, n]``.
+        """Jacobian of the target link's twist relative to the reference link, ``vee(inverse(T) dT/dt)``, with the axes and the origin of
+        the target frame, ``[6, n]`` or ``[batch, 6, n]``.
 
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
@@ -264,7 +273,8 @@ class Robot:
         return J if state._scale is None else J * state._scale
 
     def compute_body_velocity(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
-        """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times qdot.
+        """Twist of the target link relative to the reference link in the target frame, ``[6]`` or ``[batch, 6]``: the body Jacobian times
+        qdot.
 
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
@@ -282,7 +292,9 @@ class Robot:
         """
         return float(self._masses[self._own(state)._link(target_link_index)])
 
-    def compute_center_of_mass(self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None, *, target_links=None) -> np.ndarray:
+    def compute_center_of_mass(
+        self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None, *, target_links=None
+    ) -> np.ndarray:
         """Centre of mass in the frame of the reference link [m], ``[3]`` or ``[batch, 3]``.
 
         Args:
@@ -298,7 +310,9 @@ class Robot:
         self._weigh(state, target_link if target_links is None else target_links)
         return state._evaluate(evaluation.CENTRE, (3,), 0, ref)
 
-    def compute_center_of_mass_jacobian(self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None) -> np.ndarray:
+    def compute_center_of_mass_jacobian(
+        self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None
+    ) -> np.ndarray:
         """Derivative of :meth:`compute_center_of_mass` with respect to q, ``[3, n]`` or ``[batch, 3, n]``.
 
         Raises:
@@ -320,11 +334,15 @@ class Robot:
                 weights[state._link(i)] += 1.0
         if not weights @ self._masses > 0.0:
             names = [state._link_names[i] for i, k in enumerate(state._bodies) if weights[k]]
-            raise RobotError(f"there is no centre of mass: links {names} have no mass" if names else "the list of links is empty; name a link")
+            raise RobotError(
+                f"there is no centre of mass: links {names} have no mass"
+                if names
+                else "the list of links is empty; name a link"
+            )
 
     def compute_total_inertial(self, state: State, ref_link: int) -> np.ndarray:
-        """Inertia of all links about the origin of the reference link, in its axes: sum of ``Ad(T^-1)^T G Ad(T^-1)``, ``[6, 6]`` or ``[batch, 6, 6]``
-        [kg m^2, kg m, kg].
+        """Inertia of all links about the origin of the reference link, in its axes: sum of ``Ad(T^-1)^T G Ad(T^-1)``, ``[6, 6]`` or
+        ``[batch, 6, 6]`` [kg m^2, kg m, kg].
 
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
@@ -334,19 +352,19 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ dynamics
 
     def compute_mass_matrix(self, state: State) -> np.ndarray:
-        """Joint-space inertia with the base link fixed, ``[n, n]`` or ``[batch, n, n]``, by the composite-rigid-body algorithm (Featherstone 2008,
-        table 6.2).
+        """Joint-space inertia with the base link fixed, ``[n, n]`` or ``[batch, n, n]``, by the composite-rigid-body algorithm
+        (Featherstone 2008, table 6.2).
 
         Raises:
             ValueError, TypeError: a state of another robot.
         """
         n, scale = len(self._joints), self._own(state)._scale
         M = state._evaluate(evaluation.MASS_MATRIX, (n, n))
-        return M if scale is None else M * scale * scale[:, None]
+        return M if scale is None else M * (scale * scale[:, None])
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
-        """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor qdot
-        are read.
+        """Joint torques and forces that hold the robot at rest under ``state.Vdot0`` [N m or N], ``[n]`` or ``[batch, n]``. Neither V0 nor
+        qdot are read.
 
         Raises:
             ValueError, TypeError: a state of another robot.
@@ -355,8 +373,8 @@ class Robot:
         return tau if state._scale is None else tau * state._scale
 
     def compute_inverse_dynamics(self, state: State) -> None:
-        """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by the
-        recursive Newton-Euler algorithm (Luh, Walker and Paul 1980).
+        """Writes to ``state.tau`` the joint torques and forces [N m or N] for q, qdot, qddot and the motion V0, Vdot0 of the base link, by
+        the recursive Newton-Euler algorithm (Luh, Walker and Paul 1980).
 
         Raises:
             ValueError, TypeError: a state of another robot.
@@ -433,8 +451,8 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ mobile base
 
     def compute_mobility_diff_kinematics(self, state: State) -> np.ndarray:
-        """Velocity ``[w, vx, vy]`` of the base link [rad/s, m/s] from the velocities of the wheels in ``state.qdot``, by least squares, ``[3]`` or
-        ``[batch, 3]``.
+        """Velocity ``[w, vx, vy]`` of the base link [rad/s, m/s] from the velocities of the wheels in ``state.qdot``, by least squares,
+        ``[3]`` or ``[batch, 3]``.
 
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels.
@@ -445,20 +463,28 @@ class Robot:
     def compute_mobility_inverse_diff_kinematics(self, state: State, *args, **named) -> None:
         """Writes to ``state.qdot`` the velocities of the wheels for a velocity of the base link.
 
-        ``(state, linear_velocity, angular_velocity)`` takes ``[vx, vy]`` and w; ``(state, body_velocity)`` takes ``[w, vx, vy]``, ``[3]`` or
-        ``[batch, 3]``.
+        ``(state, linear_velocity, angular_velocity)`` takes ``[vx, vy]`` and w; ``(state, body_velocity)`` takes ``[w, vx, vy]``, ``[3]``
+        or ``[batch, 3]``.
 
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels; a wrong shape.
         """
         wheels, matrix, _ = self._wheels(state)
         several = len(args) + len(named) > 1
-        given = dict(zip(("linear_velocity", "angular_velocity") if several else ("body_velocity",), args, strict=False)) | named
+        given = (
+            dict(zip(("linear_velocity", "angular_velocity") if several else ("body_velocity",), args, strict=False))
+            | named
+        )
         if set(given) == {"body_velocity"}:
             velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)
             velocity = velocity[:, 0] if velocity.shape == (3, 1) else velocity
         elif set(given) == {"linear_velocity", "angular_velocity"}:
-            velocity = np.concatenate([[as_number(given["angular_velocity"], "angular_velocity")], as_array(given["linear_velocity"], (2,), "linear_velocity")])
+            velocity = np.concatenate(
+                [
+                    [as_number(given["angular_velocity"], "angular_velocity")],
+                    as_array(given["linear_velocity"], (2,), "linear_velocity"),
+                ]
+            )
         else:
             raise TypeError("give body_velocity, or linear_velocity and angular_velocity")
         if velocity.ndim not in (1, 2) or velocity.shape[-1] != 3:
@@ -481,6 +507,33 @@ class Robot:
         joints, matrix, velocity = self._mobility
         return [names.index(name) for name in joints], matrix, velocity
 
+    # ------------------------------------------------------------------------------------------------ models
+
+    def to_builder(
+        self, state: State | None = None, *, floating: bool = False, self_collisions: bool = False
+    ) -> ModelBuilder:
+        """A :class:`newton_like.ModelBuilder` with this robot, to simulate, record or draw it.
+
+        Bodies and joints have the names of links and joints. Joints have the limits of position, velocity and torque; models have no
+        limits of acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are joints like all others.
+
+        Args:
+            state: gives the initial positions of the joints; by default zero.
+            floating: whether the base link is free; otherwise it is fixed at the origin of the world.
+            self_collisions: whether capsules that pass the filter of the robot collide with each other; a solver may not support that.
+
+        Raises:
+            ValueError: a state of another robot or with a batch; a screw whose axis has not the length 1.
+        """
+        q: dict[str, float] = {}
+        if state is not None:
+            values = self._own(state).q
+            if values.ndim != 1:
+                raise ShapeError("the state has a batch of configurations; give one of a single configuration")
+            q = dict(zip(state._joint_names, values.tolist(), strict=True))
+        flags = as_flag(floating, "floating"), as_flag(self_collisions, "self_collisions")
+        return robot_builder(self, *flags, q)
+
     # ------------------------------------------------------------------------------------------------ states
 
     def _own(self, state: State) -> State:
@@ -488,7 +541,9 @@ class Robot:
         if state.__class__ is self._state and state._robot is self:
             return state
         if isinstance(state, State):
-            raise _ForeignState(f"the state belongs to another robot ({state._robot}); use a state that make_state of this robot ({self}) made")
+            raise _ForeignState(
+                f"the state belongs to another robot ({state._robot}); use a state that make_state of this robot ({self}) made"
+            )
         raise TypeError(f"state must be a {self._state.__name__}, as make_state makes it, not {type(state).__name__}")
 
     def _calls_of(self, order: np.ndarray, count: int) -> Calls:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-_PITCH = 1e-9
-"""Pitch [m/rad] relative to the size of a screw below which a screw is a rotation."""
+_ROUNDING = 1e-14
+"""Pitch, relative to the distance of the axis, that is a rounding error."""
 
 
 class Axis(NamedTuple):
@@ -20,33 +20,28 @@ class Axis(NamedTuple):
         rotates: whether it is a rotation; otherwise it is a translation.
         direction: of the axis, of length 1.
         point: on the axis [m]; zero for a translation.
-        scale: radians or metres of motion for each unit of the coordinate.
+        pitch: translation along the axis for each radian [m/rad]; zero for a translation.
+        scale: radians, or for a translation metres, of motion for each unit of the coordinate.
     """
 
     rotates: bool
     direction: np.ndarray
     point: np.ndarray
+    pitch: float
     scale: float
 
 
-def axis_of(S: np.ndarray, what: str) -> Axis:
-    """The axis of a screw ``[w, v]`` whose motion is ``exp([S] q)``.
-
-    Raises:
-        ValueError: a screw with both rotation and translation along its axis.
-    """
+def axis_of(S: np.ndarray) -> Axis:
+    """The axis of a screw ``[w, v]``, not zero, whose motion is ``exp([S] q)``."""
     w, v = np.asarray(S[:3], dtype=float), np.asarray(S[3:], dtype=float)
     size = float(np.linalg.norm(w))
     if size == 0.0:
         scale = float(np.linalg.norm(v))
-        return Axis(False, v / scale, np.zeros(3), scale)
+        return Axis(False, v / scale, np.zeros(3), 0.0, scale)
     pitch = float(w @ v) / size**2
-    if abs(pitch) > _PITCH * max(1.0, float(np.linalg.norm(v)) / size):
-        raise ValueError(
-            f"{what} is a helical joint: its screw moves {pitch:g} m along the axis for each radian. Only rotations and translations "
-            "are supported; use a revolute and a prismatic joint"
-        )
-    return Axis(True, w / size, np.cross(w, v) / size**2, size)
+    if abs(pitch) <= _ROUNDING * float(np.linalg.norm(v)) / size:
+        pitch = 0.0
+    return Axis(True, w / size, np.cross(w, v) / size**2, pitch, size)
 
 
 def cross_matrix(x: np.ndarray) -> np.ndarray:

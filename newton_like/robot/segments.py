@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from collections.abc import Sequence
 
 Point = tuple[float, float, float]
 
@@ -24,7 +23,7 @@ def nearest_points(a0: Point, a1: Point, b0: Point, b1: Point) -> tuple[Point, P
     if aa == 0.0 or bb == 0.0:
         s = _clamped(_dot(a, r) / aa) if aa > 0.0 else 0.0
         t = _clamped(-_dot(b, r) / bb) if bb > 0.0 else 0.0
-        return _along(a0, a, s), _along(b0, b, t)
+        return along(a0, a, s), along(b0, b, t)
     n = _cross(a, b)
     nn = _dot(n, n)
     if nn <= PARALLEL**2 * aa * bb:
@@ -33,24 +32,25 @@ def nearest_points(a0: Point, a1: Point, b0: Point, b1: Point) -> tuple[Point, P
         s = _clamped(0.5 * (max(ends[0], 0.0) + min(ends[1], 1.0)))
     else:
         s = _clamped(_dot(_cross(r, b), n) / nn)
-    on_a = _along(a0, a, s)
+    on_a = along(a0, a, s)
     t = _clamped(_dot(b, _minus(on_a, b0)) / bb)
-    on_b = _along(b0, b, t)
+    on_b = along(b0, b, t)
     if t in (0.0, 1.0):
-        on_a = _along(a0, a, _clamped(_dot(a, _minus(on_b, a0)) / aa))
+        on_a = along(a0, a, _clamped(_dot(a, _minus(on_b, a0)) / aa))
     return on_a, on_b
 
 
-def normal_between(p: Point, q: Point, a: Point, b: Point) -> Point:
-    """Unit vector from the point p to the point q.
+def normal_between(p: Point, q: Point, a0: Point, a1: Point, b0: Point, b1: Point) -> Point:
+    """Unit vector from the point p of the segment ``a0 a1`` to the point q of the segment ``b0 b1``.
 
-    If the points coincide, it is perpendicular to the segments with the directions a and b: along their cross product, or for parallel
-    segments perpendicular to the longer one; the z axis for two segments of length 0.
+    If the points coincide, it is perpendicular to the segments: along the cross product of their directions, or for parallel segments
+    perpendicular to the longer one; the z axis for two segments of length 0.
     """
     d = _minus(q, p)
     length = math.hypot(*d)
     if length > 0.0:
         return d[0] / length, d[1] / length, d[2] / length
+    a, b = _minus(a1, a0), _minus(b1, b0)
     n = _cross(a, b)
     if _dot(n, n) <= PARALLEL**2 * _dot(a, a) * _dot(b, b):
         longer = max(a, b, key=lambda x: _dot(x, x))
@@ -62,9 +62,16 @@ def normal_between(p: Point, q: Point, a: Point, b: Point) -> Point:
     return (n[0] / length, n[1] / length, n[2] / length) if length > 0.0 else (0.0, 0.0, 1.0)
 
 
-def transformed(T: np.ndarray, point: np.ndarray) -> Point:
-    """A point of the frame T (``[4, 4]``) in the frame in which T is given."""
-    return tuple((T[:3, :3] @ point + T[:3, 3]).tolist())
+def placed(rows: Sequence[Sequence[float]], point: Sequence[float]) -> Point:
+    """A point of a frame in the frame in which its pose is given, as rows of a homogeneous transform."""
+    x, y, z = point
+    (a, b, c, d), (e, f, g, h), (i, j, k, l), _ = rows
+    return a * x + b * y + c * z + d, e * x + f * y + g * z + h, i * x + j * y + k * z + l
+
+
+def along(start: Point, direction: Point, s: float) -> Point:
+    """The point ``start + s direction``."""
+    return start[0] + s * direction[0], start[1] + s * direction[1], start[2] + s * direction[2]
 
 
 def _clamped(x: float) -> float:
@@ -81,7 +88,3 @@ def _dot(a: Point, b: Point) -> float:
 
 def _cross(a: Point, b: Point) -> Point:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-def _along(start: Point, direction: Point, s: float) -> Point:
-    return start[0] + s * direction[0], start[1] + s * direction[1], start[2] + s * direction[2]

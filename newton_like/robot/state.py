@@ -16,7 +16,8 @@ _LARGE = 1e300
 
 
 class State:
-    """Joint positions, velocities, accelerations and torques of a robot, and the motion of its base link. :meth:`Robot.make_state` makes it.
+    """Joint positions, velocities, accelerations and torques of a robot, and the motion of its base link. :meth:`Robot.make_state` makes
+    it.
 
     Vectors have the order of :attr:`joint_names`. Indices of links count :attr:`link_names`.
 
@@ -32,8 +33,8 @@ class State:
     """
 
     __slots__ = (
-        "__weakref__", "_base", "_batched", "_bodies", "_calls", "_capsules", "_count", "_given", "_joint_names", "_joints", "_link_names", "_links",
-        "_order", "_placed", "_read", "_robot", "_runs", "_scale",
+        "__weakref__", "_base", "_batched", "_bodies", "_calls", "_capsules", "_count", "_given", "_joint_names", "_joints",
+        "_link_names", "_links", "_order", "_placed", "_read", "_robot", "_runs", "_scale",
     )  # fmt: skip
 
     def __init__(self, *_args, **_options):
@@ -45,7 +46,9 @@ class State:
         self = object.__new__(cls)
         self._robot, self._bodies, self._count = robot, links, len(links)
         self._joints = [robot._joints[i] for i in joints]
-        self._link_names, self._joint_names = ([x.name for x in some] for some in ([robot._links[i] for i in links], self._joints))
+        self._link_names, self._joint_names = (
+            [x.name for x in some] for some in ([robot._links[i] for i in links], self._joints)
+        )
         self._base, self._order = links.index(0), np.argsort(np.array(joints, dtype=int))
         scale = robot._scale[np.array(joints, dtype=int)]
         self._scale = None if (scale == 1.0).all() else scale
@@ -62,7 +65,11 @@ class State:
 
     def __repr__(self) -> str:
         base = f"\n  base_link_idx={self._base},"
-        return f"{type(self).__name__}({base}" + ",".join(f"\n  {name}={x.tolist()}" for name, x in self._given.items()) + "\n)"
+        return (
+            f"{type(self).__name__}({base}"
+            + ",".join(f"\n  {name}={x.tolist()}" for name, x in self._given.items())
+            + "\n)"
+        )
 
     def __str__(self) -> str:
         some = ", ".join(f"{name}={self._given[name].tolist()}" for name in ("q", "qdot", "tau"))
@@ -205,7 +212,9 @@ class State:
         if numbers.ndim == 2 and numbers.shape == (size, 1) and size > 1:
             numbers = numbers[:, 0]
         if numbers.ndim not in (1, 2) or numbers.shape[-1] != size or (numbers.ndim == 2 and not len(numbers)):
-            wanted = "6 numbers, angular part first" if of_base else f"a number for each of the {size} joints of the state"
+            wanted = (
+                "6 numbers, angular part first" if of_base else f"a number for each of the {size} joints of the state"
+            )
             raise ShapeError(f"{what} has shape {numbers.shape}; give {wanted}: [{size}] or [batch, {size}]")
         if not np.isfinite(numbers).all():
             at = tuple(map(int, np.argwhere(~np.isfinite(numbers))[0]))

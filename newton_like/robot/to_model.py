@@ -6,8 +6,14 @@ import numpy as np
 import warp as wp
 from scipy.spatial.transform import Rotation
 
-from newton_like.model import ModelBuilder
+from newton_like.model import ModelBuilder, ShapeConfig
+from newton_like.robot.collision import GeomCapsule
+from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import axis_of, inverse, shifted
+from newton_like.types import MAXVAL
+
+_PITCH = 1e-9
+"""Pitch [m/rad], for an axis up to 1 m from the origin, below which a joint of a model is a rotation."""
 
 
 def body_numbers(link) -> dict:
@@ -30,7 +36,7 @@ def joint_frames(joint) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
 
     ``T_pj exp([S] q) T_jc = X_p motion(q) inverse(X_c)`` with the anchor on the axis.
     """
-    axis = axis_of(joint.S, f"joint {joint.name!r}")
+    axis = axis_of(joint.S)
     to_anchor = shifted(axis.point)
     return axis.rotates, axis.direction, joint.T_pj @ to_anchor, inverse(joint.T_jc) @ to_anchor
 
@@ -38,10 +44,57 @@ def joint_frames(joint) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
 def machine_model(links, joints):
     """A model of one articulation: the first link on a fixed joint, and a joint for each other link, which are in the same order."""
     builder = ModelBuilder(gravity=0.0)
-    index = {id(link): builder.add_link(label=link.name, **body_numbers(link)) for link in links}
-    made = [builder.add_joint_fixed(-1, index[id(links[0])], label="base")]
+    bodies = _add_links(builder, links)
+    root = builder.add_joint_fixed(-1, bodies[links[0].name], label="base")
+    builder.add_articulation([root, *_add_joints(builder, joints, bodies, lambda joint: {"armature": 0.0})])
+    # inertias of files are used as they are, also those that no body can have
+    inertias = np.array(builder.body_inertia)
+    builder.body_inertia = [np.zeros((3, 3))] * len(links)
+    model = builder.finalize("cpu", dtype=wp.float64)
+    model.body_inertia.assign(inertias)
+    model.joint_max_distance.assign([0.0, *(0.0 if joint.is_fixed() else axis_of(joint.S).pitch for joint in joints)])
+    return model
+
+
+def robot_builder(robot, floating: bool, self_collisions: bool, q: dict[str, float]) -> ModelBuilder:
+    """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints."""
+    builder = ModelBuilder()
+    links, joints = robot._links, robot._every
+    bodies = _add_links(builder, links)
+    name = robot.configuration.name or "robot"
+    base = bodies[links[0].name]
+    root = (
+        builder.add_joint_free(base, label=f"{name}_base")
+        if floating
+        else builder.add_joint_fixed(-1, base, label=f"{name}_base")
+    )
+    builder.add_articulation([root, *_add_joints(builder, joints, bodies, _limits)], label=name)
     for joint in joints:
-        ends = (index[id(joint.parent_link)], index[id(joint.child_link)])
+        if joint.name in q:
+            builder.joint_q[builder.joint_q_start[builder.joint_label.index(joint.name)]] = q[joint.name]
+    shapes = []
+    for link in links:
+        for collision in link.collisions:
+            for i, geom in enumerate(collision.geoms):
+                label = f"{link.name}/{collision.name or 'collision'}_{i}"
+                shapes.append((_add_capsule(builder, bodies[link.name], collision, geom, label), geom))
+    for i, (shape, geom) in enumerate(shapes):
+        for other, other_geom in shapes[i + 1 :]:
+            if not (self_collisions and geom.filter(other_geom)):
+                builder.shape_collision_filter_pairs.add((shape, other))
+    return builder
+
+
+def _add_links(builder: ModelBuilder, links) -> dict[str, int]:
+    """Adds links. Returns the bodies by names."""
+    return {link.name: builder.add_link(label=link.name, **body_numbers(link)) for link in links}
+
+
+def _add_joints(builder: ModelBuilder, joints, bodies: dict[str, int], settings) -> list[int]:
+    """Adds joints. `settings` gives further arguments for a joint that moves."""
+    made = []
+    for joint in joints:
+        ends = (bodies[joint.parent_link.name], bodies[joint.child_link.name])
         if joint.is_fixed():
             frames = dict(parent_xform=transform7(joint.T_pj), child_xform=transform7(inverse(joint.T_jc)))
             made.append(builder.add_joint_fixed(*ends, label=joint.name, **frames))
@@ -49,6 +102,44 @@ def machine_model(links, joints):
         rotates, axis, X_p, X_c = joint_frames(joint)
         add = builder.add_joint_revolute if rotates else builder.add_joint_prismatic
         frames = dict(parent_xform=transform7(X_p), child_xform=transform7(X_c))
-        made.append(add(*ends, axis=axis, label=joint.name, armature=0.0, **frames))
-    builder.add_articulation(made)
-    return builder.finalize("cpu", dtype=wp.float64)
+        made.append(add(*ends, axis=axis, label=joint.name, **frames, **settings(joint)))
+    return made
+
+
+def _limits(joint) -> dict:
+    """The limits of a joint as arguments of the builder. Numbers that stand for no limit are left out.
+
+    Raises:
+        ValueError: a joint whose coordinate is not in radians or metres.
+    """
+    axis = axis_of(joint.S)
+    if abs(axis.scale - 1.0) > 1e-9:
+        raise RobotError(
+            f"joint {joint.name!r} moves {axis.scale:g} rad or m for each unit of its coordinate; joints of models move 1. "
+            f"Divide its screw by {axis.scale:g}"
+        )
+    if axis.pitch and abs(axis.pitch) > _PITCH * max(1.0, float(np.abs(axis.point).max())):
+        raise RobotError(
+            f"joint {joint.name!r} is helical, with {axis.pitch:g} m for each radian; models have no such joints"
+        )
+    lower, upper = joint.get_limit_q_lower(), joint.get_limit_q_upper()
+    speed = min(-joint.get_limit_qdot_lower(), joint.get_limit_qdot_upper())
+    found = dict(limit_lower=lower, limit_upper=upper, velocity_limit=speed, effort_limit=joint.get_limit_torque())
+    return {name: value for name, value in found.items() if abs(value) < MAXVAL}
+
+
+def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) -> int:
+    """Adds a capsule of a link as a shape without density. Returns the shape."""
+    if not isinstance(geom, GeomCapsule):
+        raise RobotError(f"a geom of collision {collision.name!r} has no shape; use GeomCapsule")
+    start, end = (collision.origin[:3, :3] @ x + collision.origin[:3, 3] for x in (geom.start_point, geom.end_point))
+    length = float(np.linalg.norm(end - start))
+    along = (end - start) / length if length else np.array([0.0, 0.0, 1.0])
+    turn, _ = Rotation.align_vectors(along[None], [[0.0, 0.0, 1.0]])
+    xform = np.concatenate([0.5 * (start + end), turn.as_quat()])
+    cfg = ShapeConfig(density=0.0)
+    if not length:
+        return builder.add_shape_sphere(body, radius=geom.radius, xform=xform, cfg=cfg, label=label)
+    return builder.add_shape_capsule(
+        body, radius=geom.radius, half_height=0.5 * length, xform=xform, cfg=cfg, label=label
+    )

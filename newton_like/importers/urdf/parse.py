@@ -330,9 +330,11 @@ def _geometry(piece: XmlElement, tag: str, link: str, robot: UrdfRobot) -> Geome
         if 0.0 in size:
             raise element.error(f"scale={element.get('scale')!r} must not be zero")
         return Geometry(kind, size, filename, element)
-    if min(size) < 0.0 or (min(size) == 0.0 and tag == "collision"):
+    # a capsule of length 0 is a sphere
+    smallest = size[0] if kind == "capsule" else min(size)
+    if min(size) < 0.0 or (smallest == 0.0 and tag == "collision"):
         raise element.error(f"in a {tag} of link {link!r}: sizes must be above 0 [m]; correct them or remove the {tag}")
-    if min(size) == 0.0:
+    if smallest == 0.0:
         robot.remark("links have a visual of size zero, which is ignored", link)
         return None
     return Geometry(kind, size, filename, element)

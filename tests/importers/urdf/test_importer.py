@@ -11,6 +11,7 @@ import trimesh
 import warp as wp
 
 from newton_like.geometry import inertia
+from newton_like.geometry.outline import triangles
 from newton_like.geometry.transforms import quat_from_rpy, transform, transform_multiply
 from newton_like.importers.urdf import UrdfWarning
 from newton_like.model.builder.builder import ModelBuilder
@@ -307,6 +308,18 @@ def test_a_visual_without_size_is_left_out():
     with pytest.warns(UrdfWarning, match=r"visual.*\(1\): a$"):
         builder, _ = load(robot(link("a", '<visual><geometry><box size="0 0 0"/></geometry></visual>')))
     assert builder.shape_count == 0
+
+
+def test_a_capsule_of_length_zero_has_the_mass_and_the_outline_of_a_sphere():
+    found = []
+    for shape in ('<capsule radius="0.2" length="0"/>', '<sphere radius="0.2"/>'):
+        pieces = "".join(f"<{tag}><geometry>{shape}</geometry></{tag}>" for tag in ("collision", "visual"))
+        builder, _ = load(robot(link("a", pieces)), ignore_inertial_definitions=True)
+        assert builder.shape_count == 2
+        points = triangles(GeoType(builder.shape_type[0]), np.array(builder.shape_scale[0]))[0]
+        assert np.allclose(np.linalg.norm(points, axis=-1), 0.2)
+        found.append((builder.body_mass[0], np.array(builder.body_inertia[0])))
+    assert np.isclose(found[0][0], found[1][0]) and np.allclose(found[0][1], found[1][1])
 
 
 def package(tmp_path):

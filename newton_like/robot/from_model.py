@@ -1,0 +1,200 @@
+"""Robots of the SDK from models of the engine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from newton_like.model.arguments import check_model
+from newton_like.robot.arguments import as_object
+from newton_like.robot.collision import Collision, GeomCapsule
+from newton_like.robot.configuration import RobotConfiguration
+from newton_like.robot.errors import RobotError, RobotNameError
+from newton_like.robot.joint import UNLIMITED, Joint
+from newton_like.robot.link import Link
+from newton_like.robot.robot import Robot
+from newton_like.robot.screws import cross_matrix, inverse
+from newton_like.types import MAXVAL, GeoType, JointType, ShapeFlags
+
+_LEFT_OUT = {
+    "joint_armature": "armatures", "joint_damping": "damping", "joint_stiffness": "springs", "joint_friction": "friction",
+}  # fmt: skip
+"""Arrays of dofs without a counterpart in a robot."""
+
+
+def from_model(model, articulation: int | str | None = None, *, evaluator: str = "auto") -> Robot:
+    """The robot of an articulation of a model, with the same names, frames, inertias and limits. A first part of labels that all bodies
+    and joints have, such as that of ``go2/base``, is left out of the names.
+
+    The base link is the root body of the articulation if a FREE or FIXED joint connects it to the world; otherwise it is a link "world"
+    without mass. A D6 joint with several axes becomes a chain of joints, ``label:0``, ``label:1``, ..., with links without mass between
+    them. Frames of bodies that were merged become links on fixed joints. Capsules and spheres that collide become capsules of the type 1
+    with the affinity 1.
+
+    Args:
+        model: the :class:`newton_like.Model`.
+        articulation: index or label; by default the only one, or the first one of equal worlds.
+        evaluator: see :class:`Robot`.
+
+    Raises:
+        TypeError: not a model.
+        ValueError, KeyError, IndexError: no such articulation, or several; a BALL, FREE or DISTANCE joint above which there is a link.
+
+    Warns:
+        UserWarning: the articulation has armatures, damping, springs, friction or coupled joints, which robots do not have.
+    """
+    check_model(model)
+    a = _articulation(model, articulation)
+    first, last = int(model.articulation_start.numpy()[a]), int(model.articulation_end.numpy()[a])
+    name = _naming(model, first, last)
+    links = _links(model, first, last, name)
+    base = _connect(model, first, last, links, name)
+    _add_capsules(model, links)
+    _add_frames(model, links, name)
+    _warn(model, first, last)
+    return Robot(RobotConfiguration(model.articulation_label[a], base), evaluator=evaluator)
+
+
+def _articulation(model, articulation) -> int:
+    labels = model.articulation_label
+    if articulation is None:
+        worlds = model.articulation_world.numpy()
+        members = np.flatnonzero(worlds == worlds.min()) if len(worlds) else []
+        if len(members) != 1:
+            raise RobotError(
+                f"the model has {len(members)} articulations in its first world: {', '.join(map(repr, labels[:8])) or 'none'}; name one"
+            )
+        return int(members[0])
+    if isinstance(articulation, str):
+        if labels.count(articulation) != 1:
+            raise RobotNameError(
+                f"{labels.count(articulation)} articulations have the label {articulation!r}; the labels are {', '.join(labels[:8])}"
+            )
+        return labels.index(articulation)
+    if isinstance(articulation, bool) or not isinstance(articulation, int | np.integer):
+        raise TypeError(f"articulation must be an index or a label, not {articulation!r}")
+    if not 0 <= articulation < len(labels):
+        raise RobotError(f"articulation {articulation}: the model has {len(labels)}")
+    return int(articulation)
+
+
+def _naming(model, first: int, last: int) -> Callable[[str], str]:
+    """The function from labels to names."""
+    bodies = model.joint_child.numpy()[first:last].tolist()
+    labels = [*(model.body_label[b] for b in bodies), *model.joint_label[first:last]]
+    prefixes = {label.partition("/")[0] if "/" in label else None for label in labels}
+    prefix = f"{prefixes.pop()}/" if len(prefixes) == 1 and None not in prefixes else ""
+    return lambda label: label.removeprefix(prefix)
+
+
+def _links(model, first: int, last: int, name: Callable[[str], str]) -> dict[int, Link]:
+    """Links of an articulation by bodies."""
+    mass, com, inertia = (x.numpy().astype(float) for x in (model.body_mass, model.body_com, model.body_inertia))
+    links = {}
+    for body in model.joint_child.numpy()[first:last].tolist():
+        c, m = cross_matrix(com[body]), float(mass[body])
+        G = np.zeros((6, 6))
+        G[:3, :3] = inertia[body] + m * c @ c.T
+        G[:3, 3:], G[3:, :3] = m * c, m * c.T
+        G[3:, 3:] = m * np.eye(3)
+        links[body] = Link(name(model.body_label[body]), G)
+    return links
+
+
+def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Callable[[str], str]) -> Link:
+    """Connects links by joints. Returns the base link."""
+    parents, children, types = (x.numpy().tolist() for x in (model.joint_parent, model.joint_child, model.joint_type))
+    X_p, X_c = ([_matrix(x) for x in each.numpy().astype(float)] for each in (model.joint_X_p, model.joint_X_c))
+    starts, axes = model.joint_qd_start.numpy().tolist(), model.joint_axis.numpy().astype(float).reshape(-1, 3)
+    dims = model.joint_dof_dim.numpy().tolist()
+    base = None
+    for j in range(first, last):
+        label, kind = name_of(model.joint_label[j]), JointType(types[j])
+        child = links[children[j]]
+        if parents[j] < 0 and kind in (JointType.FREE, JointType.FIXED):
+            if base is not None:
+                raise RobotError(f"joint {label!r} connects a second body to the world; a robot has one base link")
+            base = child
+            continue
+        parent = links.get(parents[j])
+        if parent is None:
+            if base is None:
+                base = Link("world", np.zeros((6, 6)))
+            parent = base
+        if kind not in (JointType.FIXED, JointType.REVOLUTE, JointType.PRISMATIC, JointType.D6):
+            raise RobotError(
+                f"joint {label!r} is a {kind.name} joint; joints of robots have one degree of freedom or none"
+            )
+        dofs = range(starts[j], starts[j + 1])
+        slides = dims[j][0]
+        names = [label] if len(dofs) < 2 else [f"{label}:{i}" for i in range(len(dofs))]
+        T = X_p[j]
+        for i, (dof, name) in enumerate(zip(dofs, names, strict=False)):
+            make = Joint.make_prismatic if i < slides else Joint.make_revolute
+            joint = make(name, axis=axes[dof])
+            _limit(model, joint, dof)
+            end = child if i == len(dofs) - 1 else Link(name, np.zeros((6, 6)))
+            joint.connect_links(parent, end, T, inverse(X_c[j]) if end is child else np.eye(4))
+            parent, T = end, np.eye(4)
+        if not dofs:
+            Joint.make_fixed(label).connect_links(parent, child, T, inverse(X_c[j]))
+    return as_object(base, Link, "base link")
+
+
+def _limit(model, joint: Joint, dof: int) -> None:
+    """Sets the limits of a joint to those of a dof."""
+
+    def number(name: str) -> float:
+        value = float(getattr(model, name).numpy()[dof])
+        return value if abs(value) < MAXVAL else np.copysign(UNLIMITED, value)
+
+    joint.set_limit_q(number("joint_limit_lower"), number("joint_limit_upper"))
+    speed = number("joint_velocity_limit")
+    joint.set_limit_qdot(-speed, speed)
+    joint.set_limit_torque(number("joint_effort_limit"))
+
+
+def _matrix(x: np.ndarray) -> np.ndarray:
+    """A pose ``[7]`` as a homogeneous transform."""
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = Rotation.from_quat(x[3:]).as_matrix(), x[:3]
+    return T
+
+
+def _add_capsules(model, links: dict[int, Link]) -> None:
+    """Adds the capsules and spheres of a model that collide."""
+    bodies, flags, types = (x.numpy() for x in (model.shape_body, model.shape_flags, model.shape_type))
+    for i in np.flatnonzero(np.isin(types, (int(GeoType.CAPSULE), int(GeoType.SPHERE))) & np.isin(bodies, list(links))):
+        if not flags[i] & ShapeFlags.COLLIDE_SHAPES:
+            continue
+        scale = model.shape_scale.numpy()[i].astype(float)
+        height = 2.0 * scale[1] if types[i] == GeoType.CAPSULE else 0.0
+        collision = Collision(model.shape_label[i])
+        collision.set_origin(_matrix(model.shape_transform.numpy()[i].astype(float)))
+        collision.add_geom(GeomCapsule(height, float(scale[0]), 1, 1))
+        links[int(bodies[i])].add_collision(collision)
+
+
+def _add_frames(model, links: dict[int, Link], name: Callable[[str], str]) -> None:
+    """Adds a link without mass for each named frame of a body."""
+    known = {link.name for link in links.values()}
+    for label, body, transform in zip(model.frames.label, model.frames.body, model.frames.transform, strict=True):
+        label = name(label)
+        if int(body) in links and label not in known:
+            known.add(label)
+            T = _matrix(np.asarray(transform, dtype=float))
+            Joint.make_fixed(f"{label}_frame").connect_links(links[int(body)], Link(label, np.zeros((6, 6))), T)
+
+
+def _warn(model, first: int, last: int) -> None:
+    dofs = slice(int(model.joint_qd_start.numpy()[first]), int(model.joint_qd_start.numpy()[last]))
+    left = [what for name, what in _LEFT_OUT.items() if getattr(model, name).numpy()[dofs].any()]
+    left += ["coupled joints"] if (model.joint_mimic_joint.numpy()[first:last] >= 0).any() else []
+    if left:
+        warnings.warn(
+            f"the robot has no {', '.join(left)}, but the model has; results of the robot are without them",
+            stacklevel=3,
+        )

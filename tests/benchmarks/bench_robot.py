@@ -1,0 +1,248 @@
+"""The robot package against the library whose API it has: ``python -m tests.benchmarks.bench_robot``.
+
+Both get the same robot, one thread and the same numbers. Results are compared first; then the two take turns, and medians of the turns are
+printed. The first table is about calls from Python for one configuration, the second about batches: a row has the time of all calls for one
+configuration, setters included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+os.environ["NEWTON_LIKE_THREADS"] = "1"
+
+import numpy as np
+
+import newton_like.robot as ours
+
+TURN = 0.02
+"""Seconds of a turn."""
+
+ALLOWED = 5.0
+"""Microseconds that a call may take longer than that of the vendor."""
+
+RATIO = 20.0
+"""How many times faster a batch is to be."""
+
+RATED = ("pose", "space Jacobian", "body Jacobian", "mass matrix", "inverse dynamics", "collision")
+"""Quantities for which there is a target for batches."""
+
+
+def random_robot(sdk, joints: int, rng: np.random.Generator):
+    """A tree with rotations and translations about random axes, a capsule on each link."""
+
+    def inertia() -> np.ndarray:
+        mass, com, A = rng.uniform(0.5, 2.0), 0.1 * rng.normal(size=3), rng.normal(size=(3, 3))
+        C = np.array([[0.0, -com[2], com[1]], [com[2], 0.0, -com[0]], [-com[1], com[0], 0.0]])
+        G = np.zeros((6, 6))
+        G[:3, :3] = 0.01 * (np.trace(A @ A.T) * np.eye(3) - A @ A.T) + mass * C @ C.T
+        G[:3, 3:], G[3:, :3], G[3:, 3:] = mass * C, mass * C.T, mass * np.eye(3)
+        return G
+
+    def pose() -> np.ndarray:
+        T, (Q, _) = np.eye(4), np.linalg.qr(rng.normal(size=(3, 3)))
+        T[:3, :3], T[:3, 3] = Q * np.sign(np.linalg.det(Q)), 0.2 * rng.normal(size=3)
+        return T
+
+    links = [sdk.Link("base", inertia())]
+    for i in range(joints):
+        joint = sdk.Joint.make_revolute(f"j{i}") if i % 5 else sdk.Joint.make_prismatic(f"j{i}")
+        link = sdk.Link(f"l{i}", inertia())
+        joint.connect_links(links[max(0, len(links) - 1 - int(rng.integers(0, 3)))], link, pose())
+        capsule = sdk.Collision(f"c{i}")
+        capsule.add_geom(sdk.GeomCapsule(0.1, 0.05, 1, 1))
+        link.add_collision(capsule)
+        links.append(link)
+    return links, sdk.RobotConfiguration("random", links[0])
+
+
+def complete(path: str) -> str:
+    """A URDF whose joints all have axes and limits, which the vendor wants."""
+    root = ElementTree.parse(path).getroot()
+    for joint in root.findall("joint"):
+        if joint.find("axis") is None:
+            ElementTree.SubElement(joint, "axis", xyz="0 0 1")
+        if joint.find("limit") is None:
+            ElementTree.SubElement(joint, "limit", lower="-3", upper="3", velocity="10", effort="100")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+class Side:
+    """One library with one robot, whose calls have names."""
+
+    def __init__(self, sdk, configuration, names: tuple[list, list] | None, dofs: int | None):
+        fixed = {18: "Robot_18", 24: "Robot_24", 26: "Robot_26"}.get(dofs)
+        self.robot = getattr(sdk, fixed if fixed and sdk is not ours else "Robot")(configuration)
+        if names is None:
+            names = self.robot.get_link_names(), self.robot.get_joint_names()
+        self.names, self.state = names, self.robot.make_state(*names)
+
+    def calls(self, base: int, tip: int, matrices: bool) -> dict:
+        r, s = self.robot, self.state
+        found = {
+            "pose": lambda: r.compute_transformation(s, base, tip),
+            "space Jacobian": lambda: r.compute_space_jacobian(s, base, tip),
+            "body Jacobian": lambda: r.compute_body_jacobian(s, base, tip),
+            "body velocity": lambda: r.compute_body_velocity(s, base, tip),
+            "centre of mass": lambda: r.compute_center_of_mass(s, base),
+            "its Jacobian": lambda: r.compute_center_of_mass_jacobian(s, base),
+            "total inertia": lambda: r.compute_total_inertial(s, base),
+            "gravity term": lambda: r.compute_gravity_term(s),
+            "inverse dynamics": lambda: (r.compute_inverse_dynamics(s), s.get_tau())[1],
+        }
+        if matrices:
+            found["mass matrix"] = lambda: r.compute_mass_matrix(s)
+            found["reflective inertia"] = lambda: r.compute_reflective_inertia(s, base, tip)
+        return found
+
+    def set(self, numbers) -> None:
+        s = self.state
+        for name, x in zip(("set_q", "set_qdot", "set_qddot"), numbers, strict=True):
+            getattr(s, name)(x)
+
+    def update(self) -> None:
+        r, s = self.robot, self.state
+        r.compute_forward_kinematics(s)
+        r.compute_diff_forward_kinematics(s)
+        r.compute_2nd_diff_forward_kinematics(s)
+
+
+def turns(functions: list, rounds: int) -> list[float]:
+    """Median times of functions that take turns [us]."""
+    counts, times = [], [[] for _ in functions]
+    for f in functions:
+        begin = time.perf_counter()
+        f()
+        f()
+        counts.append(max(1, int(TURN * 2 / (time.perf_counter() - begin + 1e-9))))
+    for _ in range(rounds):
+        for f, count, found in zip(functions, counts, times, strict=True):
+            begin = time.perf_counter()
+            for _ in range(count):
+                f()
+            found.append((time.perf_counter() - begin) / count * 1e6)
+    return [float(np.median(t)) for t in times]
+
+
+def agree(name: str, mine, theirs) -> None:
+    """Raises where results differ."""
+    scale = max(1.0, float(np.abs(theirs).max()))
+    if name == "reflective inertia":
+        # pseudo-inverses: compared by their inverses, which are smooth
+        mine, theirs = np.linalg.pinv(mine, rcond=1e-9), np.linalg.pinv(theirs, rcond=1e-9)
+    if not np.abs(mine - theirs).max() < 1e-8 * scale:
+        raise RuntimeError(f"{name}: results differ by {np.abs(mine - theirs).max():g}")
+
+
+def table(title: str, head: tuple[str, ...], rows: list) -> None:
+    print(f"\n{title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+def measure(label: str, theirs: Side, mine: Side, batch: int, rounds: int, matrices: bool) -> None:
+    rng = np.random.default_rng(3)
+    n = mine.robot.dof
+    numbers, many = rng.normal(size=(3, n)), rng.normal(size=(3, batch, n))
+    gravity = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -9.81])
+    base, tip = mine.state.base_link_idx, len(mine.names[0]) - 1
+    for side in (theirs, mine):
+        side.set(numbers)
+        side.state.set_gravity(gravity)
+        side.update()
+    one, two = theirs.calls(base, tip, matrices), mine.calls(base, tip, matrices)
+    rows = []
+    for name, f in one.items():
+        agree(name, two[name](), f())
+        a, b = turns([f, two[name]], rounds)
+        rows.append((name, f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}{'' if b < a + ALLOWED else ' (!)'}"))
+    for name, f, g in (
+        ("set_q", lambda: theirs.state.set_q(numbers[0]), lambda: mine.state.set_q(numbers[0])),
+        ("set_q, forward kinematics", *((lambda x=x: (x.state.set_q(numbers[0]), x.robot.compute_forward_kinematics(x.state))) for x in
+        (theirs, mine))),
+    ):  # fmt: skip
+        a, b = turns([f, g], rounds)
+        rows.append((name, f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}{'' if b < a + ALLOWED else ' (!)'}"))
+
+    def detect(side):
+        return lambda: side.robot.detect_collisions_or_nearest_links(side.state, 1)
+
+    capsules = bool(mine.robot.compute_distances(mine.state).links)
+    if capsules:
+        for x, y in zip(detect(theirs)(), detect(mine)(), strict=True):
+            agree("collision", np.array([y.distance]), np.array([x.distance]))
+        a, b = turns([detect(theirs), detect(mine)], rounds)
+        rows.append(("collision", f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}{'' if b < a + ALLOWED else ' (!)'}"))
+    table(f"{label}: one configuration [us]", ("call", "vendor", "newton_like", "difference"), rows)
+
+    group = mine.robot.make_state(*mine.names)
+    group.set_gravity(gravity)
+    mine.state, single = group, mine.state
+    two = mine.calls(base, tip, matrices)
+    rows = []
+    for name in [*one, *(["collision"] if capsules else [])]:
+        moving = name == "inverse dynamics"
+
+        def vendor(name=name, moving=moving):
+            if moving:
+                theirs.set(numbers)
+                theirs.update()
+            else:
+                theirs.state.set_q(numbers[0])
+                theirs.robot.compute_forward_kinematics(theirs.state)
+            return (one[name] if name in one else detect(theirs))()
+
+        def lanes(name=name, moving=moving):
+            if moving:
+                mine.set(many)
+            else:
+                group.set_q(many[0])
+            if name not in two:
+                return mine.robot.compute_distances(group).distance
+            if moving:
+                return mine.robot.compute_inverse_dynamics(group)
+            return two[name]()
+
+        group.set_qdot(many[1])
+        lanes()
+        a, b = turns([vendor, lanes], rounds)
+        ratio = a * batch / b
+        target = name in RATED and ratio < RATIO
+        rows.append((name, f"{a:.2f}", f"{b / batch:.3f}", f"{ratio:.1f}{' (!)' if target else ''}"))
+    mine.state = single
+    table(f"{label}: batches of {batch} [us for each configuration]", ("calls", "vendor", "newton_like", "ratio"), rows)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--urdf", nargs=2, action="append", metavar=("FILE", "BASE"), default=[], help="a file, and its base link"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        import rby1_sdk.dynamics as vendor
+    except ImportError:
+        sys.exit("rby1_sdk is not installed; install the extra 'peers'")
+    sides = []
+    for sdk in (vendor, ours):
+        links, configuration = random_robot(sdk, 24, np.random.default_rng(7))
+        names = [link.get_name() for link in links], [f"j{i}" for i in range(24)]
+        sides.append(Side(sdk, configuration, names, 24))
+        sides[-1].links = links
+    measure("Random robot, 24 joints", *sides, options.batch, options.rounds, True)
+    for path, base in options.urdf:
+        data = complete(path)
+        mine = Side(ours, ours.load_robot_from_urdf_data(data, base), None, None)
+        theirs = Side(vendor, vendor.load_robot_from_urdf_data(data, base), mine.names, mine.robot.dof)
+        measure(Path(path).name, theirs, mine, options.batch, options.rounds, mine.robot.dof in (18, 24, 26))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Links: their inertia, and the matrices that are no inertia."""
+
+import numpy as np
+import pytest
+
+from newton_like import robot as rd
+from tests.support.random_robots import random_inertia, spatial_inertia
+
+
+def test_inertia_gives_the_kinetic_energy_of_its_points(rng):
+    points, masses = rng.normal(size=(7, 3)), rng.uniform(0.1, 1.0, 7)
+    com = masses @ points / masses.sum()
+    offsets = points - com
+    moments = sum(m * (r @ r * np.eye(3) - np.outer(r, r)) for m, r in zip(masses, offsets, strict=True))
+    link = rd.Link("link", spatial_inertia(masses.sum(), com, moments))
+    w, v = rng.normal(size=(2, 3))
+    velocities = v + np.cross(w, points)
+    twist = np.concatenate([w, v])
+    assert np.isclose(twist @ link.inertia @ twist, np.sum(masses[:, None] * velocities**2), rtol=1e-12)
+    assert np.isclose(link.mass, masses.sum())
+    assert np.allclose(link.center_of_mass, com)
+
+
+def test_results_are_copies_and_inputs_are_copied(rng):
+    G = random_inertia(rng)
+    kept, link = G.copy(), rd.Link("link", G)
+    G[:] = 0.0
+    link.inertia[:] = 0.0
+    link.child_joints.append(None)
+    link.get_collisions().append(None)
+    assert np.array_equal(link.inertia, kept)
+    assert link.child_joints == [] and link.collisions == []
+
+
+def test_inertia_is_the_identity_by_default_and_may_be_zero():
+    assert np.array_equal(rd.Link("a").inertia, np.eye(6))
+    empty = rd.Link("b", np.zeros((6, 6)))
+    assert empty.mass == 0.0 and np.array_equal(empty.center_of_mass, np.zeros(3))
+
+
+def changed(rng, row, column, value) -> np.ndarray:
+    G = random_inertia(rng)
+    G[row, column] = value
+    return G
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda rng: changed(rng, 0, 1, 5.0),
+        lambda rng: changed(rng, 3, 3, 50.0),
+        lambda rng: -random_inertia(rng),
+        lambda rng: changed(rng, 4, 4, np.nan),
+        lambda rng: spatial_inertia(1.0, np.ones(3), np.eye(3)) - np.diag([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]),
+        lambda rng: random_inertia(rng) + np.block([[np.zeros((3, 3)), np.eye(3)], [np.eye(3), np.zeros((3, 3))]]),
+    ],
+    ids=["asymmetric", "several masses", "negative", "nan", "moment without mass", "coupling"],
+)
+def test_matrices_that_are_no_inertia_name_the_link(rng, wrong):
+    with pytest.raises(rd.RobotError, match="'forearm'"):
+        rd.Link("forearm", wrong(rng))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (36,), (6, 6, 1)])
+def test_other_shapes_are_of_the_kinds_of_the_sdk(shape):
+    with pytest.raises(TypeError, match="'forearm'") as raised:
+        rd.Link("forearm", np.zeros(shape))
+    assert isinstance(raised.value, ValueError)
+
+
+@pytest.mark.parametrize("name", [3, None, b"link"])
+def test_names_are_strings(name):
+    with pytest.raises(TypeError, match="link"):
+        rd.Link(name)
+
+
+def test_other_objects_are_no_collisions():
+    with pytest.raises(TypeError, match="'forearm'"):
+        rd.Link("forearm").add_collision(None)

@@ -77,13 +77,12 @@ def ik_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def ik_begin(t, T, L, mem) -> bool:
-        """Moves the start between the limits. Returns whether anything is to be done in any lane. The rotations of the goals become
+        """Moves all joints between their limits. Returns whether anything is to be done in any lane. The rotations of the goals become
         quaternions."""
         for i in range(T.points):
             goal = L.goals + GOAL * i + 3
             m.put4(mem, goal, t, quat_of(m.get9(mem, goal, t)))
-        for c in range(T.result_size):
-            dof = ik_dof(c, T)
+        for dof in range(T.dofs):
             m.put(mem, L.q + dof, t, between_limits(m.get(mem, L.q + dof, t), dof, t, T, L, mem))
         m.copy(t, L.ik_result, L.q, T.dofs, mem)
         at = L.ik_result + T.dofs

@@ -16,8 +16,11 @@ def link(name: str, rng, length: float) -> rd.Link:
 
 
 def arm(rng, joints: int = 7, hands: int = 1, limit: float = 2.6, continuous: int = 0) -> rd.Robot:
-    """A robot with serial arms whose axes differ, and a tool behind a fixed joint on each: the links ``base``, ``a1`` to ``a7``, ``tool_a``,
-    ``b1`` and so on. The first joints may turn without limits. The base has a capsule that the links of the arms may hit."""
+    """A robot with serial arms whose axes differ, and a tool behind a fixed joint on each.
+
+    The links are ``base``, ``a1`` to ``a7``, ``tool_a``, ``b1`` and so on. The first joints may turn without limits. The base has a capsule
+    that the links of the arms may hit.
+    """
     base = rd.Link("base", random_inertia(rng))
     obstacle = rd.Collision("obstacle")
     obstacle.add_geom(rd.GeomCapsule(np.array([0.5, 0.0, 0.4]), np.array([0.5, 0.1, 0.4]), 0.1, 0, 1))

@@ -248,20 +248,20 @@ def ik_program(m: types.SimpleNamespace) -> dict:
         at = L.ik_result + T.dofs
         running = m.get(mem, at + RUNNING, t)
         best = m.get(mem, at + COST, t)
-        e = ik_errors(t, T, L, mem)
-        better = m.mul(running, m.where_lt(e.x, best, one, zero))
-        cost = m.where_lt(zero, better, e.x, best)
+        now = ik_errors(t, T, L, mem)
+        better = m.mul(running, m.where_lt(now.x, best, one, zero))
+        cost = m.where_lt(zero, better, now.x, best)
         m.put(mem, at + COST, t, cost)
-        m.put(mem, at + ROTATION_ERROR, t, m.where_lt(zero, better, e.y, m.get(mem, at + ROTATION_ERROR, t)))
-        m.put(mem, at + POSITION_ERROR, t, m.where_lt(zero, better, e.z, m.get(mem, at + POSITION_ERROR, t)))
+        m.put(mem, at + ROTATION_ERROR, t, m.where_lt(zero, better, now.y, m.get(mem, at + ROTATION_ERROR, t)))
+        m.put(mem, at + POSITION_ERROR, t, m.where_lt(zero, better, now.z, m.get(mem, at + POSITION_ERROR, t)))
         factor = m.get(mem, at + DAMPING, t)
         factor = m.where_lt(
             zero, better, m.larger(m.mul(half, factor), m.fill(real(LEAST_FACTOR))), m.mul(m.fill(real(4.0)), factor)
         )
         m.put(mem, at + DAMPING, t, m.where_lt(zero, running, factor, m.get(mem, at + DAMPING, t)))
         # a finished lane has no error here, so that its numbers stay finite
-        far = m.where_lt(e.y, ik_setting(t, ROTATION_TOLERANCE, T, L, mem), zero, one)
-        far = m.where_lt(e.z, ik_setting(t, POSITION_TOLERANCE, T, L, mem), far, one)
+        far = m.where_lt(now.y, ik_setting(t, ROTATION_TOLERANCE, T, L, mem), zero, one)
+        far = m.where_lt(now.z, ik_setting(t, POSITION_TOLERANCE, T, L, mem), far, one)
         going = m.mul(running, m.sub(one, m.mul(better, m.sub(one, far))))
         ik_step_of(t, m.fma(factor, cost, m.fill(real(LEAST_DAMPING))), T, L, mem)
         longest = zero

@@ -261,13 +261,12 @@ class _Solver:
         best, cost = q.copy(), np.full(count, np.inf)
         rotation, position, steps = np.full(count, np.inf), np.full(count, np.inf), np.zeros(count, dtype=np.int64)
         success, todo, start = np.zeros(count, dtype=bool), np.arange(count), q
-        nearest = None
         for attempt in range(starts):
             if attempt:
-                if nearest is None:
-                    table, tree = self._table(lower, upper, weights, seed)
-                    nearest = self._nearest(tree, goals, todo, weights, starts - 1)
-                start = np.where(self._moves, table[nearest[todo, attempt - 1]], first[todo])
+                table, tree = self._table(lower, upper, weights, seed)
+                # the configuration whose poses are next nearest to the goals
+                nearest = tree.query(_features(goals[todo], weights), k=[attempt])[1][:, 0]
+                start = np.where(self._moves, table[nearest], first[todo])
             active, q, damping, used = todo, start, 1.0, 0
             while len(active) and used < iterations:
                 limit = min(_SLICE, iterations - used)
@@ -307,12 +306,6 @@ class _Solver:
             if len(self._tables) > 2:
                 self._tables.popitem(last=False)
         return self._tables[key]
-
-    def _nearest(self, tree: cKDTree, goals, todo, weights, count: int) -> np.ndarray:
-        """For the goals `todo`, the rows of the table whose target poses are nearest, ``[len(goals), count]``."""
-        found = np.zeros((len(goals), count), dtype=np.int64)
-        found[todo] = tree.query(_features(goals[todo], weights), k=np.arange(1, count + 1))[1]
-        return found
 
 
 def _numbers(T: np.ndarray) -> np.ndarray:

@@ -14,8 +14,8 @@ RESULTS = ("take", "take_packed", "take_added")
 
 
 def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
-    """The namespace `m` with the structs ``Batch`` and ``Piece`` and the functions ``wanted``, ``bring``, ``bring_packed``, ``any_given`` and
-    those of `RESULTS`."""
+    """The namespace `m` with the structs ``Batch`` and ``Piece`` and the functions ``wanted``, ``bring``, ``bring_packed``, ``any_given``
+    and those of `RESULTS`."""
     real, width = m.real, m.width
 
     @wp.struct
@@ -32,8 +32,8 @@ def piece_moves(m: types.SimpleNamespace) -> types.SimpleNamespace:
     class Piece:
         """The numbers of an articulation in the flat array `numbers`, in `parts` runs of `size` numbers. Run i starts at
         ``start + part[i]`` for the first articulation and `stride` further for each next one. In memory the runs are contiguous
-        from `row` on. In packed memory, and where inputs are brought packed, the lane of number i of a run starts ``place[i]`` numbers after the first
-        lane."""
+        from `row` on. In packed memory, and where inputs are brought packed, the lane of number i of a run starts ``place[i]`` numbers
+        after the first lane."""
 
         row: int
         start: int

@@ -14,7 +14,7 @@ In traces for differentiation (``m.varied``), orientations are constants with va
 import types
 
 from newton_like.kernels.tree import (  # isort: skip
-    AXIS, AXIS_IN_PARENT, BALL, BODY_FIXED, CHILD_POS, CHILD_QUAT_INVERSE, COMPOUND, FIXED, FREE, HALF_TURN_QUAT,
+    AXIS, AXIS_IN_PARENT, BALL, BODY_FIXED, CHILD_POS, CHILD_QUAT_INVERSE, COMPOUND, DISTANCE_MAX, FIXED, FREE, HALF_TURN_QUAT,
     HOME_QUAT, INERTIAL, PARENT_POS, PARENT_QUAT, PRISMATIC, REST_Q, REST_W, REVOLUTE,
 )  # fmt: skip
 
@@ -176,6 +176,19 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         for i in range(T.linear[k] + T.angular[k]):
             v = m.fma6(m.get6(mem, L.subspace + 6 * (dof + i), t), m.get(mem, L.v + dof + i, t), v)
         m.put6(mem, L.twist + 6 * k, t, v)
+
+    @m.func
+    def advance(b, t, k: int, T, P, L, mem):
+        """Moves body k along the axis of a revolute joint, by its pitch [m/rad] for each radian. Only robots of the SDK have a pitch; it
+        has the place of the upper limit of a distance joint."""
+        if T.kind[k] == REVOLUTE:
+            pitch = m.joint_param(P, b, k, DISTANCE_MAX)
+            at = L.subspace + 6 * T.dof_at[k]
+            axis = m.get3(mem, at + 3, t)
+            x = m.mul(pitch, m.get(mem, L.q + T.q_at[k], t))
+            m.put3(mem, L.pos + 3 * k, t, m.fma3(axis, x, m.get3(mem, L.pos + 3 * k, t)))
+            m.put3(mem, L.com + 3 * k, t, m.fma3(axis, x, m.get3(mem, L.com + 3 * k, t)))
+            m.put3(mem, at, t, m.fma3(axis, pitch, m.get3(mem, at, t)))
 
     @m.func
     def joint_twist(t, first: int, n: int, vel: int, L, mem) -> Spatial:

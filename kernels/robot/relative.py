@@ -6,24 +6,10 @@ a velocity is expressed in. Twists have the angular part first, as the robot SDK
 
 import types
 
-from newton_like.kernels.tree import DISTANCE_MAX, REVOLUTE
-
 
 def relative_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``robot_frames``, ``relative_pose``, ``relative_jacobian`` and ``relative_velocity``."""
     real = m.real
-
-    @m.func
-    def advance(b, t, k: int, T, P, L, mem):
-        """Moves body k along the axis of its revolute joint, by the pitch [m/rad] for each radian. Robots of the SDK have the pitch in
-        place of the limit of a distance joint."""
-        pitch = m.joint_param(P, b, k, DISTANCE_MAX)
-        at = L.subspace + 6 * T.dof_at[k]
-        axis = m.get3(mem, at + 3, t)
-        x = m.mul(pitch, m.get(mem, L.q + T.q_at[k], t))
-        m.put3(mem, L.pos + 3 * k, t, m.fma3(axis, x, m.get3(mem, L.pos + 3 * k, t)))
-        m.put3(mem, L.com + 3 * k, t, m.fma3(axis, x, m.get3(mem, L.com + 3 * k, t)))
-        m.put3(mem, at, t, m.fma3(axis, pitch, m.get3(mem, at, t)))
 
     @m.func
     def robot_frames(b, t, T, P, L, mem):
@@ -31,8 +17,7 @@ def relative_program(m: types.SimpleNamespace) -> dict:
         m.set_origin(b, t, T, P, L, mem)
         for k in range(T.bodies):
             m.place_body(b, t, k, T, P, L, mem)
-            if T.kind[k] == REVOLUTE:
-                advance(b, t, k, T, P, L, mem)
+            m.advance(b, t, k, T, P, L, mem)
 
     @m.func
     def transposed(r: m.Mat33) -> m.Mat33:

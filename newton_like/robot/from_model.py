@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from newton_like.model.arguments import check_model
+from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.robot.arguments import as_object
 from newton_like.robot.collision import Collision, GeomCapsule
 from newton_like.robot.configuration import RobotConfiguration
@@ -17,7 +18,7 @@ from newton_like.robot.joint import UNLIMITED, Joint
 from newton_like.robot.link import Link
 from newton_like.robot.robot import Robot
 from newton_like.robot.screws import cross_matrix, inverse
-from newton_like.types import MAXVAL, GeoType, JointType, ShapeFlags
+from newton_like.types import MAXVAL, GeoType, ShapeFlags
 
 _LEFT_OUT = {
     "joint_armature": "armatures", "joint_damping": "damping", "joint_stiffness": "springs", "joint_friction": "friction",
@@ -112,9 +113,9 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
     dims = model.joint_dof_dim.numpy().tolist()
     base = None
     for j in range(first, last):
-        label, kind = name_of(model.joint_label[j]), JointType(types[j])
+        label, kind = name_of(model.joint_label[j]), JOINT_TYPES[types[j]]
         child = links[children[j]]
-        if parents[j] < 0 and kind in (JointType.FREE, JointType.FIXED):
+        if parents[j] < 0 and (kind.fixed or not kind.anchored):
             if base is not None:
                 raise RobotError(f"joint {label!r} connects a second body to the world; a robot has one base link")
             base = child
@@ -124,9 +125,9 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
             if base is None:
                 base = Link("world", np.zeros((6, 6)))
             parent = base
-        if kind not in (JointType.FIXED, JointType.REVOLUTE, JointType.PRISMATIC, JointType.D6):
+        if not (kind.fixed or kind.axis_by_axis):
             raise RobotError(
-                f"joint {label!r} is a {kind.name} joint; joints of robots have one degree of freedom or none"
+                f"joint {label!r} is a {kind.type.name} joint; joints of robots have one degree of freedom or none"
             )
         dofs = range(starts[j], starts[j + 1])
         slides = dims[j][0]

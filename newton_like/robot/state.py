@@ -177,9 +177,11 @@ class State:
         return self._given["tau"].copy()
 
     def _get_V0(self) -> np.ndarray:
+        """A copy of the twist of the base link."""
         return self._given["V0"].copy()
 
     def _get_Vdot0(self) -> np.ndarray:
+        """A copy of the spatial acceleration of the base link."""
         return self._given["Vdot0"].copy()
 
     q = property(get_q, set_q)

@@ -11,7 +11,6 @@ from newton_like import robot
 
 NAMES = Path(__file__).parents[1] / "support" / "robot_sdk_names.txt"
 
-LATER = {"Robot", "State"}
 """Classes that are not there yet."""
 
 
@@ -32,7 +31,7 @@ def members() -> list[tuple[str, str, tuple[str, ...] | None]]:
     return found
 
 
-CASES = [case for case in members() if case[0] not in LATER]
+CASES = [case for case in members()]
 
 
 @pytest.mark.parametrize(("owner", "name", "arguments"), CASES, ids=[f"{a}.{b}-{c}" for a, b, c in CASES])

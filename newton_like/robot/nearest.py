@@ -147,10 +147,13 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
 
     Raises:
         IndexError: no such pair.
+        TypeError: not a list of integers.
     """
     if pairs is None:
         return None
     chosen = np.atleast_1d(np.asarray(pairs))
+    if not chosen.size:
+        chosen = np.zeros(0, dtype=int)
     if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
         raise TypeError(f"pairs must be a list of indices of pairs, not {pairs!r}")
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(capsules.pairs)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from newton_like.arrays import host_array
-from newton_like.coercion import as_flag, as_number
+from newton_like.coercion import as_flag
 from newton_like.model import ModelBuilder
 from newton_like.robot import evaluation
 from newton_like.robot.arguments import as_array
@@ -147,13 +147,13 @@ class Robot:
             IndexError: no such index.
             TypeError: other arguments.
         """
-        given = dict(zip(("state", "index") if len(args) + len(named) > 1 else ("name",), args, strict=False)) | named
-        if set(given) == {"name"} and isinstance(given["name"], str):
-            at = self._index.get(given["name"])
-            return None if at is None else self._links[at]
-        if set(given) == {"state", "index"}:
+        given = _one_form("get_link", (("name",), ("state", "index")), args, named)
+        if "index" in given:
             return self._links[self._own(given["state"])._link(given["index"])]
-        raise TypeError("get_link takes a name, or a state and the index of a link")
+        if not isinstance(given["name"], str):
+            raise TypeError(f"the name of a link must be a str, not {given['name']!r}; or give a state and an index")
+        at = self._index.get(given["name"])
+        return None if at is None else self._links[at]
 
     @staticmethod
     def count_joints(base_link: Link, include_fixed: bool = False) -> int:
@@ -184,13 +184,10 @@ class Robot:
             raise _NotCallable(f"getter must be a function of a Joint, not {getter!r}")
         joints = self._own(state)._joints
         found = [getter(joint) for joint in joints]
-        try:
-            return np.array([float(x) for x in found])
-        except (TypeError, ValueError):
-            joint, x = next(
-                (j, x) for j, x in zip(joints, found, strict=True) if not isinstance(x, int | float | np.number)
-            )
-            raise RobotError(f"getter returns {x!r} for joint {joint.name!r}; return a number") from None
+        for joint, x in zip(joints, found, strict=True):
+            if not isinstance(x, int | float | np.number | np.bool_) or isinstance(x, np.complexfloating):
+                raise RobotError(f"getter returns {x!r} for joint {joint.name!r}; return a number")
+        return np.array(found, dtype=float)
 
     def get_limit_q_lower(self, state: State) -> np.ndarray:
         """Lower limits of positions in the order of a state [rad or m], ``[n]``."""
@@ -307,6 +304,8 @@ class Robot:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`; the links have no mass.
         """
         ref = self._own(state)._link(ref_link)
+        if target_link is not None and target_links is not None:
+            raise TypeError("compute_center_of_mass takes target_link or target_links, not both")
         self._weigh(state, target_link if target_links is None else target_links)
         return state._evaluate(evaluation.CENTRE, (3,), 0, ref)
 
@@ -330,7 +329,8 @@ class Robot:
             weights.fill(1.0)
         else:
             weights.fill(0.0)
-            for i in [links] if isinstance(links, int | np.integer) or not hasattr(links, "__iter__") else links:
+            one = isinstance(links, str | bytes) or not hasattr(links, "__iter__")
+            for i in [links] if one else links:
                 weights[state._link(i)] += 1.0
         if not weights @ self._masses > 0.0:
             names = [state._link_names[i] for i, k in enumerate(state._bodies) if weights[k]]
@@ -347,7 +347,8 @@ class Robot:
         Raises:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
-        return state._evaluate(evaluation.TOTAL_INERTIA, (6, 6), 0, self._own(state)._link(ref_link))
+        ref = self._own(state)._link(ref_link)
+        return state._evaluate(evaluation.TOTAL_INERTIA, (6, 6), 0, ref)
 
     # ------------------------------------------------------------------------------------------------ dynamics
 
@@ -470,30 +471,27 @@ class Robot:
             ValueError, TypeError: a state of another robot; a robot without wheels; a wrong shape.
         """
         wheels, matrix, _ = self._wheels(state)
-        several = len(args) + len(named) > 1
-        given = (
-            dict(zip(("linear_velocity", "angular_velocity") if several else ("body_velocity",), args, strict=False))
-            | named
-        )
-        if set(given) == {"body_velocity"}:
+        forms = ("body_velocity",), ("linear_velocity", "angular_velocity")
+        given = _one_form("compute_mobility_inverse_diff_kinematics", forms, args, named)
+        if "body_velocity" in given:
             velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)
             velocity = velocity[:, 0] if velocity.shape == (3, 1) else velocity
-        elif set(given) == {"linear_velocity", "angular_velocity"}:
+        else:
             velocity = np.concatenate(
                 [
-                    [as_number(given["angular_velocity"], "angular_velocity")],
+                    as_array([given["angular_velocity"]], (1,), "angular_velocity"),
                     as_array(given["linear_velocity"], (2,), "linear_velocity"),
                 ]
             )
-        else:
-            raise TypeError("give body_velocity, or linear_velocity and angular_velocity")
         if velocity.ndim not in (1, 2) or velocity.shape[-1] != 3:
             raise ShapeError(f"body_velocity has shape {velocity.shape}; give [w, vx, vy]: [3] or [batch, 3]")
         if not np.isfinite(velocity).all():
             raise RobotError("body_velocity has numbers that are not finite")
         qdot = state._given["qdot"]
-        shape = np.broadcast_shapes(qdot.shape[:-1], velocity.shape[:-1])
-        qdot = np.array(np.broadcast_to(qdot, (*shape, qdot.shape[-1])))
+        if qdot.ndim == velocity.ndim == 2 and len(qdot) != len(velocity):
+            raise ShapeError(f"body_velocity has {len(velocity)} configurations, but qdot of the state has {len(qdot)}")
+        batch = max(qdot.shape[:-1], velocity.shape[:-1])
+        qdot = np.array(np.broadcast_to(qdot, (*batch, qdot.shape[-1])))
         qdot[..., wheels] = velocity @ matrix.T
         state.set_qdot(qdot)
 
@@ -560,6 +558,19 @@ class Robot:
 
 class _ForeignState(RobotError, TypeError):
     """A state of another robot."""
+
+
+def _one_form(what: str, forms: tuple[tuple[str, ...], ...], args: tuple, named: dict) -> dict:
+    """The arguments of a function that has several forms, by name.
+
+    Raises:
+        TypeError: the arguments are those of no form.
+    """
+    for names in forms:
+        if len(args) + len(named) == len(names) and set(named) == set(names[len(args) :]):
+            return dict(zip(names, args, strict=False)) | named
+    known = " or ".join(f"({', '.join(names)})" for names in forms)
+    raise TypeError(f"{what} takes {known}, not {len(args)} arguments by position and {sorted(named)} by name")
 
 
 class _NotCallable(RobotError, TypeError):

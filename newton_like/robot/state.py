@@ -116,7 +116,7 @@ class State:
     # ------------------------------------------------------------------------------------------------ inputs
 
     def set_q(self, q) -> None:
-        """Sets the joint positions [rad or m], ``[n]``, ``[n, 1]`` or ``[batch, n]``.
+        """Sets the joint positions [rad or m], ``[n]``, ``[n, 1]`` or ``[batch, n]``. For n = 1, ``[1, 1]`` is a batch.
 
         Raises:
             ValueError, TypeError: another shape, numbers that are not finite, or no numbers.
@@ -161,27 +161,28 @@ class State:
         self._set("Vdot0", -self._numbers("Vdot0", gravity, "gravity"))
 
     def get_q(self) -> np.ndarray:
-        """A copy of :attr:`q`."""
+        """A copy of the joint positions [rad or m], ``[n]`` or ``[batch, n]``."""
         return self._given["q"].copy()
 
     def get_qdot(self) -> np.ndarray:
-        """A copy of :attr:`qdot`."""
+        """A copy of the joint velocities [rad/s or m/s], ``[n]`` or ``[batch, n]``."""
         return self._given["qdot"].copy()
 
     def get_qddot(self) -> np.ndarray:
-        """A copy of :attr:`qddot`."""
+        """A copy of the joint accelerations [rad/s^2 or m/s^2], ``[n]`` or ``[batch, n]``."""
         return self._given["qddot"].copy()
 
     def get_tau(self) -> np.ndarray:
-        """A copy of :attr:`tau`."""
+        """A copy of the joint torques [N m] and forces [N], ``[n]`` or ``[batch, n]``."""
         return self._given["tau"].copy()
 
     def _get_V0(self) -> np.ndarray:
-        """A copy of the twist of the base link."""
+        """A copy of the twist of the base link in its own frame, angular part first [rad/s, m/s], ``[6]`` or ``[batch, 6]``."""
         return self._given["V0"].copy()
 
     def _get_Vdot0(self) -> np.ndarray:
-        """A copy of the spatial acceleration of the base link."""
+        """A copy of the spatial acceleration of the base link in its own frame, angular part first [rad/s^2, m/s^2], ``[6]`` or
+        ``[batch, 6]``; see :meth:`set_gravity`."""
         return self._given["Vdot0"].copy()
 
     q = property(get_q, set_q)

@@ -10,6 +10,8 @@ Differences of the vendor's library 0.10.0:
 * A capsule without length as the second one of a pair: the start of the first axis is taken for its nearest point.
 """
 
+import enum
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,19 @@ class Pair:
         if masses.all():
             close(ours.compute_center_of_mass(state, ref), theirs.compute_center_of_mass(other, ref), "center_of_mass")
             close(*self.both(robot_calls.SHARED["com_jacobian"], ref, ref), "com_jacobian")
+
+
+def test_all_names_are_there():
+    """Those of the library that is installed, which may be newer than the list of tests/robot/test_names.py."""
+    for name, theirs in vars(vendor).items():
+        if name[0] != "_" and isinstance(theirs, type):
+            ours = getattr(rd, name)
+            members = {member for member in dir(theirs) if member[0] != "_"}
+            # attributes of members of an enumeration are not those of its class
+            found = next(iter(ours)) if issubclass(ours, enum.Enum) else ours
+            assert [member for member in members if not hasattr(found, member)] == [], name
+        elif callable(theirs):
+            assert callable(getattr(rd, name)), name
 
 
 @pytest.mark.parametrize("joints", [1, 4, 9, 15])
@@ -234,21 +249,33 @@ def test_a_general_pose_of_the_child_in_a_joint_that_moves(rng):
 
 @pytest.mark.parametrize("least", [0, 1, 7, 1000])
 def test_detected_collisions(rng, least):
+    """About one of ten thousand distances of the vendor's library is too large; tests/robot/test_distances.py has an independent
+    reference."""
     for joints in (3, 12):
         seed = rng.integers(2**32)
         pair = Pair(lambda lib, seed=seed, joints=joints: random_robot(lib, seed, joints, lib is vendor)[0][0], rng)
         pair.randomize()
         found, expected = pair.both(lambda robot, state: robot.detect_collisions_or_nearest_links(state, least))
-        assert [(r.link1, r.link2) for r in found] == [(r.link1, r.link2) for r in expected]
-        for a, b in zip(found, expected, strict=True):
-            close(a.distance, b.distance)
-            close(a.position1, b.position1)
-            close(a.position2, b.position2)
+        assert len(found) == len(expected)
+        missing = 0
+        for theirs in expected:
+            same = [ours for ours in found if (ours.link1, ours.link2) == (theirs.link1, theirs.link2)]
+            ours = min(same, key=lambda x, d=theirs.distance: abs(x.distance - d), default=None)
+            if ours is None or abs(ours.distance - theirs.distance) > 1e-9:
+                missing += 1
+                continue
+            if theirs.distance < ours.distance + 1e-13:
+                close(ours.position1, theirs.position1, tolerance=1e-5)
+                close(ours.position2, theirs.position2, tolerance=1e-5)
+        assert missing <= 1 + len(expected) // 100
+        assert all(ours.distance <= theirs.distance + 1e-9 for ours, theirs in zip(found, expected, strict=True))
 
 
 def test_a_capsule_without_length_as_the_second_one(rng):
-    """A segment from z = -1 to 1 and a sphere at (.5, 0, .2). The nearest point of the segment is (0, 0, .2), at a distance of .5. The vendor
-    takes (0, 0, -1), the start of the segment, if the sphere is the second one, and the right point if it is the first one."""
+    """A segment from z = -1 to 1 and a sphere at (.5, 0, .2). The nearest point of the segment is (0, 0, .2), at a distance of .5.
+
+    The vendor takes (0, 0, -1), the start of the segment, if the sphere is the second one, and the right point if it is the first one.
+    """
 
     def detected(lib, order):
         shapes = {"rod": ((0, 0, -1.0), (0, 0, 1.0)), "ball": ((0.5, 0, 0.2), (0.5, 0, 0.2))}

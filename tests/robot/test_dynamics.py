@@ -15,7 +15,9 @@ SLACK = 1e-10
 
 def made(rng, joints: int = 9, unit: bool = False):
     """A robot and its state at random inputs."""
-    robot = rd.Robot(rd.RobotConfiguration("case", random_robot(rd, rng.integers(2**32), joints, unit=unit, helical=not unit)[0][0]))
+    robot = rd.Robot(
+        rd.RobotConfiguration("case", random_robot(rd, rng.integers(2**32), joints, unit=unit, helical=not unit)[0][0])
+    )
     state = shuffled_state(robot, rng)
     randomize(state, rng)
     return robot, state

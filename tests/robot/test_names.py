@@ -5,13 +5,12 @@ import inspect
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from newton_like import robot
 
 NAMES = Path(__file__).parents[1] / "support" / "robot_sdk_names.txt"
-
-"""Classes that are not there yet."""
 
 
 def members() -> list[tuple[str, str, tuple[str, ...] | None]]:
@@ -31,7 +30,7 @@ def members() -> list[tuple[str, str, tuple[str, ...] | None]]:
     return found
 
 
-CASES = [case for case in members()]
+CASES = members()
 
 
 @pytest.mark.parametrize(("owner", "name", "arguments"), CASES, ids=[f"{a}.{b}-{c}" for a, b, c in CASES])
@@ -50,6 +49,40 @@ def test_name_exists_with_its_arguments(owner, name, arguments):
         by_name = {} if "arg0" in arguments else dict.fromkeys(arguments)
         by_position = (None,) * (len(arguments) - len(by_name))
         inspect.signature(getattr(cls, name)).bind(*first, *by_position, **by_name)
+
+
+@pytest.mark.parametrize("size", [18, 24, 26])
+def test_robots_and_states_of_fixed_size_have_the_same_names(size):
+    assert issubclass(getattr(robot, f"Robot_{size}"), robot.Robot)
+    assert issubclass(getattr(robot, f"State_{size}"), robot.State)
+
+
+OVERLOADS = [case for case in members() if case[0] == "Robot" and case[2] and case[1] != "__init__"]
+
+
+@pytest.mark.parametrize(("owner", "name", "arguments"), OVERLOADS, ids=[f"{b}-{c}" for _, b, c in OVERLOADS])
+def test_functions_of_robots_take_their_arguments_by_name_and_by_position(owner, name, arguments):
+    """Also functions with several forms, whose signature in Python is not that of each form."""
+    base, values = robot.Link("base"), {}
+    for wheel in ("right", "left"):
+        robot.Joint.make_revolute(wheel, axis=[0, -1, 0]).connect_links(base, robot.Link(f"{wheel}_link"))
+    made = robot.Robot(
+        robot.RobotConfiguration("cart", base, robot.MobileBaseDifferential(["right", "left"], [0.5, 0.1]))
+    )
+    state = made.make_state([], [])
+    values = {
+        "state": state, "reference_link_index": 0, "target_link_index": 1, "ref_link": 0, "target_link": 1, "target_links": [1, 2],
+        "linear_velocity": [1.0, 0.0], "angular_velocity": 2.0, "body_velocity": [2.0, 1.0, 0.0], "base_link": base,
+        "include_fixed": True, "collision_threshold": 1, "getter": lambda joint: 1.0, "name": "base", "index": 0, "link_names": [],
+        "joint_names": [],
+    }  # fmt: skip
+    function, given = getattr(made, name), {argument: values[argument] for argument in arguments}
+    state.q = [0.1, 0.2]
+    by_name = function(**given)
+    by_position = function(*given.values())
+    if name == "make_state":
+        by_name, by_position = by_name.joint_names, by_position.joint_names
+    assert type(by_name) is type(by_position) and np.all(np.equal(by_name, by_position))
 
 
 def test_names_are_read_from_the_list():

@@ -1,14 +1,12 @@
 """Inverse kinematics: joint positions at which links have given poses.
 
-The tree lists ``T.points`` goals and ``T.result_size`` dofs that are changed. ``T.point_body`` has, after the three links of
-`kernels.robot.relative`, the target link and the reference link of each goal, the dofs, and for each goal and dof 1, -1 or 0: the dof
-    moves
-the target link, the reference link, or both or none of them.
+The tree lists ``T.points`` goals and ``T.result_size`` dofs that change. ``T.point_body`` has, after the three links of
+`kernels.robot.relative`, the target link and the reference link of each goal; the dofs; and for each goal and dof the number 1 if the dof
+moves the target link only, -1 if it moves the reference link only, else 0.
 
-``L.goals`` has for each goal a position and a rotation matrix in the frame of the reference link; then a factor on the damping, and 1 or
-0: whether anything is to be done. ``L.ik_settings`` has the lower and the upper limits of all dofs; for each goal the weights of
-    rotations and of positions; and the
-numbers below.
+``L.goals`` has for each goal a position and a rotation matrix in the frame of the reference link; then a factor on the damping; and 1 if
+there is something to do, else 0. ``L.ik_settings`` has the lower and the upper limits of all dofs, the weights of rotation and position of
+each goal, and the numbers below.
 """
 
 import types
@@ -17,15 +15,14 @@ GOAL = 12
 
 ROTATION_TOLERANCE, POSITION_TOLERANCE, ITERATIONS, LONGEST_STEP = range(4)
 """Places in the settings, after limits and weights."""
-SETTINGS = 4
 
 COST, ROTATION_ERROR, POSITION_ERROR, COUNT, DAMPING, RUNNING = range(6)
 """Places in the result, after the joint positions."""
 RESULT = 6
 
-LEAST_DAMPING = 1.0e-12
-LEAST_FACTOR = 1.0e-3
-SMALLEST_STEP = 1.0e-9
+LEAST_DAMPING = 1.0e-12  # added to the damping
+LEAST_FACTOR = 1.0e-3  # of the damping on the cost
+SMALLEST_STEP = 1.0e-9  # change of all joints [rad or m] below which an iteration ends
 
 
 def ik_program(m: types.SimpleNamespace) -> dict:
@@ -80,13 +77,16 @@ def ik_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def ik_begin(t, T, L, mem) -> bool:
+<<<<<<< HEAD
         """Moves the start between the limits. Returns whether anything is to be done in any lane. The rotations of the goals become
+=======
+        """Moves all joints between their limits. Returns whether anything is to be done in any lane. The rotations of the goals become
+>>>>>>> h_i
         quaternions."""
         for i in range(T.points):
             goal = L.goals + GOAL * i + 3
             m.put4(mem, goal, t, quat_of(m.get9(mem, goal, t)))
-        for c in range(T.result_size):
-            dof = ik_dof(c, T)
+        for dof in range(T.dofs):
             m.put(mem, L.q + dof, t, between_limits(m.get(mem, L.q + dof, t), dof, t, T, L, mem))
         m.copy(t, L.ik_result, L.q, T.dofs, mem)
         at = L.ik_result + T.dofs
@@ -252,20 +252,20 @@ def ik_program(m: types.SimpleNamespace) -> dict:
         at = L.ik_result + T.dofs
         running = m.get(mem, at + RUNNING, t)
         best = m.get(mem, at + COST, t)
-        e = ik_errors(t, T, L, mem)
-        better = m.mul(running, m.where_lt(e.x, best, one, zero))
-        cost = m.where_lt(zero, better, e.x, best)
+        now = ik_errors(t, T, L, mem)
+        better = m.mul(running, m.where_lt(now.x, best, one, zero))
+        cost = m.where_lt(zero, better, now.x, best)
         m.put(mem, at + COST, t, cost)
-        m.put(mem, at + ROTATION_ERROR, t, m.where_lt(zero, better, e.y, m.get(mem, at + ROTATION_ERROR, t)))
-        m.put(mem, at + POSITION_ERROR, t, m.where_lt(zero, better, e.z, m.get(mem, at + POSITION_ERROR, t)))
+        m.put(mem, at + ROTATION_ERROR, t, m.where_lt(zero, better, now.y, m.get(mem, at + ROTATION_ERROR, t)))
+        m.put(mem, at + POSITION_ERROR, t, m.where_lt(zero, better, now.z, m.get(mem, at + POSITION_ERROR, t)))
         factor = m.get(mem, at + DAMPING, t)
         factor = m.where_lt(
             zero, better, m.larger(m.mul(half, factor), m.fill(real(LEAST_FACTOR))), m.mul(m.fill(real(4.0)), factor)
         )
         m.put(mem, at + DAMPING, t, m.where_lt(zero, running, factor, m.get(mem, at + DAMPING, t)))
         # a finished lane has no error here, so that its numbers stay finite
-        far = m.where_lt(e.y, ik_setting(t, ROTATION_TOLERANCE, T, L, mem), zero, one)
-        far = m.where_lt(e.z, ik_setting(t, POSITION_TOLERANCE, T, L, mem), far, one)
+        far = m.where_lt(now.y, ik_setting(t, ROTATION_TOLERANCE, T, L, mem), zero, one)
+        far = m.where_lt(now.z, ik_setting(t, POSITION_TOLERANCE, T, L, mem), far, one)
         going = m.mul(running, m.sub(one, m.mul(better, m.sub(one, far))))
         ik_step_of(t, m.fma(factor, cost, m.fill(real(LEAST_DAMPING))), T, L, mem)
         longest = zero

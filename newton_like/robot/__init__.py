@@ -9,6 +9,12 @@ Errors are of the kinds of the SDK, see :mod:`newton_like.robot.errors`.
 
 from newton_like.robot.collision import Collision, CollisionResult, Geom, GeomCapsule, GeomType
 from newton_like.robot.configuration import RobotConfiguration
+from newton_like.robot.control import (
+    computed_torque,
+    gravity_compensation,
+    operational_space_control,
+    task_space_impedance,
+)
 from newton_like.robot.errors import (
     RobotError,
     RobotFileError,
@@ -19,6 +25,7 @@ from newton_like.robot.errors import (
 )
 from newton_like.robot.fixed_size import Robot_18, Robot_24, Robot_26, State_18, State_24, State_26
 from newton_like.robot.from_model import from_model
+from newton_like.robot.ik import IKResult, solve_ik
 from newton_like.robot.joint import Joint
 from newton_like.robot.link import Link
 from newton_like.robot.mobile_base import (
@@ -34,6 +41,7 @@ from newton_like.robot.mobile_base import (
     wheel_matrix,
 )
 from newton_like.robot.nearest import Distances
+from newton_like.robot.qp import PoseTask, QPPath, QPStep, solve_ik_qp, solve_qp_step
 from newton_like.robot.robot import Robot
 from newton_like.robot.state import State
 from newton_like.robot.urdf import load_robot_from_urdf, load_robot_from_urdf_data
@@ -45,12 +53,16 @@ __all__ = [
     "Geom",
     "GeomCapsule",
     "GeomType",
+    "IKResult",
     "Joint",
     "Link",
     "MobileBase",
     "MobileBaseDifferential",
     "MobileBaseMecanum",
     "MobileBaseType",
+    "PoseTask",
+    "QPPath",
+    "QPStep",
     "Robot",
     "RobotConfiguration",
     "RobotError",
@@ -67,11 +79,18 @@ __all__ = [
     "State_24",
     "State_26",
     "blocked_velocity",
+    "computed_torque",
     "from_model",
+    "gravity_compensation",
     "integrate_odometry",
     "load_robot_from_urdf",
     "load_robot_from_urdf_data",
+    "operational_space_control",
     "slip",
+    "solve_ik",
+    "solve_ik_qp",
+    "solve_qp_step",
+    "task_space_impedance",
     "velocity_matrix",
     "wheel_axes",
     "wheel_matrix",

@@ -1,9 +1,8 @@
 """Inverse kinematics: joint positions at which links have given poses, for one goal or thousands of them.
 
 :func:`solve_ik` iterates in SIMD lanes and on all cores. It minimises half the weighted sum of squares of the rotation and translation
-    errors by the
-Levenberg-Marquardt method with a damping in proportion to that sum (Sugihara 2011, "Solvability-unconcerned inverse kinematics by the
-Levenberg-Marquardt method"; damped least squares: Nakamura and Hanafusa 1986, Wampler 1986).
+errors by the Levenberg-Marquardt method with a damping in proportion to that sum (Sugihara 2011, "Solvability-unconcerned inverse
+kinematics by the Levenberg-Marquardt method"). Damped least squares are those of Nakamura and Hanafusa (1986) and Wampler (1986).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.evaluation import POSE, Calls, Task
 from newton_like.robot.joint import UNLIMITED
 from newton_like.robot.robot import Robot
+from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
 from newton_like.robot.task_space import as_poses, path
 
@@ -77,7 +77,7 @@ def solve_ik(
     The first start is ``state.q``, moved between the limits. If the goal is not reached from there, further starts are taken from random
     configurations whose target poses are near the goal. Positions never leave the limits of the joints: a joint that would pass a limit
     stops there, and the other joints make up for it. Joints that turn without limits end within half a turn of ``state.q``. Joints that
-    do not move the target relative to the reference link keep their positions. The state is not changed.
+    do not move the target relative to the reference link keep their positions, if these are within the limits. The state is not changed.
 
     A goal of a batch has the same result as alone, bit by bit.
 
@@ -92,7 +92,7 @@ def solve_ik(
             weight of 0, rotation or position is free.
         tolerance: largest errors of rotation [rad] and position [m] of a goal that counts as reached.
         iterations: most steps from one start.
-        starts: most starts for a goal.
+        starts: most starts for a goal, 2049 at most.
         seed: of the random configurations.
 
     Raises:
@@ -107,6 +107,10 @@ def solve_ik(
     for value, name in ((iterations, "iterations"), (starts, "starts")):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise RobotError(f"{name} is {value!r}; give a count of at least 1")
+    if starts > _TABLE + 1:
+        raise RobotError(f"starts is {starts}; give {_TABLE + 1} at most")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise RobotError(f"seed is {seed!r}; give an integer of at least 0")
     q = state._read["q"]
     counts = {a.shape[0] for a in (q, *goals) if a.ndim == (2 if a is q else 3)}
     if len(counts) > 1:
@@ -122,7 +126,7 @@ def solve_ik(
         poses[:, i] = _numbers(T)
     lower, upper = _limits(robot)
     found = solver.solve(poses, q[:, order], lower, upper, weights, tolerance, int(iterations), int(starts), seed)
-    q = _wrapped(robot, found.q, q[:, order], lower, upper)[:, np.argsort(order)]
+    q = found.q[:, np.argsort(order)]
     if state._scale is not None:
         q /= state._scale
         # division rounds
@@ -197,18 +201,6 @@ def _limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     return lower * robot._scale, upper * robot._scale
 
 
-def _rotates(robot: Robot) -> np.ndarray:
-    return np.array([bool(joint.S[:3].any()) for joint in robot._joints], dtype=bool)
-
-
-def _wrapped(robot: Robot, q: np.ndarray, start: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Positions of joints that turn without limits, moved by whole turns next to those of the start."""
-    free = _rotates(robot) & np.isinf(lower) & np.isinf(upper)
-    turns = np.rint((q - start)[:, free] / math.tau)
-    q[:, free] -= math.tau * turns
-    return q
-
-
 class _Solver:
     """Recorded launches for the poses of some links relative to others. Joints are in the robot's order, in units of motion.
 
@@ -220,12 +212,16 @@ class _Solver:
     def __init__(self, robot: Robot, targets: tuple[int, ...], refs: tuple[int, ...]):
         # a solver is kept as long as the robot, and does not keep it
         self._machine, self._evaluator = robot._machine, robot._evaluator
-        self._rotates, self._targets, self._refs = _rotates(robot), targets, refs
+        self._targets, self._refs = targets, refs
+        axes = [axis_of(joint.S) for joint in robot._joints]
+        self._rotates = np.array([axis.rotates for axis in axes], dtype=bool)
+        self._turns = np.array([axis.rotates and axis.pitch == 0.0 for axis in axes], dtype=bool)
         signs = np.zeros((len(targets), len(robot._joints)), dtype=np.int32)
         for row, target, ref in zip(signs, targets, refs, strict=True):
             up, down = path(robot, target, ref)
             row[up], row[down] = -1, 1
         moved = np.flatnonzero(signs.any(axis=0))
+        self._moves = signs.any(axis=0)
         self._count, self._columns = len(signs), len(moved)
         pairs = np.ravel(list(zip(targets, refs, strict=True)))
         self._bodies = np.concatenate([[0, 0, 0], pairs, moved, signs[:, moved].ravel()]).astype(np.int32)
@@ -261,17 +257,16 @@ class _Solver:
 
     def solve(self, goals, q, lower, upper, weights, tolerance, iterations: int, starts: int, seed) -> IKResult:
         """See :func:`solve_ik`; goals as positions and rotation matrices, ``[count, targets, GOAL]``."""
-        n, count = self._dofs, len(q)
+        n, count, first = self._dofs, len(q), q
         best, cost = q.copy(), np.full(count, np.inf)
         rotation, position, steps = np.full(count, np.inf), np.full(count, np.inf), np.zeros(count, dtype=np.int64)
         success, todo, start = np.zeros(count, dtype=bool), np.arange(count), q
-        nearest = None
         for attempt in range(starts):
             if attempt:
-                if nearest is None:
-                    table, tree = self._table(lower, upper, weights, seed)
-                    nearest = self._nearest(tree, goals, todo, weights, starts - 1)
-                start = table[nearest[todo, attempt - 1]]
+                table, tree = self._table(lower, upper, weights, seed)
+                # the configuration whose poses are next nearest to the goals
+                nearest = tree.query(_features(goals[todo], weights), k=[attempt])[1][:, 0]
+                start = np.where(self._moves, table[nearest], first[todo])
             active, q, damping, used = todo, start, 1.0, 0
             while len(active) and used < iterations:
                 limit = min(_SLICE, iterations - used)
@@ -290,6 +285,9 @@ class _Solver:
             todo = todo[~success[todo]]
             if not len(todo):
                 break
+        free = self._turns & np.isinf(lower) & np.isinf(upper)
+        if free.any():
+            best[:, free] -= math.tau * np.rint((best - first)[:, free] / math.tau)
         return IKResult(best, success, position, rotation, steps)
 
     def _table(self, lower, upper, weights, seed) -> tuple[np.ndarray, cKDTree]:
@@ -308,13 +306,6 @@ class _Solver:
             if len(self._tables) > 2:
                 self._tables.popitem(last=False)
         return self._tables[key]
-
-    def _nearest(self, tree: cKDTree, goals, todo, weights, count: int) -> np.ndarray:
-        """For the goals `todo`, the rows of the table whose target poses are nearest, ``[len(goals), count]``."""
-        found = np.zeros((len(goals), count), dtype=np.int64)
-        k = min(count, _TABLE)
-        found[todo, :k] = tree.query(_features(goals[todo], weights), k=np.arange(1, k + 1))[1]
-        return found
 
 
 def _numbers(T: np.ndarray) -> np.ndarray:

@@ -22,13 +22,24 @@ _INFINITE = 1e30
 """What the solver takes for infinite."""
 
 _STATUS = {
-    1: "optimal", 2: "optimal", -1: "infeasible", -2: "cycling", -3: "unbounded", -4: "iteration limit", -5: "nonconvex", -6:
-        "overdetermined",
-}  # fmt: skip
+    1: "optimal",
+    -1: "infeasible",
+    -2: "cycling",
+    -3: "unbounded",
+    -4: "iteration limit",
+    -5: "not convex",
+    -6: "overdetermined",
+}
 """Words for the solver's exit flags."""
 
 _STILL = 1e-9
 """Derivative of a distance [m/rad or m/m] below which no joint changes it."""
+
+_PROGRESS, _PATIENCE = 0.99, 50
+"""A motion stalls if so many steps bring the errors to no less than this part of the least ones so far."""
+
+_SMALLEST = 1e-10
+"""Change of all joints [rad or m] below which a motion stalls."""
 
 
 @dataclass(frozen=True)
@@ -194,16 +205,24 @@ def solve_ik_qp(
     now = robot.make_state(state.link_names, state.joint_names)
     now.set_q(state._given["q"])
     path, status = [now.get_q()], "steps"
+    least, since = np.inf, 0
     low, high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
     for _ in range(int(steps)):
-        if _reached(_errors(robot, now, tasks), tolerance):
+        errors = _errors(robot, now, tasks)
+        if _reached(errors, tolerance):
             break
+        if sum(errors) < _PROGRESS * least:
+            least, since = sum(errors), 0
+        elif since >= _PATIENCE:
+            status = "stalled"
+            break
+        since += 1
         step = solve_qp_step(robot, now, tasks, **options)
         if not step.success:
             status = step.status
             break
         size = np.abs(step.dq).max(initial=0.0)
-        if size < 1e-10:
+        if size < _SMALLEST:
             status = "stalled"
             break
         q = now.get_q()

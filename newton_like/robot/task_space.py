@@ -44,8 +44,13 @@ def ancestors(robot, body: int) -> list[int]:
 
 
 def path(robot, target: int, ref: int) -> tuple[list[int], list[int]]:
+<<<<<<< HEAD
     """The dofs between two bodies: those that move the reference link, from it on up, and those that move the target link, from the base
     on."""
+=======
+    """The dofs between two bodies: those that move the reference link only, from that link up; and those that move the target link only,
+    from the base link down."""
+>>>>>>> h_i
     up, down = ancestors(robot, ref), ancestors(robot, target)[::-1]
     shared = set(up) & set(down)
     return [i for i in up if i not in shared], [i for i in down if i not in shared]
@@ -62,10 +67,8 @@ def task_motion(robot, state, target: int, ref: int) -> TaskMotion:
     """The motion of the target link relative to the reference link.
 
     In the chain of joints from the reference link to the target, the column S_i of the space Jacobian moves with the twist of the joints
-    before
-    it: the rate of the twist for qddot = 0 is the sum of ``ad(S_1 qdot_1 + ... + S_(i-1) qdot_(i-1)) S_i qdot_i`` (Lynch and Park 2017,
-        "Modern
-    Robotics", section 8.1).
+    before it. The rate of the twist for qddot = 0 is the sum of ``ad(S_1 qdot_1 + ... + S_(i-1) qdot_(i-1)) S_i qdot_i`` (Lynch and Park
+    2017, "Modern Robotics", section 8.1).
     """
     T, J = task_jacobian(robot, state, target, ref)
     space, qdot = robot.compute_space_jacobian(state, ref, target), state._given["qdot"]

@@ -1,0 +1,167 @@
+"""Inverse kinematics by quadratic programs."""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from newton_like import robot as rd
+from newton_like.robot.task_space import pose_error, task_jacobian
+from tests.support.arms import arm, reachable
+from tests.support.robot_calls import shuffled_state
+
+pytest.importorskip("daqp")
+
+
+def made(rng, **options):
+    robot = arm(rng, **options)
+    state = shuffled_state(robot, rng)
+    state.set_q(rng.uniform(-1.0, 1.0, len(state.joint_names)))
+    return robot, state, state.link_names.index("tool_a")
+
+
+def near_goal(robot, state, rng, tool, size: float = 0.3):
+    other = robot.make_state(state.link_names, state.joint_names)
+    other.set_q(state.q + size * rng.uniform(-1.0, 1.0, len(state.joint_names)))
+    return robot.compute_transformation(other, state.base_link_idx, tool)
+
+
+def test_near_goals_are_reached_within_limits(rng):
+    robot, state, tool = made(rng)
+    before = state.q
+    goal = near_goal(robot, state, rng, tool)
+    path = rd.solve_ik_qp(robot, state, rd.PoseTask(tool, goal))
+    assert path.success and path.status == "reached"
+    np.testing.assert_array_equal(path.q[0], before)
+    np.testing.assert_array_equal(state.q, before)
+    assert (path.q >= robot.get_limit_q_lower(state)).all() and (path.q <= robot.get_limit_q_upper(state)).all()
+    state.set_q(path.q[-1])
+    found = robot.compute_transformation(state, state.base_link_idx, tool)
+    np.testing.assert_allclose(found, goal, rtol=0, atol=3e-4)
+
+
+def test_velocities_keep_their_limits(rng):
+    robot, state, tool = made(rng)
+    goal = reachable(robot, state, rng, tool)
+    path = rd.solve_ik_qp(robot, state, rd.PoseTask(tool, goal), dt=0.01, steps=60)
+    speed = np.abs(np.diff(path.q, axis=0)) / 0.01
+    assert len(speed) and speed.max() <= 2.0 * (1.0 + 1e-9)
+
+
+def test_a_step_is_the_least_of_its_cost(rng):
+    """Against a general optimiser of SciPy, with limits that are active."""
+    robot, state, tool = made(rng, limit=1.1)
+    goal, posture = reachable(robot, state, rng, tool), rng.uniform(-1.0, 1.0, 7)
+    task = rd.PoseTask(tool, goal, rotation_weight=0.7, position_weight=1.3, gain=0.8)
+    step = rd.solve_qp_step(robot, state, task, damping=0.1, posture=posture, posture_weight=0.2)
+    assert step.success and step.status == "optimal"
+    T, J = task_jacobian(robot, state, tool, state.base_link_idx)
+    e, w = pose_error(goal, T), np.repeat([0.7, 1.3], 3)
+
+    def cost(x):
+        r = np.concatenate([w * (J @ x - 0.8 * e), 0.2 * (x - posture + state.q), 0.1 * x])
+        return 0.5 * r @ r
+
+    bounds = list(zip(robot.get_limit_q_lower(state) - state.q, robot.get_limit_q_upper(state) - state.q, strict=True))
+    best = minimize(cost, np.zeros(7), bounds=bounds, method="L-BFGS-B", options=dict(ftol=1e-15, gtol=1e-10))
+    assert cost(step.dq) <= best.fun + 1e-9
+    np.testing.assert_allclose(step.dq, best.x, atol=1e-4)
+
+
+def test_capsules_keep_their_distance(rng):
+    """On a way that leads through an obstacle without the constraint, if there is one."""
+    robot, state, tool = made(rng)
+    lower, upper = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
+    some = robot.make_state(state.link_names, state.joint_names)
+    some.set_q(rng.uniform(lower, upper, (200, 7)))
+    free = np.flatnonzero(robot.compute_distances(some).distance.min(axis=1) > 0.1)
+    start, end = rng.choice(free, 2, replace=False)
+    goal = robot.compute_transformation(some, state.base_link_idx, tool)[end]
+    state.set_q(some.q[start])
+    path = rd.solve_ik_qp(robot, state, rd.PoseTask(tool, goal), safe_distance=0.05, longest_step=0.02, steps=150)
+    some.set_q(path.q)
+    # steps are linearised
+    assert robot.compute_distances(some).distance.min() > 0.05 - 0.005
+    step = rd.solve_qp_step(robot, state, rd.PoseTask(tool, goal), safe_distance=0.05, nearest=100, approach=0.3)
+    found = robot.compute_distances(state, jacobian=True)
+    assert (found.jacobian @ step.dq >= -0.3 * (found.distance - 0.05) - 1e-8).all()
+
+
+def test_a_step_that_no_limit_allows_is_reported(rng):
+    robot, state, tool = made(rng)
+    state.set_q(np.zeros(7))
+    step = rd.solve_qp_step(robot, state, rd.PoseTask(tool, np.eye(4)), dt=1e-3, safe_distance=3.0)
+    assert not step.success and step.status == "infeasible"
+    np.testing.assert_array_equal(step.dq, np.zeros(7))
+    path = rd.solve_ik_qp(robot, state, rd.PoseTask(tool, np.eye(4)), dt=1e-3, safe_distance=3.0)
+    assert not path.success and path.status == "infeasible" and len(path.q) == 1
+
+
+def test_joints_beyond_their_limits_move_back(rng):
+    robot, state, tool = made(rng)
+    q = np.zeros(7)
+    q[2] = 2.9
+    state.set_q(q)
+    step = rd.solve_qp_step(robot, state, rd.PoseTask(tool, near_goal(robot, state, rng, tool)), dt=0.1)
+    assert step.success
+    np.testing.assert_allclose(step.dq[2], -0.2, atol=1e-9)
+
+
+def test_two_hands(rng):
+    robot, state, left = made(rng, hands=2)
+    right = state.link_names.index("tool_b")
+    tasks = [
+        rd.PoseTask(left, near_goal(robot, state, rng, left)),
+        rd.PoseTask(right, near_goal(robot, state, rng, right)),
+    ]
+    path = rd.solve_ik_qp(robot, state, tasks)
+    assert path.success
+    state.set_q(path.q[-1])
+    for task in tasks:
+        np.testing.assert_allclose(
+            robot.compute_transformation(state, state.base_link_idx, task.link), task.pose, rtol=0, atol=3e-4
+        )
+
+
+def test_goals_out_of_reach_are_reported(rng):
+    robot, state, tool = made(rng)
+    goal = np.eye(4)
+    goal[:3, 3] = 50.0
+    path = rd.solve_ik_qp(robot, state, rd.PoseTask(tool, goal), steps=100)
+    assert not path.success and path.status in ("stalled", "steps") and path.position_error > 1.0
+
+
+def test_missing_solver_is_named(rng, monkeypatch):
+    robot, state, tool = made(rng)
+    monkeypatch.setitem(sys.modules, "daqp", None)
+    with pytest.raises(ImportError, match="daqp"):
+        rd.solve_qp_step(robot, state, rd.PoseTask(tool, np.eye(4)))
+
+
+@pytest.mark.parametrize(
+    "task, options, word",
+    [
+        (dict(pose=np.eye(3)), {}, "pose"),
+        (dict(gain=1.5), {}, "gain"),
+        (dict(rotation_weight=-1.0), {}, "rotation_weight"),
+        ({}, dict(dt=0.0), "dt"),
+        ({}, dict(damping=0.0), "damping"),
+        ({}, dict(posture=np.zeros(3)), "posture"),
+        ({}, dict(safe_distance=0.1, approach=2.0), "approach"),
+        ({}, dict(safe_distance=0.1, nearest=0), "nearest"),
+        ({}, dict(safe_distance=-0.1), "safe_distance"),
+    ],
+)
+def test_wrong_arguments_are_named(rng, task, options, word):
+    robot, state, tool = made(rng)
+    with pytest.raises(rd.RobotError, match=word):
+        rd.solve_qp_step(robot, state, rd.PoseTask(**(dict(link=tool, pose=np.eye(4)) | task)), **options)
+
+
+def test_batches_are_refused(rng):
+    robot, state, tool = made(rng)
+    state.set_q(np.zeros((2, 7)))
+    for call in (rd.solve_qp_step, rd.solve_ik_qp):
+        with pytest.raises(rd.ShapeError, match="solve_ik"):
+            call(robot, state, rd.PoseTask(tool, np.eye(4)))

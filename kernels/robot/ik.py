@@ -77,11 +77,7 @@ def ik_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def ik_begin(t, T, L, mem) -> bool:
-<<<<<<< HEAD
-        """Moves the start between the limits. Returns whether anything is to be done in any lane. The rotations of the goals become
-=======
         """Moves all joints between their limits. Returns whether anything is to be done in any lane. The rotations of the goals become
->>>>>>> h_i
         quaternions."""
         for i in range(T.points):
             goal = L.goals + GOAL * i + 3

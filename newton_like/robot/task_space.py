@@ -44,13 +44,8 @@ def ancestors(robot, body: int) -> list[int]:
 
 
 def path(robot, target: int, ref: int) -> tuple[list[int], list[int]]:
-<<<<<<< HEAD
-    """The dofs between two bodies: those that move the reference link, from it on up, and those that move the target link, from the base
-    on."""
-=======
     """The dofs between two bodies: those that move the reference link only, from that link up; and those that move the target link only,
     from the base link down."""
->>>>>>> h_i
     up, down = ancestors(robot, ref), ancestors(robot, target)[::-1]
     shared = set(up) & set(down)
     return [i for i in up if i not in shared], [i for i in down if i not in shared]

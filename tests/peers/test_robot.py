@@ -272,15 +272,10 @@ def test_detected_collisions(rng, least):
 
 
 def test_a_capsule_without_length_as_the_second_one(rng):
-<<<<<<< HEAD
-    """A segment from z = -1 to 1 and a sphere at (.5, 0, .2). The nearest point of the segment is (0, 0, .2), at a distance of .5. The
-    vendor takes (0, 0, -1), the start of the segment, if the sphere is the second one, and the right point if it is the first one."""
-=======
     """A segment from z = -1 to 1 and a sphere at (.5, 0, .2). The nearest point of the segment is (0, 0, .2), at a distance of .5.
 
     The vendor takes (0, 0, -1), the start of the segment, if the sphere is the second one, and the right point if it is the first one.
     """
->>>>>>> h_t
 
     def detected(lib, order):
         shapes = {"rod": ((0, 0, -1.0), (0, 0, 1.0)), "ball": ((0.5, 0, 0.2), (0.5, 0, 0.2))}

@@ -19,6 +19,9 @@ class GeomType(NumberedEnum):
     Capsule = 0
 
 
+_ORIGIN = (0.0, 0.0, 0.0)
+
+
 class CollisionResult:
     """The nearest points of two collision shapes. All attributes are read-only.
 
@@ -49,11 +52,12 @@ class CollisionResult:
         normal: np.ndarray | None = None,
     ):
         self._link1, self._link2, self._distance = link1, link2, distance
-        self._position1 = np.zeros(3) if position1 is None else position1
-        self._position2 = np.zeros(3) if position2 is None else position2
+        # arrays are made when they are asked for
+        self._position1 = _ORIGIN if position1 is None else position1
+        self._position2 = _ORIGIN if position2 is None else position2
         self._surface1 = self._position1 if surface1 is None else surface1
         self._surface2 = self._position2 if surface2 is None else surface2
-        self._normal = np.zeros(3) if normal is None else normal
+        self._normal = _ORIGIN if normal is None else normal
 
     @property
     def link1(self) -> str:
@@ -68,12 +72,12 @@ class CollisionResult:
     @property
     def position1(self) -> np.ndarray:
         """Nearest point on the axis of the first capsule [m], shape ``[3]``."""
-        return self._position1
+        return np.array(self._position1, dtype=float)
 
     @property
     def position2(self) -> np.ndarray:
         """Nearest point on the axis of the second capsule [m], shape ``[3]``."""
-        return self._position2
+        return np.array(self._position2, dtype=float)
 
     @property
     def distance(self) -> float:
@@ -83,17 +87,17 @@ class CollisionResult:
     @property
     def surface1(self) -> np.ndarray:
         """Nearest point on the surface of the first capsule [m], shape ``[3]``."""
-        return self._surface1
+        return np.array(self._surface1, dtype=float)
 
     @property
     def surface2(self) -> np.ndarray:
         """Nearest point on the surface of the second capsule [m], shape ``[3]``."""
-        return self._surface2
+        return np.array(self._surface2, dtype=float)
 
     @property
     def normal(self) -> np.ndarray:
         """Unit vector from the first axis to the second one, shape ``[3]``."""
-        return self._normal
+        return np.array(self._normal, dtype=float)
 
     def __repr__(self) -> str:
         return f"CollisionResult({self._link1!r}, {self._link2!r}, distance={self._distance:g})"
@@ -258,9 +262,7 @@ class GeomCapsule(Geom):
                 as_array(pose, (4, 4), what)
             raise RobotError(f"the distance of two capsules is {distance}; their coordinates are too large")
         n = normal_between(p, q, a0, a1, b0, b1)
-        # rows of one array, which is faster than five arrays
-        found = np.array((p, q, n, along(p, n, self._radius), along(q, n, -other._radius)))
-        return CollisionResult("", "", found[0], found[1], distance, found[3], found[4], found[2])
+        return CollisionResult("", "", p, q, distance, along(p, n, self._radius), along(q, n, -other._radius), n)
 
     def __repr__(self) -> str:
         points = f"{self._start.tolist()}, {self._end.tolist()}"

@@ -18,26 +18,33 @@ def nearest_points(a0: Point, a1: Point, b0: Point, b1: Point) -> tuple[Point, P
     Parallel segments that are side by side have several pairs of nearest points; the result is in the middle of the part where they are
     side by side, and so does not depend on the order of the segments or of their ends. A segment may have the length 0.
     """
-    a, b, r = _minus(a1, a0), _minus(b1, b0), _minus(b0, a0)
-    aa, bb = _dot(a, a), _dot(b, b)
+    # written out: a call for each product would take twice as long
+    px, py, pz = a0
+    qx, qy, qz = b0
+    ax, ay, az = a1[0] - px, a1[1] - py, a1[2] - pz
+    bx, by, bz = b1[0] - qx, b1[1] - qy, b1[2] - qz
+    rx, ry, rz = qx - px, qy - py, qz - pz
+    aa, bb = ax * ax + ay * ay + az * az, bx * bx + by * by + bz * bz
+    ar, br = ax * rx + ay * ry + az * rz, bx * rx + by * ry + bz * rz
     if aa == 0.0 or bb == 0.0:
-        s = _clamped(_dot(a, r) / aa) if aa > 0.0 else 0.0
-        t = _clamped(-_dot(b, r) / bb) if bb > 0.0 else 0.0
-        return along(a0, a, s), along(b0, b, t)
-    n = _cross(a, b)
-    nn = _dot(n, n)
-    if nn <= PARALLEL**2 * aa * bb:
-        # the ends of b as parameters of a
-        ends = sorted((_dot(a, r) / aa, _dot(a, _minus(b1, a0)) / aa))
-        s = _clamped(0.5 * (max(ends[0], 0.0) + min(ends[1], 1.0)))
+        s = _clamped(ar / aa) if aa > 0.0 else 0.0
+        t = _clamped(-br / bb) if bb > 0.0 else 0.0
     else:
-        s = _clamped(_dot(_cross(r, b), n) / nn)
-    on_a = along(a0, a, s)
-    t = _clamped(_dot(b, _minus(on_a, b0)) / bb)
-    on_b = along(b0, b, t)
-    if t in (0.0, 1.0):
-        on_a = along(a0, a, _clamped(_dot(a, _minus(on_b, a0)) / aa))
-    return on_a, on_b
+        nx, ny, nz = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+        nn = nx * nx + ny * ny + nz * nz
+        if nn <= PARALLEL**2 * aa * bb:
+            # the ends of b as parameters of a
+            ends = sorted((ar / aa, (ar + ax * bx + ay * by + az * bz) / aa))
+            s = _clamped(0.5 * (max(ends[0], 0.0) + min(ends[1], 1.0)))
+        else:
+            s = ((ry * bz - rz * by) * nx + (rz * bx - rx * bz) * ny + (rx * by - ry * bx) * nz) / nn
+            s = 0.0 if s < 0.0 else 1.0 if s > 1.0 else s
+        t = (s * (ax * bx + ay * by + az * bz) - br) / bb
+        if t <= 0.0 or t >= 1.0:
+            t = 0.0 if t <= 0.0 else 1.0
+            s = (ar + t * (ax * bx + ay * by + az * bz)) / aa
+            s = 0.0 if s < 0.0 else 1.0 if s > 1.0 else s
+    return (px + s * ax, py + s * ay, pz + s * az), (qx + t * bx, qy + t * by, qz + t * bz)
 
 
 def normal_between(p: Point, q: Point, a0: Point, a1: Point, b0: Point, b1: Point) -> Point:

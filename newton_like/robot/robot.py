@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import overload
 
 import numpy as np
 
@@ -140,6 +141,10 @@ class Robot:
         """:attr:`joint_names`"""
         return self.joint_names
 
+    @overload
+    def get_link(self, name: str) -> Link | None: ...
+    @overload
+    def get_link(self, state: State, index: int) -> Link: ...
     def get_link(self, *args, **named) -> Link | None:
         """``get_link(name)``: the link of that name, or None. ``get_link(state, index)``: the link with that index of the state.
 
@@ -461,6 +466,12 @@ class Robot:
         wheels, _, velocity = self._wheels(state)
         return state._given["qdot"][..., wheels] @ velocity.T
 
+    @overload
+    def compute_mobility_inverse_diff_kinematics(
+        self, state: State, linear_velocity, angular_velocity: float
+    ) -> None: ...
+    @overload
+    def compute_mobility_inverse_diff_kinematics(self, state: State, body_velocity) -> None: ...
     def compute_mobility_inverse_diff_kinematics(self, state: State, *args, **named) -> None:
         """Writes to ``state.qdot`` the velocities of the wheels for a velocity of the base link.
 

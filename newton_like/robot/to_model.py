@@ -124,6 +124,11 @@ def _limits(joint) -> dict:
         )
     lower, upper = joint.get_limit_q_lower(), joint.get_limit_q_upper()
     speed = min(-joint.get_limit_qdot_lower(), joint.get_limit_qdot_upper())
+    if speed < 0.0:
+        raise RobotError(
+            f"joint {joint.name!r} has velocities from {joint.get_limit_qdot_lower():g} to {joint.get_limit_qdot_upper():g} only; "
+            "joints of models may stand still"
+        )
     found = dict(limit_lower=lower, limit_upper=upper, velocity_limit=speed, effort_limit=joint.get_limit_torque())
     return {name: value for name, value in found.items() if abs(value) < MAXVAL}
 

@@ -1,0 +1,163 @@
+"""Robots of models, and models of robots: the same masses, poses, limits and capsules."""
+
+import numpy as np
+import pytest
+import warp as wp
+
+import newton_like as nl
+import newton_like.robot as rd
+from newton_like import assets, dynamics
+from newton_like.types import JointType
+from tests.support.random_robots import random_robot
+from tests.support.random_trees import random_state, random_tree
+
+AXES = (JointType.PRISMATIC, JointType.REVOLUTE, JointType.FIXED, JointType.D6)
+"""Joints that robots can have."""
+
+
+def pose_of(x: np.ndarray) -> np.ndarray:
+    """Homogeneous transform of position and quaternion."""
+    T = np.eye(4)
+    T[:3, :3] = np.array(wp.quat_to_matrix(wp.quatd(*x[3:]))).reshape(3, 3)
+    T[:3, 3] = x[:3]
+    return T
+
+
+def joints_of(model, robot: rd.Robot) -> list[str]:
+    """Names of the robot's joints in the order of the model's dofs."""
+    names = []
+    for j, label in enumerate(model.joint_label):
+        dofs = int(model.joint_qd_start.numpy()[j + 1] - model.joint_qd_start.numpy()[j])
+        names += [label] if dofs == 1 else [f"{label}:{i}" for i in range(dofs)]
+    return [name.removeprefix("tree/") for name in names]
+
+
+def test_a_robot_of_a_random_tree_has_its_mass_matrix_and_poses(rng):
+    """D6 joints of several axes become chains."""
+    for _ in range(3):
+        tree = random_tree(rng, joints=7, types=AXES, armature=False, damping=False)
+        model = tree.finalize("cpu", dtype=wp.float64)
+        robot = rd.from_model(model)
+        state, now = robot.make_state([], joints_of(model, robot)), model.state()
+        q, _ = random_state(model, rng)
+        state.q = q
+        now.joint_q.assign(q)
+        nl.eval_fk(model, now.joint_q, now.joint_qd, now)
+        # double precision: rounding of some hundred operations
+        np.testing.assert_allclose(
+            robot.compute_mass_matrix(state), dynamics.mass_matrix(model, now).numpy()[0], atol=1e-12
+        )
+        base = robot.base.name
+        to_base = np.eye(4)
+        if base in model.body_label:
+            to_base = np.linalg.inv(pose_of(now.body_q.numpy()[model.body_label.index(base)]))
+        for body, label in enumerate(model.body_label):
+            found = robot.compute_transformation(state, state.base_link_idx, state.link_names.index(label))
+            np.testing.assert_allclose(found, to_base @ pose_of(now.body_q.numpy()[body]), atol=1e-12)
+
+
+def test_a_model_of_a_random_robot_has_its_poses_and_inverse_dynamics(rng):
+    for floating in (False, True):
+        links, joints = random_robot(rd, int(rng.integers(1 << 30)), 9, unit=True)
+        for joint in joints:
+            joint.set_limit_qdot(-2.0, 3.0)
+        robot = rd.Robot(rd.RobotConfiguration("robot", links[0]), evaluator="general")
+        state = robot.make_state()
+        state.q = rng.normal(size=robot.dof)
+        builder = robot.to_builder(state, floating=floating)
+        model = builder.finalize("cpu", dtype=wp.float64)
+        now = model.state()
+        nl.eval_fk(model, now.joint_q, now.joint_qd, now)
+        for body, label in enumerate(model.body_label):
+            found = robot.compute_transformation(state, state.base_link_idx, state.link_names.index(label))
+            np.testing.assert_allclose(found, pose_of(now.body_q.numpy()[body]), atol=1e-12)
+        if not floating:
+            state.set_gravity([0, 0, 0, *model.gravity.numpy()[0]])
+            order = [state.joint_names.index(name) for name in model.joint_label if name in state.joint_names]
+            expected = dynamics.gravity_forces(model, now).numpy()[0]
+            np.testing.assert_allclose(robot.compute_gravity_term(state)[order], expected, atol=1e-11)
+
+
+def test_there_and_back_is_the_same_robot(rng):
+    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
+    again = rd.from_model(robot.to_builder().finalize("cpu", dtype=wp.float64))
+    assert (again.link_names, again.joint_names) == (robot.link_names, robot.joint_names)
+    state, other = robot.make_state(), again.make_state()
+    state.q = other.q = rng.uniform(-1, 1, robot.dof)
+    np.testing.assert_allclose(robot.compute_mass_matrix(state), again.compute_mass_matrix(other), atol=1e-12)
+    for name in ("q_lower", "q_upper", "qdot_lower", "qdot_upper", "torque"):
+        limits = (getattr(r, f"get_limit_{name}")(s) for r, s in ((robot, state), (again, other)))
+        np.testing.assert_allclose(*limits)
+    # capsules of robots of models are pairs without exception
+    assert len(again.compute_distances(other).links) > len(robot.compute_distances(state).links) > 0
+    found = {
+        pair: x
+        for pair, x in zip(*(getattr(again.compute_distances(other), n) for n in ("links", "distance")), strict=True)
+    }
+    for pair, x in zip(*(getattr(robot.compute_distances(state), n) for n in ("links", "distance")), strict=True):
+        assert found[pair] == pytest.approx(x, abs=1e-12)
+
+
+def test_merged_links_are_links_again():
+    def read(collapse: bool) -> rd.Robot:
+        builder = nl.ModelBuilder()
+        builder.add_urdf(assets.path("quadruped.urdf"), floating=True, collapse_fixed_joints=collapse)
+        with pytest.warns(UserWarning, match="damping"):
+            return rd.from_model(builder.finalize("cpu", dtype=wp.float64))
+
+    whole, merged = read(False), read(True)
+    assert set(whole.link_names) == set(merged.link_names)
+    names = sorted(whole.link_names)
+    states = [robot.make_state(names, whole.joint_names) for robot in (whole, merged)]
+    for state in states:
+        state.q = np.linspace(-0.5, 0.5, whole.dof)
+    for i in range(len(names)):
+        poses = [
+            robot.compute_transformation(s, s.base_link_idx, i)
+            for robot, s in zip((whole, merged), states, strict=True)
+        ]
+        np.testing.assert_allclose(*poses, atol=1e-12)
+
+
+def test_models_that_are_no_robots_are_refused(rng):
+    ball = random_tree(rng, joints=1, types=(JointType.BALL,), floating=False).finalize("cpu")
+    with pytest.raises(rd.RobotError, match="BALL"):
+        rd.from_model(ball)
+    two = nl.ModelBuilder()
+    for label in ("left", "right"):
+        two.add_builder(
+            random_tree(rng, joints=2, types=(JointType.REVOLUTE,), label=label, armature=False, damping=False)
+        )
+    model = two.finalize("cpu")
+    with pytest.raises(rd.RobotError, match="left"):
+        rd.from_model(model)
+    assert rd.from_model(model, "right").dof == 2
+    with pytest.raises(KeyError, match="middle"):
+        rd.from_model(model, "middle")
+    with pytest.raises(ValueError, match="2"):
+        rd.from_model(model, 2)
+    with pytest.raises(TypeError, match="Model"):
+        rd.from_model(two)
+
+
+def test_robots_that_are_no_models_are_refused():
+    def robot(S) -> rd.Robot:
+        base, link = rd.Link("base"), rd.Link("link")
+        rd.Joint.make("joint", np.array(S, dtype=float)).connect_links(base, link)
+        return rd.Robot(rd.RobotConfiguration("robot", base), evaluator="general")
+
+    with pytest.raises(rd.RobotError, match="'joint' moves 2"):
+        robot([0, 0, 2, 0, 0, 0]).to_builder()
+    with pytest.raises(rd.RobotError, match="helical"):
+        robot([0, 0, 1, 0, 0, 0.1]).to_builder()
+    fast = robot([0, 0, 1, 0, 0, 0])
+    fast.joints[0].set_limit_qdot(1.0, 2.0)
+    with pytest.raises(rd.RobotError, match="'joint' has velocities from 1 to 2"):
+        fast.to_builder()
+    one, other = robot([0, 0, 1, 0, 0, 0]), robot([0, 0, 1, 0, 0, 0])
+    with pytest.raises(rd.RobotError, match="another robot"):
+        one.to_builder(other.make_state())
+    state = one.make_state()
+    state.q = [[0.0], [1.0]]
+    with pytest.raises(rd.ShapeError, match="batch"):
+        one.to_builder(state)

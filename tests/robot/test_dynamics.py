@@ -8,7 +8,7 @@ import newton_like as nl
 from newton_like import robot as rd
 from newton_like.robot.to_model import machine_model
 from tests.support.random_robots import random_robot
-from tests.support.robot_calls import random_input, randomize, shuffled_state, two_links
+from tests.support.robot_calls import random_input, randomize, reach, shuffled_state, two_links
 
 SLACK = 1e-10
 
@@ -125,13 +125,16 @@ def test_a_base_that_moves_is_a_first_joint_that_moves(rng):
 
 
 def test_reflective_inertia(rng):
-    """pinv(J pinv(M) J^T); and, with as many joints as directions, the inertia of J^-1: J^T A J = M."""
+    """pinv(J pinv(M) J^T)"""
     robot, state = made(rng, 11)
     for _ in range(4):
         ref, target = two_links(robot, state, rng)
+        ratio = reach(robot, state, ref, target)
+        if ratio > 1e9:
+            continue
         J, M = robot.compute_body_jacobian(state, ref, target), robot.compute_mass_matrix(state)
-        expected = np.linalg.pinv(J @ np.linalg.pinv(M, hermitian=True) @ J.T, rcond=1e-11, hermitian=True)
-        close(robot.compute_reflective_inertia(state, ref, target), expected, 1e-8)
+        expected = np.linalg.pinv(J @ np.linalg.pinv(M, hermitian=True) @ J.T, rcond=1e-12, hermitian=True)
+        close(robot.compute_reflective_inertia(state, ref, target), expected, 1e-9 + 1e-13 * ratio)
 
 
 def test_reflective_inertia_of_six_joints(rng):
@@ -151,7 +154,7 @@ def test_reflective_inertia_of_six_joints(rng):
     state.q = rng.normal(size=6)
     J = robot.compute_body_jacobian(state, 0, 6)
     A = robot.compute_reflective_inertia(state, 0, 6)
-    close(J.T @ A @ J, robot.compute_mass_matrix(state), 1e-7)
+    close(J.T @ A @ J, robot.compute_mass_matrix(state), 1e-9 + 1e-13 * reach(robot, state, 0, 6))
 
 
 def test_unreachable_directions_have_no_reflective_inertia(rng):

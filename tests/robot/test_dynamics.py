@@ -185,8 +185,8 @@ def test_a_joint_that_moves_no_inertia(rng):
     close(robot.compute_reflective_inertia(state, 0, 2), expected, 1e-9)
 
 
-def test_against_the_dynamics_library(rng):
-    """Functions of models on the model of the robot, which share no code with the robot's beyond joints and kinematics."""
+def test_against_the_dynamics_library(rng, by_numpy):
+    """Functions of models on the model of the robot, run by NumPy. They share the programs of joints and of the mass matrix with robots."""
     robot = rd.Robot(rd.RobotConfiguration("case", random_robot(rd, rng.integers(2**32), 9, unit=True)[0][0]))
     state = robot.make_state()
     randomize(state, rng)
@@ -198,7 +198,7 @@ def test_against_the_dynamics_library(rng):
     moved.joint_q.assign(state.q)
     moved.joint_qd.assign(state.qdot)
     state.set_gravity([0.0, 0.0, 0.0, *gravity])
-    close(robot.compute_mass_matrix(state), nl.eval_mass_matrix(model, moved).numpy()[0][:n, :n])
+    close(robot.compute_mass_matrix(state), nl.dynamics.mass_matrix(model, moved).numpy()[0][:n, :n])
     state.V0 = np.zeros(6)
     robot.compute_inverse_dynamics(state)
     qdd = wp.array(state.qddot, dtype=wp.float64)

@@ -32,6 +32,9 @@ _SLICE = 8
 _TABLE = 2048
 """Random configurations among which further starts are looked up."""
 
+_STREAM = 20111
+"""Second seed of these configurations."""
+
 _LONGEST = 1.0
 """The largest change of a joint in one step [rad or m]."""
 
@@ -297,7 +300,8 @@ class _Solver:
             reach = np.where(self._rotates, math.tau, 2.0)
             low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - reach, -0.5 * reach))
             high = np.where(np.isfinite(upper), upper, low + reach)
-            table = np.random.default_rng(seed).uniform(low, high, (_TABLE, self._dofs))
+            # not the numbers that others draw from the same seed
+            table = np.random.default_rng([seed, _STREAM]).uniform(low, high, (_TABLE, self._dofs))
             poses = np.empty((_TABLE, self._count, GOAL))
             calls = Calls(self._machine, _TABLE, np.arange(self._dofs), "general")
             for i, (target, ref) in enumerate(zip(self._targets, self._refs, strict=True)):

@@ -82,7 +82,7 @@ class Pinocchio:
         self.data, self.frame = self.model.createData(), self.model.getFrameId(HAND)
         self.start, self.starts, self.tolerance = start, starts if damped else 1, tolerance
         self.most = 40 if damped else 1000
-        self.random = np.random.default_rng(0)
+        self.random = np.random.default_rng([0, 1])
 
     def poses(self, q: np.ndarray) -> np.ndarray:
         found = []

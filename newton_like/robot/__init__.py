@@ -7,14 +7,14 @@ precision and SI units. The velocity of a mobile base is ``[w, vx, vy]``.
 Errors are of the kinds of the SDK, see :mod:`newton_like.robot.errors`.
 """
 
-from newton_like.robot.collision import Collision, CollisionResult, Geom, GeomCapsule, GeomType
-from newton_like.robot.configuration import RobotConfiguration
-from newton_like.robot.control import (
+from newton_like.robot.control.controllers import (
     computed_torque,
     gravity_compensation,
     operational_space_control,
     task_space_impedance,
 )
+from newton_like.robot.control.ik import IKResult, solve_ik
+from newton_like.robot.control.qp import PoseTask, QPPath, QPStep, solve_ik_qp, solve_qp_step
 from newton_like.robot.errors import (
     RobotError,
     RobotFileError,
@@ -25,10 +25,14 @@ from newton_like.robot.errors import (
 )
 from newton_like.robot.fixed_size import Robot_18, Robot_24, Robot_26, State_18, State_24, State_26
 from newton_like.robot.from_model import from_model
-from newton_like.robot.ik import IKResult, solve_ik
-from newton_like.robot.joint import Joint
-from newton_like.robot.link import Link
-from newton_like.robot.mobile_base import (
+from newton_like.robot.nearest import Distances
+from newton_like.robot.robot import Robot
+from newton_like.robot.state import State
+from newton_like.robot.structure.collision import Collision, CollisionResult, Geom, GeomCapsule, GeomType
+from newton_like.robot.structure.configuration import RobotConfiguration
+from newton_like.robot.structure.joint import Joint
+from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.mobile_base import (
     MobileBase,
     MobileBaseDifferential,
     MobileBaseMecanum,
@@ -40,11 +44,7 @@ from newton_like.robot.mobile_base import (
     wheel_axes,
     wheel_matrix,
 )
-from newton_like.robot.nearest import Distances
-from newton_like.robot.qp import PoseTask, QPPath, QPStep, solve_ik_qp, solve_qp_step
-from newton_like.robot.robot import Robot
-from newton_like.robot.state import State
-from newton_like.robot.urdf import load_robot_from_urdf, load_robot_from_urdf_data
+from newton_like.robot.structure.urdf import load_robot_from_urdf, load_robot_from_urdf_data
 
 __all__ = [
     "Collision",

@@ -6,6 +6,7 @@ frames and result in one launch, and keeps neither.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from newton_like.programs.parameters import Parameters
 from newton_like.programs.pieces import Pieces, batch_struct
 from newton_like.programs.program import Field
 from newton_like.programs.recording import Recording
-from newton_like.programs.robot import WORTHWHILE, general_kernel, namespace
+from newton_like.programs.robot import BUDGET, WORTHWHILE, general_kernel, namespace
 from newton_like.programs.structs import copied
 from newton_like.programs.template import find_batches
 from newton_like.programs.tracing import trace_program
@@ -146,9 +147,9 @@ class Machine:
         """The kernel of all tasks of a program for any robot."""
         return general_kernel(program, self.m.width, self.m.real, "take_packed", "bring_packed")
 
-    def specialised(self, task: Task, work: Workspace, links: tuple[int, int, int]):
+    def specialised(self, task: Task, work: Workspace, links: tuple[int, int, int], most: float):
         """The kernel of a task for this robot: straight-line code, or, where many pairs of links are asked for, straight-line code for the
-        frames and general code for the rest."""
+        frames and general code for the rest. Code of more than `most` operations is not compiled; the general kernel replaces it."""
         key = {"robot": task.number, "links": (task.number, *links), "frames": None, "loop": task.program}[task.traced]
         pairs = sum(isinstance(known, tuple) and known[0] == task.number for known in self._kernels)
         if task.traced == "links" and key not in self._kernels and pairs >= _PAIRS:
@@ -161,6 +162,8 @@ class Machine:
             emitter = work.emitter()
             trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
             rows = {task.row} if whole else _LOOP_ROWS if task.traced == "loop" else {"pos", "rot", "com", "subspace"}
+            if len(trace) > most:
+                return self._kernels.setdefault(key, self.general(task.program))
             stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)
             native = native_program(emitter.head() + emitter.statements(trace, stores), self.m)
             follow = _repeated if task.traced == "loop" else _followed
@@ -208,7 +211,8 @@ class Calls:
         machine: the robot.
         count: how many configurations; None: one, whose frames stay in the memory.
         order: of each dof of the robot, its place in the arrays of the caller.
-        evaluator: ``"general"``, ``"specialised"``, or ``"auto"``: specialised from some hundred configurations on.
+        evaluator: ``"general"``, ``"specialised"``, or ``"auto"``: specialised from some hundred configurations on, unless that
+            takes long to compile.
         rows, tree: further rows of the memory and fields of the tree.
     """
 
@@ -225,6 +229,7 @@ class Calls:
         self.count = 1 if count is None else count
         self.work = machine.workspace(self.count, None, rows, tree)
         self.evaluator = evaluator
+        self.most = BUDGET if evaluator == "auto" else math.inf
         if evaluator == "auto":
             self.evaluator = "specialised" if self.count >= WORTHWHILE else "general"
         self.links = self.work.T.point_body.numpy()
@@ -238,7 +243,7 @@ class Calls:
         result = self.results.get((self.count, *shape))
         kernel = None
         if self.evaluator == "specialised":
-            kernel = self.machine.specialised(task, self.work, links)
+            kernel = self.machine.specialised(task, self.work, links, self.most)
         key = (task, kernel, *[a.ndim for a in given])
         if key not in self._recorded:
             self._recorded[key] = self.record(task, arrays, result, True, kernel)

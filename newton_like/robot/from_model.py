@@ -11,13 +11,13 @@ from scipy.spatial.transform import Rotation
 from newton_like.model.arguments import check_model
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.robot.arguments import as_object
-from newton_like.robot.collision import Collision, GeomCapsule
-from newton_like.robot.configuration import RobotConfiguration
 from newton_like.robot.errors import RobotError, RobotNameError
-from newton_like.robot.joint import UNLIMITED, Joint
-from newton_like.robot.link import Link
 from newton_like.robot.robot import Robot
 from newton_like.robot.screws import cross_matrix, inverse
+from newton_like.robot.structure.collision import Collision, GeomCapsule
+from newton_like.robot.structure.configuration import RobotConfiguration
+from newton_like.robot.structure.joint import UNLIMITED, Joint
+from newton_like.robot.structure.link import Link
 from newton_like.types import MAXVAL, GeoType, ShapeFlags
 
 _LEFT_OUT = {

@@ -13,17 +13,17 @@ from newton_like.coercion import as_flag
 from newton_like.model import ModelBuilder
 from newton_like.robot import evaluation
 from newton_like.robot.arguments import as_array
-from newton_like.robot.configuration import RobotConfiguration
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.evaluation import Calls, Machine
-from newton_like.robot.joint import Joint
-from newton_like.robot.link import Link
-from newton_like.robot.mobile_base import MobileBaseType, velocity_matrix, wheel_axes, wheel_matrix
 from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
 from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
+from newton_like.robot.structure.configuration import RobotConfiguration
+from newton_like.robot.structure.joint import Joint
+from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.mobile_base import MobileBaseType, velocity_matrix, wheel_axes, wheel_matrix
+from newton_like.robot.structure.tree import count_joints, name_order, survey
 from newton_like.robot.to_model import machine_model, robot_builder
-from newton_like.robot.tree import count_joints, name_order, survey
 
 _BATCHES = 8
 """Batches, by order of joints and size, whose launches stay recorded."""
@@ -44,7 +44,8 @@ class Robot:
     Args:
         robot_configuration: name, base link and mobile base.
         evaluator: how batches are computed. ``"specialised"``: by code that is compiled for this robot (seconds, then kept on disk);
-            ``"general"``: by code for all robots; ``"auto"``: specialised from 256 configurations on. The results are the same, bit by bit.
+            ``"general"``: by code for all robots; ``"auto"``: specialised from 256 configurations on, unless
+            the code is long (a mass matrix of more than some 50 joints). The results are the same, bit by bit.
 
     Raises:
         ValueError: an unsound tree (cycles, repeated names), inertia, joint or mobile base; the message names it.

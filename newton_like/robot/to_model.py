@@ -7,9 +7,9 @@ import warp as wp
 from scipy.spatial.transform import Rotation
 
 from newton_like.model import ModelBuilder, ShapeConfig
-from newton_like.robot.collision import GeomCapsule
 from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import axis_of, inverse, shifted
+from newton_like.robot.structure.collision import GeomCapsule
 from newton_like.types import MAXVAL
 
 _PITCH = 1e-9

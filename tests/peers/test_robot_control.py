@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from newton_like import robot as rd
-from newton_like.robot.task_space import pose_error, task_motion
+from newton_like.robot.control.task_space import pose_error, task_motion
 from tests.support.paths import ROBOTS
 from tests.support.random_robots import random_pose
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from newton_like import robot as rd
-from newton_like.robot.tree import count_joints, name_order, survey
+from newton_like.robot.structure.tree import count_joints, name_order, survey
 from tests.support.random_robots import adjoint, link_poses, random_pose, random_robot
 from tests.support.segments import segment_distance
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from newton_like.robot.arguments import as_object
-from newton_like.robot.link import Link
-from newton_like.robot.mobile_base import MobileBase
+from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.mobile_base import MobileBase
 
 
 class RobotConfiguration:

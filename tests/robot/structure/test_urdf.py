@@ -8,7 +8,7 @@ import pytest
 from newton_like import assets
 from newton_like import robot as rd
 from newton_like.importers.urdf import UrdfWarning
-from newton_like.robot.tree import survey
+from newton_like.robot.structure.tree import survey
 
 INERTIAL = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 MOBILE = '<mobile type="differential" xyz="1 2 3" rpy="0 0 0.5" joints="elbow shoulder" params="0.5 0.1"/>'

@@ -8,9 +8,9 @@ from typing import overload
 import numpy as np
 
 from newton_like.robot.arguments import as_array, as_bits, as_length, as_object, as_pose
-from newton_like.robot.enums import NumberedEnum
 from newton_like.robot.errors import RobotError
-from newton_like.robot.segments import along, nearest_points, normal_between, placed
+from newton_like.robot.structure.enums import NumberedEnum
+from newton_like.robot.structure.segments import along, nearest_points, normal_between, placed
 
 
 class GeomType(NumberedEnum):

@@ -14,10 +14,10 @@ import numpy as np
 
 from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_array, as_name, as_object, as_pose
-from newton_like.robot.enums import NumberedEnum
 from newton_like.robot.errors import RobotError, RobotNameError, ShapeError
-from newton_like.robot.link import Link
-from newton_like.robot.tree import survey
+from newton_like.robot.structure.enums import NumberedEnum
+from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.tree import survey
 
 ALIGNED = 1.0e-2
 """Largest sine of the angle [rad] between a wheel's axis and the y axis of the wheel frame, and between the z axes of wheel frame and base

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from newton_like import robot as rd
-from newton_like.robot.task_space import pose_error, task_jacobian
+from newton_like.robot.control.task_space import pose_error, task_jacobian
 from tests.support.arms import arm, reachable
 from tests.support.robot_calls import shuffled_state
 

@@ -13,12 +13,17 @@ from newton_like.importers.urdf import UrdfWarning, parse
 from newton_like.importers.urdf.parse import UrdfRobot, parse_robot
 from newton_like.importers.xml_source import ImportFileError, XmlElement, XmlSource, read_xml
 from newton_like.robot.arguments import MAX_BITS, as_object
-from newton_like.robot.collision import Collision, GeomCapsule
-from newton_like.robot.configuration import RobotConfiguration
 from newton_like.robot.errors import RobotError, RobotFileError, RobotFileNotFoundError
-from newton_like.robot.joint import UNLIMITED, Joint
-from newton_like.robot.link import Link
-from newton_like.robot.mobile_base import MobileBase, MobileBaseDifferential, MobileBaseMecanum, MobileBaseType
+from newton_like.robot.structure.collision import Collision, GeomCapsule
+from newton_like.robot.structure.configuration import RobotConfiguration
+from newton_like.robot.structure.joint import UNLIMITED, Joint
+from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.mobile_base import (
+    MobileBase,
+    MobileBaseDifferential,
+    MobileBaseMecanum,
+    MobileBaseType,
+)
 
 _MOBILE_BASES = {"differential": MobileBaseDifferential, "mecanum": MobileBaseMecanum}
 _MOBILE_ATTRIBUTES = {"name", "type", "xyz", "rpy", "joints", "params"}

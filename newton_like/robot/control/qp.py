@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from newton_like.coercion import as_list, as_number
+from newton_like.robot.control.task_space import as_poses, as_vectors, pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot
 from newton_like.robot.state import State
-from newton_like.robot.task_space import as_poses, as_vectors, pose_error, task_jacobian
 
 _INFINITE = 1e30
 """What the solver takes for infinite."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from newton_like.robot.arguments import as_array, as_name, as_object
-from newton_like.robot.collision import Collision
 from newton_like.robot.errors import RobotError
+from newton_like.robot.structure.collision import Collision
 
 if TYPE_CHECKING:
-    from newton_like.robot.joint import Joint
+    from newton_like.robot.structure.joint import Joint
 
 _TOLERANCE = 1.0e-6
 """Largest deviation from the form of a spatial inertia, relative to the largest entry. It allows for numbers in single precision."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError
-from newton_like.robot.link import Link
+from newton_like.robot.structure.link import Link
 
 UNLIMITED = sys.float_info.max
 """Limits of position, velocity and torque of a new joint, as in the SDK."""

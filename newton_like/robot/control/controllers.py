@@ -12,10 +12,18 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from newton_like.robot.control.task_space import (
+    TaskMotion,
+    as_gain,
+    as_poses,
+    as_vectors,
+    batch_of,
+    pose_error,
+    task_motion,
+)
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot
 from newton_like.robot.state import State
-from newton_like.robot.task_space import TaskMotion, as_gain, as_poses, as_vectors, batch_of, pose_error, task_motion
 
 _SINGULAR = 1e-8
 """Eigenvalue of an operational inertia's inverse, as a part of the largest one, below which a task direction counts as singular."""

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from newton_like import robot as rd
-from newton_like.robot.task_space import pose_error, rotation_vector, task_motion
+from newton_like.robot.control.task_space import pose_error, rotation_vector, task_motion
 from tests.support.arms import arm
 from tests.support.random_robots import random_pose, random_robot
 from tests.support.robot_calls import randomize, shuffled_state

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_object
 from newton_like.robot.errors import RobotError, RobotNameError
-from newton_like.robot.joint import Joint
-from newton_like.robot.link import Link
+from newton_like.robot.structure.joint import Joint
+from newton_like.robot.structure.link import Link
 
 
 def survey(base_link: Link) -> tuple[list[Link], list[Joint]]:

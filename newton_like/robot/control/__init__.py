@@ -1,0 +1,1 @@
+"""What users of a robot build on it: inverse kinematics and controllers."""

@@ -1,0 +1,1 @@
+"""What a robot is made of: links, joints, capsules, wheels, and files."""

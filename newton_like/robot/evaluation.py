@@ -336,10 +336,10 @@ class Results:
     def get(self, shape: tuple[int, ...]) -> np.ndarray:
         """An array of that shape with undefined contents."""
         owners = self._made.setdefault(shape, [])
-        for owner in owners:
-            # held by the list, the loop and the argument
-            if sys.getrefcount(owner) == 3:
-                return owner.view()
+        for i in range(len(owners)):
+            # held by the list and the argument; a variable would count in some versions of Python only
+            if sys.getrefcount(owners[i]) == 2:
+                return owners[i].view()
         owner = np.empty(shape)
         if len(owners) < _KEPT:
             owners.append(owner)

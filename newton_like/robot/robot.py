@@ -274,7 +274,7 @@ class Robot:
         qdot.
 
         Raises:
-            ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
+            ValueError, TypeError, IndexError: see :meth:`compute_transformation`; inputs are batches of different sizes.
         """
         target = self._own(state)._link(target_link_index)
         return state._evaluate(evaluation.VELOCITY, (6,), target, state._link(reference_link_index), target)
@@ -378,7 +378,7 @@ class Robot:
         the recursive Newton-Euler algorithm (Luh, Walker and Paul 1980).
 
         Raises:
-            ValueError, TypeError: a state of another robot.
+            ValueError, TypeError: a state of another robot; inputs are batches of different sizes.
         """
         tau = self._own(state)._evaluate(evaluation.INVERSE_DYNAMICS, (len(self._joints),))
         state._given["tau"] = tau if state._scale is None else tau * state._scale

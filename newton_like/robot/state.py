@@ -75,6 +75,12 @@ class State:
         some = ", ".join(f"{name}={self._given[name].tolist()}" for name in ("q", "qdot", "tau"))
         return f"{type(self).__name__}(base={self._base}, {some})"
 
+    def __reduce__(self):
+        # a shallow copy would share memory with this state, and not know when its inputs change
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled; use make_state and set the inputs of the new state"
+        )
+
     # ------------------------------------------------------------------------------------------------ names
 
     @property

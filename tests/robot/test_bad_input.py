@@ -4,7 +4,9 @@ The SDK raises TypeError for arguments of a wrong type or shape, and RuntimeErro
 the argument in silence, the error here is a RuntimeError or a TypeError, too.
 """
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -175,6 +177,12 @@ def test_attributes_that_cannot_be_set():
             put(name, getattr(state(), name))()
     with pytest.raises(AttributeError):
         put("qdott", [0.0, 0.0])()
+
+
+def test_states_are_not_copied():
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="make_state"):
+            duplicate(state())
 
 
 # ------------------------------------------------------------------------------------------------------- links

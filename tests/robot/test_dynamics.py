@@ -8,7 +8,7 @@ import newton_like as nl
 from newton_like import robot as rd
 from newton_like.robot.to_model import machine_model
 from tests.support.random_robots import random_robot
-from tests.support.robot_calls import random_input, randomize, shuffled_state, two_links
+from tests.support.robot_calls import random_input, randomize, reach, shuffled_state, two_links
 
 SLACK = 1e-10
 
@@ -125,13 +125,16 @@ def test_a_base_that_moves_is_a_first_joint_that_moves(rng):
 
 
 def test_reflective_inertia(rng):
-    """pinv(J pinv(M) J^T); and, with as many joints as directions, the inertia of J^-1: J^T A J = M."""
+    """pinv(J pinv(M) J^T)"""
     robot, state = made(rng, 11)
     for _ in range(4):
         ref, target = two_links(robot, state, rng)
+        ratio = reach(robot, state, ref, target)
+        if ratio > 1e9:
+            continue
         J, M = robot.compute_body_jacobian(state, ref, target), robot.compute_mass_matrix(state)
-        expected = np.linalg.pinv(J @ np.linalg.pinv(M, hermitian=True) @ J.T, rcond=1e-11, hermitian=True)
-        close(robot.compute_reflective_inertia(state, ref, target), expected, 1e-8)
+        expected = np.linalg.pinv(J @ np.linalg.pinv(M, hermitian=True) @ J.T, rcond=1e-12, hermitian=True)
+        close(robot.compute_reflective_inertia(state, ref, target), expected, 1e-9 + 1e-13 * ratio)
 
 
 def test_reflective_inertia_of_six_joints(rng):
@@ -151,7 +154,7 @@ def test_reflective_inertia_of_six_joints(rng):
     state.q = rng.normal(size=6)
     J = robot.compute_body_jacobian(state, 0, 6)
     A = robot.compute_reflective_inertia(state, 0, 6)
-    close(J.T @ A @ J, robot.compute_mass_matrix(state), 1e-7)
+    close(J.T @ A @ J, robot.compute_mass_matrix(state), 1e-9 + 1e-13 * reach(robot, state, 0, 6))
 
 
 def test_unreachable_directions_have_no_reflective_inertia(rng):
@@ -182,8 +185,8 @@ def test_a_joint_that_moves_no_inertia(rng):
     close(robot.compute_reflective_inertia(state, 0, 2), expected, 1e-9)
 
 
-def test_against_the_dynamics_library(rng):
-    """Functions of models on the model of the robot, which share no code with the robot's beyond joints and kinematics."""
+def test_against_the_dynamics_library(rng, by_numpy):
+    """Functions of models on the model of the robot, run by NumPy. They share the programs of joints and of the mass matrix with robots."""
     robot = rd.Robot(rd.RobotConfiguration("case", random_robot(rd, rng.integers(2**32), 9, unit=True)[0][0]))
     state = robot.make_state()
     randomize(state, rng)
@@ -195,7 +198,7 @@ def test_against_the_dynamics_library(rng):
     moved.joint_q.assign(state.q)
     moved.joint_qd.assign(state.qdot)
     state.set_gravity([0.0, 0.0, 0.0, *gravity])
-    close(robot.compute_mass_matrix(state), nl.eval_mass_matrix(model, moved).numpy()[0][:n, :n])
+    close(robot.compute_mass_matrix(state), nl.dynamics.mass_matrix(model, moved).numpy()[0][:n, :n])
     state.V0 = np.zeros(6)
     robot.compute_inverse_dynamics(state)
     qdd = wp.array(state.qddot, dtype=wp.float64)

@@ -222,3 +222,18 @@ def test_batches_of_different_sizes_are_refused(rng):
     foreign = arm(rng).make_state()
     with pytest.raises(rd.RobotError, match="another robot"):
         rd.solve_ik(robot, foreign, 3, np.eye(4))
+
+
+@pytest.mark.parametrize("joints", [0, 7])
+def test_links_that_no_joint_moves(rng, joints):
+    """The base has its pose, or never gets it; so do links of a robot without joints."""
+    robot = arm(rng, joints)
+    state = robot.make_state()
+    link = state.base_link_idx if joints else state.link_names.index("tool_a")
+    goal = robot.compute_transformation(state, state.base_link_idx, link)
+    assert rd.solve_ik(robot, state, link, goal).success
+    goal[0, 3] += 1.0
+    found = rd.solve_ik(robot, state, link, goal)
+    assert not found.success
+    np.testing.assert_array_equal(found.q, state.q)
+    np.testing.assert_allclose(found.position_error, 1.0)

@@ -263,8 +263,7 @@ def test_unknown_attributes_of_a_solver_are_refused():
         solver.iteration = 3
     solver.iterations = 3
     state = model.state()
-    for contacts in (None, model.contacts(), None):
-        solver.step(state, state, contacts=contacts)
+    solver.step(state, state)
 
     class Own(SolverFeatherstone):
         def __init__(self, model):

@@ -94,6 +94,7 @@ def test_single_precision_stays_finite_within_velocity_limits(rng, between, floa
     assert speeds[1:].max() <= (HELD + 1e-4) * SPEED
 
 
+@pytest.mark.slow
 def test_evaluators_agree_where_inertia_nearly_vanishes(rng):
     builder, seed, seen = limbs(2, between=1e-6), rng.integers(2**32), []
     for evaluator in ("general", "specialised"):

@@ -7,6 +7,7 @@ from random starts of its own.
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import newton_like as nl
 import newton_like.robot as rd
 from examples import common
 from newton_like import assets
+from newton_like.importers.urdf import UrdfWarning
 
 PERIOD = 6.0
 """Duration of the path [s]."""
@@ -24,6 +26,13 @@ LOOK = {"azimuth": -55.0, "elevation": 18.0, "size": (480, 440)}
 """Direction of the camera [degrees] and size of the video [pixels]."""
 TEST_ERROR, TEST_STEP = 1e-5, 0.35
 """Errors [rad, m] and change of a joint from pose to pose [rad] that ``--test`` allows."""
+
+
+def load() -> rd.Robot:
+    """The arm. Its boxes and the friction of its joints are not needed here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UrdfWarning)
+        return rd.Robot(rd.load_robot_from_urdf(assets.path("arm.urdf"), "base"), evaluator="general")
 
 
 def poses(count: int) -> np.ndarray:
@@ -99,7 +108,7 @@ def main(arguments: list[str] | None = None) -> None:
     args = options.parse_args(arguments)
     common.prepare(options, args, 20_000 * args.num_frames)
     common.say("loading the arm; kernels are compiled the first time ...", args.quiet)
-    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("arm.urdf"), "base"), evaluator="general")
+    robot = load()
     state = robot.make_state(["base", robot.link_names[-1]])
     path = poses(args.num_frames)
     follow(robot, state, 1, path[:1])

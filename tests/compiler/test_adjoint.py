@@ -133,9 +133,7 @@ def gradient_of_forward_dynamics(model, adjoint: str | None, q, qd, tau, seed) -
     """Of seed . accelerations with respect to q, qd and tau, through the articulated bodies or `adjoint`."""
     fields = (common.Q, common.V, Field("force", "dofs"))
     vector = (Field("vector", "articulations", common.columns),)
-    program = Program(
-        "eval_forward_dynamics", fields, vector, forces.SOLVING["aba"], adjoint=adjoint
-    )
+    program = Program("eval_forward_dynamics", fields, vector, forces.SOLVING["aba"], adjoint=adjoint)
     return run_traced_adjoint(model, program, [q, qd, tau], [seed])
 
 

@@ -96,3 +96,16 @@ def as_bits(value, what: str) -> int:
     if not 0 <= value <= MAX_BITS:
         raise ShapeError(f"{what} {value} must be from 0 to {MAX_BITS}")
     return int(value)
+
+
+def one_form(what: str, forms: tuple[tuple[str, ...], ...], args: tuple, named: dict) -> dict:
+    """The arguments of a function that has several forms, by name.
+
+    Raises:
+        TypeError: the arguments are those of no form.
+    """
+    for names in forms:
+        if len(args) + len(named) == len(names) and set(named) == set(names[len(args) :]):
+            return dict(zip(names, args, strict=False)) | named
+    known = " or ".join(f"({', '.join(names)})" for names in forms)
+    raise TypeError(f"{what} takes {known}, not {len(args)} arguments by position and {sorted(named)} by name")

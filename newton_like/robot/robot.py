@@ -8,11 +8,10 @@ from typing import overload
 
 import numpy as np
 
-from newton_like.arrays import host_array
 from newton_like.coercion import as_flag
 from newton_like.model import ModelBuilder
 from newton_like.robot import evaluation
-from newton_like.robot.arguments import as_array
+from newton_like.robot.arguments import one_form
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.evaluation import Calls, Machine
 from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
@@ -21,9 +20,9 @@ from newton_like.robot.state import State
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
-from newton_like.robot.structure.mobile_base import MobileBaseType, velocity_matrix, wheel_axes, wheel_matrix
 from newton_like.robot.structure.tree import count_joints, name_order, survey
 from newton_like.robot.to_model import machine_model, robot_builder
+from newton_like.robot.wheels import Wheels, has_wheels
 
 _BATCHES = 8
 """Batches, by order of joints and size, whose launches stay recorded."""
@@ -77,11 +76,9 @@ class Robot:
         self._masses = np.array([link.inertia[3, 3] for link in self._links])
         self._machine = Machine(machine_model(self._links, every))
         self._batches: OrderedDict = OrderedDict()
-        self._mobility = None
-        base = robot_configuration.mobile_base
-        if base is not None and base.type is not MobileBaseType.Unspecified:
-            axes = wheel_axes(base, self._links[0])
-            self._mobility = list(base.joints), wheel_matrix(base, axes), velocity_matrix(base, axes)
+        if has_wheels(robot_configuration):
+            # errors of the mobile base
+            Wheels(robot_configuration, self.joint_names)
 
     def __repr__(self) -> str:
         count, base = len(self._joints), self._links[0].name
@@ -153,7 +150,7 @@ class Robot:
             IndexError: no such index.
             TypeError: other arguments.
         """
-        given = _one_form("get_link", (("name",), ("state", "index")), args, named)
+        given = one_form("get_link", (("name",), ("state", "index")), args, named)
         if "index" in given:
             return self._links[self._own(given["state"])._link(given["index"])]
         if not isinstance(given["name"], str):
@@ -464,8 +461,7 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels.
         """
-        wheels, _, velocity = self._wheels(state)
-        return state._given["qdot"][..., wheels] @ velocity.T
+        return self._wheels(state).velocity(state._given["qdot"])
 
     @overload
     def compute_mobility_inverse_diff_kinematics(
@@ -482,40 +478,17 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; a robot without wheels; a wrong shape.
         """
-        wheels, matrix, _ = self._wheels(state)
-        forms = ("body_velocity",), ("linear_velocity", "angular_velocity")
-        given = _one_form("compute_mobility_inverse_diff_kinematics", forms, args, named)
-        if "body_velocity" in given:
-            velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)
-            velocity = velocity[:, 0] if velocity.shape == (3, 1) else velocity
-        else:
-            velocity = np.concatenate(
-                [
-                    as_array([given["angular_velocity"]], (1,), "angular_velocity"),
-                    as_array(given["linear_velocity"], (2,), "linear_velocity"),
-                ]
-            )
-        if velocity.ndim not in (1, 2) or velocity.shape[-1] != 3:
-            raise ShapeError(f"body_velocity has shape {velocity.shape}; give [w, vx, vy]: [3] or [batch, 3]")
-        if not np.isfinite(velocity).all():
-            raise RobotError("body_velocity has numbers that are not finite")
-        qdot = state._given["qdot"]
-        if qdot.ndim == velocity.ndim == 2 and len(qdot) != len(velocity):
-            raise ShapeError(f"body_velocity has {len(velocity)} configurations, but qdot of the state has {len(qdot)}")
-        batch = max(qdot.shape[:-1], velocity.shape[:-1])
-        qdot = np.array(np.broadcast_to(qdot, (*batch, qdot.shape[-1])))
-        qdot[..., wheels] = velocity @ matrix.T
-        state.set_qdot(qdot)
+        self._wheels(state).drive(state, args, named)
 
-    def _wheels(self, state: State) -> tuple[list[int], np.ndarray, np.ndarray]:
-        """Places of the wheels in a state, and the matrices from the velocity of the base to those of the wheels and back."""
-        names = self._own(state)._joint_names
-        if self._mobility is None:
-            base = self.configuration.mobile_base
-            kind = "no mobile base" if base is None else "a mobile base of no known type"
-            raise RobotError(f"the robot has {kind}; set mobile_base of its configuration before the robot is made")
-        joints, matrix, velocity = self._mobility
-        return [names.index(name) for name in joints], matrix, velocity
+    def _wheels(self, state: State) -> Wheels:
+        """The wheels in the order of a state's joints."""
+        known = self._own(state)._wheels
+        if known is None:
+            if not has_wheels(self.configuration):
+                base = "no mobile base" if self.configuration.mobile_base is None else "a mobile base of no known type"
+                raise RobotError(f"the robot has {base}; set mobile_base of its configuration")
+            known = state._wheels = Wheels(self.configuration, state._joint_names)
+        return known
 
     # ------------------------------------------------------------------------------------------------ models
 
@@ -570,19 +543,6 @@ class Robot:
 
 class _ForeignState(RobotError, TypeError):
     """A state of another robot."""
-
-
-def _one_form(what: str, forms: tuple[tuple[str, ...], ...], args: tuple, named: dict) -> dict:
-    """The arguments of a function that has several forms, by name.
-
-    Raises:
-        TypeError: the arguments are those of no form.
-    """
-    for names in forms:
-        if len(args) + len(named) == len(names) and set(named) == set(names[len(args) :]):
-            return dict(zip(names, args, strict=False)) | named
-    known = " or ".join(f"({', '.join(names)})" for names in forms)
-    raise TypeError(f"{what} takes {known}, not {len(args)} arguments by position and {sorted(named)} by name")
 
 
 class _NotCallable(RobotError, TypeError):

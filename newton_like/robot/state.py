@@ -11,7 +11,7 @@ from newton_like.robot.evaluation import FRAMES, Calls, Task
 _ROWS = {"q": "q", "qdot": "v", "qddot": "acceleration", "V0": "base_twist", "Vdot0": "base_acceleration", "tau": None}
 """The inputs, and the rows of kernels that read them."""
 
-_LARGE = 1e300
+LARGE = 1e300
 """Sum of squares of an input below which it has no number that is not finite."""
 
 
@@ -34,7 +34,7 @@ class State:
 
     __slots__ = (
         "__weakref__", "_base", "_batched", "_bodies", "_calls", "_capsules", "_count", "_given", "_joint_names", "_joints",
-        "_link_names", "_links", "_order", "_placed", "_read", "_robot", "_runs", "_scale",
+        "_link_names", "_links", "_order", "_placed", "_read", "_robot", "_runs", "_scale", "_wheels",
     )  # fmt: skip
 
     def __init__(self, *_args, **_options):
@@ -57,8 +57,8 @@ class State:
         self._read["weights"] = np.zeros(len(links))
         if self._scale is not None:
             self._read.update({_ROWS[name]: np.zeros(len(joints)) for name in ("q", "qdot", "qddot")})
-        self._calls = Calls(robot._machine, None, self._order, "general")
-        self._links, self._runs = memoryview(self._calls.links), {}
+        self._calls = self._links = self._wheels = None
+        self._runs: dict = {}
         self._placed = self._batched = False
         self._capsules = None
         return self
@@ -202,15 +202,19 @@ class State:
         """Checks and copies an input."""
         given = self._given[name]
         plain = type(value) is np.ndarray and value.shape == given.shape and value.ndim == 1 and value.dtype == float
-        if not (plain and value.dot(value) < _LARGE):
+        if not (plain and value.dot(value) < LARGE):
             value = self._numbers(name, value)
             if value.shape != given.shape:
                 self._resize(name, value.shape)
                 given = self._given[name]
         given[...] = value
+        self._written(name)
+
+    def _written(self, name: str) -> None:
+        """Tells kernels the numbers of an input that was written."""
         row = _ROWS[name]
         if self._scale is not None and row is not None and name[0] != "V":
-            np.multiply(given, self._scale, out=self._read[row])
+            np.multiply(self._given[name], self._scale, out=self._read[row])
 
     def _numbers(self, name: str, value, what: str | None = None) -> np.ndarray:
         """Checked numbers for an input, ``[size]`` or ``[batch, size]``."""
@@ -265,11 +269,19 @@ class State:
             raise kind(f"link index {index} is out of range; {links}")
         raise TypeError(f"a link index must be an integer, not {index!r}; see state.link_names")
 
+    def _begin(self) -> Calls:
+        """Memory for one configuration, which is made when it is first used."""
+        if self._calls is None:
+            self._calls = Calls(self._robot._machine, None, self._order, "general")
+            self._links = memoryview(self._calls.links)
+        return self._calls
+
     def _place(self) -> None:
         """Computes the frames of all links, unless they are known."""
         if not self._placed and not self._batched:
             run = self._runs.get(FRAMES)
             if run is None:
+                self._begin()
                 run = self._runs[FRAMES] = self._calls.record(FRAMES, self._read, np.empty(0), True)
             run.run()
             self._placed = True
@@ -294,7 +306,7 @@ class State:
         count = self._size(rows)
         if count is None:
             # only inputs that the task does not read are batches
-            calls, out = self._calls, np.zeros(shape)
+            calls, out = self._begin(), np.zeros(shape)
             calls.links[:3] = links
             calls.record(task, self._read, out, True).run()
             return out

@@ -8,6 +8,7 @@ import numpy as np
 
 from newton_like.robot.arguments import as_array, as_limit, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError
+from newton_like.robot.screws import cross_matrix
 from newton_like.robot.structure.link import Link
 
 UNLIMITED = sys.float_info.max
@@ -15,6 +16,9 @@ UNLIMITED = sys.float_info.max
 
 ACCELERATION_LIMIT = 10.0
 """Limit of the acceleration of a new joint [rad/s^2 or m/s^2], as in the SDK."""
+
+
+_IDENTITY = np.eye(4)
 
 
 class Joint:
@@ -75,7 +79,7 @@ class Joint:
         """
         R, p, axis = _frame(name, T, axis)
         w = R @ axis
-        return Joint._new(name, np.concatenate([w, np.cross(p, w)]), False)
+        return Joint._new(name, np.concatenate([w, cross_matrix(p) @ w]), False)
 
     @staticmethod
     def make_prismatic(name: str, T: np.ndarray | None = None, axis: np.ndarray = (0.0, 0.0, 1.0)) -> Joint:
@@ -323,7 +327,7 @@ class Joint:
 
 
 def _frame(name: str, T, axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    T = np.eye(4) if T is None else as_pose(T, f"T of joint {name!r}")
+    T = _IDENTITY if T is None else as_pose(T, f"T of joint {name!r}")
     axis = as_array(axis, (3,), f"axis of joint {name!r}")
     if not axis.any():
         raise RobotError(f"axis of joint {name!r} is zero and has no direction; give an axis such as (0, 0, 1)")

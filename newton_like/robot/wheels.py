@@ -1,0 +1,80 @@
+"""The wheels of a mobile base in a state: velocities of the base from those of the wheels, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from newton_like.arrays import host_array
+from newton_like.robot.arguments import as_array, one_form
+from newton_like.robot.errors import RobotError, ShapeError
+from newton_like.robot.state import LARGE
+from newton_like.robot.structure.mobile_base import MobileBaseType, velocity_matrix, wheel_axes, wheel_matrix
+
+_FORMS = ("body_velocity",), ("linear_velocity", "angular_velocity")
+
+
+class Wheels:
+    """The wheels of a robot.
+
+    Args:
+        configuration: a :class:`RobotConfiguration` whose mobile base has a type.
+        names: names of the joints of a state.
+    """
+
+    def __init__(self, configuration, names: list[str]):
+        base = configuration.mobile_base
+        axes = wheel_axes(base, configuration.base_link)
+        self.places = np.array([names.index(name) for name in base.joints])
+        self.to_wheels, self.to_base = wheel_matrix(base, axes), velocity_matrix(base, axes)
+
+    def velocity(self, qdot: np.ndarray) -> np.ndarray:
+        """Velocity of the base link for joint velocities."""
+        if qdot.ndim == 1:
+            return self.to_base @ qdot[self.places]
+        return qdot[:, self.places] @ self.to_base.T
+
+    def drive(self, state, args: tuple, named: dict) -> None:
+        """Sets the velocities of the wheels, see :meth:`Robot.compute_mobility_inverse_diff_kinematics`."""
+        velocity, given = _velocity(args, named), state._given["qdot"]
+        if given.ndim == velocity.ndim == 1:
+            given[self.places] = self.to_wheels @ velocity
+            state._written("qdot")
+        else:
+            if given.ndim == velocity.ndim and len(given) != len(velocity):
+                raise ShapeError(
+                    f"body_velocity has {len(velocity)} configurations, but qdot of the state has {len(given)}"
+                )
+            batch = max(given.shape[:-1], velocity.shape[:-1])
+            qdot = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
+            qdot[..., self.places] = velocity @ self.to_wheels.T
+            state.set_qdot(qdot)
+
+
+def has_wheels(configuration) -> bool:
+    """Whether a configuration has a mobile base of a known type."""
+    base = configuration.mobile_base
+    return base is not None and base.type is not MobileBaseType.Unspecified
+
+
+def _velocity(args: tuple, named: dict) -> np.ndarray:
+    """``[w, vx, vy]`` of the arguments, ``[3]`` or ``[batch, 3]``."""
+    given = one_form("compute_mobility_inverse_diff_kinematics", _FORMS, args, named)
+    if "body_velocity" in given:
+        velocity = np.asarray(host_array(given["body_velocity"], "body_velocity"), dtype=float)
+        velocity = velocity[:, 0] if velocity.shape == (3, 1) else velocity
+    elif (
+        type(x := given["linear_velocity"]) is np.ndarray
+        and x.shape == (2,)
+        and type(given["angular_velocity"]) is float
+    ):
+        velocity = np.array((given["angular_velocity"], x[0], x[1]), dtype=float)
+    else:
+        parts = ("angular_velocity", (1,)), ("linear_velocity", (2,))
+        values = [given["angular_velocity"]], given["linear_velocity"]
+        return np.concatenate([as_array(x, shape, name) for x, (name, shape) in zip(values, parts, strict=True)])
+    if velocity.ndim not in (1, 2) or velocity.shape[-1] != 3:
+        raise ShapeError(f"body_velocity has shape {velocity.shape}; give [w, vx, vy]: [3] or [batch, 3]")
+    # a sum of squares is finite unless a number is not, or is large
+    if not (velocity.ndim == 1 and velocity.dot(velocity) < LARGE) and not np.isfinite(velocity).all():
+        raise RobotError("body_velocity has numbers that are not finite")
+    return velocity

@@ -94,21 +94,28 @@ class Capsules:
         parts = (found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10])
         return Distances(*parts, names, rows if jacobian else None)
 
-    def results(self, found: Distances, at, least: int) -> list[CollisionResult]:
-        """Results for one configuration, nearest first: all contacts, and further pairs until there are `least`."""
-        distance = found.distance[at]
-        order = np.argsort(distance, kind="stable")
-        order = order[: max(int(np.count_nonzero(distance <= 0.0)), least)]
-        results = []
-        for i in order.tolist():
-            p, q, normal = (x[at][i].copy() for x in (found.position1, found.position2, found.normal))
-            first, second = self.radii[self.pairs[i]]
-            results.append(
-                CollisionResult(
-                    *found.links[i], p, q, float(distance[i]), p + first * normal, q - second * normal, normal,
-                )
-            )  # fmt: skip
-        return results
+    def results(self, found: Distances, least: int) -> list:
+        """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
+        distance = np.atleast_2d(found.distance)
+        count, pairs = distance.shape
+        far, chosen = min(least, pairs), distance <= 0.0
+        if far:
+            chosen |= distance <= np.partition(distance, far - 1, axis=1)[:, far - 1 : far]
+        # by configuration, then by distance; pairs at the same distance stay in their order
+        rows, columns = np.nonzero(chosen)
+        order = np.lexsort((distance[rows, columns], rows))
+        rows, columns = rows[order], columns[order]
+        p, q, n = (x.reshape(count, pairs, 3)[rows, columns] for x in found[1:4])
+        distance = distance[rows, columns]
+        first, second = self.radii[self.pairs[columns]].T[..., None]
+        numbers = [x.tolist() for x in (rows, columns, distance, p, q, p + first * n, q - second * n, n)]
+        results: list[list[CollisionResult]] = [[] for _ in range(count)]
+        for row, pair, x, a, b, c, d, e in zip(*numbers, strict=True):
+            into = results[row]
+            # a tie may have chosen more
+            if x <= 0.0 or len(into) < far:
+                into.append(CollisionResult(*found.links[pair], a, b, x, c, d, e))
+        return results if found.distance.ndim > 1 else results[0]
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
         key = (count, pairs)

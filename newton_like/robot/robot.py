@@ -425,10 +425,7 @@ class Robot:
             raise TypeError(f"collision_threshold must be an integer, not {collision_threshold!r}")
         if collision_threshold < 0:
             raise RobotError(f"collision_threshold is {collision_threshold}; give a count of results, 0 or more")
-        found = capsules.evaluate(state, False)
-        if found.distance.ndim == 1:
-            return capsules.results(found, (), collision_threshold)
-        return [capsules.results(found, i, collision_threshold) for i in range(len(found.distance))]
+        return capsules.results(capsules.evaluate(state, False), collision_threshold)
 
     def compute_distances(self, state: State, pairs=None, jacobian: bool = False) -> Distances:
         """Distances of pairs of capsules, with nearest points, as arrays.

@@ -36,7 +36,7 @@ def ancestors(robot, body: int) -> list[int]:
     """The dofs that move a body, from the body to the base link, as indices of ``robot.joints``."""
     dofs = []
     while body:
-        joint = robot._every[body - 1]
+        joint = robot._edges[body - 1].joint
         if not joint.is_fixed():
             dofs.append(robot._joints.index(joint))
         body = robot._index[joint.parent_link.name]

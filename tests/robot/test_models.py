@@ -144,11 +144,9 @@ def test_models_that_are_no_robots_are_refused(rng):
 def test_a_second_body_on_the_world_is_refused(first):
     builder = nl.ModelBuilder()
     links = [builder.add_link(mass=1.0, inertia=np.eye(3), label=label) for label in ("a", "b")]
-    joints = [
-        builder.add_joint_fixed(-1, links[0], label="fixed"),
-        builder.add_joint_revolute(-1, links[1], label="hinge"),
-    ]
-    builder.add_articulation(joints if first == "fixed" else joints[::-1])
+    adds = [builder.add_joint_fixed, builder.add_joint_revolute]
+    joints = [add(-1, link) for add, link in zip(adds if first == "fixed" else adds[::-1], links, strict=True)]
+    builder.add_articulation(joints)
     with pytest.raises(rd.RobotError, match="second body"):
         rd.from_model(builder.finalize("cpu"))
 

@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: command line; None: that of the process.
     """
     options = common.parser(
-        "Moves an arm along a path of poses.", world_count=None, num_frames=180, frames="number of poses", dt="not used"
+        "Moves an arm along a path of poses.", world_count=None, num_frames=180, frames="number of poses", dt=None
     )
     options.add_argument("--test", action="store_true", help="check that the poses are reached without jumps")
     args = options.parse_args(arguments)

@@ -52,7 +52,7 @@ def parser(
     num_frames: int,
     worlds: str = "number of worlds",
     frames: str = "number of frames; a frame is 1/60 s, rounded up to a multiple of the time step",
-    dt: str = "time step",
+    dt: str | None = "time step",
 ) -> argparse.ArgumentParser:
     """The options that every example has.
 
@@ -60,7 +60,7 @@ def parser(
         description: one sentence for ``--help``.
         world_count: default number of worlds; None: there is one, without options for worlds and their random differences.
         num_frames: default number of frames.
-        worlds, frames, dt: what these options mean.
+        worlds, frames, dt: what these options mean; without `dt` there is no time step.
     """
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     if world_count is None:
@@ -71,9 +71,10 @@ def parser(
             "--seed", type=natural_int, default=0, help="seed of the random differences between worlds"
         )
     options.add_argument("--num-frames", type=positive_int, default=num_frames, help=frames)
-    options.add_argument(
-        "--dt", type=time_step, default="1/240", help=f"{dt} in seconds; may be a fraction such as 1/240"
-    )
+    if dt is not None:
+        options.add_argument(
+            "--dt", type=time_step, default="1/240", help=f"{dt} in seconds; may be a fraction such as 1/240"
+        )
     options.add_argument("--device", default="cpu", help="Warp device, such as cpu or cuda:0")
     options.add_argument(
         "--viewer",

@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
     Args:
         arguments: command line; None: that of the process.
     """
-    options = common.parser("Keeps the arms of a robot apart.", world_count=None, num_frames=120, dt="not used")
+    options = common.parser("Keeps the arms of a robot apart.", world_count=None, num_frames=120, dt=None)
     args = options.parse_args(arguments)
     common.prepare(options, args, 20_000 * args.num_frames)
     common.say("loading the robot; kernels are compiled the first time ...", args.quiet)

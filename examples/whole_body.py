@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     options = common.parser(
         "Drives a humanoid whose hands stay in place.", world_count=None, num_frames=200,
-        frames="number of control steps, 25 a second", dt="not used",
+        frames="number of control steps, 25 a second", dt=None,
     )  # fmt: skip
     options.add_argument("--test", action="store_true", help="check that the hands stay in place")
     args = options.parse_args(arguments)

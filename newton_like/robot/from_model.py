@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from newton_like.model import Model
 from newton_like.model.arguments import check_model
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.robot.arguments import as_object
@@ -26,7 +27,7 @@ _LEFT_OUT = {
 """Arrays of dofs without a counterpart in a robot."""
 
 
-def from_model(model, articulation: int | str | None = None, *, evaluator: str = "auto") -> Robot:
+def from_model(model: Model, articulation: int | str | None = None, *, evaluator: str = "auto") -> Robot:
     """The robot of an articulation of a model, with the same names, frames, inertias and limits. A first part of labels that all bodies
     and joints have, such as that of ``go2/base``, is left out of the names.
 
@@ -101,7 +102,7 @@ def _links(model, first: int, last: int, name: Callable[[str], str]) -> dict[int
         G[:3, :3] = inertia[body] + m * c @ c.T
         G[:3, 3:], G[3:, :3] = m * c, m * c.T
         G[3:, 3:] = m * np.eye(3)
-        links[body] = Link(name(model.body_label[body]), G)
+        links[body] = Link._of_file(name(model.body_label[body]), G)
     return links
 
 

@@ -482,8 +482,10 @@ class Robot:
         known = self._own(state)._wheels
         if known is None:
             if self._mobility is None:
-                base = "no mobile base" if self.configuration.mobile_base is None else "a mobile base of no known type"
-                raise RobotError(f"the robot has {base}; set mobile_base of its configuration before it is made")
+                raise RobotError(
+                    "the robot has no mobile base with wheels; set mobile_base of its configuration before it is made, or <mobile> of "
+                    "its file"
+                )
             known = state._wheels = Wheels(self._mobility, state._joint_names)
         return known
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from newton_like.arrays import host_array
-from newton_like.robot.arguments import as_array, one_form
+from newton_like.robot.arguments import one_form
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.state import LARGE
-from newton_like.robot.structure.mobile_base import MobileBaseType, velocity_matrix, wheel_axes, wheel_matrix
+from newton_like.robot.structure.mobile_base import (
+    MobileBaseType,
+    velocity_matrix,
+    wheel_axes,
+    wheel_matrix,
+    wheel_roles,
+)
 
 _FORMS = ("body_velocity",), ("linear_velocity", "angular_velocity")
 
@@ -18,8 +24,8 @@ def mobility_of(configuration) -> tuple[list[str], np.ndarray, np.ndarray] | Non
     base = configuration.mobile_base
     if base is None or base.type is MobileBaseType.Unspecified:
         return None
-    axes = wheel_axes(base, configuration.base_link)
-    return list(base.joints), wheel_matrix(base, axes), velocity_matrix(base, axes)
+    axes, roles = wheel_axes(base, configuration.base_link), wheel_roles(base, configuration.base_link)
+    return list(base.joints), wheel_matrix(base, axes, roles), velocity_matrix(base, axes, roles)
 
 
 class Wheels:
@@ -36,15 +42,13 @@ class Wheels:
 
     def velocity(self, qdot: np.ndarray) -> np.ndarray:
         """Velocity of the base link for joint velocities."""
-        if qdot.ndim == 1:
-            return self.to_base @ qdot[self.places]
-        return qdot[:, self.places] @ self.to_base.T
+        return _product(self.to_base, qdot[..., self.places])
 
     def drive(self, state, args: tuple, named: dict) -> None:
         """Sets the velocities of the wheels, see :meth:`Robot.compute_mobility_inverse_diff_kinematics`."""
         velocity, given = _velocity(args, named), state._given["qdot"]
         if given.ndim == velocity.ndim == 1:
-            given[self.places] = self.to_wheels @ velocity
+            given[self.places] = _product(self.to_wheels, velocity)
             state._written("qdot")
         else:
             if given.ndim == velocity.ndim and len(given) != len(velocity):
@@ -53,8 +57,13 @@ class Wheels:
                 )
             batch = max(given.shape[:-1], velocity.shape[:-1])
             qdot = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
-            qdot[..., self.places] = velocity @ self.to_wheels.T
+            qdot[..., self.places] = _product(self.to_wheels, velocity)
             state.set_qdot(qdot)
+
+
+def _product(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """``matrix @ x`` for a vector, or for each of a batch, with the same bits."""
+    return np.matmul(matrix, x[..., None])[..., 0]
 
 
 def _velocity(args: tuple, named: dict) -> np.ndarray:
@@ -70,12 +79,18 @@ def _velocity(args: tuple, named: dict) -> np.ndarray:
     ):
         velocity = np.array((given["angular_velocity"], x[0], x[1]), dtype=float)
     else:
-        parts = ("angular_velocity", (1,)), ("linear_velocity", (2,))
-        values = [given["angular_velocity"]], given["linear_velocity"]
-        return np.concatenate([as_array(x, shape, name) for x, (name, shape) in zip(values, parts, strict=True)])
+        x = np.asarray(host_array(given["linear_velocity"], "linear_velocity"), dtype=float)
+        w = np.asarray(host_array(given["angular_velocity"], "angular_velocity"), dtype=float)
+        x = x[:, 0] if x.shape == (2, 1) else x
+        if x.ndim not in (1, 2) or x.shape[-1] != 2 or w.shape not in ((), x.shape[:-1]):
+            raise ShapeError(
+                f"linear_velocity has shape {x.shape} and angular_velocity {w.shape}; give [vx, vy] and a number: [2], or [batch, 2] and "
+                "[batch]"
+            )
+        velocity = np.concatenate([np.broadcast_to(w, x.shape[:-1])[..., None], x], axis=-1)
     if velocity.ndim not in (1, 2) or velocity.shape[-1] != 3:
         raise ShapeError(f"body_velocity has shape {velocity.shape}; give [w, vx, vy]: [3] or [batch, 3]")
     # a sum of squares is finite unless a number is not, or is large
     if not (velocity.ndim == 1 and velocity.dot(velocity) < LARGE) and not np.isfinite(velocity).all():
-        raise RobotError("body_velocity has numbers that are not finite")
+        raise RobotError("the velocity of the base has numbers that are not finite")
     return velocity

@@ -40,6 +40,13 @@ class Link:
         self._child_joints: list[Joint] = []
         self._collisions: list[Collision] = []
 
+    @classmethod
+    def _of_file(cls, name: str, G: np.ndarray) -> Link:
+        """A link with the inertia of a file, which may be one that no body can have."""
+        link = cls(name)
+        link._inertia = G
+        return link
+
     @property
     def name(self) -> str:
         """Name of the link."""
@@ -120,4 +127,15 @@ def _spatial_inertia(value, what: str) -> np.ndarray:
         )
     if mass == 0.0 and np.abs(coupling).max() > 0.0:
         raise RobotError(f"{what} has the mass 0 and a first moment of mass that is not 0; give the link a mass")
+    least = least_moment(G)
+    if least < -slack:
+        raise RobotError(
+            f"{what} has a negative principal moment of inertia about the centre of mass, {least:g} kg m^2; it must be at least 0"
+        )
     return G
+
+
+def least_moment(G: np.ndarray) -> float:
+    """The smallest principal moment of inertia about the centre of mass [kg m^2] of a spatial inertia."""
+    C = G[:3, 3:]
+    return float(np.linalg.eigvalsh(G[:3, :3] - (C @ C.T / G[3, 3] if G[3, 3] > 0.0 else 0.0))[0])

@@ -19,6 +19,9 @@ from newton_like.robot.structure.enums import NumberedEnum
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import survey
 
+_SIDE = 1e-6
+"""Distance [m] of a wheel from an axis of the wheel frame below which its side is not clear."""
+
 ALIGNED = 1.0e-2
 """Largest sine of the angle [rad] between a wheel's axis and the y axis of the wheel frame, and between the z axes of wheel frame and base
 link. It allows for angles that are written with three digits."""
@@ -248,13 +251,41 @@ def wheel_axes(base: MobileBase, base_link: Link) -> np.ndarray:
     return np.array(axes).reshape(-1, 3)
 
 
-def wheel_matrix(base: MobileBase, axes: np.ndarray) -> np.ndarray:
+def wheel_roles(base: MobileBase, base_link: Link) -> list[int]:
+    """The role of each wheel joint, as its place in the order of the parameters: right, left (differential); front right, front left, rear
+    right, rear left (mecanum).
+
+    The positions of the joints in the wheel frame decide, with all joints at 0. If they do not tell the wheels apart, such as joints at
+    one place, the order of ``base.joints`` is that of the roles.
+
+    Raises:
+        RobotNameError: a wheel joint is not below the base link.
+    """
+    joints = {joint.name: joint for joint in survey(base_link)[1]}
+    to_frame, sides = np.linalg.inv(base.T), []
+    for name in base.joints:
+        if name not in joints:
+            raise RobotNameError(f"the mobile base names the wheel joint {name!r}, which is not a joint of the robot")
+        joint = joints[name]
+        T = joint.T_pj
+        while joint.parent_link is not base_link:
+            joint = joint.parent_link.parent_joint
+            T = joint.T_pj @ joint.T_jc @ T
+        x, y = (to_frame @ T)[:2, 3]
+        sides.append((x, y) if base.type is MobileBaseType.Mecanum else (1.0, y))
+    roles = [(2 if x < 0.0 else 0) + (1 if y > 0.0 else 0) for x, y in sides]
+    clear = all(min(abs(x), abs(y)) > _SIDE for x, y in sides)
+    return roles if clear and sorted(roles) == list(range(len(roles))) else list(range(len(sides)))
+
+
+def wheel_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int] | None = None) -> np.ndarray:
     """Matrix from the body velocity ``[w, vx, vy]`` of the base link to the velocities of the wheel joints [rad/s].
 
     Args:
         base: the mobile base.
         axes: axes of the wheel joints in the base link, shape ``[wheels, 3]``, see :func:`wheel_axes`. Each must be parallel to the y
             axis of the wheel frame; the sign of a wheel's velocity is that of its axis.
+        roles: see :func:`wheel_roles`; by default ``base.joints`` are in the order of the roles.
 
     Returns:
         Shape ``[wheels, 3]``, in the order of ``base.joints``.
@@ -264,6 +295,7 @@ def wheel_matrix(base: MobileBase, axes: np.ndarray) -> np.ndarray:
         RobotError: an axis is not parallel to the y axis of the wheel frame, or the base has no wheels.
     """
     rates = base.forward_rates() @ _to_wheel_frame(base)
+    rates = rates if roles is None else rates[list(roles)]
     axes = as_array(axes, (len(base.joints), 3), "axes of the wheels")
     for name, axis, row in zip(base.joints, axes, rates, strict=True):
         length = np.linalg.norm(axis)
@@ -277,14 +309,14 @@ def wheel_matrix(base: MobileBase, axes: np.ndarray) -> np.ndarray:
     return rates
 
 
-def velocity_matrix(base: MobileBase, axes: np.ndarray) -> np.ndarray:
+def velocity_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int] | None = None) -> np.ndarray:
     """Matrix from the velocities of the wheel joints to the body velocity ``[w, vx, vy]`` of the base link.
 
     It is the least-squares inverse of :func:`wheel_matrix`. Of the velocities that a differential base can have, it gives the one without
     sideways motion in the wheel frame.
 
     Args:
-        base, axes: as in :func:`wheel_matrix`.
+        base, axes, roles: as in :func:`wheel_matrix`.
 
     Returns:
         Shape ``[3, wheels]``.
@@ -293,7 +325,7 @@ def velocity_matrix(base: MobileBase, axes: np.ndarray) -> np.ndarray:
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
     to_wheels = _to_wheel_frame(base)
-    return np.linalg.solve(to_wheels, np.linalg.pinv(wheel_matrix(base, axes) @ np.linalg.inv(to_wheels)))
+    return np.linalg.solve(to_wheels, np.linalg.pinv(wheel_matrix(base, axes, roles) @ np.linalg.inv(to_wheels)))
 
 
 def _to_wheel_frame(base: MobileBase) -> np.ndarray:

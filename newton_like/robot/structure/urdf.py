@@ -17,7 +17,7 @@ from newton_like.robot.errors import RobotError, RobotFileError, RobotFileNotFou
 from newton_like.robot.structure.collision import Collision, GeomCapsule
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import UNLIMITED, Joint
-from newton_like.robot.structure.link import Link
+from newton_like.robot.structure.link import Link, least_moment
 from newton_like.robot.structure.mobile_base import (
     MobileBase,
     MobileBaseDifferential,
@@ -97,7 +97,8 @@ def _errors():
     except RobotFileError:
         raise
     except FileNotFoundError as error:
-        raise RobotFileNotFoundError(str(error)) from error
+        text = str(error).replace("correct the path, or name its package folder in package_dirs", "correct the path")
+        raise RobotFileNotFoundError(text) from error
     except ImportFileError as error:
         raise RobotFileError(str(error)) from error
 
@@ -144,7 +145,11 @@ def _link(robot: UrdfRobot, name: str) -> Link:
         moment = mass * np.array([[0.0, -com[2], com[1]], [com[2], 0.0, -com[0]], [-com[1], com[0], 0.0]])
         G[:3, 3:], G[3:, :3], G[3:, 3:] = moment, moment.T, mass * np.eye(3)
         G[:3, :3] = inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
-    link = Link(name, G)
+    link = Link._of_file(name, G)
+    if least_moment(G) < 0.0:
+        robot.remark(
+            "links have negative principal moments of inertia, which no body can have; they are used as they are", name
+        )
     for i, piece in enumerate(record.collisions):
         if piece.geometry.kind != "capsule":
             robot.remark("links have collision shapes that are not capsules, which are ignored", name)

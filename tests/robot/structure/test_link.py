@@ -77,3 +77,17 @@ def test_names_are_strings(name):
 def test_other_objects_are_no_collisions():
     with pytest.raises(TypeError, match="'forearm'"):
         rd.Link("forearm").add_collision(None)
+
+
+def test_inertias_that_no_body_can_have_are_refused_unless_a_file_has_them(rng):
+    with pytest.raises(rd.RobotError, match=r"'bad'.*negative principal moment"):
+        rd.Link("bad", np.diag([1.0, 1.0, -1.0, 1.0, 1.0, 1.0]))
+    G = np.diag([0.0, 0.0, 0.0, 1.0, 1.0, 1.0])
+    G[1, 5], G[2, 4], G[5, 1], G[4, 2] = -0.5, 0.5, -0.5, 0.5
+    with pytest.raises(rd.RobotError, match="negative principal moment"):
+        rd.Link("far", G)
+    text = """<robot name="r"><link name="base"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="-0.5"/>
+        </inertial></link></robot>"""
+    with pytest.warns(UserWarning, match="negative principal moments.*base"):
+        configuration = rd.load_robot_from_urdf_data(text, "base")
+    assert configuration.base_link.inertia[2, 2] == -0.5

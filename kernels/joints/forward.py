@@ -178,7 +178,7 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
         m.put6(mem, L.twist + 6 * k, t, v)
 
     @m.func
-    def advance(b, t, k: int, T, P, L, mem):
+    def add_pitch(b, t, k: int, T, P, L, mem):
         """Moves body k along the axis of a revolute joint, by its pitch [m/rad] for each radian. Only robots of the SDK have a pitch; it
         has the place of the upper limit of a distance joint."""
         if T.kind[k] == REVOLUTE:

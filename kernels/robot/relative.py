@@ -17,7 +17,7 @@ def relative_program(m: types.SimpleNamespace) -> dict:
         m.set_origin(b, t, T, P, L, mem)
         for k in range(T.bodies):
             m.place_body(b, t, k, T, P, L, mem)
-            m.advance(b, t, k, T, P, L, mem)
+            m.add_pitch(b, t, k, T, P, L, mem)
 
     @m.func
     def transposed(r: m.Mat33) -> m.Mat33:

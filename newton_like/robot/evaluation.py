@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from threading import RLock
 
 import numpy as np
 import warp as wp
@@ -37,7 +38,7 @@ _LOOP_ROWS = {"pos", "rot", "quat", "subspace"}
 """Results of frames that inverse kinematics reads."""
 
 _KEPT = 2
-"""Results of one shape whose memory is used again once nobody holds them."""
+"""Results of one shape whose memory is used again when no other array refers to them."""
 
 
 def _dofs(model) -> int:
@@ -111,6 +112,9 @@ _ROWS = (*KINEMATICS, *(ROWS[name] for name in ("acceleration", "pivot")))
 class Machine:
     """The numbers of a robot on the device, and its kernels.
 
+    Attributes:
+        lock: for what states share: kernels, and the memory and the launches of batches.
+
     Args:
         model: a model of one articulation in double precision: the base link on a fixed joint, and the other links with their joints.
     """
@@ -127,6 +131,7 @@ class Machine:
         )
         self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=dofs, operational=37)
         self._kernels: dict = {}
+        self.lock = RLock()
 
     def workspace(
         self, count: int, threads: int | None = None, rows: dict | None = None, tree: dict | None = None
@@ -238,18 +243,19 @@ class Calls:
 
     def evaluate(self, task: Task, arrays: dict[str, np.ndarray], shape: tuple[int, ...], links) -> np.ndarray:
         """The result of a task for a batch, ``[count, *shape]``, for given bodies as links."""
-        names = ("q", *task.inputs)
-        given = [arrays[name] for name in names]
-        result = self.results.get((self.count, *shape))
-        kernel = None
-        if self.evaluator == "specialised":
-            kernel = self.machine.specialised(task, self.work, links, self.most)
-        key = (task, kernel, *[a.ndim for a in given])
-        if key not in self._recorded:
-            self._recorded[key] = self.record(task, arrays, result, True, kernel)
-        self.links[:3] = links
-        self._recorded[key].run_on([_Address(a) for a in (*given, result)])
-        return result
+        with self.machine.lock:
+            names = ("q", *task.inputs)
+            given = [arrays[name] for name in names]
+            result = self.results.get((self.count, *shape))
+            kernel = None
+            if self.evaluator == "specialised":
+                kernel = self.machine.specialised(task, self.work, links, self.most)
+            key = (task, kernel, *[a.ndim for a in given])
+            if key not in self._recorded:
+                self._recorded[key] = self.record(task, arrays, result, True, kernel)
+            self.links[:3] = links
+            self._recorded[key].run_on([_Address(a) for a in (*given, result)])
+            return result
 
     def record(
         self, task: Task, arrays: dict[str, np.ndarray], result: np.ndarray, fresh: bool, kernel=None
@@ -308,7 +314,7 @@ class Calls:
         return piece
 
     def _places(self, places: np.ndarray) -> wp.array:
-        """Where numbers are in lanes. Squares of numbers are moved, the last one with some that are not there."""
+        """Where numbers are in lanes. Numbers are moved in squares of the lane width; the last square is padded."""
         width = self.machine.m.width
         return self.work.ints(width * np.append(places, [0] * (width - 1)))
 
@@ -333,7 +339,8 @@ def _no_mask() -> wp.array:
 
 
 class Results:
-    """Arrays for results. The memory of a large array is used again once nobody holds it: its pages are known to the process then."""
+    """Arrays for results. The memory of a large array is used again when no other array refers to it: its pages are
+    known to the process then."""
 
     def __init__(self):
         self._made: dict = {}

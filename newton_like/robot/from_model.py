@@ -111,7 +111,7 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
     X_p, X_c = ([_matrix(x) for x in each.numpy().astype(float)] for each in (model.joint_X_p, model.joint_X_c))
     starts, axes = model.joint_qd_start.numpy().tolist(), model.joint_axis.numpy().astype(float).reshape(-1, 3)
     dims = model.joint_dof_dim.numpy().tolist()
-    base = None
+    base = world = None
     for j in range(first, last):
         label, kind = name_of(model.joint_label[j]), JOINT_TYPES[types[j]]
         child = links[children[j]]
@@ -122,8 +122,14 @@ def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Call
             continue
         parent = links.get(parents[j])
         if parent is None:
+            if parents[j] >= 0:
+                raise RobotError(
+                    f"joint {label!r} connects the articulation to a body of another one; robots are single trees"
+                )
             if base is None:
-                base = Link("world", np.zeros((6, 6)))
+                base = world = Link("world", np.zeros((6, 6)))
+            if base is not world:
+                raise RobotError(f"joint {label!r} connects a second body to the world; a robot has one base link")
             parent = base
         if not (kind.fixed or kind.axis_by_axis):
             raise RobotError(

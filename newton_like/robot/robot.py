@@ -21,8 +21,8 @@ from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import count_joints, name_order, survey
-from newton_like.robot.to_model import machine_model, robot_builder
-from newton_like.robot.wheels import Wheels, has_wheels
+from newton_like.robot.to_model import edges_of, machine_model, robot_builder
+from newton_like.robot.wheels import Wheels, mobility_of
 
 _BATCHES = 8
 """Batches, by order of joints and size, whose launches stay recorded."""
@@ -38,7 +38,7 @@ class Robot:
 
     Functions take a :class:`State` and indices of its links. Twists, wrenches and Jacobians have the angular part first. Where the state
     has a batch of configurations, results have the batch as their first dimension, and one call computes them in SIMD lanes and on all
-    cores (environment variable ``NEWTON_LIKE_THREADS``).
+    cores (environment variable ``NEWTON_LIKE_THREADS``). Threads may use one robot at a time with a state for each thread.
 
     Args:
         robot_configuration: name, base link and mobile base.
@@ -65,7 +65,7 @@ class Robot:
             raise RobotError("the robot configuration has no base link; set its base_link")
         self.configuration, self._evaluator = robot_configuration, evaluator
         self._links, every = survey(robot_configuration.base_link)
-        self._every = every
+        self._edges = edges_of(self._links, every)
         self._joints = [joint for joint in every if not joint.is_fixed()]
         if self._dofs not in (None, len(self._joints)):
             raise RobotError(
@@ -74,11 +74,9 @@ class Robot:
         self._index = {link.name: i for i, link in enumerate(self._links)}
         self._scale = np.array([axis_of(joint.S).scale for joint in self._joints], dtype=float)
         self._masses = np.array([link.inertia[3, 3] for link in self._links])
-        self._machine = Machine(machine_model(self._links, every))
+        self._machine = Machine(machine_model(self._links, self._edges))
         self._batches: OrderedDict = OrderedDict()
-        if has_wheels(robot_configuration):
-            # errors of the mobile base
-            Wheels(robot_configuration, self.joint_names)
+        self._mobility = mobility_of(robot_configuration)
 
     def __repr__(self) -> str:
         count, base = len(self._joints), self._links[0].name
@@ -223,8 +221,8 @@ class Robot:
     # ------------------------------------------------------------------------------------------------ kinematics
 
     def compute_forward_kinematics(self, state: State) -> None:
-        """Computes the frames of all links, which other functions then reuse. They compute frames that are not up to date themselves, so
-        that the call is not needed. For a batch it does nothing."""
+        """Computes the frames of all links, which other functions then use again. The call is not needed: functions compute frames that are
+        not up to date. For a batch it does nothing."""
         self._own(state)._place()
 
     def compute_diff_forward_kinematics(self, state: State) -> None:
@@ -397,10 +395,12 @@ class Robot:
         ref = state._link(reference_link_index)
         found = state._evaluate(evaluation.OPERATIONAL, (37,), target, ref, target)
         A = found[..., :36].reshape(*found.shape[:-1], 6, 6)
-        if found[..., 36].any():
-            # some joints move no inertia
-            J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, target)
-            A = J @ _inverse(state._evaluate(evaluation.MASS_MATRIX, (len(self._joints),) * 2)) @ np.swapaxes(J, -1, -2)
+        stuck = found[..., 36] > 0.0
+        if stuck.any():
+            # configurations in which some joints move no inertia
+            J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, target)[stuck]
+            M = state._evaluate(evaluation.MASS_MATRIX, (len(self._joints),) * 2)[stuck]
+            A[stuck] = J @ _inverse(M) @ np.swapaxes(J, -1, -2)
         return _inverse(A)
 
     # ------------------------------------------------------------------------------------------------ collision
@@ -481,10 +481,10 @@ class Robot:
         """The wheels in the order of a state's joints."""
         known = self._own(state)._wheels
         if known is None:
-            if not has_wheels(self.configuration):
+            if self._mobility is None:
                 base = "no mobile base" if self.configuration.mobile_base is None else "a mobile base of no known type"
-                raise RobotError(f"the robot has {base}; set mobile_base of its configuration")
-            known = state._wheels = Wheels(self.configuration, state._joint_names)
+                raise RobotError(f"the robot has {base}; set mobile_base of its configuration before it is made")
+            known = state._wheels = Wheels(self._mobility, state._joint_names)
         return known
 
     # ------------------------------------------------------------------------------------------------ models
@@ -529,12 +529,13 @@ class Robot:
     def _calls_of(self, order: np.ndarray, count: int) -> Calls:
         """The launches for batches of some size and order of joints."""
         key = (order.tobytes(), count)
-        calls = self._batches.pop(key, None)
-        if calls is None:
-            calls = Calls(self._machine, count, order, self._evaluator)
-        self._batches[key] = calls
-        if len(self._batches) > _BATCHES:
-            self._batches.popitem(last=False)
+        with self._machine.lock:
+            calls = self._batches.pop(key, None)
+            if calls is None:
+                calls = Calls(self._machine, count, order, self._evaluator)
+            self._batches[key] = calls
+            if len(self._batches) > _BATCHES:
+                self._batches.popitem(last=False)
         return calls
 
 

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import warp as wp
 from scipy.spatial.transform import Rotation
 
 from newton_like.model import ModelBuilder, ShapeConfig
 from newton_like.robot.errors import RobotError
-from newton_like.robot.screws import axis_of, inverse, shifted
+from newton_like.robot.screws import axis_of, cross_matrix, inverse, shifted
 from newton_like.robot.structure.collision import GeomCapsule
+from newton_like.robot.structure.joint import Joint
 from newton_like.types import MAXVAL
 
 _PITCH = 1e-9
 """Pitch [m/rad], for an axis up to 1 m from the origin, below which a joint of a model is a rotation."""
+
+
+class Edge(NamedTuple):
+    """A joint of a robot as it was when the robot was made.
+
+    Attributes:
+        joint: the joint, whose limits are read when they are asked for.
+        parent, child: indices of links of the robot.
+        S, T_pj, T_jc: see :class:`Joint`.
+    """
+
+    joint: Joint
+    parent: int
+    child: int
+    S: np.ndarray
+    T_pj: np.ndarray
+    T_jc: np.ndarray
+
+
+def edges_of(links, joints) -> list[Edge]:
+    """The joints of a tree, whose order is that of their child links."""
+    index = {id(link): i for i, link in enumerate(links)}
+    return [Edge(j, index[id(j.parent_link)], i + 1, j.S, j.T_pj, j.T_jc) for i, j in enumerate(joints)]
 
 
 def body_numbers(link) -> dict:
@@ -22,8 +48,8 @@ def body_numbers(link) -> dict:
     mass = float(G[3, 3])
     moment = np.array([G[2, 4], G[0, 5], G[1, 3]])
     com = moment / mass if mass > 0.0 else np.zeros(3)
-    skew = np.array([[0.0, -com[2], com[1]], [com[2], 0.0, -com[0]], [-com[1], com[0], 0.0]])
-    return dict(mass=mass, com=com, inertia=G[:3, :3] - mass * skew @ skew.T)
+    C = cross_matrix(com)
+    return dict(mass=mass, com=com, inertia=G[:3, :3] - mass * C @ C.T)
 
 
 def transform7(T: np.ndarray) -> np.ndarray:
@@ -31,53 +57,54 @@ def transform7(T: np.ndarray) -> np.ndarray:
     return np.concatenate([T[:3, 3], Rotation.from_matrix(T[:3, :3]).as_quat()])
 
 
-def joint_frames(joint) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
+def joint_frames(edge: Edge) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
     """Of a joint that is not fixed, in the engine's terms: whether it rotates, its axis, and its frames on the parent and on the child.
 
     ``T_pj exp([S] q) T_jc = X_p motion(q) inverse(X_c)`` with the anchor on the axis.
     """
-    axis = axis_of(joint.S)
+    axis = axis_of(edge.S)
     to_anchor = shifted(axis.point)
-    return axis.rotates, axis.direction, joint.T_pj @ to_anchor, inverse(joint.T_jc) @ to_anchor
+    return axis.rotates, axis.direction, edge.T_pj @ to_anchor, inverse(edge.T_jc) @ to_anchor
 
 
-def machine_model(links, joints):
+def machine_model(links, edges: list[Edge]):
     """A model of one articulation: the first link on a fixed joint, and a joint for each other link, which are in the same order."""
     builder = ModelBuilder(gravity=0.0)
     bodies = _add_links(builder, links)
-    root = builder.add_joint_fixed(-1, bodies[links[0].name], label="base")
-    builder.add_articulation([root, *_add_joints(builder, joints, bodies, lambda joint: {"armature": 0.0})])
+    root = builder.add_joint_fixed(-1, bodies[0], label="base")
+    builder.add_articulation([root, *_add_joints(builder, edges, bodies, lambda edge: {"armature": 0.0})])
     # inertias of files are used as they are, also those that no body can have
     inertias = np.array(builder.body_inertia)
     builder.body_inertia = [np.zeros((3, 3))] * len(links)
     model = builder.finalize("cpu", dtype=wp.float64)
     model.body_inertia.assign(inertias)
-    model.joint_max_distance.assign([0.0, *(0.0 if joint.is_fixed() else axis_of(joint.S).pitch for joint in joints)])
+    model.joint_max_distance.assign([0.0, *(0.0 if e.joint.is_fixed() else axis_of(e.S).pitch for e in edges)])
     return model
 
 
 def robot_builder(robot, floating: bool, self_collisions: bool, q: dict[str, float]) -> ModelBuilder:
     """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints."""
     builder = ModelBuilder()
-    links, joints = robot._links, robot._every
+    links, edges = robot._links, robot._edges
     bodies = _add_links(builder, links)
     name = robot.configuration.name or "robot"
-    base = bodies[links[0].name]
+    base = bodies[0]
     root = (
         builder.add_joint_free(base, label=f"{name}_base")
         if floating
         else builder.add_joint_fixed(-1, base, label=f"{name}_base")
     )
-    builder.add_articulation([root, *_add_joints(builder, joints, bodies, _limits)], label=name)
-    for joint in joints:
-        if joint.name in q:
-            builder.joint_q[builder.joint_q_start[builder.joint_label.index(joint.name)]] = q[joint.name]
+    joints = _add_joints(builder, edges, bodies, _limits)
+    builder.add_articulation([root, *joints], label=name)
+    for edge, joint in zip(edges, joints, strict=True):
+        if edge.joint.name in q:
+            builder.joint_q[builder.joint_q_start[joint]] = q[edge.joint.name]
     shapes = []
-    for link in links:
+    for link, body in zip(links, bodies, strict=True):
         for collision in link.collisions:
             for i, geom in enumerate(collision.geoms):
                 label = f"{link.name}/{collision.name or 'collision'}_{i}"
-                shapes.append((_add_capsule(builder, bodies[link.name], collision, geom, label), geom))
+                shapes.append((_add_capsule(builder, body, collision, geom, label), geom))
     for i, (shape, geom) in enumerate(shapes):
         for other, other_geom in shapes[i + 1 :]:
             if not (self_collisions and geom.filter(other_geom)):
@@ -85,34 +112,34 @@ def robot_builder(robot, floating: bool, self_collisions: bool, q: dict[str, flo
     return builder
 
 
-def _add_links(builder: ModelBuilder, links) -> dict[str, int]:
-    """Adds links. Returns the bodies by names."""
-    return {link.name: builder.add_link(label=link.name, **body_numbers(link)) for link in links}
+def _add_links(builder: ModelBuilder, links) -> list[int]:
+    """Adds links. Returns the bodies."""
+    return [builder.add_link(label=link.name, **body_numbers(link)) for link in links]
 
 
-def _add_joints(builder: ModelBuilder, joints, bodies: dict[str, int], settings) -> list[int]:
-    """Adds joints. `settings` gives further arguments for a joint that moves."""
+def _add_joints(builder: ModelBuilder, edges: list[Edge], bodies: list[int], settings) -> list[int]:
+    """Adds joints and returns them. `settings` gives further arguments for a joint that moves."""
     made = []
-    for joint in joints:
-        ends = (bodies[joint.parent_link.name], bodies[joint.child_link.name])
-        if joint.is_fixed():
-            frames = dict(parent_xform=transform7(joint.T_pj), child_xform=transform7(inverse(joint.T_jc)))
-            made.append(builder.add_joint_fixed(*ends, label=joint.name, **frames))
+    for edge in edges:
+        ends, label = (bodies[edge.parent], bodies[edge.child]), edge.joint.name
+        if edge.joint.is_fixed():
+            frames = dict(parent_xform=transform7(edge.T_pj), child_xform=transform7(inverse(edge.T_jc)))
+            made.append(builder.add_joint_fixed(*ends, label=label, **frames))
             continue
-        rotates, axis, X_p, X_c = joint_frames(joint)
+        rotates, axis, X_p, X_c = joint_frames(edge)
         add = builder.add_joint_revolute if rotates else builder.add_joint_prismatic
         frames = dict(parent_xform=transform7(X_p), child_xform=transform7(X_c))
-        made.append(add(*ends, axis=axis, label=joint.name, **frames, **settings(joint)))
+        made.append(add(*ends, axis=axis, label=label, **frames, **settings(edge)))
     return made
 
 
-def _limits(joint) -> dict:
+def _limits(edge: Edge) -> dict:
     """The limits of a joint as arguments of the builder. Numbers that stand for no limit are left out.
 
     Raises:
         ValueError: a joint whose coordinate is not in radians or metres.
     """
-    axis = axis_of(joint.S)
+    axis, joint = axis_of(edge.S), edge.joint
     if abs(axis.scale - 1.0) > 1e-9:
         raise RobotError(
             f"joint {joint.name!r} moves {axis.scale:g} rad or m for each unit of its coordinate; joints of models move 1. "

@@ -13,19 +13,26 @@ from newton_like.robot.structure.mobile_base import MobileBaseType, velocity_mat
 _FORMS = ("body_velocity",), ("linear_velocity", "angular_velocity")
 
 
+def mobility_of(configuration) -> tuple[list[str], np.ndarray, np.ndarray] | None:
+    """Names of the wheel joints, and the matrices from the velocity of the base to those of the wheels and back; None without wheels."""
+    base = configuration.mobile_base
+    if base is None or base.type is MobileBaseType.Unspecified:
+        return None
+    axes = wheel_axes(base, configuration.base_link)
+    return list(base.joints), wheel_matrix(base, axes), velocity_matrix(base, axes)
+
+
 class Wheels:
-    """The wheels of a robot.
+    """The wheels of a robot in a state.
 
     Args:
-        configuration: a :class:`RobotConfiguration` whose mobile base has a type.
-        names: names of the joints of a state.
+        mobility: see :func:`mobility_of`.
+        names: names of the joints of the state.
     """
 
-    def __init__(self, configuration, names: list[str]):
-        base = configuration.mobile_base
-        axes = wheel_axes(base, configuration.base_link)
-        self.places = np.array([names.index(name) for name in base.joints])
-        self.to_wheels, self.to_base = wheel_matrix(base, axes), velocity_matrix(base, axes)
+    def __init__(self, mobility, names: list[str]):
+        joints, self.to_wheels, self.to_base = mobility
+        self.places = np.array([names.index(name) for name in joints])
 
     def velocity(self, qdot: np.ndarray) -> np.ndarray:
         """Velocity of the base link for joint velocities."""
@@ -48,12 +55,6 @@ class Wheels:
             qdot = np.array(np.broadcast_to(given, (*batch, given.shape[-1])))
             qdot[..., self.places] = velocity @ self.to_wheels.T
             state.set_qdot(qdot)
-
-
-def has_wheels(configuration) -> bool:
-    """Whether a configuration has a mobile base of a known type."""
-    base = configuration.mobile_base
-    return base is not None and base.type is not MobileBaseType.Unspecified
 
 
 def _velocity(args: tuple, named: dict) -> np.ndarray:

@@ -7,7 +7,7 @@ import warp as wp
 import newton_like as nl
 from newton_like import robot as rd
 from newton_like.robot.structure.tree import survey
-from newton_like.robot.to_model import machine_model
+from newton_like.robot.to_model import edges_of, machine_model
 from tests.support.random_robots import random_robot
 from tests.support.robot_calls import random_input, randomize, reach, shuffled_state, two_links
 
@@ -191,7 +191,8 @@ def test_against_the_dynamics_library(rng, by_numpy):
     robot = rd.Robot(rd.RobotConfiguration("case", random_robot(rd, rng.integers(2**32), 9, unit=True)[0][0]))
     state = robot.make_state()
     randomize(state, rng)
-    model = machine_model(*survey(robot.base))
+    links, joints = survey(robot.base)
+    model = machine_model(links, edges_of(links, joints))
     gravity = rng.normal(size=3)
     model.set_gravity(gravity)
     n = len(state.joint_names)

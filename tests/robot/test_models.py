@@ -140,6 +140,17 @@ def test_models_that_are_no_robots_are_refused(rng):
         rd.from_model(two)
 
 
+@pytest.mark.parametrize("first", ["fixed", "hinge"])
+def test_a_second_body_on_the_world_is_refused(first):
+    builder = nl.ModelBuilder()
+    links = [builder.add_link(mass=1.0, inertia=np.eye(3), label=label) for label in ("a", "b")]
+    adds = [builder.add_joint_fixed, builder.add_joint_revolute]
+    joints = [add(-1, link) for add, link in zip(adds if first == "fixed" else adds[::-1], links, strict=True)]
+    builder.add_articulation(joints)
+    with pytest.raises(rd.RobotError, match="second body"):
+        rd.from_model(builder.finalize("cpu"))
+
+
 def test_robots_that_are_no_models_are_refused():
     def robot(S) -> rd.Robot:
         base, link = rd.Link("base"), rd.Link("link")

@@ -1,0 +1,111 @@
+"""One robot in several threads, and robots whose links are connected in another way after they were made."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import newton_like.robot as rd
+from tests.support.random_robots import random_pose, random_robot
+
+
+def made(seed: int, joints: int = 8):
+    links, edges = random_robot(rd, seed, joints, unit=True)
+    return rd.Robot(rd.RobotConfiguration("case", links[0]), evaluator="general"), links, edges
+
+
+def results(robot, state, q) -> list[np.ndarray]:
+    """Results of a batch, with the memory that batches share."""
+    state.q = q
+    last = len(robot.links) - 1
+    return [
+        robot.compute_transformation(state, 0, last),
+        robot.compute_body_jacobian(state, 1, last),
+        robot.compute_mass_matrix(state),
+        robot.compute_total_inertial(state, 1),
+    ]
+
+
+def test_threads_with_states_of_their_own_share_a_robot(rng):
+    robot, _, _ = made(int(rng.integers(1 << 30)))
+    batches = rng.normal(size=(4, 25, 6, robot.dof))
+    expected = [[results(robot, robot.make_state(), q) for q in each] for each in batches]
+
+    def work(each) -> list:
+        state = robot.make_state()
+        return [results(robot, state, q) for q in each]
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, batches))
+    for mine, theirs in zip(found, expected, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_array_equal(x, y)
+
+
+def test_inverse_kinematics_in_threads(rng):
+    robot, _, _ = made(int(rng.integers(1 << 30)), 7)
+    last = len(robot.links) - 1
+    state = robot.make_state()
+    state.q = rng.uniform(-1, 1, (4, robot.dof))
+    goals = robot.compute_transformation(state, 0, last)
+
+    def solve(goal) -> np.ndarray:
+        return rd.solve_ik(robot, robot.make_state(), last, goal, starts=4).q
+
+    alone = [solve(goal) for goal in goals]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            np.testing.assert_array_equal(list(pool.map(solve, goals)), alone)
+
+
+def test_a_robot_keeps_its_tree(rng):
+    """Also where models are made of it and inverse kinematics walks along it."""
+    robot, links, edges = made(int(rng.integers(1 << 30)))
+    for joint in edges:
+        joint.set_limit_qdot(-2.0, 2.0)
+    q, last = rng.uniform(-1, 1, (1, robot.dof)), len(links) - 1
+    state = robot.make_state()
+    before = results(robot, state, q)
+    frames = [np.array(robot.to_builder().joint_X_p[i]) for i in range(len(edges) + 1)]
+    joint = edges[-1]
+    joint.disconnect()
+    joint.connect_links(links[0], links[-1], random_pose(rng))
+    for a, b in zip(results(robot, state, q), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+    for i, frame in enumerate(frames):
+        np.testing.assert_array_equal(np.array(robot.to_builder().joint_X_p[i]), frame)
+    state.q = q[0]
+    goal = robot.compute_transformation(state, 0, last)
+    joint.disconnect()
+    assert rd.solve_ik(robot, state, last, goal).success
+
+
+def test_joints_are_found_by_index_and_not_by_label():
+    """The root joint of a model has a name that another joint may have, too."""
+    links = [rd.Link(name) for name in ("base", "upper", "lower")]
+    for name, parent, child in (("arm_base", 0, 1), ("elbow", 1, 2)):
+        rd.Joint.make_revolute(name).connect_links(links[parent], links[child])
+    robot = rd.Robot(rd.RobotConfiguration("arm", links[0]), evaluator="general")
+    state = robot.make_state([], ["arm_base", "elbow"])
+    state.q = [0.1, 0.2]
+    assert list(robot.to_builder(state).joint_q) == [0.1, 0.2]
+
+
+def test_a_configuration_without_inertia_leaves_the_others_of_a_batch_alone(rng):
+    """A point mass is on the axis of a joint in one configuration of the batch only."""
+    links = [rd.Link("base"), rd.Link("carriage", np.zeros((6, 6)))]
+    G = np.zeros((6, 6))
+    G[3:, 3:] = 2.0 * np.eye(3)
+    links.append(rd.Link("mass", G))
+    rd.Joint.make_revolute("turn").connect_links(links[0], links[1])
+    rd.Joint.make_prismatic("slide", axis=[1, 0, 0]).connect_links(links[1], links[2])
+    robot = rd.Robot(rd.RobotConfiguration("case", links[0]), evaluator="general")
+    state = robot.make_state(["base", "mass"], ["turn", "slide"])
+    q = rng.uniform(0.2, 1.0, (6, 2))
+    q[2, 1] = 0.0
+    state.q = q
+    found = robot.compute_reflective_inertia(state, 0, 1)
+    single = robot.make_state(["base", "mass"], ["turn", "slide"])
+    for i, row in enumerate(q):
+        single.q = row
+        np.testing.assert_array_equal(robot.compute_reflective_inertia(single, 0, 1), found[i])

@@ -62,12 +62,23 @@ def as_pose(value, what: str) -> np.ndarray:
         RobotError: the matrix is not a rotation with a translation.
     """
     T = as_array(value, (4, 4), what)
-    R = T[:3, :3]
-    if np.abs(T[3] - (0.0, 0.0, 0.0, 1.0)).max() > RIGID_TOLERANCE:
-        raise RobotError(f"{what} has the last row {T[3].tolist()}; that of a transform is [0, 0, 0, 1]")
-    if np.abs(R.T @ R - np.eye(3)).max() > RIGID_TOLERANCE or np.linalg.det(R) < 0.0:
-        raise RobotError(f"{what} has the upper left block {R.tolist()}, which is not a rotation matrix")
+    check_rigid(T, what)
     return T
+
+
+def check_rigid(T: np.ndarray, what: str) -> None:
+    """Checks transforms, ``[4, 4]`` or ``[batch, 4, 4]``. Raises RobotError for the first one that is not a rotation with a translation."""
+    R = T[..., :3, :3]
+    row = np.abs(T[..., 3, :] - (0.0, 0.0, 0.0, 1.0)).max(axis=-1) > RIGID_TOLERANCE
+    turn = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2)) > RIGID_TOLERANCE
+    wrong = row | turn | (np.linalg.det(R) < 0.0)
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    which, bad = (f"{what}[{at}]", T[at]) if T.ndim == 3 else (what, T)
+    if np.ravel(row)[at]:
+        raise RobotError(f"{which} has the last row {bad[3].tolist()}; that of a transform is [0, 0, 0, 1]")
+    raise RobotError(f"{which} has the upper left block {bad[:3, :3].tolist()}, which is not a rotation matrix")
 
 
 def as_limit(value, what: str) -> float:

@@ -1,8 +1,7 @@
 """Joint torques of common controllers. Each takes one configuration or a batch, and leaves the state as it is.
 
 Gravity is what ``state.Vdot0`` says, see :meth:`State.set_gravity`; ``state.V0`` is the twist of the base link. Torques are not limited;
-see
-:meth:`Robot.get_limit_torque`. The desired motion of a link is relative to a reference link and along the axes of that link: poses
+see :meth:`Robot.get_limit_torque`. The desired motion of a link is relative to a reference link and along the axes of that link: poses
 ``[4, 4]``, velocities ``[w, v]`` and accelerations ``[alpha, a]`` of its origin.
 """
 
@@ -12,21 +11,20 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from newton_like.robot.control.task_space import (
-    TaskMotion,
-    as_gain,
-    as_poses,
-    as_vectors,
-    batch_of,
-    pose_error,
-    task_motion,
-)
+from newton_like.robot.control.arguments import as_gain, as_poses, as_vectors, batch_of
+from newton_like.robot.control.task_space import TaskMotion, pose_error, task_motion
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot
 from newton_like.robot.state import State
 
 _SINGULAR = 1e-8
 """Eigenvalue of an operational inertia's inverse, as a part of the largest one, below which a task direction counts as singular."""
+
+_MASSLESS = 1e-15
+"""Diagonal entry of a mass matrix, as a part of the largest one, below which the joint has no inertia but rounding errors."""
+
+_DEPENDENT = 1e-12
+"""Part of its inertia that a joint keeps while other joints are free, below which these joints move no inertia together."""
 
 
 def gravity_compensation(robot: Robot, state: State) -> np.ndarray:
@@ -102,8 +100,8 @@ def operational_space_control(
     Directions in which the link cannot be accelerated, as in a singular configuration, are left out.
 
     Raises:
-        ValueError, TypeError, IndexError: a state of another robot, no index of a link, wrong shapes, numbers that are not finite, or
-            negative gains.
+        ValueError, TypeError, IndexError: a state of another robot, no index of a link, wrong shapes, numbers that are not finite,
+            negative gains, or joints that move no inertia, so that M has no inverse.
     """
     n = len(robot._own(state)._joints)
     kp, kd = as_gain(kp, 6, "kp"), as_gain(kd, 6, "kd")
@@ -115,7 +113,9 @@ def operational_space_control(
     now = _motion(robot, state, target_link, reference_link)
     a = A + (V - now.velocity) @ kd.T + pose_error(T, now.T) @ kp.T - now.drift
     a, J = a[..., chosen], now.J[..., chosen, :]
-    M, h = robot.compute_mass_matrix(state), _inverse_dynamics(robot, state, np.zeros(n))
+    M = robot.compute_mass_matrix(state)
+    _check_inertia(M, state)
+    h = _inverse_dynamics(robot, state, np.zeros(n))
     null = ((rest - state._given["q"]) @ rest_kp.T - state._given["qdot"] @ rest_kd.T)[..., None]
     Jt = np.swapaxes(J, -1, -2)
     bar = np.linalg.solve(M, Jt)
@@ -200,23 +200,61 @@ def _pseudo_inverse(A: np.ndarray) -> np.ndarray:
     return (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
+def _check_inertia(M: np.ndarray, state: State) -> None:
+    """Raises RobotError where a mass matrix, ``[n, n]`` or ``[batch, n, n]``, is singular."""
+    diagonal = np.diagonal(M, axis1=-2, axis2=-1)
+    if (diagonal > _MASSLESS * diagonal.max(axis=-1, keepdims=True, initial=0.0)).all():
+        try:
+            # the square of a pivot is the inertia of a joint with the joints before it free
+            pivots = np.diagonal(np.linalg.cholesky(M), axis1=-2, axis2=-1)
+            if (pivots**2 > _DEPENDENT * diagonal).all():
+                return
+        except np.linalg.LinAlgError:
+            pass
+    names = [state._joint_names[i] for i in np.flatnonzero(_idle(M))]
+    raise RobotError(
+        f"joints {names} move no inertia, alone or together, so that their accelerations are not defined; give the links that they "
+        "move a mass and an inertia"
+    )
+
+
+def _idle(M: np.ndarray) -> np.ndarray:
+    """Which joints take part in motions without inertia, ``[n]``."""
+    n = M.shape[-1]
+    found = np.zeros(n, dtype=bool)
+    for one in M.reshape(-1, n, n):
+        diagonal = np.diagonal(one)
+        massless = diagonal <= _MASSLESS * diagonal.max()
+        found |= massless
+        rest = np.flatnonzero(~massless)
+        scale = 1.0 / np.sqrt(diagonal[rest])
+        values, vectors = np.linalg.eigh(one[np.ix_(rest, rest)] * scale * scale[:, None])
+        # the least eigenvalue is at most the least pivot
+        parts = np.abs(vectors[:, values <= _DEPENDENT]).max(axis=1, initial=0.0)
+        found[rest] |= parts > 1e-3
+    return found
+
+
 _OTHERS: WeakKeyDictionary = WeakKeyDictionary()
-"""For states, states of the same robot and order whose inputs nobody else reads."""
+"""For states, two states of the same robot and order whose inputs nobody else reads: for one configuration, and for batches."""
 
 
-def scratch(robot: Robot, state: State) -> State:
-    """Another state with the inputs q, qdot, V0 and Vdot0 of a state."""
-    other = _OTHERS.get(state)
-    if other is None:
-        other = _OTHERS[state] = robot.make_state(state.link_names, state.joint_names)
-    for name in ("q", "qdot", "V0", "Vdot0"):
-        setattr(other, name, state._given[name])
+def scratch(robot: Robot, state: State, qddot: np.ndarray) -> State:
+    """Another state with the inputs q, qdot, V0 and Vdot0 of a state, and these accelerations of the joints."""
+    inputs = {name: state._given[name] for name in ("q", "qdot", "V0", "Vdot0")} | {"qddot": qddot}
+    # an input that changes its shape clears recorded launches
+    batch = any(x.ndim > 1 for x in inputs.values())
+    others = _OTHERS.setdefault(state, {})
+    if batch not in others:
+        others[batch] = robot.make_state(state.link_names, state.joint_names)
+    other = others[batch]
+    for name, value in inputs.items():
+        setattr(other, name, value)
     return other
 
 
 def _inverse_dynamics(robot: Robot, state: State, qddot: np.ndarray) -> np.ndarray:
     """The torques for accelerations of the joints."""
-    other = scratch(robot, state)
-    other.set_qddot(qddot)
+    other = scratch(robot, state, qddot)
     robot.compute_inverse_dynamics(other)
     return other.get_tau()

@@ -18,7 +18,8 @@ from scipy.spatial import cKDTree
 
 from newton_like.arrays import host_array
 from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ERROR, RESULT, ROTATION_ERROR
-from newton_like.robot.control.task_space import as_poses, path
+from newton_like.robot.control.arguments import as_poses
+from newton_like.robot.control.task_space import path
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.evaluation import POSE, Calls, Task
 from newton_like.robot.robot import Robot
@@ -31,6 +32,9 @@ _SLICE = 8
 
 _TABLE = 2048
 """Random configurations among which further starts are looked up."""
+
+_FAR = 1e6
+"""Limits beyond [rad or m] do not bound random configurations: these fill one turn, or two metres, next to the other limit or to 0."""
 
 _STREAM = 20111
 """Second seed of these configurations."""
@@ -79,8 +83,9 @@ def solve_ik(
 
     The first start is ``state.q``, moved between the limits. If the goal is not reached from there, further starts are taken from random
     configurations whose target poses are near the goal. Positions never leave the limits of the joints: a joint that would pass a limit
-    stops there, and the other joints make up for it. Joints that turn without limits end within half a turn of ``state.q``. Joints that
-    do not move the target relative to the reference link keep their positions, if these are within the limits. The state is not changed.
+    stops there, and the step of the other joints is computed again. Joints that turn without limits end within half a turn of
+    ``state.q``. Joints that do not move the target relative to the reference link keep their positions, if these are within the limits.
+    The state is not changed.
 
     A goal of a batch has the same result as alone, bit by bit.
 
@@ -201,7 +206,9 @@ def _limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
             f"joint {robot._joints[i].name!r} has a lower limit {lower[i]:g} above its upper limit {upper[i]:g}"
         )
     lower[lower <= -UNLIMITED], upper[upper >= UNLIMITED] = -np.inf, np.inf
-    return lower * robot._scale, upper * robot._scale
+    # limits in units of motion may be infinite where those of coordinates are not
+    with np.errstate(over="ignore"):
+        return lower * robot._scale, upper * robot._scale
 
 
 class _Solver:
@@ -298,8 +305,9 @@ class _Solver:
         key = (lower.tobytes(), upper.tobytes(), weights.tobytes(), seed)
         if key not in self._tables:
             reach = np.where(self._rotates, math.tau, 2.0)
-            low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - reach, -0.5 * reach))
-            high = np.where(np.isfinite(upper), upper, low + reach)
+            low = np.where(lower > -_FAR, lower, np.where(upper < _FAR, upper - reach, -0.5 * reach))
+            high = np.where(upper < _FAR, upper, low + reach)
+            low, high = np.maximum(low, lower), np.minimum(high, upper)
             # not the numbers that others draw from the same seed
             table = np.random.default_rng([seed, _STREAM]).uniform(low, high, (_TABLE, self._dofs))
             poses = np.empty((_TABLE, self._count, GOAL))

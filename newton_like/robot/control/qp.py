@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from newton_like.coercion import as_list, as_number
-from newton_like.robot.control.task_space import as_poses, as_vectors, pose_error, task_jacobian
+from newton_like.robot.control.arguments import as_poses, as_vectors
+from newton_like.robot.control.task_space import pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot
 from newton_like.robot.state import State
@@ -37,6 +38,9 @@ _STILL = 1e-9
 
 _PROGRESS, _PATIENCE = 0.99, 50
 """A motion stalls if so many steps bring the errors to no less than this part of the least ones so far."""
+
+_ROUNDING = 1e-12
+"""Part of a limit (and of 1 rad or 1 m) by which a position that moves back to the limit may miss it."""
 
 _SMALLEST = 1e-10
 """Change of all joints [rad or m] below which a motion stalls."""
@@ -81,10 +85,11 @@ class QPPath(NamedTuple):
     """A motion towards goals.
 
     Attributes:
-        q: positions after each step, those of the start first [rad or m], ``[steps + 1, n]``. All keep the limits.
-        success: whether all goals were reached.
-        status: ``"reached"``; ``"stalled"``: the errors do not get smaller; ``"steps"``: the number of steps was used up; or the status
-            of the step that failed, after which there are no others.
+        q: positions after each step, those of the start first [rad or m], ``[steps + 1, n]``. Positions within the limits stay within
+            them.
+        success: whether all goals were reached by positions within the limits.
+        status: ``"reached"``; ``"stalled"``: the errors do not get smaller, nor do positions beyond limits come back; ``"steps"``: the
+            number of steps was used up; or the status of the step that failed, after which there are no others.
         rotation_error, position_error: the largest ones of all tasks at the end [rad, m].
     """
 
@@ -113,11 +118,10 @@ def solve_qp_step(
     (posture - q))``, and of ``damping dq``, and keeps the limits.
 
     Limits: ``q + dq`` is within the limits of positions, and with `dt` ``dq`` is within those of velocities times dt. A joint beyond a
-        limit of
-    positions moves back, as far as its velocity allows. With `safe_distance`, the linearised distance d of each of the nearest pairs of
-    capsules keeps ``grad d . dq >= -approach (d - safe_distance)`` (Faverjon and Tournassoud 1987, "A local based approach for path
-    planning of manipulators with a high number of degrees of freedom"). Pairs whose distance no joint changes are left out. The state is
-    not changed.
+    limit of positions moves back, as far as its velocity allows. With `safe_distance`, the linearised distance d of each of the nearest
+    pairs of capsules keeps ``grad d . dq >= -approach (d - safe_distance)`` (Faverjon and Tournassoud 1987, "A local based approach for
+    path planning of manipulators with a high number of degrees of freedom"). Pairs whose distance no joint changes are left out. The
+    state is not changed.
 
     Args:
         robot: the robot.
@@ -180,7 +184,8 @@ def solve_ik_qp(
     longest_step: float = 0.2,
     **options,
 ) -> QPPath:
-    """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached. The state is not changed.
+    """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, and all joints are within their limits. The state is
+    not changed.
 
     Args:
         robot: the robot.
@@ -208,11 +213,14 @@ def solve_ik_qp(
     least, since = np.inf, 0
     low, high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
     for _ in range(int(steps)):
-        errors = _errors(robot, now, tasks)
-        if _reached(errors, tolerance):
+        q = now.get_q()
+        bound = np.clip(q, low, high)
+        errors, beyond = _errors(robot, now, tasks), float(np.abs(q - bound).max(initial=0.0))
+        if not beyond and _reached(errors, tolerance):
             break
-        if sum(errors) < _PROGRESS * least:
-            least, since = sum(errors), 0
+        size = beyond + sum(errors)
+        if size < _PROGRESS * least:
+            least, since = size, 0
         elif since >= _PATIENCE:
             status = "stalled"
             break
@@ -221,17 +229,19 @@ def solve_ik_qp(
         if not step.success:
             status = step.status
             break
-        size = np.abs(step.dq).max(initial=0.0)
-        if size < _SMALLEST:
+        largest = np.abs(step.dq).max(initial=0.0)
+        if largest < _SMALLEST and not beyond:
             status = "stalled"
             break
-        q = now.get_q()
-        inside = (q >= low) & (q <= high)
-        q += step.dq * min(1.0, longest_step / size)
-        now.set_q(np.where(inside, np.clip(q, low, high), q))
+        inside = q == bound
+        q += step.dq * (longest_step / max(largest, longest_step))
+        bound = np.clip(q, low, high)
+        at_limit = np.abs(q - bound) <= _ROUNDING * np.maximum(1.0, np.abs(bound))
+        now.set_q(np.where(inside | at_limit, bound, q))
         path.append(now.get_q())
     errors = _errors(robot, now, tasks)
-    success = _reached(errors, tolerance)
+    q = path[-1]
+    success = bool(((q >= low) & (q <= high)).all()) and _reached(errors, tolerance)
     return QPPath(np.array(path), success, "reached" if success else status, *errors)
 
 

@@ -1,5 +1,5 @@
 """Poses, velocities and accelerations of one link relative to another, along the axes of the reference link, for controllers and inverse
-    kinematics.
+kinematics.
 
 A task velocity is ``[w, v]``: the angular velocity of the target link, and the velocity of its origin, both relative to the reference
 link and along its axes. Its derivative is the task acceleration, so that the error of a position obeys a linear law.
@@ -10,10 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
-from newton_like.arrays import host_array
-from newton_like.robot.arguments import RIGID_TOLERANCE
-from newton_like.robot.errors import RobotError, ShapeError
 
 
 class TaskMotion(NamedTuple):
@@ -34,12 +30,12 @@ class TaskMotion(NamedTuple):
 
 def ancestors(robot, body: int) -> list[int]:
     """The dofs that move a body, from the body to the base link, as indices of ``robot.joints``."""
-    dofs = []
+    # the tree of the robot; the joints may be connected to other links by now
+    tree = robot._machine.batch.template
+    dofs: list[int] = []
     while body:
-        joint = robot._edges[body - 1].joint
-        if not joint.is_fixed():
-            dofs.append(robot._joints.index(joint))
-        body = robot._index[joint.parent_link.name]
+        dofs += range(int(tree.dof_at[body]), int(tree.dof_at[body + 1]))
+        body = int(tree.parent[body])
     return dofs
 
 
@@ -113,87 +109,3 @@ def pose_error(T_des: np.ndarray, T: np.ndarray) -> np.ndarray:
     turn = rotation_vector(T_des[..., :3, :3] @ np.swapaxes(T[..., :3, :3], -1, -2))
     move = np.broadcast_to(T_des[..., :3, 3] - T[..., :3, 3], turn.shape)
     return np.concatenate([turn, move], axis=-1)
-
-
-def as_poses(value, what: str) -> np.ndarray:
-    """Homogeneous transforms, ``[4, 4]`` or ``[batch, 4, 4]``.
-
-    Raises:
-        ShapeError, TypeError: another shape, or no numbers.
-        RobotError: a matrix that is no rigid motion.
-    """
-    try:
-        T = np.asarray(host_array(value, what), dtype=float)
-    except ValueError as error:
-        raise ShapeError(f"{what} must have the shape [4, 4] or [batch, 4, 4]") from error
-    if T.ndim not in (2, 3) or T.shape[-2:] != (4, 4) or not T.size:
-        raise ShapeError(f"{what} has shape {T.shape}; give a pose [4, 4], or [batch, 4, 4]")
-    if not np.isfinite(T).all():
-        raise RobotError(f"{what} has a number that is not finite")
-    R = T[..., :3, :3]
-    wrong = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max(axis=(-1, -2)) > RIGID_TOLERANCE
-    wrong |= (np.linalg.det(R) < 0.0) | (np.abs(T[..., 3, :] - (0.0, 0.0, 0.0, 1.0)).max(axis=-1) > RIGID_TOLERANCE)
-    if wrong.any():
-        which = f"[{int(np.argmax(wrong))}]" if T.ndim == 3 else ""
-        raise RobotError(
-            f"{what}{which} is not the transform of a rigid motion: a rotation matrix, a translation and the row [0, 0, 0, 1]"
-        )
-    return T
-
-
-def as_vectors(value, size: int, what: str) -> np.ndarray:
-    """Finite numbers, ``[size]`` or ``[batch, size]``.
-
-    Raises:
-        ShapeError, TypeError: another shape, or no numbers.
-        RobotError: a number that is not finite.
-    """
-    try:
-        x = np.asarray(host_array(value, what), dtype=float)
-    except ValueError as error:
-        raise ShapeError(f"{what} must have the shape [{size}] or [batch, {size}]") from error
-    if x.ndim not in (1, 2) or x.shape[-1] != size or (x.ndim == 2 and not len(x)):
-        raise ShapeError(f"{what} has shape {x.shape}; give [{size}] or [batch, {size}]")
-    if not np.isfinite(x).all():
-        raise RobotError(f"{what} has a number that is not finite")
-    return x
-
-
-def as_gain(value, size: int, what: str) -> np.ndarray:
-    """A gain as a matrix ``[size, size]``, from one number, ``[size]`` or ``[size, size]``.
-
-    Raises:
-        ShapeError, TypeError: another shape, or no numbers.
-        RobotError: a number that is not finite, or a negative one on the diagonal.
-    """
-    try:
-        x = np.asarray(host_array(value, what), dtype=float)
-    except ValueError as error:
-        raise ShapeError(f"{what} must be one number, [{size}] or [{size}, {size}]") from error
-    if x.shape not in ((), (size,), (size, size)):
-        raise ShapeError(f"{what} has shape {x.shape}; give one number, [{size}] or [{size}, {size}]")
-    if not np.isfinite(x).all():
-        raise RobotError(f"{what} has a number that is not finite")
-    x = x if x.ndim == 2 else np.diag(np.broadcast_to(x, (size,)))
-    if (np.diagonal(x) < 0.0).any():
-        raise RobotError(f"{what} has a negative number on its diagonal: {np.diagonal(x).tolist()}")
-    return x
-
-
-def batch_of(given: dict[str, np.ndarray], dims: dict[str, int]) -> int | None:
-    """The number of configurations of arguments; None: one that is no batch.
-
-    Args:
-        given: arrays by name.
-        dims: dimensions of each for one configuration.
-
-    Raises:
-        ShapeError: they differ.
-    """
-    counts = {name: len(x) for name, x in given.items() if x.ndim > dims[name]}
-    if len(set(counts.values())) > 1:
-        raise ShapeError(
-            "arguments have different numbers of configurations: "
-            + ", ".join(f"{name} has {n}" for name, n in counts.items())
-        )
-    return next(iter(counts.values()), None)

@@ -196,10 +196,6 @@ class GeomCapsule(Geom):
         self, start_point: np.ndarray, end_point: np.ndarray, radius: float, coltype: int, colaffinity: int
     ) -> None: ...
 
-    @overload
-    def __init__(self, height: float, radius: float, coltype: int, colaffinity: int): ...
-    @overload
-    def __init__(self, start_point, end_point, radius: float, coltype: int, colaffinity: int): ...
     def __init__(self, *args, **kwargs):
         names = ("height", "radius", "coltype", "colaffinity")
         if len(args) + len(kwargs) == 5:

@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 from newton_like import robot as rd
 from newton_like.robot.control.task_space import pose_error, rotation_vector, task_motion
+from newton_like.robot.evaluation import Calls
 from tests.support.arms import arm
 from tests.support.random_robots import random_pose, random_robot
 from tests.support.robot_calls import randomize, shuffled_state
@@ -185,6 +186,79 @@ def test_impedance_damps_by_the_task_velocity(rng):
     free = rd.computed_torque(robot, state, state.q, state.qdot, np.zeros(7), 0.0, 0.0)
     tau = rd.task_space_impedance(robot, state, tool, now.T, V, stiffness=1.0, damping=D, wrench=wrench)
     close(tau - free, now.J.T @ (D * (V - now.velocity) + wrench))
+
+
+def test_the_tree_is_that_of_the_robot(rng):
+    """Joints that are disconnected, or connected to other links, after the robot was made."""
+    robot = arm(rng, hands=2)
+    state = shuffled_state(robot, rng)
+    randomize(state, rng)
+    target, ref = (state.link_names.index(name) for name in ("tool_a", "b5"))
+
+    def torques():
+        options = dict(stiffness=3.0, damping=2.0, reference_link=ref)
+        T = np.eye(4)
+        return [
+            *rd.operational_space_control(robot, state, target, T, kp=3.0, kd=2.0, reference_link=ref),
+            *rd.task_space_impedance(robot, state, target, T, **options),
+            *task_motion(robot, state, target, ref).drift,
+        ]
+
+    before = torques()
+    for joint in robot.joints:
+        joint.disconnect()
+    np.testing.assert_array_equal(torques(), before)
+    robot.joints[-1].connect_links(rd.Link("stranger"), robot.get_link("b7"))
+    np.testing.assert_array_equal(torques(), before)
+
+
+@pytest.mark.parametrize("count", [None, 3])
+@pytest.mark.parametrize("together", [False, True])
+def test_joints_without_inertia_are_named(rng, count, together):
+    """The last joint moves a link without inertia; or two joints on one axis have such a link between them."""
+    links = [rd.Link(f"link{i}", np.eye(6) * rng.uniform(0.5, 2.0)) for i in range(5)]
+    idle = {"j2", "j3"} if together else {"j3"}
+    links[3 if together else 4] = rd.Link("empty", np.zeros((6, 6)))
+    for i in range(4):
+        pose = random_pose(rng)
+        if together and i == 3:
+            pose = np.eye(4)
+            pose[2, 3] = 0.3
+        rd.Joint.make_revolute(f"j{i}").connect_links(links[i], links[i + 1], pose, np.eye(4))
+    robot = rd.Robot(rd.RobotConfiguration("case", links[0]))
+    state = robot.make_state(joint_names=["j3", "j1"])
+    randomize(state, rng, count)
+    with pytest.raises(rd.RobotError, match="inertia") as error:
+        rd.operational_space_control(robot, state, 2, np.eye(4), kp=1.0, kd=1.0)
+    assert {name for name in robot.joint_names if repr(name) in str(error.value)} == idle
+    # other controllers need no inverse
+    assert np.isfinite(rd.task_space_impedance(robot, state, 2, np.eye(4), stiffness=1.0, damping=1.0)).all()
+
+
+def test_small_inertias_are_inertias(rng):
+    """A finger of milligrams on an arm of tons."""
+    links = [rd.Link(f"link{i}", 10.0 ** (3 - 3 * i) * np.eye(6)) for i in range(4)]
+    for i in range(3):
+        rd.Joint.make_revolute(f"j{i}").connect_links(links[i], links[i + 1], random_pose(rng), random_pose(rng))
+    robot = rd.Robot(rd.RobotConfiguration("case", links[0]))
+    state = robot.make_state()
+    randomize(state, rng)
+    assert np.isfinite(rd.operational_space_control(robot, state, 3, np.eye(4), kp=1.0, kd=1.0)).all()
+
+
+def test_batches_do_not_cost_launches_of_one_configuration(rng, monkeypatch):
+    """Desired motions of a batch and of one configuration in turns: launches are recorded once for each."""
+    robot, state, _ = made(rng)
+    recorded, record = [], Calls.record
+    monkeypatch.setattr(Calls, "record", lambda *args, **named: recorded.append(1) or record(*args, **named))
+    wanted = rng.normal(size=(3, 7)), rng.normal(size=(3, 4, 7))
+    first = [rd.computed_torque(robot, state, *x, 2.0, 1.0) for x in wanted]
+    assert len(recorded)
+    recorded.clear()
+    for _ in range(2):
+        for x, tau in zip(wanted, first, strict=True):
+            np.testing.assert_array_equal(rd.computed_torque(robot, state, *x, 2.0, 1.0), tau)
+    assert not recorded
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,38 @@ def test_joints_without_limits_end_within_half_a_turn_of_the_start(rng):
     assert turn[found.success].max() < 2e-6 and move[found.success].max() < 2e-6
 
 
+@pytest.mark.parametrize("far", [1e7, 1e300, 1e308])
+def test_limits_that_are_far_away(rng, far):
+    """Those of both sides, of one side, and of a joint that is there. Goals out of reach have further starts, too."""
+    robot = arm(rng)
+    state, tool = start_of(robot, rng)
+    for joint, limit in zip(robot.joints, ((-far, far), (-far, 2.0), (-2.0, far)), strict=False):
+        joint.set_limit_q(*limit)
+    state.set_q(rng.uniform(-1.0, 1.0, 7))
+    goals = poses(robot, state, rng.uniform(-2.0, 2.0, (32, 7)), tool)
+    found = rd.solve_ik(robot, state, tool, goals, starts=16)
+    assert found.success.mean() > 0.9
+    lower, upper = limits(robot, state)
+    assert (found.q >= lower).all() and (found.q <= upper).all()
+    turn, move = errors(poses(robot, state, found.q, tool), goals)
+    assert turn[found.success].max() < 2e-6 and move[found.success].max() < 2e-6
+    goals[:, :3, 3] += 9.0
+    assert not rd.solve_ik(robot, state, tool, goals, starts=3).success.any()
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_limits_on_one_far_side(rng, sign):
+    """All positions of a sliding joint are millions of metres away."""
+    base, tip = rd.Link("base", np.eye(6)), rd.Link("tip", np.eye(6))
+    joint = rd.Joint.make_prismatic("slide")
+    joint.set_limit_q(*sorted((5e6 * sign, 6e6 * sign)))
+    joint.connect_links(base, tip)
+    robot = rd.Robot(rd.RobotConfiguration("slide", base))
+    state = robot.make_state(["base", "tip"])
+    found = rd.solve_ik(robot, state, 1, np.eye(4), starts=3)
+    assert not found.success and found.q[0] == 5e6 * sign
+
+
 def test_two_hands_and_a_moving_reference(rng):
     """One hand has a pose in the base, the other one in the first hand; joints that move neither stay."""
     robot = arm(rng, hands=2)
@@ -174,6 +206,28 @@ def test_a_goal_that_is_met_needs_no_step(rng):
     found = rd.solve_ik(robot, state, tool, poses(robot, state, q, tool))
     assert found.success and found.iterations == 1
     np.testing.assert_array_equal(found.q, q)
+
+
+def test_the_tree_is_that_of_the_robot(rng):
+    """Joints that are disconnected, or connected to other links, after the robot was made."""
+    links, joints = random_robot(rd, rng.integers(2**32), 8)
+    robot = rd.Robot(rd.RobotConfiguration("case", links[0]))
+    state = shuffled_state(robot, rng)
+    target, ref = rng.choice(len(state.link_names), 2, replace=False)
+    goals = poses(robot, state, rng.uniform(-1.0, 1.0, (4, len(state.joint_names))), target, ref)
+    before = [rd.solve_ik(robot, state, *x, starts=2) for x in ((target, goals, ref), (ref, goals, target))]
+    # another robot of the same tree, which has not solved anything
+    fresh = rd.Robot(robot.configuration)
+    state = fresh.make_state(state.link_names, state.joint_names)
+    for joint in joints:
+        joint.disconnect()
+    for i in range(2):
+        if i:
+            joints[-1].connect_links(rd.Link("stranger"), links[-1])
+        after = [rd.solve_ik(fresh, state, *x, starts=2) for x in ((target, goals, ref), (ref, goals, target))]
+        for one, two in zip(before, after, strict=True):
+            for x, y in zip(one, two, strict=True):
+                np.testing.assert_array_equal(x, y)
 
 
 def test_positions_alone(rng):

@@ -108,6 +108,30 @@ def test_joints_beyond_their_limits_move_back(rng):
     np.testing.assert_allclose(step.dq[2], -0.2, atol=1e-9)
 
 
+@pytest.mark.parametrize("options", [{}, dict(dt=0.02)])
+def test_success_needs_joints_within_their_limits(rng, options):
+    """From a start 1 rad beyond a limit, for the pose that the link has there: another joint on the same axis reaches it."""
+    links = [rd.Link(name, np.eye(6)) for name in ("base", "middle", "tip")]
+    for i in range(2):
+        joint = rd.Joint.make_revolute(f"j{i}")
+        joint.connect_links(links[i], links[i + 1])
+        joint.set_limit_q(*[(-1.0, 1.0), (-3.0, 3.0)][i])
+        joint.set_limit_qdot(-2.0, 2.0)
+    robot = rd.Robot(rd.RobotConfiguration("two joints", links[0]))
+    state = robot.make_state(["base", "tip"], ["j0", "j1"])
+    state.set_q(np.array([2.0, rng.uniform(-1.0, 1.0)]))
+    task = rd.PoseTask(1, robot.compute_transformation(state, 0, 1))
+    path = rd.solve_ik_qp(robot, state, task, steps=300, **options)
+    assert path.success and path.status == "reached" and len(path.q) > 2
+    lower, upper = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
+    assert (path.q[-1] >= lower).all() and (path.q[-1] <= upper).all()
+    # the joint moves towards its limit only, and stays within it
+    assert (np.diff(path.q[:, 0])[path.q[:-1, 0] > 1.0] < 0.0).all()
+    assert (path.q[:, 1] >= -3.0).all() and (path.q[:, 1] <= 3.0).all()
+    short = rd.solve_ik_qp(robot, state, task, steps=2, **options)
+    assert not short.success and short.status == "steps" and short.q[-1, 0] > 1.0
+
+
 def test_two_hands(rng):
     robot, state, left = made(rng, hands=2)
     right = state.link_names.index("tool_b")

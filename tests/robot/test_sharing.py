@@ -62,6 +62,7 @@ def test_a_robot_keeps_its_tree(rng):
     """Also where models are made of it and inverse kinematics walks along it."""
     robot, links, edges = made(int(rng.integers(1 << 30)))
     for joint in edges:
+        joint.set_limit_q(-10.0, 10.0)
         joint.set_limit_qdot(-2.0, 2.0)
     q, last = rng.uniform(-1, 1, (1, robot.dof)), len(links) - 1
     state = robot.make_state()

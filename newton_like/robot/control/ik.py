@@ -128,12 +128,14 @@ def solve_ik(
     count = counts.pop() if counts else None
     q = np.broadcast_to(np.atleast_2d(q), (count or 1, len(state._joints)))
     order = state._order
-    solver = _solver(robot, tuple(targets), tuple(refs))
     poses = np.empty((len(q), len(goals), GOAL))
     for i, T in enumerate(goals):
         poses[:, i] = _numbers(T)
     lower, upper = _limits(robot)
-    found = solver.solve(poses, q[:, order], lower, upper, weights, tolerance, int(iterations), int(starts), seed)
+    settings = (lower, upper, weights, tolerance, int(iterations), int(starts), seed)
+    # threads share solvers and their memory
+    with robot._machine.lock:
+        found = _solver(robot, tuple(targets), tuple(refs)).solve(poses, q[:, order], *settings)
     q = found.q[:, np.argsort(order)]
     if state._scale is not None:
         q /= state._scale

@@ -100,6 +100,10 @@ class QPPath(NamedTuple):
     position_error: float
 
 
+_SLACK, _HALVINGS = 1e-4, 12
+"""How much nearer than the safe distance capsules may come [m], and how often a step is halved for that."""
+
+
 def solve_qp_step(
     robot: Robot,
     state: State,
@@ -187,6 +191,8 @@ def solve_ik_qp(
     """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, and all joints are within their limits. The state is
     not changed.
 
+    With `safe_distance`, steps after which a pair of capsules would be nearer than that, or nearer than before, are shortened.
+
     Args:
         robot: the robot.
         state: one configuration, the start.
@@ -211,6 +217,7 @@ def solve_ik_qp(
     now.set_q(state._given["q"])
     path, status = [now.get_q()], "steps"
     least, since = np.inf, 0
+    safe, pairs = options.get("safe_distance"), options.get("pairs")
     low, high = robot.get_limit_q_lower(state), robot.get_limit_q_upper(state)
     for _ in range(int(steps)):
         q = now.get_q()
@@ -234,10 +241,22 @@ def solve_ik_qp(
             status = "stalled"
             break
         inside = q == bound
-        q += step.dq * (longest_step / max(largest, longest_step))
-        bound = np.clip(q, low, high)
-        at_limit = np.abs(q - bound) <= _ROUNDING * np.maximum(1.0, np.abs(bound))
-        now.set_q(np.where(inside | at_limit, bound, q))
+        dq = step.dq * (longest_step / max(largest, longest_step))
+        least_distance = (
+            None if safe is None else np.minimum(robot.compute_distances(now, pairs).distance, safe - _SLACK)
+        )
+        for _ in range(_HALVINGS):
+            bound = np.clip(q + dq, low, high)
+            at_limit = np.abs(q + dq - bound) <= _ROUNDING * np.maximum(1.0, np.abs(bound))
+            now.set_q(np.where(inside | at_limit, bound, q + dq))
+            if safe is None or (robot.compute_distances(now, pairs).distance >= least_distance).all():
+                break
+            # the distances of the step are linearised
+            dq *= 0.5
+        else:
+            now.set_q(q)
+            status = "stalled"
+            break
         path.append(now.get_q())
     errors = _errors(robot, now, tasks)
     q = path[-1]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from newton_like import assets
 from newton_like import robot as rd
 from newton_like.robot.control.task_space import pose_error, task_jacobian
 from tests.support.arms import arm, reachable
@@ -189,3 +190,23 @@ def test_batches_are_refused(rng):
     for call in (rd.solve_qp_step, rd.solve_ik_qp):
         with pytest.raises(rd.ShapeError, match="solve_ik"):
             call(robot, state, rd.PoseTask(tool, np.eye(4)))
+
+
+def test_true_distances_stay_safe_on_the_whole_path(rng):
+    """A hand that is to reach behind the base, where linearised distances lead too near."""
+    robot = rd.Robot(rd.load_robot_from_urdf(assets.path("wheeled_humanoid.urdf"), "base"), evaluator="general")
+    state = robot.make_state(["base", "right_tool"])
+    q, names = state.q, state.joint_names
+    for name, x in {"elbow": -1.2, "shoulder_roll": 0.3}.items():
+        q[names.index(f"left_{name}")], q[names.index(f"right_{name}")] = x, -x if "roll" in name else x
+    state.q = q
+    goal = robot.compute_transformation(state, 0, 1)
+    goal[:3, 3] = np.array([0.1113, 0.1035, 0.3096]) + 0.02 * rng.normal(size=3)
+    for options in ({}, {"longest_step": 0.05}, {"nearest": 27, "approach": 0.2}):
+        path = rd.solve_ik_qp(
+            robot, state, rd.PoseTask(1, goal, rotation_weight=0.0), safe_distance=0.03, steps=80, **options
+        )
+        many = robot.make_state(["base", "right_tool"])
+        many.q = path.q
+        # 0.1 mm less than the safe distance is allowed
+        assert robot.compute_distances(many).distance.min() > 0.03 - 1.001e-4

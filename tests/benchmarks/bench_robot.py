@@ -2,7 +2,7 @@
 
 Both get the same robot, one thread and the same numbers. Results are compared first; then the two take turns, and medians of the turns are
 printed. The first table is about calls from Python for one configuration, the second about batches: a row has the time of all calls for one
-configuration, setters included.
+configuration, setters included. One configuration of each batch is compared with the call for it alone.
 """
 
 from __future__ import annotations
@@ -139,6 +139,17 @@ def agree(name: str, mine, theirs) -> None:
         raise RuntimeError(f"{name}: results differ by {np.abs(mine - theirs).max():g}")
 
 
+def same(name: str, row, alone) -> None:
+    """Raises where the result of one configuration of a batch is not that of the configuration alone."""
+    if name == "collision":
+        row, alone = ([(x.link1, x.link2, x.distance) for x in found] for found in (row, alone))
+        equal = row == alone
+    else:
+        equal = np.array_equal(row, alone)
+    if not equal:
+        raise RuntimeError(f"{name}: a configuration of a batch has another result than alone")
+
+
 def table(title: str, head: tuple[str, ...], rows: list) -> None:
     print(f"\n{title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
     for row in rows:
@@ -169,23 +180,31 @@ def measure(label: str, theirs: Side, mine: Side, batch: int, rounds: int, matri
         a, b = turns([f, g], rounds)
         rows.append((name, f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}{'' if b < a + ALLOWED else ' (!)'}"))
 
-    def detect(side):
-        return lambda: side.robot.detect_collisions_or_nearest_links(side.state, 1)
+    def detect(state, robot=mine.robot):
+        return lambda: robot.detect_collisions_or_nearest_links(state, 1)
 
     capsules = bool(mine.robot.compute_distances(mine.state).links)
     if capsules:
-        for x, y in zip(detect(theirs)(), detect(mine)(), strict=True):
+        first, second = detect(theirs.state, theirs.robot), detect(mine.state)
+        for x, y in zip(first(), second(), strict=True):
             agree("collision", np.array([y.distance]), np.array([x.distance]))
-        a, b = turns([detect(theirs), detect(mine)], rounds)
+        a, b = turns([first, second], rounds)
         rows.append(("collision", f"{a:.2f}", f"{b:.2f}", f"{b - a:+.2f}{'' if b < a + ALLOWED else ' (!)'}"))
     table(f"{label}: one configuration [us]", ("call", "vendor", "newton_like", "difference"), rows)
 
     group = mine.robot.make_state(*mine.names)
     group.set_gravity(gravity)
-    mine.state, single = group, mine.state
+    single, alone = mine.state, two
+    mine.state = group
     two = mine.calls(base, tip, matrices)
+    if capsules:
+        alone["collision"], two["collision"] = detect(single), detect(group)
+        one["collision"] = one["distances of all pairs"] = detect(theirs.state, theirs.robot)
+        alone["distances of all pairs"] = lambda: mine.robot.compute_distances(single).distance
+        two["distances of all pairs"] = lambda: mine.robot.compute_distances(group).distance
     rows = []
-    for name in [*one, *(["collision"] if capsules else [])]:
+    group.set_qdot(many[1])
+    for name in two:
         moving = name == "inverse dynamics"
 
         def vendor(name=name, moving=moving):
@@ -195,21 +214,21 @@ def measure(label: str, theirs: Side, mine: Side, batch: int, rounds: int, matri
             else:
                 theirs.state.set_q(numbers[0])
                 theirs.robot.compute_forward_kinematics(theirs.state)
-            return (one[name] if name in one else detect(theirs))()
+            return one[name]()
 
         def lanes(name=name, moving=moving):
             if moving:
                 mine.set(many)
-            else:
-                group.set_q(many[0])
-            if name not in two:
-                return mine.robot.compute_distances(group).distance
-            if moving:
                 return mine.robot.compute_inverse_dynamics(group)
+            group.set_q(many[0])
             return two[name]()
 
-        group.set_qdot(many[1])
         lanes()
+        row = batch // 2
+        mine.state = single
+        mine.set(many[:, row])
+        mine.state = group
+        same(name, two[name]()[row], alone[name]())
         a, b = turns([vendor, lanes], rounds)
         ratio = a * batch / b
         target = name in RATED and ratio < RATIO

@@ -21,18 +21,18 @@ def state_of(robot, rng) -> rd.State:
     return robot.make_state(*[[str(x) for x in rng.permutation(x)[: rng.integers(len(x) + 1)]] for x in names])
 
 
-def result(call, robot, state, links):
-    """A copy of a result, or the kind of the error."""
+def result(call, robot, state, links) -> np.ndarray | None:
+    """A copy of a result. None: the inputs that the call reads are batches of different sizes."""
     try:
         return np.array(call(robot, state, *links))
-    except rd.ShapeError:
-        # batches of different sizes
-        return rd.ShapeError
+    except rd.ShapeError as error:
+        assert "different numbers of configurations" in str(error)
+        return None
 
 
-def set_some(state, rng) -> None:
-    """Sets one input or all of them, to one configuration or a batch."""
-    count = SIZES[rng.integers(len(SIZES))]
+def set_some(state, rng, usual: int) -> None:
+    """Sets one input or all of them, to one configuration or a batch, which mostly has the usual size."""
+    count = (usual, usual, usual, None, None, SIZES[rng.integers(len(SIZES))])[rng.integers(6)]
     if rng.integers(3) == 0:
         randomize(state, rng, count)
         return
@@ -69,23 +69,33 @@ def test_results_are_those_of_a_new_state(rng, unit):
     """Several robots, and several states of each, in turns."""
     robots = [made(rng, joints, unit) for joints in (3, 7)]
     states = [state_of(robot, rng) for robot in robots for _ in range(2)]
-    for _ in range(120):
-        state = states[rng.integers(len(states))]
+    usual = rng.permutation([1, 3, 9, 17])
+    real = {name: 0 for name in CALLS}
+    for i in range(160):
+        k = rng.integers(len(states))
+        state = states[k]
         robot = state._robot
         for _ in range(rng.integers(3)):
-            set_some(state, rng)
+            set_some(state, rng, int(usual[k]))
         if rng.integers(8) == 0:
             change(robot, rng)
         if rng.integers(4) == 0:
             names = ("forward", "diff_forward", "2nd_diff_forward")
             getattr(robot, f"compute_{names[rng.integers(3)]}_kinematics")(state)
-        name = list(CALLS)[rng.integers(len(CALLS))]
+        name = list(CALLS)[i % len(CALLS)]
         links = two_links(robot, state, rng)
         found = result(CALLS[name], robot, state, links)
         new = robot.make_state(state.link_names, state.joint_names)
         for key in INPUTS:
             setattr(new, key, getattr(state, key))
-        np.testing.assert_array_equal(found, result(CALLS[name], robot, new, links), err_msg=name)
+        expected = result(CALLS[name], robot, new, links)
+        # two errors are equal; an error and a result are not
+        assert (found is None) == (expected is None), name
+        if found is not None:
+            np.testing.assert_array_equal(found, expected, err_msg=name)
+            real[name] += 1
+    assert sum(real.values()) > 0.8 * 160
+    assert min(real.values()) > 0.3 * 160 / len(CALLS), real
 
 
 def test_a_failed_setter_changes_nothing(rng):

@@ -64,8 +64,9 @@ def test_a_robot_keeps_its_tree(rng):
     for joint in edges:
         joint.set_limit_q(-10.0, 10.0)
         joint.set_limit_qdot(-2.0, 2.0)
-    q, last = rng.uniform(-1, 1, (1, robot.dof)), len(links) - 1
-    state = robot.make_state()
+    state, last = robot.make_state(), len(links) - 1
+    # within the limits, where inverse kinematics starts
+    q = rng.uniform(robot.get_limit_q_lower(state), robot.get_limit_q_upper(state))[None]
     before = results(robot, state, q)
     frames = [np.array(robot.to_builder().joint_X_p[i]) for i in range(len(edges) + 1)]
     joint = edges[-1]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from newton_like.coercion import as_flag
 from newton_like.model import ModelBuilder
@@ -17,6 +18,7 @@ from newton_like.robot.evaluation import Calls, Machine
 from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
 from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
+from newton_like.robot.structure.collision import CollisionResult
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
@@ -405,7 +407,9 @@ class Robot:
 
     # ------------------------------------------------------------------------------------------------ collision
 
-    def detect_collisions_or_nearest_links(self, state: State, collision_threshold: int = 0) -> list:
+    def detect_collisions_or_nearest_links(
+        self, state: State, collision_threshold: int = 0
+    ) -> list[CollisionResult] | list[list[CollisionResult]]:
         """Pairs of capsules that touch or overlap, and the nearest others until there are `collision_threshold` in all, nearest first.
 
         A pair is two capsules of different links that pass :meth:`Geom.filter`. Points are in the frame of the first link of the state.
@@ -462,10 +466,10 @@ class Robot:
 
     @overload
     def compute_mobility_inverse_diff_kinematics(
-        self, state: State, linear_velocity, angular_velocity: float
+        self, state: State, linear_velocity: ArrayLike, angular_velocity: float
     ) -> None: ...
     @overload
-    def compute_mobility_inverse_diff_kinematics(self, state: State, body_velocity) -> None: ...
+    def compute_mobility_inverse_diff_kinematics(self, state: State, body_velocity: ArrayLike) -> None: ...
     def compute_mobility_inverse_diff_kinematics(self, state: State, *args, **named) -> None:
         """Writes to ``state.qdot`` the velocities of the wheels for a velocity of the base link.
 

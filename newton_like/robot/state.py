@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from newton_like.arrays import host_array
 from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
@@ -121,7 +122,7 @@ class State:
 
     # ------------------------------------------------------------------------------------------------ inputs
 
-    def set_q(self, q) -> None:
+    def set_q(self, q: ArrayLike) -> None:
         """Sets the joint positions [rad or m], ``[n]``, ``[n, 1]`` or ``[batch, n]``. For n = 1, ``[1, 1]`` is a batch.
 
         Raises:
@@ -130,19 +131,19 @@ class State:
         self._placed = False
         self._set("q", q)
 
-    def set_qdot(self, qdot) -> None:
+    def set_qdot(self, qdot: ArrayLike) -> None:
         """Sets the joint velocities [rad/s or m/s], as :meth:`set_q`."""
         self._set("qdot", qdot)
 
-    def set_qddot(self, qddot) -> None:
+    def set_qddot(self, qddot: ArrayLike) -> None:
         """Sets the joint accelerations [rad/s^2 or m/s^2], as :meth:`set_q`."""
         self._set("qddot", qddot)
 
-    def set_tau(self, tau) -> None:
+    def set_tau(self, tau: ArrayLike) -> None:
         """Sets the joint torques [N m] and forces [N], as :meth:`set_q`. No function reads them."""
         self._set("tau", tau)
 
-    def set_V0(self, V0) -> None:
+    def set_V0(self, V0: ArrayLike) -> None:
         """Sets the twist of the base link in its own frame, angular part first [rad/s, m/s], ``[6]`` or ``[batch, 6]``.
 
         Raises:
@@ -150,7 +151,7 @@ class State:
         """
         self._set("V0", V0)
 
-    def set_Vdot0(self, Vdot0) -> None:
+    def set_Vdot0(self, Vdot0: ArrayLike) -> None:
         """Sets the spatial acceleration of the base link in its own frame, angular part first [rad/s^2, m/s^2], ``[6]`` or ``[batch, 6]``.
 
         Raises:
@@ -158,7 +159,7 @@ class State:
         """
         self._set("Vdot0", Vdot0)
 
-    def set_gravity(self, gravity) -> None:
+    def set_gravity(self, gravity: ArrayLike) -> None:
         """Sets :attr:`Vdot0` to the opposite of an acceleration ``[0, 0, 0, gx, gy, gz]`` in the frame of the base link.
 
         Raises:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from newton_like.robot.control.arguments import as_gain, as_poses, as_vectors, batch_of
 from newton_like.robot.control.task_space import TaskMotion, pose_error, task_motion
@@ -36,7 +37,15 @@ def gravity_compensation(robot: Robot, state: State) -> np.ndarray:
     return robot.compute_gravity_term(state)
 
 
-def computed_torque(robot: Robot, state: State, q_des, qdot_des, qddot_des, kp, kd) -> np.ndarray:
+def computed_torque(
+    robot: Robot,
+    state: State,
+    q_des: ArrayLike,
+    qdot_des: ArrayLike,
+    qddot_des: ArrayLike,
+    kp: ArrayLike,
+    kd: ArrayLike,
+) -> np.ndarray:
     """Joint torques ``M (qddot_des + kd (qdot_des - qdot) + kp (q_des - q)) + h`` [N m or N], ``[n]`` or ``[batch, n]``, with the forces
     h of gravity and velocities (Luh, Walker and Paul 1980, "Resolved-acceleration control"). The error e = q_des - q then obeys ``e'' +
     kd e' + kp e = 0``.
@@ -65,17 +74,17 @@ def operational_space_control(
     robot: Robot,
     state: State,
     target_link: int,
-    T_des,
-    V_des=None,
-    A_des=None,
+    T_des: ArrayLike,
+    V_des: ArrayLike | None = None,
+    A_des: ArrayLike | None = None,
     *,
-    kp,
-    kd,
+    kp: ArrayLike,
+    kd: ArrayLike,
     reference_link: int | None = None,
-    directions=None,
-    posture=None,
-    posture_kp=0.0,
-    posture_kd=0.0,
+    directions: ArrayLike | None = None,
+    posture: ArrayLike | None = None,
+    posture_kp: ArrayLike = 0.0,
+    posture_kd: ArrayLike = 0.0,
 ) -> np.ndarray:
     """Joint torques that give a link the acceleration ``A_des + kd (V_des - V) + kp e`` (Khatib 1987, "A unified approach for motion and
     force control of robot manipulators: the operational space formulation"), ``[n]`` or ``[batch, n]`` [N m or N].
@@ -129,13 +138,13 @@ def task_space_impedance(
     robot: Robot,
     state: State,
     target_link: int,
-    T_des,
-    V_des=None,
+    T_des: ArrayLike,
+    V_des: ArrayLike | None = None,
     *,
-    stiffness,
-    damping,
+    stiffness: ArrayLike,
+    damping: ArrayLike,
     reference_link: int | None = None,
-    wrench=None,
+    wrench: ArrayLike | None = None,
 ) -> np.ndarray:
     """Joint torques that make a link behave as if it was tied to the desired pose by a spring and a damper (Hogan 1985, "Impedance
     control"), ``[n]`` or ``[batch, n]`` [N m or N].

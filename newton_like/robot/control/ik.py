@@ -14,6 +14,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from newton_like.arrays import host_array
@@ -70,7 +71,7 @@ def solve_ik(
     robot: Robot,
     state: State,
     target_link: int | Sequence[int],
-    T_goal,
+    T_goal: ArrayLike | Sequence[ArrayLike],
     reference_link: int | Sequence[int] | None = None,
     *,
     weights=(0.25, 1.0),

@@ -108,13 +108,13 @@ class Capsules:
         p, q, n = (x.reshape(count, pairs, 3)[rows, columns] for x in found[1:4])
         distance = distance[rows, columns]
         first, second = self.radii[self.pairs[columns]].T[..., None]
-        numbers = [x.tolist() for x in (rows, columns, distance, p, q, p + first * n, q - second * n, n)]
+        points = p, q, p + first * n, q - second * n, n
         results: list[list[CollisionResult]] = [[] for _ in range(count)]
-        for row, pair, x, a, b, c, d, e in zip(*numbers, strict=True):
+        for at, (row, pair, x) in enumerate(zip(rows.tolist(), columns.tolist(), distance.tolist(), strict=True)):
             into = results[row]
             # a tie may have chosen more
             if x <= 0.0 or len(into) < far:
-                into.append(CollisionResult(*found.links[pair], a, b, x, c, d, e))
+                into.append(CollisionResult._row(found.links[pair], x, points, at))
         return results if found.distance.ndim > 1 else results[0]
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:

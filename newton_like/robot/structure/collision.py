@@ -38,7 +38,7 @@ class CollisionResult:
     ``distance = normal . (surface2 - surface1)``. The points of :meth:`Geom.compute_minimum_distance` are in the frame of the poses.
     """
 
-    __slots__ = ("_distance", "_link1", "_link2", "_normal", "_position1", "_position2", "_surface1", "_surface2")
+    __slots__ = ("_at", "_distance", "_link1", "_link2", "_points")
 
     def __init__(
         self,
@@ -52,12 +52,23 @@ class CollisionResult:
         normal: np.ndarray | None = None,
     ):
         self._link1, self._link2, self._distance = link1, link2, distance
-        # arrays are made when they are asked for
-        self._position1 = _ORIGIN if position1 is None else position1
-        self._position2 = _ORIGIN if position2 is None else position2
-        self._surface1 = self._position1 if surface1 is None else surface1
-        self._surface2 = self._position2 if surface2 is None else surface2
-        self._normal = _ORIGIN if normal is None else normal
+        position1 = _ORIGIN if position1 is None else position1
+        position2 = _ORIGIN if position2 is None else position2
+        surface1 = position1 if surface1 is None else surface1
+        surface2 = position2 if surface2 is None else surface2
+        self._points = position1, position2, surface1, surface2, _ORIGIN if normal is None else normal
+        self._at: int | None = None
+
+    @classmethod
+    def _row(cls, links: tuple[str, str], distance: float, points: tuple, at: int) -> CollisionResult:
+        """Row `at` of arrays of positions, points on surfaces and normals."""
+        self = object.__new__(cls)
+        (self._link1, self._link2), self._distance, self._points, self._at = links, distance, points, at
+        return self
+
+    def _vector(self, i: int) -> np.ndarray:
+        """An array of its own for a point or a normal, which is made when it is asked for."""
+        return np.array(self._points[i] if self._at is None else self._points[i][self._at], dtype=float)
 
     @property
     def link1(self) -> str:
@@ -72,12 +83,12 @@ class CollisionResult:
     @property
     def position1(self) -> np.ndarray:
         """Nearest point on the axis of the first capsule [m], shape ``[3]``."""
-        return np.array(self._position1, dtype=float)
+        return self._vector(0)
 
     @property
     def position2(self) -> np.ndarray:
         """Nearest point on the axis of the second capsule [m], shape ``[3]``."""
-        return np.array(self._position2, dtype=float)
+        return self._vector(1)
 
     @property
     def distance(self) -> float:
@@ -87,17 +98,17 @@ class CollisionResult:
     @property
     def surface1(self) -> np.ndarray:
         """Nearest point on the surface of the first capsule [m], shape ``[3]``."""
-        return np.array(self._surface1, dtype=float)
+        return self._vector(2)
 
     @property
     def surface2(self) -> np.ndarray:
         """Nearest point on the surface of the second capsule [m], shape ``[3]``."""
-        return np.array(self._surface2, dtype=float)
+        return self._vector(3)
 
     @property
     def normal(self) -> np.ndarray:
         """Unit vector from the first axis to the second one, shape ``[3]``."""
-        return np.array(self._normal, dtype=float)
+        return self._vector(4)
 
     def __repr__(self) -> str:
         return f"CollisionResult({self._link1!r}, {self._link2!r}, distance={self._distance:g})"

@@ -121,6 +121,12 @@ class SolverBase:
         self._sizes: dict[str, int | None] = {}
 
     def __setattr__(self, name: str, value) -> None:
+        if name == "model" and vars(self).get("model", value) is not value:
+            raise AttributeError(
+                f"{type(self).__name__}.model cannot be changed; make another solver with {type(self).__name__}(model)",
+                name=name,
+                obj=self,
+            )
         if self._complete and not (name.startswith("_") or name in vars(self) or hasattr(type(self), name)):
             near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], n=1)
             raise AttributeError(
@@ -161,8 +167,11 @@ class SolverBase:
             world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite; a centre of mass, a gain, armature, damping, stiffness,
-                friction or gravity is not finite; a joint moves nothing; a body that hangs on another one is kinematic; or see
+            ValueError: a mass or a moment of inertia is negative or not finite; a gain, armature, damping, stiffness, friction, limit of
+                effort or velocity, or number of a material is negative or NaN, or infinite without being a limit; a restitution is above
+                1; a centre of mass, a position limit, a pose or size of a shape that may touch a plane, or gravity is NaN, or infinite
+                without being a limit; an anchor or an axis of a joint is not finite (not if the array is in ``varying`` or was edited
+                before: then the numbers are not checked); a joint moves nothing; a body that hangs on another one is kinematic; or see
                 :meth:`reset`.
         """
         self.model.notify_changed(flags, world_mask)

@@ -273,3 +273,11 @@ def test_unknown_attributes_of_a_solver_are_refused():
     own = Own(model)
     own.gain, own.more = 3.0, 1
     assert (own.gain, own.more, solver.iterations) == (3.0, 1, 3)
+
+
+def test_the_model_of_a_solver_stays(solver):
+    model = solver.model
+    for other in (one_body().finalize("cpu"), "x", None):
+        with pytest.raises(AttributeError, match=r"model cannot be changed"):
+            solver.model = other
+    assert solver.model is model

@@ -1,5 +1,8 @@
 """Calls that Warp captures on a CPU: a graph repeats the calls on the arrays that were captured."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import warp as wp
@@ -144,3 +147,31 @@ def test_arrays_that_a_first_call_makes_are_not_part_of_the_graph(rng, model):
             dynamics.inverse_dynamics(model, state, np.zeros(model.joint_dof_count))
         with pytest.raises(RuntimeError, match=r"SolverFeatherstone.*capture"):
             SolverFeatherstone(model)
+
+
+def test_a_graph_keeps_what_it_reads(rng, model):
+    """Also where nobody else knows the solver any more; without the graph it is freed."""
+    solver, state, call, results = step(model)
+    _, _, mass_call, (inertia,) = mass(model)
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+        mass_call()
+    start = low_state(model, rng)
+    begin(model, solver, state, start)
+    call()
+    expected = values(results)
+    begin(model, solver, state, start)
+    alive = weakref.ref(solver)
+    graph, capture.graph = capture.graph, None
+    del solver, call, mass_call
+    gc.collect()
+    assert alive() is not None
+    for array in results:
+        array.zero_()
+    wp.capture_launch(graph)
+    for a, b in zip(expected, values(results), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert inertia.numpy().any()
+    del graph
+    gc.collect()
+    assert alive() is None

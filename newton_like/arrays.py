@@ -70,9 +70,14 @@ _kept: list = []
 
 
 @contextmanager
-def unrecorded(device, what: str):
+def unrecorded(device, what: str, cure: str = "call it once with the same arrays before a graph is captured"):
     """Operations that prepare a call, which a graph must not repeat: kernels are compiled, and arrays allocated and filled. On a CPU
     a capture pauses meanwhile; Warp has no public function for it.
+
+    Args:
+        device: the device.
+        what: the call.
+        cure: what to do on a GPU.
 
     Raises:
         RuntimeError: a CUDA graph is being captured.
@@ -81,7 +86,7 @@ def unrecorded(device, what: str):
         yield
         return
     if device.is_cuda:
-        raise RuntimeError(f"{what}: call it once with the same arrays before a graph is captured")
+        raise RuntimeError(f"{what}: {cure}")
     graph = context.capture_pause(device)
     try:
         yield

@@ -264,8 +264,10 @@ class SolverBase:
         Raises:
             TypeError: ``state`` is no state, or of another scalar type.
             ValueError: an array of ``state`` is of another length or device, or has gaps.
+            RuntimeError: a graph is being captured.
         """
         model = self.model
+        check_recorded(model.device, "solver.check, which reads results on the host")
         joint_q, joint_qd = arrays_of_state(model, state, "joint_q", "joint_qd")
         if self._sick is None:
             self._sick = wp.empty(model.world_count, dtype=wp.bool, device=model.device)

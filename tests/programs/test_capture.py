@@ -190,6 +190,7 @@ def test_what_a_capture_does_not_run_is_refused(model):
         ),
         lambda: eval_fk(model, state.joint_q, state.joint_qd, state, mask=np.ones(count, dtype=bool)),
         lambda: worlds_of(quadruped(), 1).finalize("cpu"),
+        lambda: setattr(state, "joint_q", np.zeros(model.joint_coord_count)),
         lambda: dynamics.random_state(model, 1),
         lambda: dynamics.SoftContact(model),
         lambda: dynamics.ContactPoints(model),

@@ -29,6 +29,9 @@ FAR = 1.0e10
 NO_LIMIT = 1.0e10
 """Limits from here on bind nothing: ``newton_like.types.MAXVAL``."""
 
+MOST = 1.7e308
+"""Numbers above this value count as infinite."""
+
 WEAK = 1.0e5
 """Limits of effort (without a drive) and of velocity from here on bind nothing."""
 
@@ -65,7 +68,7 @@ def parameter_kernels(real) -> types.SimpleNamespace:
         items: int
         sharing: int
         # out: which of the held numbers differ; and, of the whole batch: whether any does, whether a limit binds that none bound
-        # before, whether contacts turn about their normal or a plane ends, and whether a number is not finite
+        # before, whether contacts turn about their normal or a plane ends, and whether a number is not finite or out of range
         differs: wp.array[wp.bool]
         status: wp.array[wp.bool]
 
@@ -125,6 +128,27 @@ def parameter_kernels(real) -> types.SimpleNamespace:
 
     @wp.func_native("auto x = a.data[i] + a.data[i + 1] + a.data[i + 2]; if (!(x - x == 0)) G.status.data[3] = true;")
     def watch3(G: Target, a: wp.array[real], i: int): ...
+
+    # comparisons with NaN are false; limits may be infinite
+    @wp.func_native(
+        "if (!((gains - gains == 0) & (least >= 0) & (effort >= 0) & (speed >= 0) & (lower == lower) & (upper == upper)))"
+        " G.status.data[3] = true;"
+    )
+    def watch_gains(
+        G: Target,
+        gains: wp.float64,
+        least: wp.float64,
+        effort: wp.float64,
+        speed: wp.float64,
+        lower: wp.float64,
+        upper: wp.float64,
+    ): ...
+
+    # two shapes that touch
+    @wp.func_native(
+        "auto x = a.data[s], y = a.data[g]; if (!((x >= 0) & (y >= 0) & (x <= most) & (y <= most))) G.status.data[3] = true;"
+    )
+    def watch_pair(G: Target, a: wp.array[real], s: int, g: int, most: wp.float64): ...
 
     @wp.func
     def prescribed(slot: int, first: int, flags: wp.array[int]):
@@ -308,12 +332,14 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             ke = none
             kd = none
             kv = none
+            stiff = fetch(joint_target_ke, j)
+            damp = fetch(joint_target_kd, j)
             if (mode & POSITION_MODE) != 0:
-                ke = fetch(joint_target_ke, j)
-                kd = fetch(joint_target_kd, j)
+                ke = stiff
+                kd = damp
             if (mode & VELOCITY_MODE) != 0:
-                kd = fetch(joint_target_kd, j)
-                kv = kd
+                kd = damp
+                kv = damp
             effort = fetch(joint_effort_limit, j)
             speed = fetch(joint_velocity_limit, j)
             friction = fetch(joint_friction, j)
@@ -323,6 +349,8 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             damping = fetch(joint_damping, j)
             stiffness = fetch(joint_stiffness, j)
             far = wp.float64(NO_LIMIT)
+            least = wp.min(wp.min(wp.min(stiff, damp), wp.min(armature, damping)), wp.min(stiffness, friction))
+            watch_gains(G, stiff + damp + armature + damping + stiffness + friction, least, effort, speed, lower, upper)
             kinematic = prescribed(whole(driver, d), body_start + body_stride * i, body_flags)
             if kinematic:
                 mode = 0
@@ -337,7 +365,6 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 armature = wp.float64(PRESCRIBED_ARMATURE)
                 damping = none
                 stiffness = none
-            watch(G, ke + kd + armature + damping + stiffness + friction)
             give(G, lane, at + ARMATURE, armature)
             give(G, lane, at + DAMPING, damping)
             give(G, lane, at + STIFFNESS, stiffness)
@@ -425,9 +452,17 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             g = planes[i, k]
             at = collider_at + COLLIDER * k
             half = wp.float64(0.5)
-            give3(G, lane, at + SIZE, fetch3(shape_scale, 3 * s))
-            give3(G, lane, at + CENTER, fetch3(shape_transform, 7 * s))
-            give4(G, lane, at + ROTATION, fetch3(shape_transform, 7 * s + 3), fetch(shape_transform, 7 * s + 6))
+            size = fetch3(shape_scale, 3 * s)
+            center = fetch3(shape_transform, 7 * s)
+            turn = fetch3(shape_transform, 7 * s + 3)
+            turn_w = fetch(shape_transform, 7 * s + 6)
+            watch(
+                G,
+                size[0] + size[1] + size[2] + center[0] + center[1] + center[2] + turn[0] + turn[1] + turn[2] + turn_w,
+            )
+            give3(G, lane, at + SIZE, size)
+            give3(G, lane, at + CENTER, center)
+            give4(G, lane, at + ROTATION, turn, turn_w)
             give(G, lane, at + RADIUS, fetch(shape_collision_radius, s))
             surface = at + SURFACE
             sliding = half * (fetch(shape_material_mu, s) + fetch(shape_material_mu, g))
@@ -440,7 +475,15 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, surface + DAMPING_RATIO, half * damping)
             torsional = half * (fetch(shape_material_mu_torsional, s) + fetch(shape_material_mu_torsional, g))
             rolling = half * (fetch(shape_material_mu_rolling, s) + fetch(shape_material_mu_rolling, g))
-            watch(G, sliding + torsional + rolling)
+            most = wp.float64(MOST)
+            watch_pair(G, shape_material_mu, s, g, most)
+            watch_pair(G, shape_material_restitution, s, g, wp.float64(1.0))
+            watch_pair(G, shape_material_time_constant, s, g, most)
+            watch_pair(G, shape_material_damping_ratio, s, g, most)
+            watch_pair(G, shape_material_mu_torsional, s, g, most)
+            watch_pair(G, shape_material_mu_rolling, s, g, most)
+            watch_pair(G, shape_margin, s, g, most)
+            watch_pair(G, shape_gap, s, g, most)
             give(G, lane, surface + MU_TORSIONAL, torsional)
             give(G, lane, surface + MU_ROLLING, rolling)
             give(G, lane, surface + MARGIN, fetch(shape_margin, s) + fetch(shape_margin, g))
@@ -477,10 +520,13 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             normal = turned(v, w, wp.vec3d(none, none, one))
             tangent_1 = turned(v, w, wp.vec3d(one, none, none))
             tangent_2 = turned(v, w, wp.vec3d(none, one, none))
+            offset = wp.dot(normal, x)
+            # NaN and infinity in a factor are in the sum, too
+            watch(G, offset + x[0] + x[1] + x[2] + fetch(shape_scale, 3 * g) + fetch(shape_scale, 3 * g + 1))
             give3(G, lane, at + NORMAL, normal)
             give3(G, lane, at + TANGENT_1, tangent_1)
             give3(G, lane, at + TANGENT_2, tangent_2)
-            give(G, lane, at + OFFSET, wp.dot(normal, x))
+            give(G, lane, at + OFFSET, offset)
             give(G, lane, at + OFFSET_1, wp.dot(tangent_1, x))
             give(G, lane, at + OFFSET_2, wp.dot(tangent_2, x))
             for a in range(2):

@@ -48,10 +48,36 @@ def check_recorded(device, what: str) -> None:
         raise RuntimeError(f"{what}: not while a graph is captured; call it before the capture")
 
 
+def keep_for_graph(device, *objects) -> None:
+    """Keeps objects alive as long as the graph that is being captured: launches of a graph know addresses only. Warp has no public place
+    for such objects, so that they are an attribute of its graph.
+
+    Args:
+        device: the device, which is capturing.
+        objects: the owners of the memory.
+    """
+    graph = context.runtime._apic_graph if device.is_cpu else device.captures.get(device.stream)
+    if graph is None:
+        # a capture that another library began
+        _kept.extend(objects)
+        return
+    kept = vars(graph).setdefault("_newton_like_kept", {})
+    kept.update((id(each), each) for each in objects)
+
+
+_kept: list = []
+"""Objects of graphs that Warp does not know. They are never freed."""
+
+
 @contextmanager
-def unrecorded(device, what: str):
+def unrecorded(device, what: str, cure: str = "call it once with the same arrays before a graph is captured"):
     """Operations that prepare a call, which a graph must not repeat: kernels are compiled, and arrays allocated and filled. On a CPU
     a capture pauses meanwhile; Warp has no public function for it.
+
+    Args:
+        device: the device.
+        what: the call.
+        cure: what to do on a GPU.
 
     Raises:
         RuntimeError: a CUDA graph is being captured.
@@ -60,7 +86,7 @@ def unrecorded(device, what: str):
         yield
         return
     if device.is_cuda:
-        raise RuntimeError(f"{what}: call it once with the same arrays before a graph is captured")
+        raise RuntimeError(f"{what}: {cure}")
     graph = context.capture_pause(device)
     try:
         yield

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, as_numbers, flat, unrecorded
+from newton_like.arrays import active_tape, as_numbers, flat, keep_for_graph, unrecorded
 from newton_like.collision.ground import (
     ContactTables,
     couplings_of,
@@ -198,6 +198,7 @@ def collide(model, state, contacts, unsupported_contacts: str = "error") -> None
     counts, starts = finder.counts, finder.starts
     if model.device.is_capturing:
         finder.captured = True
+        keep_for_graph(model.device, model, finder, contacts)
     count, write = collect_kernels(model.dtype)
     wp.launch(count, dim=total, inputs=[finder.near, finder.first, finder.count, counts], device=model.device)
     wp.utils.array_scan(counts, starts, inclusive=False)

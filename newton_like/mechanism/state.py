@@ -7,6 +7,7 @@ import inspect
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import constant_array, keep_for_graph
 from newton_like.coercion import as_index
 from newton_like.dynamics.coordinates import configuration
 from newton_like.dynamics.internal.frames import link_rows
@@ -41,7 +42,8 @@ class MechanismState(Variables):
     computation overwrites them.
 
     A state can be given to every function of `newton_like.dynamics` instead of a :class:`State`. For gradients use these functions,
-    with arrays that have some: what is kept is not put on a tape again.
+    with arrays that have some: what is kept is not put on a tape again. While a graph is captured, each call computes its quantity in the
+    graph, and the first call afterwards computes it again.
 
     Args:
         model: the :class:`Model`.
@@ -51,6 +53,7 @@ class MechanismState(Variables):
 
     Raises:
         ValueError, TypeError: `state` belongs to another model; a number of additional states that is none.
+        RuntimeError: a graph is being captured.
     """
 
     def __init__(self, model, state=None, additional_states: int = 0):
@@ -75,10 +78,14 @@ class MechanismState(Variables):
         if kept is None:
             kept = _Kept()
         stamp = (self.model.version, *(self._stamps[x] for x in reads))
-        fresh = kept.stamp == stamp if self._updated is None else key in self._updated
+        capturing = self.model.device.is_capturing
+        fresh = kept.stamp == stamp and not capturing if self._updated is None else key in self._updated
         if not fresh:
+            if capturing:
+                keep_for_graph(self.model.device, self)
             kept.value = compute(kept.value)
-            kept.stamp = stamp
+            # a graph computes it later, and again
+            kept.stamp = None if capturing else stamp
             # reached only without an error, so failed results are not cached
             self._kept[key] = kept
             if self._updated is not None:
@@ -144,7 +151,7 @@ class MechanismState(Variables):
             have = np.array([a for a, k in enumerate(places) if k >= 0], dtype=np.int32)
             entries = have, count * have + np.array(places, dtype=np.int32)[have]
             self._places[key] = tuple(
-                wp.array((size * e[:, None] + np.arange(size)).ravel(), dtype=wp.int32, device=self.model.device)
+                constant_array((size * e[:, None] + np.arange(size)).ravel(), wp.int32, self.model.device)
                 for e in entries
             )
         return self._places[key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded, constant_array
 from newton_like.coercion import as_count, as_index
 from newton_like.dynamics.coordinates.velocity import set_velocity, velocity
 from newton_like.dynamics.internal.common import finite_numbers, output_array, state_arrays
@@ -26,6 +27,7 @@ class Variables:
     def __init__(self, model, state=None, additional_states: int = 0):
         count = as_count(additional_states, "additional_states", 0, 2**24)
         self.model = check_model(model)
+        check_recorded(model.device, "MechanismState(model)")
         self.made_by = model.made_by
         self._coords, self._dofs = coord_rows(model), dof_rows(model)
         source = [model.joint_q, model.joint_qd] if state is None else state_arrays(model, state)
@@ -139,7 +141,8 @@ class Variables:
     def _flat(self, name: str, rows, values, flat) -> wp.array:
         if not rows.shared and self._flat_stamps[name] != self._stamps[name]:
             rows.flat(values, flat)
-            self._flat_stamps[name] = self._stamps[name]
+            # a capture on a CPU does not run what it records
+            self._flat_stamps[name] = -1 if self.model.device.is_capturing else self._stamps[name]
         return flat
 
     def configuration(self, joint=None, *, world: int | None = None) -> wp.array:
@@ -284,7 +287,7 @@ class Variables:
                 [a * values.shape[1] + np.arange(s.start, s.stop) for a, s in zip(having, spans, strict=True)]
             )
             device = self.model.device
-            array = wp.array(places.astype(np.int32), dtype=wp.int32, device=device)
+            array = constant_array(places.astype(np.int32), wp.int32, device)
             self._places[key] = (len(having), widths.pop()), array
         return self._places[key]
 
@@ -298,6 +301,7 @@ class Variables:
         row = numbers.reshape(1) if numbers.ndim == 0 else numbers
         if row.shape != shape and row.shape != shape[1:]:
             raise ValueError(f"{what} has shape {numbers.shape}; it must have {shape}")
+        check_recorded(self.model.device, f"{what} from the host")
         whole = np.ascontiguousarray(np.broadcast_to(row, shape))
         return wp.array(whole, dtype=self.model.dtype, device=self.model.device)
 

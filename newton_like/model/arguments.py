@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import flat, host_array
+from newton_like.arrays import check_recorded, flat, host_array
 from newton_like.types import warp_types
 
 SEARCHED = 8192
@@ -232,6 +232,7 @@ def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | No
         ValueError: both are given; wrong length, shape or device.
         TypeError: wrong scalar types.
         IndexError: an articulation does not exist.
+        RuntimeError: a graph is being captured, and the selection has to be copied.
     """
     if mask is None and indices is None:
         return None
@@ -246,6 +247,7 @@ def selection(model, buffer: wp.array, mask=None, indices=None) -> wp.array | No
             )
         if indices is None and given.dtype is wp.bool and given.shape == (count,) and given.is_contiguous:
             return given
+    check_recorded(model.device, f"{name} from the host")
     values = host_array(given, name)
     if values.size == 0:
         values = values.astype(bool if indices is None else np.int64)
@@ -290,4 +292,5 @@ def joint_selection(model, mask) -> wp.array | None:
         raise TypeError(f"joint_mask must contain bools, not {values.dtype}")
     if values.shape != shape:
         raise ValueError(f"joint_mask has shape {values.shape}; it needs one bool for each joint: {shape}")
+    check_recorded(model.device, "joint_mask from the host")
     return wp.array(values != 0, dtype=wp.bool, device=model.device)

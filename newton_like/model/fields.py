@@ -7,7 +7,7 @@ import math
 
 import warp as wp
 
-from newton_like.arrays import host_array
+from newton_like.arrays import check_recorded, host_array
 
 _INTEGERS = (wp.bool, wp.int32)
 
@@ -52,6 +52,7 @@ def _taken(old: wp.array, value, what: str) -> wp.array | None:
         if not value.is_contiguous:
             raise ValueError(f"{what}: the array is not contiguous; pass array.contiguous()")
         return value
+    check_recorded(old.device, f"{what} from the host")
     numbers = host_array(value, what)
     wanted = (*old.shape, *getattr(old.dtype, "_shape_", ()))
     if numbers.size != math.prod(wanted):

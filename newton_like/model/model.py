@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import check_recorded, host_array
+from newton_like.arrays import check_recorded, host_array, unrecorded
 from newton_like.coercion import as_flag, as_index, as_number
 from newton_like.kernels.edits import DEGENERATE, NEGLIGIBLE
 from newton_like.model.columns import KIND_OF
@@ -24,6 +24,9 @@ from newton_like.types import Axis, ModelFlags, ShapeFlags
 
 EVALUATORS = ("auto", "general", "specialised")
 """Ways to run batched programs."""
+
+_EARLIER = "call it before a graph is captured"
+"""For arrays that are made during a capture on a GPU."""
 
 CONTACTS_PER_SHAPE = 8
 """Capacity for contacts of each moving shape in a buffer of default size: the eight corners of a box on a plane."""
@@ -178,10 +181,12 @@ class Model(Fields):
             requires_grad: allocate gradients; by default as the model.
         """
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
-        initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in State._names if name != "body_f"}
-        state = State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
-        state.made_by = self.made_by
-        _add_custom(state, self._custom_state, grad)
+        with unrecorded(self.device, "Model.state", _EARLIER):
+            names = [name for name in State._names if name != "body_f"]
+            initial = {name: wp.clone(getattr(self, name), requires_grad=grad) for name in names}
+            state = State(**initial, body_f=wp.zeros_like(self.body_qd, requires_grad=grad))
+            state.made_by = self.made_by
+            _add_custom(state, self._custom_state, grad)
         return state
 
     def control(self, requires_grad: bool | None = None, clone_variables: bool = True) -> Control:
@@ -197,8 +202,9 @@ class Model(Fields):
         if not as_flag(clone_variables, "clone_variables"):
             return self._shared_control(requires_grad)
         grad = self.requires_grad if requires_grad is None else bool(requires_grad)
-        control = Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
-        _add_custom(control, self._custom_control, grad)
+        with unrecorded(self.device, "Model.control", _EARLIER):
+            control = Control(**{name: wp.clone(getattr(self, name), requires_grad=grad) for name in Control._names})
+            _add_custom(control, self._custom_control, grad)
         return control
 
     def _shared_control(self, requires_grad: bool | None) -> Control:
@@ -269,7 +275,10 @@ class Model(Fields):
                 raise ValueError("rigid_contact_max: give it to the CollisionPipeline, or omit collision_pipeline")
             return self._own(collision_pipeline).contacts()
         rigid_contact_max = contact_room(self) if rigid_contact_max is None else rigid_contact_max
-        contacts = Contacts(rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad)
+        with unrecorded(self.device, "Model.contacts", _EARLIER):
+            contacts = Contacts(
+                rigid_contact_max, device=self.device, dtype=self.dtype, requires_grad=self.requires_grad
+            )
         contacts.made_by = self.made_by
         return contacts
 

@@ -180,7 +180,8 @@ class Parameters:
             Whether launches have to be recorded again, and whether code that holds numbers has to be compiled again.
 
         Raises:
-            ValueError: numbers are not finite, see :func:`newton_like.model.edits.check_numbers`.
+            ValueError: numbers are not finite or out of range, see :func:`newton_like.model.edits.check_numbers`. Of anchors and axes
+                of joints that may vary, the kernel does not watch the numbers.
             TablesChanged: limits, rolling contacts or edges of planes are needed that the tables do not have.
         """
         edits, since = self._edits, self._since
@@ -197,8 +198,8 @@ class Parameters:
             wp.copy(self.P.varying, lanes)
             self._recorded.clear()
         self._read(model, groups, kinds)
-        differs, binds, tables, infinite = self._news()
-        if infinite:
+        differs, binds, tables, unsound = self._news()
+        if unsound or (differs and JOINTS in groups):
             check_numbers(model)
         if binds or tables:
             raise TablesChanged
@@ -281,9 +282,10 @@ class Parameters:
             self._gather(model, alone, group)
         for group in GROUPS:
             self._gather(model, others, group)
-        if self._status.numpy()[3]:
-            check_numbers(model)
         values = first.numpy().copy()
+        anchors = slice(0, self._spans["dof"][1])
+        if self._status.numpy()[3] or self._differs.numpy()[anchors].any() or not np.isfinite(values[anchors]).all():
+            check_numbers(model)
         # a number that is not a number differs from itself
         held = (values == values) & ~self._differs.numpy() & ~self._slots(self._loose)
         self.known = Constants(self.at, values, held)

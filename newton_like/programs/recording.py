@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import numpy as np
 
+from newton_like.arrays import keep_for_graph
 from newton_like.programs.device import interleaved
 from newton_like.threads import run_shared
 
@@ -111,6 +112,7 @@ class Recordings(OrderedDict):
     def capture(self, recording: Recording, arrays) -> None:
         """Keeps a recording for a graph that is being captured."""
         self.captured.add(recording)
+        keep_for_graph(self.device, recording)
         if self.device.is_cpu:
             recording.belong_to_graph(arrays)
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import active_tape, flat, host_array
+from newton_like.arrays import active_tape, check_recorded, flat, host_array
 from newton_like.kernels.dynamics.entries import gather_entries
 from newton_like.kernels.selection import return_kernel, scatter_kernel
 from newton_like.model.arguments import check_array
@@ -131,6 +131,7 @@ def as_values(model, part: Part, values, name: str) -> wp.array:
         host = np.broadcast_to(host, shape + inner)
     except ValueError:
         raise ValueError(f"{name} has shape {host.shape}; it must broadcast to {shape + inner}") from None
+    check_recorded(model.device, f"{name} from the host")
     return wp.array(np.ascontiguousarray(host), dtype=part.dtype, device=model.device)
 
 
@@ -145,6 +146,7 @@ def as_mask(mask, shape: tuple[int, int], device) -> wp.array:
         host = host_array(mask, "mask")
         if host.dtype != bool:
             raise TypeError(f"mask must hold bools, not {host.dtype}")
+        check_recorded(device, "mask from the host")
         mask = wp.array(host, dtype=wp.bool, device=device)
     if mask.dtype is not wp.bool:
         raise TypeError(f"mask must hold bools, not {mask.dtype.__name__}")

@@ -14,6 +14,7 @@ from newton_like.kernels.solvers.health import health_kernels
 from newton_like.kinematics import move_bodies
 from newton_like.model.arguments import arrays_of_state, check_model, check_row
 from newton_like.model.edits import BODIES, GAINS, JOINTS, KINDS, OTHERS, check_masses, edits_of
+from newton_like.model.joint_types import look_up
 from newton_like.model.model import resting_body
 from newton_like.model.singular import armature_matters, refuse_singular
 from newton_like.model.worlds import chosen_worlds
@@ -119,8 +120,15 @@ class SolverBase:
         self._version = model.version
         self._chosen = self._sick = self._control = self._armature_matters = None
         self._sizes: dict[str, int | None] = {}
+        self._quaternions: tuple | None = None
 
     def __setattr__(self, name: str, value) -> None:
+        if name == "model" and vars(self).get("model", value) is not value:
+            raise AttributeError(
+                f"{type(self).__name__}.model cannot be changed; make another solver with {type(self).__name__}(model)",
+                name=name,
+                obj=self,
+            )
         if self._complete and not (name.startswith("_") or name in vars(self) or hasattr(type(self), name)):
             near = difflib.get_close_matches(name, [n for n in dir(self) if not n.startswith("_")], n=1)
             raise AttributeError(
@@ -161,8 +169,11 @@ class SolverBase:
             world_mask: worlds whose arrays were edited, see :meth:`reset`; None: all worlds, and entities that all worlds share.
 
         Raises:
-            ValueError: a mass or a moment of inertia is negative or not finite; a centre of mass, a gain, armature, damping, stiffness,
-                friction or gravity is not finite; a joint moves nothing; a body that hangs on another one is kinematic; or see
+            ValueError: a mass or a moment of inertia is negative or not finite; a gain, armature, damping, stiffness, friction, limit of
+                effort or velocity, or number of a material is negative or NaN, or infinite without being a limit; a restitution is above
+                1; a centre of mass, a position limit, a pose or size of a shape that may touch a plane, or gravity is NaN, or infinite
+                without being a limit; an anchor or an axis of a joint is not finite (not if the array is in ``varying`` or was edited
+                before: then the numbers are not checked); a joint moves nothing; a body that hangs on another one is kinematic; or see
                 :meth:`reset`.
         """
         self.model.notify_changed(flags, world_mask)
@@ -255,8 +266,10 @@ class SolverBase:
         Raises:
             TypeError: ``state`` is no state, or of another scalar type.
             ValueError: an array of ``state`` is of another length or device, or has gaps.
+            RuntimeError: a graph is being captured.
         """
         model = self.model
+        check_recorded(model.device, "solver.check, which reads results on the host")
         joint_q, joint_qd = arrays_of_state(model, state, "joint_q", "joint_qd")
         if self._sick is None:
             self._sick = wp.empty(model.world_count, dtype=wp.bool, device=model.device)
@@ -294,7 +307,8 @@ class SolverBase:
             joint_qd: velocities afterwards [m/s or rad/s], likewise.
 
         Raises:
-            ValueError: an array has the wrong size or device; an index occurs twice.
+            ValueError: an array has the wrong size or device; an index occurs twice; numbers from the host are not finite, or are a
+                quaternion of zeros.
             IndexError: a world does not exist.
             TypeError: an argument is not an array.
         """
@@ -340,6 +354,8 @@ class SolverBase:
             check_recorded(model.device, f"solver.reset with {name} from the host")
             numbers = host_array(given, name)
             self._check_finite(name, numbers, mask, indices)
+            if name == "joint_q":
+                self._check_quaternions(numbers, mask, indices)
             given = wp.array(numbers, dtype=model.dtype, device=model.device)
         if given.size == whole.size and (indices is None or given.ndim == 1):
             return given.contiguous().flatten()
@@ -368,6 +384,38 @@ class SolverBase:
             raise ValueError(
                 f"{name} holds {numbers.ravel()[wrong[0]]} at index {wrong[0]}, and {wrong.size} numbers that are not finite in all; give"
                 " finite ones"
+            )
+
+    def _check_quaternions(self, numbers: np.ndarray, mask: wp.array, indices: wp.array | None) -> None:
+        """Raises ValueError if a quaternion of a chosen world is zero, so that it is no rotation."""
+        model = self.model
+        if self._quaternions is None:
+            at = look_up(model.joint_type.numpy(), "rotation_at")
+            has = np.flatnonzero(at >= 0)
+            self._quaternions = has, model.joint_q_start.numpy()[has] + at[has]
+        joints, starts = self._quaternions
+        whole = numbers.size == model.joint_coord_count and (indices is None or numbers.ndim == 1)
+        if whole:
+            rows = numbers.reshape(1, -1)
+        else:
+            # a row for each world; all worlds are alike
+            width = self._size_of_worlds("joint_coord_world_start")
+            if indices is None or numbers.shape != (indices.size, width):
+                # the caller refuses other shapes
+                return
+            rows, first = numbers, starts < width
+            joints, starts = joints[first], starts[first]
+        wrong = rows[:, starts] == 0
+        for i in range(1, 4):
+            wrong &= rows[:, starts + i] == 0
+        if whole and wrong.any():
+            wrong &= mask.numpy()[np.maximum(model.joint_world.numpy()[joints], 0)]
+        if wrong.any():
+            row, i = np.argwhere(wrong)[0]
+            where = "" if len(rows) == 1 else f" in row {row}"
+            raise ValueError(
+                f"joint_q: the quaternion of joint '{model.joint_label[joints[i]]}' (index {joints[i]}){where} is zero; give a unit"
+                " quaternion (x, y, z, w)"
             )
 
     def _size_of_worlds(self, name: str) -> int | None:

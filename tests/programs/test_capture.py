@@ -1,10 +1,14 @@
 """Calls that Warp captures on a CPU: a graph repeats the calls on the arrays that were captured."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import warp as wp
 
-from newton_like import dynamics, eval_fk
+from newton_like import MechanismState, dynamics, eval_fk
+from newton_like.selection import ArticulationView
 from newton_like.solvers import SolverFeatherstone
 from tests.support.mechanisms import quadruped, worlds_of
 from tests.support.random_trees import random_state
@@ -144,3 +148,105 @@ def test_arrays_that_a_first_call_makes_are_not_part_of_the_graph(rng, model):
             dynamics.inverse_dynamics(model, state, np.zeros(model.joint_dof_count))
         with pytest.raises(RuntimeError, match=r"SolverFeatherstone.*capture"):
             SolverFeatherstone(model)
+
+
+def test_a_graph_keeps_what_it_reads(rng, model):
+    """Also where nobody else knows the solver any more; without the graph it is freed."""
+    solver, state, call, results = step(model)
+    _, _, mass_call, (inertia,) = mass(model)
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+        mass_call()
+    start = low_state(model, rng)
+    begin(model, solver, state, start)
+    call()
+    expected = values(results)
+    begin(model, solver, state, start)
+    alive = weakref.ref(solver)
+    graph, capture.graph = capture.graph, None
+    del solver, call, mass_call
+    gc.collect()
+    assert alive() is not None
+    for array in results:
+        array.zero_()
+    wp.capture_launch(graph)
+    for a, b in zip(expected, values(results), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert inertia.numpy().any()
+    del graph
+    gc.collect()
+    assert alive() is None
+
+
+def test_what_a_capture_does_not_run_is_refused(model):
+    """Results that are read on the host, numbers from there, and objects whose arrays are filled from there."""
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    view, count = ArticulationView(model, "quadruped"), model.articulation_count
+    calls = [
+        lambda: solver.check(state),
+        lambda: view.set_dof_velocities(state, 0.0),
+        lambda: view.set_dof_velocities(
+            state, wp.zeros(view.get_dof_velocities(state).shape, dtype=float), mask=[True] * count
+        ),
+        lambda: eval_fk(model, state.joint_q, state.joint_qd, state, mask=np.ones(count, dtype=bool)),
+        lambda: worlds_of(quadruped(), 1).finalize("cpu"),
+        lambda: setattr(state, "joint_q", np.zeros(model.joint_coord_count)),
+        lambda: dynamics.random_state(model, 1),
+        lambda: dynamics.SoftContact(model),
+        lambda: dynamics.ContactPoints(model),
+        lambda: MechanismState(model),
+    ]
+    with wp.ScopedCapture("cpu"):
+        for call in calls:
+            with pytest.raises(RuntimeError, match="capture"):
+                call()
+
+
+def test_states_that_are_made_in_a_capture_are_filled(model):
+    found = model.joint_q.numpy() + 0.1
+    model.joint_q.assign(found)
+    with wp.ScopedCapture("cpu") as capture:
+        state, control = model.state(), model.control()
+        dynamics.mass_matrix(model, state)
+    for name in ("joint_q", "joint_qd", "body_q"):
+        np.testing.assert_array_equal(getattr(state, name).numpy(), getattr(model, name).numpy())
+    np.testing.assert_array_equal(control.joint_target_q.numpy(), model.joint_target_q.numpy())
+    # and not filled again by the graph
+    state.joint_q.fill_(0.3)
+    wp.capture_launch(capture.graph)
+    assert (state.joint_q.numpy() == np.float32(0.3)).all()
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_mechanism_keeps_nothing_that_a_capture_did_not_compute(rng, model, asked):
+    """A call in a capture is part of the graph, even where the quantity was known before."""
+    mechanism, state = MechanismState(model), model.state()
+    expected = dynamics.mass_matrix(model, state).numpy()
+    if asked:
+        mechanism.mass_matrix()
+    with wp.ScopedCapture("cpu") as capture:
+        inertia = mechanism.mass_matrix()
+    np.testing.assert_array_equal(mechanism.mass_matrix().numpy(), expected)
+    mechanism.set_configuration(mechanism.configuration().numpy() * rng.uniform(0.5, 1.5))
+    inertia.zero_()
+    wp.capture_launch(capture.graph)
+    found = inertia.numpy().copy()
+    mechanism.set_dirty()
+    np.testing.assert_array_equal(found, mechanism.mass_matrix().numpy())
+    assert found.any()
+
+
+def test_contact_forces_in_a_graph(rng, model):
+    solver, state, call, _ = step(model)
+    with wp.ScopedCapture("cpu") as capture:
+        call()
+        forces = solver.contact_forces()
+    for _ in range(2):
+        start = low_state(model, rng)
+        begin(model, solver, state, start)
+        wp.capture_launch(capture.graph)
+        found = forces.numpy().copy()
+        begin(model, solver, state, start)
+        call()
+        np.testing.assert_array_equal(found, solver.contact_forces().numpy())
+        assert found.any()

@@ -273,3 +273,29 @@ def test_unknown_attributes_of_a_solver_are_refused():
     own = Own(model)
     own.gain, own.more = 3.0, 1
     assert (own.gain, own.more, solver.iterations) == (3.0, 1, 3)
+
+
+def test_the_model_of_a_solver_stays(solver):
+    model = solver.model
+    for other in (one_body().finalize("cpu"), "x", None):
+        with pytest.raises(AttributeError, match=r"model cannot be changed"):
+            solver.model = other
+    assert solver.model is model
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_quaternions_of_chosen_worlds_are_not_zero(solver, rng, whole):
+    """Worlds that are not chosen may have any numbers."""
+    model = solver.model
+    state, q = model.state(), model.joint_q.numpy().reshape(model.world_count, -1).copy()
+    world = int(rng.integers(model.world_count))
+    q[world] = 0.0
+    others = np.delete(np.arange(model.world_count), world)
+    with pytest.raises(ValueError, match=r"joint_q.*quaternion.*joint '"):
+        solver.reset(state, None, q)
+    if whole:
+        solver.reset(state, np.arange(model.world_count) != world, q.ravel())
+    else:
+        solver.reset(state, others, q[others])
+        with pytest.raises(ValueError, match=r"joint_q.*quaternion.*joint '"):
+            solver.reset(state, [world], q[[world]])

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.dynamics.contact.points import ContactPoints, check_points, contact_point_positions
 from newton_like.dynamics.contact.terrain import FlatTerrain, PlaneTerrain, Terrain
 from newton_like.dynamics.internal.buffers import buffers_of
@@ -29,6 +30,7 @@ class GroundContact:
     Raises:
         TypeError: an argument of another class.
         ValueError: points of another model; an up axis other than z.
+        RuntimeError: a graph is being captured.
     """
 
     def __init__(self, model, points: ContactPoints | None = None, terrain: Terrain | None = None):
@@ -41,6 +43,7 @@ class GroundContact:
             raise TypeError(
                 f"terrain must be FlatTerrain, PlaneTerrain or HeightfieldTerrain, not {type(terrain).__name__}"
             )
+        check_recorded(model.device, f"{type(self).__name__}(model)")
         self.model = model
         self.points = ContactPoints(model) if points is None else check_points(model, points)
         self.terrain = terrain

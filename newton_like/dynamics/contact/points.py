@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.coercion import as_count, as_index
 from newton_like.dynamics.internal.common import Q, V, columns, evaluate, representation, state_arrays
 from newton_like.dynamics.kinematics import output_representation, rate_rows
@@ -80,6 +81,7 @@ class ContactPoints:
     def __init__(
         self, model, points: dict | None = None, *, sphere_points: int = SPHERE_POINTS, rim_points: int = RIM_POINTS
     ):
+        check_recorded(model.device, "ContactPoints(model)")
         self.model = model
         names = names_of(model)
         articulation, link = names.articulation, names.link

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.dynamics.internal.common import velocity_representation
 from newton_like.geometry.transforms import quat_inverse, quat_normalize, quat_rotate
 from newton_like.model.arguments import as_numbers
@@ -165,6 +166,7 @@ def velocity_transform(pose, source, target, *, com=None) -> np.ndarray:
 
 def _like(given, result: np.ndarray):
     if isinstance(given, wp.array):
+        check_recorded(given.device, "conversions of velocities and forces on the host")
         return wp.array(np.ascontiguousarray(result), dtype=given.dtype, device=given.device)
     return result
 

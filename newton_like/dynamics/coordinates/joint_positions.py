@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from newton_like.arrays import check_recorded
 from newton_like.coercion import as_index, as_list
 from newton_like.dynamics.internal.common import output_array
 from newton_like.dynamics.names import as_link_index, index_of, joint_dofs, names_of, unknown
@@ -98,6 +99,7 @@ def random_joint_positions(model, seed=None, *, joints=None, limits=None, out: w
         IndexError: no articulation has a joint of an index.
         ValueError, TypeError: ``out`` has another shape, device or scalar type; no seed.
     """
+    check_recorded(model.device, "random_joint_positions")
     rng = generator(seed)
     out = output_array(model, out, (model.joint_coord_count,))
     q = model.joint_q.numpy().astype(np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from newton_like.arrays import check_recorded
 from newton_like.coercion import as_list
 from newton_like.dynamics.coordinates.joint_positions import generator, joint_limits_of, random_joint_positions
 from newton_like.dynamics.coordinates.velocity import set_velocity
@@ -51,8 +52,9 @@ def random_state(
         TypeError: bounds are not a pair of numbers; ``seed`` is not an integer, a Generator or None.
         ValueError: a lower bound above the upper one, or bounds that leave nothing between the limits of a joint; an unknown
             representation; another shape.
+        RuntimeError: a graph is being captured.
     """
-    check_model(model)
+    check_recorded(check_model(model).device, "random_state")
     representation(repr)
     rng, dofs = generator(seed), model.joint_dof_count
     bounds = {

@@ -379,8 +379,8 @@ def lay_out_custom(builder, model) -> None:
                 wrong = named is not None and (np.max(rows[i]) >= named or np.min(rows[i]) < -1)
                 if wrong and rows[i] != attribute.default:
                     raise ValueError(
-                        f"{what}, index {i}: {rows[i]} refers to a {attribute.references} that does not exist; there are {named}"
-                        " (-1 refers to none)"
+                        f"{what}, index {i}: {rows[i]} refers to {'an' if attribute.references[0] in 'aeiou' else 'a'}"
+                        f" {attribute.references} that does not exist; there are {named} (-1 refers to none)"
                     )
         top = attribute.namespace or attribute.name
         if attribute.assignment is AttributeAssignment.MODEL and top in vars(model):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import warp as wp
 
-from newton_like.arrays import active_tape, unrecorded
+from newton_like.arrays import active_tape, keep_for_graph, unrecorded
 from newton_like.coercion import as_count, as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
 from newton_like.collision.pipeline import check_contacts
@@ -248,6 +248,7 @@ class SolverFeatherstone(SolverBase):
         if capturing:
             # a graph reads what its launches are told from arrays that nobody else may keep
             self._recorded.capture(recording, recording.arrays)
+            keep_for_graph(model.device, self, *(() if contacts is None else (contacts, self._used)))
         recording.run()
 
     def _hand_over(self, contacts) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import warp as wp
 
-from newton_like.arrays import as_numbers
+from newton_like.arrays import as_numbers, constant_array
 from newton_like.collision.ground import find_colliders
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
@@ -76,6 +76,8 @@ class Stepper:
     def _lay_out(self) -> None:
         solver, batch, model = self.solver, self.batch, self.solver.model
         self.tables = tables = self._find_tables()
+        # of the shapes and planes of candidates, once contact forces are asked for
+        self._index = None
         parameters = Parameters(solver.m, model, batch, tables, prescribed=True)
         work = Workspace(solver.m, batch, parameters, model.device, solver.threads)
         self.work, kept = step_memory(work, tables)
@@ -181,15 +183,16 @@ class Stepper:
         model, work = self.solver.model, self.work
         if not work.numbers["candidates"]:
             return
-        index = [
-            wp.array(np.ascontiguousarray(x), dtype=wp.int32, device=model.device)
-            for x in (self.tables.shapes, self.tables.planes)
-        ]
+        if self._index is None:
+            self._index = [
+                constant_array(np.ascontiguousarray(x), wp.int32, model.device)
+                for x in (self.tables.shapes, self.tables.planes)
+            ]
         wp.launch(
             force_kernel(model.dtype),
             dim=self.batch.count,
             inputs=[
-                work.numbers["contact_rows"], work.T.candidate_collider, *index, model.shape_transform, self.kept_active,
+                work.numbers["contact_rows"], work.T.candidate_collider, *self._index, model.shape_transform, self.kept_active,
                 as_numbers(self.kept, model.dtype, self.solver.width),
             ],
             outputs=[force],

@@ -328,3 +328,53 @@ def test_numbers_that_are_not_finite_are_refused_by_name(rng, name, kind, varyin
     solver.step(state, state)
     assert np.isfinite(dynamics.forward_dynamics(model, state).numpy()).all()
     assert np.isfinite(state.joint_q.numpy()).all()
+
+
+DOFS = ("target_ke", "target_kd", "armature", "damping", "stiffness", "friction", "effort_limit", "velocity_limit")
+LIMITS = ("limit_lower", "limit_upper")
+MATERIALS = ("mu", "restitution", "time_constant", "damping_ratio", "mu_torsional", "mu_rolling")
+
+
+@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *((f"joint_{name}", -1.0) for name in DOFS),
+        *((f"joint_{name}", np.nan) for name in (*DOFS, *LIMITS)),
+        *((f"shape_material_{name}", bad) for name in MATERIALS for bad in (-0.1, np.nan)),
+        ("shape_material_restitution", 1.1),
+        *((f"shape_{name}", bad) for name in ("margin", "gap") for bad in (-0.1, np.nan)),
+        *((f"shape_{name}", np.nan) for name in ("transform", "scale")),
+        *((f"joint_{name}", np.nan) for name in ("X_p", "X_c", "axis")),
+    ],
+)
+def test_numbers_that_a_builder_refuses_are_refused_after_an_edit(rng, name, bad, varying):
+    """By a solver and by a new one. Anchors that vary are read without a check, because it takes time."""
+    model = worlds_of(quadruped(), WORLDS).finalize("cpu")
+    solver = SolverFeatherstone(model, evaluator="general", varying=[name] if varying else ())
+    state, array = model.state(), getattr(model, name)
+    numbers = array.numpy().copy()
+    rows = numbers.reshape(len(numbers), -1)
+    if name.startswith("shape"):
+        # all that can touch the ground
+        rows[model.shape_body.numpy() >= 0, int(rng.integers(rows.shape[1]))] = bad
+    else:
+        rows[int(rng.integers(len(rows))), int(rng.integers(rows.shape[1]))] = bad
+    array.assign(numbers)
+    if not (varying and name in ("joint_X_p", "joint_X_c", "joint_axis")):
+        with pytest.raises(ValueError, match=name):
+            solver.notify_model_changed()
+        with pytest.raises(ValueError, match=name):
+            solver.step(state, state)
+    with pytest.raises(ValueError, match=name):
+        SolverFeatherstone(model, evaluator="general")
+
+
+@pytest.mark.parametrize("name", ["limit_lower", "limit_upper", "effort_limit", "velocity_limit"])
+def test_limits_may_be_infinite(name):
+    model = worlds_of(quadruped(), 2).finalize("cpu")
+    solver, state = SolverFeatherstone(model, evaluator="general"), model.state()
+    getattr(model, f"joint_{name}").fill_(-np.inf if name == "limit_lower" else np.inf)
+    solver.notify_model_changed()
+    solver.step(state, state)
+    assert np.isfinite(state.joint_q.numpy()).all()

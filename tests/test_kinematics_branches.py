@@ -49,7 +49,7 @@ def test_a_joint_alone_moves_its_child_and_nothing_behind_it(rng):
     q, qd = random_state(model, rng)
     # a fixed joint does not move its child
     dofs = np.diff(model.joint_qd_start.numpy())
-    mask = np.arange(model.joint_count) == np.flatnonzero(dofs > 0)[-1]
+    mask = np.arange(model.joint_count) == np.flatnonzero(dofs > 0)[0]
     actual = moved(model, state, q, qd, joint_mask=mask)
     changed = np.any(actual[0] != state.body_q.numpy(), axis=1)
     np.testing.assert_array_equal(np.flatnonzero(changed), model.joint_child.numpy()[mask])

@@ -43,6 +43,7 @@ from newton_like.robot.structure.mobile_base import (
     velocity_matrix,
     wheel_axes,
     wheel_matrix,
+    wheel_roles,
 )
 from newton_like.robot.structure.urdf import load_robot_from_urdf, load_robot_from_urdf_data
 
@@ -94,4 +95,5 @@ __all__ = [
     "velocity_matrix",
     "wheel_axes",
     "wheel_matrix",
+    "wheel_roles",
 ]

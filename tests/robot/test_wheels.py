@@ -52,6 +52,10 @@ def test_the_order_of_wheel_joints_does_not_matter(rng, kind, names, params):
         state = robot.make_state([], sorted(names))
         robot.compute_mobility_inverse_diff_kinematics(state, velocity)
         found.append(state.qdot)
+        base, link = robot.configuration.mobile_base, robot.base
+        speeds = [state.qdot[sorted(names).index(name)] for name in order]
+        slip = rd.slip(base, rd.wheel_axes(base, link), speeds, rd.wheel_roles(base, link))
+        np.testing.assert_allclose(slip, 0.0, atol=1e-12)
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-13)
 

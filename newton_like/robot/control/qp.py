@@ -100,8 +100,11 @@ class QPPath(NamedTuple):
     position_error: float
 
 
-_SLACK, _HALVINGS = 1e-4, 12
-"""How much nearer than the safe distance capsules may come [m], and how often a step is halved for that."""
+_SLACK, _EVEN, _HALVINGS = 1e-4, 1e-9, 12
+"""How much nearer than the safe distance, and than before, capsules may come [m]; and how often a step is halved for that."""
+
+_WAY = np.linspace(0.0, 1.0, 17)[1:]
+"""Parts of a step after which distances are checked."""
 
 
 def solve_qp_step(
@@ -191,7 +194,8 @@ def solve_ik_qp(
     """Steps of :func:`solve_qp_step` from ``state.q`` until all goals are reached, and all joints are within their limits. The state is
     not changed.
 
-    With `safe_distance`, steps after which a pair of capsules would be nearer than that, or nearer than before, are shortened.
+    With `safe_distance`, steps are shortened in which a pair of capsules would come nearer than that, or nearer than before. The distances
+    of all pairs (or of `pairs`) are checked at 16 places of each step.
 
     Args:
         robot: the robot.
@@ -215,6 +219,7 @@ def solve_ik_qp(
         raise ShapeError("state.q is a batch; quadratic programs take one configuration. For a batch, see solve_ik")
     now = robot.make_state(state.link_names, state.joint_names)
     now.set_q(state._given["q"])
+    between = robot.make_state(state.link_names, state.joint_names)
     path, status = [now.get_q()], "steps"
     least, since = np.inf, 0
     safe, pairs = options.get("safe_distance"), options.get("pairs")
@@ -242,14 +247,17 @@ def solve_ik_qp(
             break
         inside = q == bound
         dq = step.dq * (longest_step / max(largest, longest_step))
-        least_distance = (
-            None if safe is None else np.minimum(robot.compute_distances(now, pairs).distance, safe - _SLACK)
-        )
+        if safe is not None:
+            # links that do not move against each other may be nearer; their distances have rounding
+            least_distance = np.minimum(robot.compute_distances(now, pairs).distance - _EVEN, safe - _SLACK)
         for _ in range(_HALVINGS):
             bound = np.clip(q + dq, low, high)
             at_limit = np.abs(q + dq - bound) <= _ROUNDING * np.maximum(1.0, np.abs(bound))
             now.set_q(np.where(inside | at_limit, bound, q + dq))
-            if safe is None or (robot.compute_distances(now, pairs).distance >= least_distance).all():
+            if safe is None:
+                break
+            between.set_q(q + _WAY[:, None] * (now._given["q"] - q))
+            if (robot.compute_distances(between, pairs).distance >= least_distance).all():
                 break
             # the distances of the step are linearised
             dq *= 0.5

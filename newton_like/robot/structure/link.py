@@ -128,7 +128,7 @@ def _spatial_inertia(value, what: str) -> np.ndarray:
     if mass == 0.0 and np.abs(coupling).max() > 0.0:
         raise RobotError(f"{what} has the mass 0 and a first moment of mass that is not 0; give the link a mass")
     least = least_moment(G)
-    if least < -slack:
+    if least < -_TOLERANCE * np.abs(G[:3, :3]).max():
         raise RobotError(
             f"{what} has a negative principal moment of inertia about the centre of mass, {least:g} kg m^2; it must be at least 0"
         )

@@ -338,11 +338,13 @@ def _to_wheel_frame(base: MobileBase) -> np.ndarray:
     return matrix
 
 
-def slip(base: MobileBase, axes: np.ndarray, wheel_velocities: np.ndarray) -> np.ndarray:
+def slip(
+    base: MobileBase, axes: np.ndarray, wheel_velocities: np.ndarray, roles: Sequence[int] | None = None
+) -> np.ndarray:
     """How much wheel velocities differ from those of a motion without slip.
 
     Args:
-        base, axes: as in :func:`wheel_matrix`.
+        base, axes, roles: as in :func:`wheel_matrix`.
         wheel_velocities: velocities of the wheel joints [rad/s], shape ``[..., wheels]``.
 
     Returns:
@@ -353,14 +355,16 @@ def slip(base: MobileBase, axes: np.ndarray, wheel_velocities: np.ndarray) -> np
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
     velocities = _last(wheel_velocities, len(base.joints), "wheel_velocities")
-    return velocities - velocities @ (wheel_matrix(base, axes) @ velocity_matrix(base, axes)).T
+    return velocities - velocities @ (wheel_matrix(base, axes, roles) @ velocity_matrix(base, axes, roles)).T
 
 
-def blocked_velocity(base: MobileBase, axes: np.ndarray, body_velocity: np.ndarray) -> np.ndarray:
+def blocked_velocity(
+    base: MobileBase, axes: np.ndarray, body_velocity: np.ndarray, roles: Sequence[int] | None = None
+) -> np.ndarray:
     """The part of a body velocity that the wheels cannot follow without slip.
 
     Args:
-        base, axes: as in :func:`wheel_matrix`.
+        base, axes, roles: as in :func:`wheel_matrix`.
         body_velocity: ``[w, vx, vy]`` of the base link, shape ``[..., 3]``.
 
     Returns:
@@ -370,7 +374,7 @@ def blocked_velocity(base: MobileBase, axes: np.ndarray, body_velocity: np.ndarr
         ShapeError, TypeError, RobotError: as :func:`wheel_matrix`.
     """
     velocity = _last(body_velocity, 3, "body_velocity")
-    return velocity - velocity @ (velocity_matrix(base, axes) @ wheel_matrix(base, axes)).T
+    return velocity - velocity @ (velocity_matrix(base, axes, roles) @ wheel_matrix(base, axes, roles)).T
 
 
 def integrate_odometry(pose: np.ndarray, body_velocity: np.ndarray, dt: float | np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Inverse kinematics by quadratic programs."""
 
+import itertools
 import sys
 
 import numpy as np
@@ -210,3 +211,42 @@ def test_true_distances_stay_safe_on_the_whole_path(rng):
         many.q = path.q
         # 0.1 mm less than the safe distance is allowed
         assert robot.compute_distances(many).distance.min() > 0.03 - 1.001e-4
+
+
+def turning_arm(posts) -> rd.Robot:
+    """A link that turns about z with a capsule at a radius of 0.9 m, and posts of the base; rigid capsules of one more link are near."""
+    base, arm, hand = rd.Link("base"), rd.Link("arm"), rd.Link("hand")
+    rd.Joint.make_revolute("turn").connect_links(base, arm)
+    rd.Joint.make_fixed("hold").connect_links(arm, hand)
+    for link, ends in ((arm, [([0.8, 0, 0], [1.0, 0, 0])]), (hand, [([0.8, 0, 0.03], [1.0, 0, 0.03])]), (base, posts)):
+        collision = rd.Collision(link.name)
+        for start, end in ends:
+            collision.add_geom(rd.GeomCapsule(start, end, 0.01, 1, 1))
+        link.add_collision(collision)
+    return rd.Robot(rd.RobotConfiguration("turning", base), evaluator="general")
+
+
+def test_a_path_does_not_go_through_a_thin_post():
+    """The post is between the places that the steps visit, and other pairs are nearer than it at each of them."""
+    near = [
+        ([0.9 * np.cos(a), 0.9 * np.sin(a), 0.06], [0.9 * np.cos(a), 0.9 * np.sin(a), 0.2])
+        for a in np.linspace(-0.7, 0.7, 30)
+    ]
+    robot = turning_arm([*near, ([0.9, 0, -0.2], [0.9, 0, 0.0])])
+    state, goal = robot.make_state(["base", "arm"]), np.eye(4)
+    state.q = [-0.5]
+    goal[:2, :2] = [[np.cos(0.6), -np.sin(0.6)], [np.sin(0.6), np.cos(0.6)]]
+    path = rd.solve_ik_qp(robot, state, rd.PoseTask(1, goal), safe_distance=0.005)
+    many = robot.make_state(["base", "arm"])
+    many.q = np.concatenate([np.linspace(a, b, 50) for a, b in itertools.pairwise(path.q)])
+    assert robot.compute_distances(many).distance.min() > 0.0
+    assert not path.success and path.q[-1] < 0.0
+
+
+def test_links_that_do_not_move_against_each_other_may_be_near():
+    robot = turning_arm([])
+    state, goal = robot.make_state(["base", "arm"]), np.eye(4)
+    state.q = [-0.5]
+    assert robot.compute_distances(state).distance.min() < 0.02
+    goal[:2, :2] = [[np.cos(0.6), -np.sin(0.6)], [np.sin(0.6), np.cos(0.6)]]
+    assert rd.solve_ik_qp(robot, state, rd.PoseTask(1, goal), safe_distance=0.02).success

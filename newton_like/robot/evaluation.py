@@ -230,7 +230,7 @@ class Calls:
         rows: dict | None = None,
         tree: dict | None = None,
     ):
-        self.machine, self.order, self.single = machine, order, count is None
+        self.machine, self.order = machine, order
         self.count = 1 if count is None else count
         self.work = machine.workspace(self.count, None, rows, tree)
         self.evaluator = evaluator

@@ -6,15 +6,15 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
+from newton_like.geometry.transforms import transform_to_matrix
 from newton_like.model import Model
 from newton_like.model.arguments import check_model
 from newton_like.model.joint_types import JOINT_TYPES
 from newton_like.robot.arguments import as_object
 from newton_like.robot.errors import RobotError, RobotNameError
 from newton_like.robot.robot import Robot
-from newton_like.robot.screws import cross_matrix, inverse
+from newton_like.robot.screws import inverse, spatial_inertia
 from newton_like.robot.structure.collision import Collision, GeomCapsule
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import UNLIMITED, Joint
@@ -97,11 +97,7 @@ def _links(model, first: int, last: int, name: Callable[[str], str]) -> dict[int
     mass, com, inertia = (x.numpy().astype(float) for x in (model.body_mass, model.body_com, model.body_inertia))
     links = {}
     for body in model.joint_child.numpy()[first:last].tolist():
-        c, m = cross_matrix(com[body]), float(mass[body])
-        G = np.zeros((6, 6))
-        G[:3, :3] = inertia[body] + m * c @ c.T
-        G[:3, 3:], G[3:, :3] = m * c, m * c.T
-        G[3:, 3:] = m * np.eye(3)
+        G = spatial_inertia(mass[body], com[body], inertia[body])
         links[body] = Link._of_file(name(model.body_label[body]), G)
     return links
 
@@ -109,7 +105,7 @@ def _links(model, first: int, last: int, name: Callable[[str], str]) -> dict[int
 def _connect(model, first: int, last: int, links: dict[int, Link], name_of: Callable[[str], str]) -> Link:
     """Connects links by joints. Returns the base link."""
     parents, children, types = (x.numpy().tolist() for x in (model.joint_parent, model.joint_child, model.joint_type))
-    X_p, X_c = ([_matrix(x) for x in each.numpy().astype(float)] for each in (model.joint_X_p, model.joint_X_c))
+    X_p, X_c = (transform_to_matrix(each.numpy()) for each in (model.joint_X_p, model.joint_X_c))
     starts, axes = model.joint_qd_start.numpy().tolist(), model.joint_axis.numpy().astype(float).reshape(-1, 3)
     dims = model.joint_dof_dim.numpy().tolist()
     base = world = None
@@ -165,13 +161,6 @@ def _limit(model, joint: Joint, dof: int) -> None:
     joint.set_limit_torque(number("joint_effort_limit"))
 
 
-def _matrix(x: np.ndarray) -> np.ndarray:
-    """A pose ``[7]`` as a homogeneous transform."""
-    T = np.eye(4)
-    T[:3, :3], T[:3, 3] = Rotation.from_quat(x[3:]).as_matrix(), x[:3]
-    return T
-
-
 def _add_capsules(model, links: dict[int, Link]) -> None:
     """Adds the capsules and spheres of a model that collide."""
     bodies, flags, types = (x.numpy() for x in (model.shape_body, model.shape_flags, model.shape_type))
@@ -181,7 +170,7 @@ def _add_capsules(model, links: dict[int, Link]) -> None:
         scale = model.shape_scale.numpy()[i].astype(float)
         height = 2.0 * scale[1] if types[i] == GeoType.CAPSULE else 0.0
         collision = Collision(model.shape_label[i])
-        collision.set_origin(_matrix(model.shape_transform.numpy()[i].astype(float)))
+        collision.set_origin(transform_to_matrix(model.shape_transform.numpy()[i]))
         collision.add_geom(GeomCapsule(height, float(scale[0]), 1, 1))
         links[int(bodies[i])].add_collision(collision)
 
@@ -193,7 +182,7 @@ def _add_frames(model, links: dict[int, Link], name: Callable[[str], str]) -> No
         label = name(label)
         if int(body) in links and label not in known:
             known.add(label)
-            T = _matrix(np.asarray(transform, dtype=float))
+            T = transform_to_matrix(transform)
             Joint.make_fixed(f"{label}_frame").connect_links(links[int(body)], Link(label, np.zeros((6, 6))), T)
 
 

@@ -16,7 +16,7 @@ from newton_like.robot.arguments import one_form
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.evaluation import Calls, Machine
 from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
-from newton_like.robot.screws import axis_of
+from newton_like.robot.screws import axis_of, symmetric_inverse
 from newton_like.robot.state import State
 from newton_like.robot.structure.collision import CollisionResult
 from newton_like.robot.structure.configuration import RobotConfiguration
@@ -402,8 +402,8 @@ class Robot:
             # configurations in which some joints move no inertia
             J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, target)[stuck]
             M = state._evaluate(evaluation.MASS_MATRIX, (len(self._joints),) * 2)[stuck]
-            A[stuck] = J @ _inverse(M) @ np.swapaxes(J, -1, -2)
-        return _inverse(A)
+            A[stuck] = J @ symmetric_inverse(M, _REACHABLE) @ np.swapaxes(J, -1, -2)
+        return symmetric_inverse(A, _REACHABLE)
 
     # ------------------------------------------------------------------------------------------------ collision
 
@@ -551,11 +551,3 @@ class _ForeignState(RobotError, TypeError):
 
 class _NotCallable(RobotError, TypeError):
     """Not a function."""
-
-
-def _inverse(A: np.ndarray) -> np.ndarray:
-    """Pseudo-inverses of symmetric matrices, ``[..., n, n]``."""
-    values, vectors = np.linalg.eigh(0.5 * (A + np.swapaxes(A, -1, -2)))
-    keep = values > _REACHABLE * values[..., -1:] if A.shape[-1] else values > 0.0
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
-    return (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)

@@ -49,13 +49,11 @@ def cross_matrix(x: np.ndarray) -> np.ndarray:
     return np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
 
 
-def adjoint(T: np.ndarray) -> np.ndarray:
-    """``Ad(T) = [[R, 0], [[p] R, R]]`` of a transform, ``[6, 6]``."""
-    R = T[:3, :3]
-    A = np.zeros((6, 6))
-    A[:3, :3] = A[3:, 3:] = R
-    A[3:, :3] = cross_matrix(T[:3, 3]) @ R
-    return A
+def spatial_inertia(mass: float, com: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """The 6 x 6 inertia about the origin, ``[[I + m [c] [c]^T, m [c]], [m [c]^T, m 1]]``, of a mass [kg] at c [m] with an inertia about it
+    [kg m^2]."""
+    C = cross_matrix(com)
+    return np.block([[inertia + mass * C @ C.T, mass * C], [mass * C.T, mass * np.eye(3)]])
 
 
 def inverse(T: np.ndarray) -> np.ndarray:
@@ -73,3 +71,12 @@ def shifted(p: np.ndarray) -> np.ndarray:
     T = np.eye(4)
     T[:3, 3] = p
     return T
+
+
+def symmetric_inverse(A: np.ndarray, least: float) -> np.ndarray:
+    """Pseudo-inverses of symmetric matrices, ``[..., n, n]``. They are zero in directions whose eigenvalue is at most `least` times the
+    largest one."""
+    values, vectors = np.linalg.eigh(0.5 * (A + np.swapaxes(A, -1, -2)))
+    keep = values > least * values.max(axis=-1, keepdims=True, initial=0.0)
+    inverses = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
+    return (vectors * inverses[..., None, :]) @ np.swapaxes(vectors, -1, -2)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import warp as wp
-from scipy.spatial.transform import Rotation
 
+from newton_like.geometry.transforms import quat_between, quat_from_matrix, transform
 from newton_like.model import ModelBuilder, ShapeConfig
 from newton_like.robot.errors import RobotError
 from newton_like.robot.screws import axis_of, cross_matrix, inverse, shifted
@@ -54,7 +54,7 @@ def body_numbers(link) -> dict:
 
 def transform7(T: np.ndarray) -> np.ndarray:
     """Position and quaternion (x, y, z, w) of a homogeneous transform."""
-    return np.concatenate([T[:3, 3], Rotation.from_matrix(T[:3, :3]).as_quat()])
+    return transform(T[:3, 3], quat_from_matrix(T[:3, :3]))
 
 
 def joint_frames(edge: Edge) -> tuple[bool, np.ndarray, np.ndarray, np.ndarray]:
@@ -167,8 +167,7 @@ def _add_capsule(builder: ModelBuilder, body: int, collision, geom, label: str) 
     start, end = (collision.origin[:3, :3] @ x + collision.origin[:3, 3] for x in (geom.start_point, geom.end_point))
     length = float(np.linalg.norm(end - start))
     along = (end - start) / length if length else np.array([0.0, 0.0, 1.0])
-    turn, _ = Rotation.align_vectors(along[None], [[0.0, 0.0, 1.0]])
-    xform = np.concatenate([0.5 * (start + end), turn.as_quat()])
+    xform = transform(0.5 * (start + end), quat_between((0.0, 0.0, 1.0), along))
     cfg = ShapeConfig(density=0.0)
     if not length:
         return builder.add_shape_sphere(body, radius=geom.radius, xform=xform, cfg=cfg, label=label)

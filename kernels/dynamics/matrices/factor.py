@@ -6,7 +6,7 @@ for the chain of the constrained body, see `kernels.rows`, so its cost is propor
 Links of little or no mass connect their joints to one joint with several axes. Where these line up, a pivot is a small difference of large
 numbers. Rounding errors of a pivot, relative to it, are those of the inertias of all its ancestors, so that a pivot that rounding made
 too small makes the pivots of its ancestors negative. The step holds such a pivot at `LEAST` times its value before the other degrees of
-freedom of the same joint gave way: an armature that is there only in these configurations. Other pivots are not changed.
+freedom of the same joint gave way: an armature that is there only in these configurations. Other pivots are held above 1e-12.
 
 The dynamics library adds the armature only when it inverts a pivot. A pivot without armature that is below the rounding error of its
 subtraction counts as zero; if the armature is also zero, its degree of freedom is locked.

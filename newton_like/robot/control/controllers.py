@@ -16,6 +16,7 @@ from newton_like.robot.control.arguments import as_gain, as_poses, as_vectors, b
 from newton_like.robot.control.task_space import TaskMotion, pose_error, task_motion
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot
+from newton_like.robot.screws import symmetric_inverse
 from newton_like.robot.state import State
 
 _SINGULAR = 1e-8
@@ -128,7 +129,7 @@ def operational_space_control(
     null = ((rest - state._given["q"]) @ rest_kp.T - state._given["qdot"] @ rest_kd.T)[..., None]
     Jt = np.swapaxes(J, -1, -2)
     bar = np.linalg.solve(M, Jt)
-    L = _pseudo_inverse(J @ bar)
+    L = symmetric_inverse(J @ bar, _SINGULAR)
     # Jbar^T tau_0 = L J M^-1 M qddot_0
     tau = Jt @ (L @ (a[..., None] - J @ null)) + M @ null
     return tau[..., 0] + h
@@ -200,13 +201,6 @@ def _same_batch(state: State, given: dict[str, np.ndarray]) -> None:
 
 def _motion(robot: Robot, state: State, target: int, ref: int | None) -> TaskMotion:
     return task_motion(robot, state, target, state._base if ref is None else ref)
-
-
-def _pseudo_inverse(A: np.ndarray) -> np.ndarray:
-    """Inverses of symmetric matrices ``[..., k, k]``; zero in singular directions."""
-    values, vectors = np.linalg.eigh(0.5 * (A + np.swapaxes(A, -1, -2)))
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > _SINGULAR * values[..., -1:])
-    return (vectors * inverse[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
 def _check_inertia(M: np.ndarray, state: State) -> None:

@@ -16,6 +16,7 @@ from newton_like.coercion import as_list
 from newton_like.robot.arguments import as_array, as_name, as_object, as_pose
 from newton_like.robot.errors import RobotError, RobotNameError, ShapeError
 from newton_like.robot.structure.enums import NumberedEnum
+from newton_like.robot.structure.joint import Joint
 from newton_like.robot.structure.link import Link
 from newton_like.robot.structure.tree import survey
 
@@ -234,20 +235,11 @@ def wheel_axes(base: MobileBase, base_link: Link) -> np.ndarray:
         RobotNameError: a wheel joint is not below the base link.
         RobotError: a wheel joint does not turn.
     """
-    joints = {joint.name: joint for joint in survey(base_link)[1]}
     axes = []
-    for name in base.joints:
-        if name not in joints:
-            raise RobotNameError(f"the mobile base names the wheel joint {name!r}, which is not a joint of the robot")
-        joint = joints[name]
-        axis = joint.S[:3]
-        if not axis.any():
-            raise RobotError(f"the wheel joint {name!r} does not turn; wheels need revolute or continuous joints")
-        axis = joint.T_pj[:3, :3] @ axis
-        while joint.parent_link is not base_link:
-            joint = joint.parent_link.parent_joint
-            axis = joint.T_pj[:3, :3] @ joint.T_jc[:3, :3] @ axis
-        axes.append(axis)
+    for joint, T in _wheel_joints(base, base_link):
+        if not joint.S[:3].any():
+            raise RobotError(f"the wheel joint {joint.name!r} does not turn; wheels need revolute or continuous joints")
+        axes.append(T[:3, :3] @ joint.S[:3])
     return np.array(axes).reshape(-1, 3)
 
 
@@ -261,21 +253,28 @@ def wheel_roles(base: MobileBase, base_link: Link) -> list[int]:
     Raises:
         RobotNameError: a wheel joint is not below the base link.
     """
-    joints = {joint.name: joint for joint in survey(base_link)[1]}
-    to_frame, sides = np.linalg.inv(base.T), []
-    for name in base.joints:
-        if name not in joints:
-            raise RobotNameError(f"the mobile base names the wheel joint {name!r}, which is not a joint of the robot")
-        joint = joints[name]
-        T = joint.T_pj
-        while joint.parent_link is not base_link:
-            joint = joint.parent_link.parent_joint
-            T = joint.T_pj @ joint.T_jc @ T
-        x, y = (to_frame @ T)[:2, 3]
-        sides.append((x, y) if base.type is MobileBaseType.Mecanum else (1.0, y))
+    to_frame = np.linalg.inv(base.T)
+    places = [(to_frame @ T)[:2, 3] for _, T in _wheel_joints(base, base_link)]
+    sides = [(x if base.type is MobileBaseType.Mecanum else 1.0, y) for x, y in places]
     roles = [(2 if x < 0.0 else 0) + (1 if y > 0.0 else 0) for x, y in sides]
     clear = all(min(abs(x), abs(y)) > _SIDE for x, y in sides)
     return roles if clear and sorted(roles) == list(range(len(roles))) else list(range(len(sides)))
+
+
+def _wheel_joints(base: MobileBase, base_link: Link) -> list[tuple[Joint, np.ndarray]]:
+    """The wheel joints, and the poses of their joint frames in the base link with all joints at 0."""
+    joints = {joint.name: joint for joint in survey(base_link)[1]}
+    found = []
+    for name in base.joints:
+        if name not in joints:
+            raise RobotNameError(f"the mobile base names the wheel joint {name!r}, which is not a joint of the robot")
+        above = joint = joints[name]
+        T = joint.T_pj
+        while above.parent_link is not base_link:
+            above = above.parent_link.parent_joint
+            T = above.T_pj @ above.T_jc @ T
+        found.append((joint, T))
+    return found
 
 
 def wheel_matrix(base: MobileBase, axes: np.ndarray, roles: Sequence[int] | None = None) -> np.ndarray:

@@ -14,6 +14,7 @@ from newton_like.importers.urdf.parse import UrdfRobot, parse_robot
 from newton_like.importers.xml_source import ImportFileError, XmlElement, XmlSource, read_xml
 from newton_like.robot.arguments import MAX_BITS, as_object
 from newton_like.robot.errors import RobotError, RobotFileError, RobotFileNotFoundError
+from newton_like.robot.screws import spatial_inertia
 from newton_like.robot.structure.collision import Collision, GeomCapsule
 from newton_like.robot.structure.configuration import RobotConfiguration
 from newton_like.robot.structure.joint import UNLIMITED, Joint
@@ -141,10 +142,7 @@ def _link(robot: UrdfRobot, name: str) -> Link:
     record = robot.links[name]
     G = np.zeros((6, 6))
     if record.inertial is not None:
-        mass, com, inertia = record.inertial
-        moment = mass * np.array([[0.0, -com[2], com[1]], [com[2], 0.0, -com[0]], [-com[1], com[0], 0.0]])
-        G[:3, 3:], G[3:, :3], G[3:, 3:] = moment, moment.T, mass * np.eye(3)
-        G[:3, :3] = inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
+        G = spatial_inertia(*record.inertial)
     link = Link._of_file(name, G)
     if least_moment(G) < 0.0:
         robot.remark(

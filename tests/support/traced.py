@@ -92,16 +92,24 @@ def run_traced_adjoint(model, program: Program, inputs, seeds, mask=None) -> lis
     return [*gradients[: len(program.inputs)], bodies.ravel(), gradients[-1]]
 
 
-def differences(model, program: Program, inputs, seeds, ways, mask=None, step: float = 3e-5) -> np.ndarray:
-    """The products of the results of :func:`run_traced_adjoint` with `ways`, one number for each, by central differences of fourth order.
+CENTRAL = ((-2, -1, 1, 2), (1, -8, 8, -1))
+FORWARD = ((0, 1, 2, 3), (-22, 36, -18, 4))
+BACKWARD = ((0, -1, -2, -3), (22, -36, 18, -4))
+"""Formulas of differences, of fourth and third order: multiples of the step, and weights times twelve."""
+
+
+def differences(model, program: Program, inputs, seeds, ways, mask=None, step=3e-5, formula=CENTRAL) -> np.ndarray:
+    """The products of the results of :func:`run_traced_adjoint` with `ways`, one number for each, by differences.
 
     Args:
         model, program, inputs, seeds, mask: as for :func:`run_traced_adjoint`.
         ways: directions for every input, for masses, centres of mass and inertias, and for gravity.
         step: step of the differences.
+        formula: CENTRAL, FORWARD or BACKWARD.
     """
     assert model.dtype is wp.float64
-    fields, offsets, weights = [*program.inputs, None, None], (-2, -1, 1, 2), (1, -8, 8, -1)
+    fields = [*program.inputs, None, None]
+    offsets, weights = formula
     total = np.zeros((len(fields), len(offsets)))
     for robot, work, trace in traces(model, program):
         memory = {row: x[None] for row, x in _loaded(model, robot, work, program.inputs, inputs).items()}

@@ -20,8 +20,9 @@ class Row:
         name: the field of ``Layout``.
         meaning: the meaning of its numbers.
         size: a function from the namespace of counts (see :func:`sizes`) to the number of lanes; None: each program gives the size.
-        read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"couplings"``
-            and ``"carriers"`` (kinematic bodies), general functions that specialised steps also call. Traces contain all other readers.
+        read_by: untraced code that reads the row: ``"kernel"``, the kernel that calls the stages of a step; ``"hulls"``, ``"pairs"``,
+            ``"couplings"`` and ``"carriers"`` (kinematic bodies), general functions that specialised steps also call. Traces contain all
+            other readers.
         kept: a function from the namespace of counts to the number of lanes, from the first one on, that persist between steps; None: no
             lane persists.
         shared: whether programs of the dynamics library also use a row of a step.
@@ -103,6 +104,9 @@ STEP = (
     Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates, "carriers",
         shared=True),
     Row("material", "material of a contact", lambda n: 6),
+    # a pair of shapes that is looked at
+    Row("pair_shapes", "places, axes and sizes of both shapes", lambda n: n.pair_numbers, "pairs"),
+    Row("manifold", "their contact points", lambda n: n.manifold_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # constraint rows of dofs (limits and friction) and couplings
     Row("dof_need", "negative where a dof needs its hard limits", _dofs, "kernel"),
@@ -209,7 +213,7 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers.
+            coupling_numbers, pair_numbers, manifold_numbers.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -1,0 +1,30 @@
+"""Records of the narrow phase: what it reads of two shapes, and the contact points that it writes.
+
+All lengths are in metres. Positions are relative to the centre of the first shape of the pair, axes are those of the world. Kinds are those
+of `kernels.collision.plane`; the first shape has the lower kind.
+"""
+
+from newton_like.kernels.collision.plane import BOX, CAPSULE, SPHERE
+
+# A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows), and its
+# size as in Model.shape_scale. The vertices of a hull are parameters.
+SHAPE = 15
+CENTRE, AXES, EXTENT = 0, 3, 12
+
+# A contact point, at L.manifold + POINT * i: the place halfway between both surfaces; the normal, from the first shape to the second; the signed
+# distance of the surfaces along the normal, negative if they overlap, FAR where there is no point; and a number that tells which features
+# touch, equal for the same contact in successive steps.
+POINT = 8
+PLACE, AWAY, DISTANCE, FEATURE = 0, 3, 6, 7
+
+POINTS_OF_A_PAIR = 4
+"""Largest number of contact points of a pair."""
+
+
+def points_of(kind: int, other: int) -> int:
+    """Number of contact points of a pair of kinds, the lower one first."""
+    if kind == SPHERE:
+        return 1
+    if kind == CAPSULE and other <= BOX:
+        return 2
+    return POINTS_OF_A_PAIR

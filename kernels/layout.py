@@ -40,6 +40,10 @@ def _dofs(n) -> int:
     return n.dofs
 
 
+def _trees(n) -> int:
+    return n.trees
+
+
 def _one(n) -> int:
     return 1
 
@@ -47,14 +51,14 @@ def _one(n) -> int:
 KINEMATICS = (
     Row("q", "joint coordinates", lambda n: n.coords, "kernel"),
     Row("v", "joint velocities", _dofs, "kernel"),
-    Row("origin", "reference point in the world", lambda n: 3, "hulls"),
-    Row("quat", "orientations of bodies and, last, of the world", lambda n: 4 * (n.bodies + 1), "hulls"),
-    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + 1), "hulls couplings"),
-    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + 1), "hulls couplings"),
-    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + 1), "couplings"),
+    Row("origin", "reference points of trees in the world", lambda n: 3 * n.trees, "hulls"),
+    Row("quat", "orientations of bodies and, last, of the world as each tree has it", lambda n: 4 * (n.bodies + n.trees), "hulls"),
+    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings"),
+    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + n.trees), "hulls couplings"),
+    Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings"),
     Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings"),
-    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + 1), "hulls"),
-    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + 1)),
+    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls"),
+    Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees)),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies),
     # the kernel reads the same entries as the traced stage `predict`
@@ -81,9 +85,10 @@ STEP = (
     Row("excess", "by how much that has to change", _dofs),
     Row("over", "positive where a limit was broken that no row enforced", _one, "kernel"),
     Row("bias", "bias forces", _dofs, "kernel", shared=True),
-    Row("bias_change", "change of the velocity by the last iteration for the bias, squared, over its square; positive: once more", _one,
-        "kernel"),
-    Row("bias_share", "share of the sum of old and new velocity that counts as the middle", _one, "kernel"),
+    Row("bias_change", "change of the velocity by the last iteration for the bias, of a tree, squared, over its square; positive: once more",
+        _trees, "kernel"),
+    Row("bias_share", "share of the sum of old and new velocity that counts as the middle", _trees, "kernel"),
+    Row("bias_size", "square of the velocity of a tree", _trees),
     Row("middle", "velocities at the middle of the step", _dofs),
     Row("trial", "forces at these velocities, or without constraints", _dofs),
     Row("tau", "forces without the bias", _dofs, shared=True),
@@ -123,9 +128,10 @@ STEP = (
     Row("first_u", "its velocities", _dofs, "kernel"),
     Row("first_impulse", "its impulses", lambda n: n.contact_rows * n.candidates + n.couplings + n.limit_rows, "kernel"),
     # energy added by the time discretisation
-    Row("fastness", "how much the motion turns in a step, as `bias_change`", _one, "kernel"),
-    Row("account", "energy that was added and not taken back", _one, "kernel", _one),
-    Row("owed", "one where that cannot wait until the motion is fast again", _one, "kernel", _one),
+    Row("fastness", "how much the motion of a tree turns in a step, as `bias_change`", _trees, "kernel"),
+    Row("account", "energy that was added and not taken back", _trees, "kernel", _trees),
+    Row("owed", "one where that cannot wait until the motion is fast again", _trees, "kernel", _trees),
+    Row("ledger", "energies of a tree that are compared", lambda n: n.ledger_numbers * n.trees, "kernel"),
     # outputs
     Row("body_q", "poses of link frames", lambda n: 7 * n.bodies, "kernel", shared=True),
     Row("body_qd", "velocities of centres of mass and angular velocities", lambda n: 6 * n.bodies, "kernel", shared=True),
@@ -196,7 +202,7 @@ LIBRARY = (
     Row("ik_step", "a step of the dofs"),
     Row("ik_result", "the best joint positions, and what is known about them"),
     # orientations that are differentiated
-    Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + 1)),
+    Row("turn", "variations of orientations", lambda n: 3 * (n.bodies + n.trees)),
 )
 """Further rows of programs of the dynamics library, which also use the shared rows of `STEP`."""
 
@@ -211,9 +217,9 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
 
     Args:
         rows: rows with a `size`.
-        counts: a namespace with coords, dofs, bodies, entries (of `h`) and reach (the longest chain); for a step also candidates,
+        counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, pair_numbers, manifold_numbers.
+            coupling_numbers, pair_numbers, manifold_numbers, ledger_numbers.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -4,7 +4,7 @@
 lane a world where they differ; functions such as `body_param` read both. `newton_like.programs.parameters` fills the parameter blocks
 below, `newton_like.collision.ground` those of colliders and planes.
 
-Bodies are numbered along the tree, parents first. Joint ``k`` moves body ``k``, and index ``T.bodies`` is the world.
+Bodies are numbered tree by tree, parents first. Joint ``k`` moves body ``k``, and index ``T.bodies + i`` is the world as tree i has it.
 Degrees of freedom are numbered along the bodies. The *chain* of a degree of freedom lists it and all its ancestors from the root
 down; ``depth`` is its place in that list. Row ``i`` of a packed triangular matrix has ``depth[i] + 1`` entries, one for each
 member of the chain.
@@ -76,13 +76,18 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
     @m.struct
     class Tree:
         bodies: int
+        trees: int
         dofs: int
         colliders: int
         candidates: int
         free_root: int
         # whether some degree of freedom is prescribed in some world
         prescribed: int
+        # per tree: its first body (and, last, the number of bodies), and whether its base floats
+        tree_at: wp.array[int]
+        floats: wp.array[int]
         # per body
+        tree: wp.array[int]
         parent: wp.array[int]
         kind: wp.array[int]
         q_at: wp.array[int]

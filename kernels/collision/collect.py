@@ -23,7 +23,8 @@ def detect_kernel(m):
 
     @wp.func
     def compute(b: int, t: int, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory):
-        m.put3(mem, L.origin, t, m.zero3())
+        for i in range(T.trees):
+            m.put3(mem, L.origin + 3 * i, t, m.zero3())
         for k in range(T.bodies):
             pose = L.body_q + 7 * T.body_slot[k]
             velocity = L.body_qd + 6 * T.body_slot[k]

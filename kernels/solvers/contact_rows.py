@@ -142,7 +142,7 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         half = m.fill(real(0.5))
         rot = m.get9(mem, L.rot + 9 * k, t)
         x = m.apply_plus(rot, m.get3(mem, at + GIVEN_POINT, t), m.get3(mem, L.pos + 3 * k, t))
-        other = m.sub3(m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.origin, t))
+        other = m.sub3(m.get3(mem, at + GIVEN_OTHER_POINT, t), m.get3(mem, L.origin + 3 * T.tree[k], t))
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         gap = m.sub(
             m.dot(n, m.sub3(x, other)), m.add(m.get(mem, at + GIVEN_MARGIN, t), m.get(mem, at + GIVEN_OTHER_MARGIN, t))

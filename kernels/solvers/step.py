@@ -169,11 +169,19 @@ def step_kernel(
     dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
 
     @m.func
-    def plan_iterations(done: int, t, L, mem) -> int:
+    def any_above(bound: m.lane, at: int, t, T, mem) -> bool:
+        """Whether a number of the trees at `at` is above `bound` in some world."""
+        found = bool(False)
+        for i in range(T.trees):
+            if m.any_lt(bound, m.get(mem, at + i, t)):
+                found = bool(True)
+        return found
+
+    @m.func
+    def plan_iterations(done: int, t, T, L, mem) -> int:
         """How many iterations for centred bias forces there shall have been, and in which worlds; `done` where that is enough."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        change = m.get(mem, L.bias_change, t)
         enough = m.fill(real(ENOUGH))
         hopeless = one
         planned = int(3)
@@ -184,10 +192,12 @@ def step_kernel(
             enough = m.fill(real(UNSETTLED))
             hopeless = enough
             planned = 8
-        if done == 8 or not m.any_lt(enough, change):
+        if done == 8 or not any_above(enough, L.bias_change, t, T, mem):
             return done
-        m.put(mem, L.bias_change, t, m.where_lt(enough, change, one, zero))
-        m.put(mem, L.bias_share, t, m.where_lt(hopeless, change, zero, m.get(mem, L.bias_share, t)))
+        for i in range(T.trees):
+            change = m.get(mem, L.bias_change + i, t)
+            m.put(mem, L.bias_change + i, t, m.where_lt(enough, change, one, zero))
+            m.put(mem, L.bias_share + i, t, m.where_lt(hopeless, change, zero, m.get(mem, L.bias_share + i, t)))
         return planned
 
     @m.func
@@ -431,8 +441,8 @@ def step_kernel(
         zero = m.fill(real(0.0))
         rows = T.contact_rows
         m.bring(b, t, B, 1, inputs, pieces_in, mem)
-        m.recall(mem, L.account, L.kept_account, t, kept, b, 1)
-        m.recall(mem, L.owed, L.kept_owed, t, kept, b, 1)
+        m.recall(mem, L.account, L.kept_account, t, kept, b, T.trees)
+        m.recall(mem, L.owed, L.kept_owed, t, kept, b, T.trees)
         remembered = kept_active[b, 0]
         for n in range(remembered):
             m.recall(mem, L.impulse + rows * kept_active[b, 1 + n], L.kept_impulse + rows * n, t, kept, b, rows)
@@ -446,8 +456,9 @@ def step_kernel(
         if m.any_given(b, B, pieces_in, 0):
             m.bring(b, t, B, 0, 1, pieces_in, mem)
             wrenches(b, t, o, T, P, L, mem)
-        m.put(mem, L.bias_change, t, m.fill(real(1.0)))
-        m.put(mem, L.bias_share, t, m.fill(real(0.5)))
+        for i in range(T.trees):
+            m.put(mem, L.bias_change + i, t, m.fill(real(1.0)))
+            m.put(mem, L.bias_share + i, t, m.fill(real(0.5)))
         done = int(0)
         planned = int(1)
         while done < planned:
@@ -455,10 +466,11 @@ def step_kernel(
             done = done + 1
             if done == 1:
                 # what could not be taken back yet is asked for again
-                change = m.get(mem, L.bias_change, t)
-                m.put(mem, L.fastness, t, m.larger(change, m.get(mem, L.owed, t)))
+                for i in range(T.trees):
+                    change = m.get(mem, L.bias_change + i, t)
+                    m.put(mem, L.fastness + i, t, m.larger(change, m.get(mem, L.owed + i, t)))
             if done == planned:
-                planned = plan_iterations(done, t, L, mem)
+                planned = plan_iterations(done, t, T, L, mem)
         for _ in range(o.drive_passes):
             if m.any_lt(zero, m.get(mem, L.over, t)):
                 saturate(b, t, o, T, P, L, mem)
@@ -490,10 +502,10 @@ def step_kernel(
             m.keep(mem, L.dof_impulse, L.kept_dof_impulse, t, kept, b, T.limit_rows)
         kept_active[b, T.candidates + 1] = limits
         fast = m.fill(real(FAST))
-        if m.any_lt(fast, m.get(mem, L.fastness, t)):
+        if any_above(fast, L.fastness, t, T, mem):
             m.balance(b, t, m.fill(o.dt), fast, T, P, L, mem)
-            m.keep(mem, L.account, L.kept_account, t, kept, b, 1)
-            m.keep(mem, L.owed, L.kept_owed, t, kept, b, 1)
+            m.keep(mem, L.account, L.kept_account, t, kept, b, T.trees)
+            m.keep(mem, L.owed, L.kept_owed, t, kept, b, T.trees)
             m.put(mem, L.speeding, t, m.speeding(b, t, m.fill(real(HELD)), T, P, L, mem))
         if m.any_lt(zero, m.get(mem, L.speeding, t)):
             m.slow_down(b, t, T, P, L, mem)

@@ -498,7 +498,7 @@ class Parameters:
 def _drivers(template, contacts) -> dict[str, np.ndarray]:
     """The body whose flag a record depends on: its place in the articulation, for each record of each group of parameters. It is the body
     of the only joint with degrees of freedom between the record's body and the world; -1 if there is no such joint, or several."""
-    joint = np.where((template.parent == template.bodies) & (np.diff(template.dof_at) > 0), template.body_slot, -1)
+    joint = np.where((template.parent >= template.bodies) & (np.diff(template.dof_at) > 0), template.body_slot, -1)
     owner = np.repeat(np.arange(template.bodies), np.diff(template.dof_at))
     body = np.array([-1 if leaf < 0 else joint[owner[leaf]] for leaf in template.leaf], dtype=int)
     collider = [] if contacts is None or contacts.plane_of is None else body[contacts.arrays["collider_body"]]

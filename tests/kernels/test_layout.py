@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 KERNELS = ROOT / "kernels"
 COUNTS = dict(
     coords=7, dofs=6, bodies=2, entries=21, reach=6, candidates=3, colliders=2, contact_rows=3, couplings=1, limit_rows=18,
-    given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4, pair_numbers=30, manifold_numbers=32,
+    given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4, pair_numbers=30, manifold_numbers=32, ledger_numbers=6, trees=1,
 )  # fmt: skip
 
 

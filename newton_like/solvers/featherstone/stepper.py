@@ -16,6 +16,7 @@ from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
 from newton_like.kernels.collision.pairs.records import POINT, POINTS_OF_A_PAIR, SHAPE
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
+from newton_like.kernels.solvers.balance import LEDGER
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, DOF_ROW
@@ -51,7 +52,7 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
     records = dict(
         contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, pair_numbers=2 * SHAPE,
-        manifold_numbers=POINTS_OF_A_PAIR * POINT,
+        manifold_numbers=POINTS_OF_A_PAIR * POINT, ledger_numbers=LEDGER,
     )  # fmt: skip
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     numbers.pop("given", None)

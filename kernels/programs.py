@@ -4,7 +4,11 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
+from newton_like.kernels.collision.pairs.round import round_pairs
+from newton_like.kernels.collision.pairs.shapes import pair_shape_program
 from newton_like.kernels.collision.plane import plane_collision
+from newton_like.kernels.collision.segments import segment_program
 from newton_like.kernels.dynamics.aba import aba_program
 from newton_like.kernels.dynamics.configuration import configuration_program
 from newton_like.kernels.dynamics.contact.rigid import rigid_contact_program
@@ -80,6 +84,10 @@ LAYERS = (
     contact_search_program,
     loop_program,
     plane_collision,
+    segment_program,
+    pair_shape_program,
+    round_pairs,
+    pair_dispatch,
     # floor 5
     drive_program,
     dof_row_program,

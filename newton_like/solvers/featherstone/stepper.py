@@ -14,7 +14,7 @@ from newton_like.collision.ground import find_colliders
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
-from newton_like.kernels.collision.pairs.records import POINT, POINTS_OF_A_PAIR, SHAPE
+from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.couplings import COUPLING
@@ -49,10 +49,7 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     template = work.batch.template
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
-    records = dict(
-        contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, pair_numbers=2 * SHAPE,
-        manifold_numbers=POINTS_OF_A_PAIR * POINT,
-    )  # fmt: skip
+    records = dict(contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, **PAIR_COUNTS)
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     numbers.pop("given", None)
     work = work.with_memory(sizes, {**numbers, **tables.arrays})

@@ -51,18 +51,23 @@ def _one(n) -> int:
 KINEMATICS = (
     Row("q", "joint coordinates", lambda n: n.coords, "kernel"),
     Row("v", "joint velocities", _dofs, "kernel"),
-    Row("origin", "reference points of trees in the world", lambda n: 3 * n.trees, "hulls"),
-    Row("quat", "orientations of bodies and, last, of the world as each tree has it", lambda n: 4 * (n.bodies + n.trees), "hulls"),
-    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings"),
-    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + n.trees), "hulls couplings"),
+    Row("origin", "reference points of trees in the world", lambda n: 3 * n.trees, "hulls pairs"),
+    Row(
+        "quat",
+        "orientations of bodies and, last, of the world as each tree has it",
+        lambda n: 4 * (n.bodies + n.trees),
+        "hulls pairs",
+    ),
+    Row("rot", "the same as matrices", lambda n: 9 * (n.bodies + n.trees), "hulls couplings pairs"),
+    Row("pos", "places of link frames about the origin", lambda n: 3 * (n.bodies + n.trees), "hulls couplings pairs"),
     Row("com", "places of centres of mass about the origin", lambda n: 3 * (n.bodies + n.trees), "couplings"),
-    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings"),
-    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls"),
+    Row("subspace", "motion subspaces: six numbers a dof", lambda n: 6 * n.dofs, "couplings pairs"),
+    Row("twist", "twists of bodies about the origin", lambda n: 6 * (n.bodies + n.trees), "hulls pairs"),
     Row("drift", "bias accelerations of bodies", lambda n: 6 * (n.bodies + n.trees)),
     Row("load", "wrenches on bodies and what they carry", lambda n: 6 * n.bodies),
     Row("composite", "inertias of bodies and what they carry", lambda n: 10 * n.bodies),
     # the kernel reads the same entries as the traced stage `predict`
-    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings"),
+    Row("h", "joint-space inertia or its factor, a packed triangle", lambda n: n.entries, "couplings pairs"),
 )
 """Rows of every program."""
 
@@ -95,10 +100,10 @@ STEP = (
     Row("u", "new velocities", _dofs, "kernel", shared=True),
     Row("z", "new velocities, whitened", _dofs, "couplings kernel", shared=True),
     # contacts: candidates have positions and forces, active contacts have constraint rows
-    Row("gap", "distances of candidates", lambda n: n.candidates, "hulls"),
+    Row("gap", "distances of candidates", lambda n: n.candidates, "hulls pairs"),
     Row("near", "negative where a candidate acts", lambda n: n.candidates, "kernel"),
     Row("clear", "negative where a collider may touch", lambda n: n.colliders, "kernel"),
-    Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls"),
+    Row("point", "contact points about the origin", lambda n: 3 * n.candidates, "hulls pairs"),
     # impulses are contiguous, so that they are scaled, copied and cleared together
     Row("impulse", "impulses of candidates, between steps forces", lambda n: n.contact_rows * n.candidates, "kernel",
         lambda n: n.contact_rows * n.candidates, shared=True),
@@ -106,12 +111,18 @@ STEP = (
     Row("dof_impulse", "the same of friction, velocity limit and position limit of dofs", lambda n: 3 * n.dofs, "kernel",
         lambda n: n.limit_rows),
     Row("contact", "coefficients of active contacts", lambda n: n.contact_numbers * n.candidates, "kernel", shared=True),
-    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates, "carriers",
+    Row("contact_y", "whitened rows of active contacts", lambda n: n.reach * n.contact_rows * n.candidates,
+        "carriers pairs",
         shared=True),
-    Row("material", "material of a contact", lambda n: 6),
+    Row("material", "material of a contact", lambda n: 6, "pairs"),
     # a pair of shapes that is looked at
+    Row("shape_place", "places and bounds of shapes", lambda n: n.place_numbers * n.shapes, "pairs"),
     Row("pair_shapes", "places, axes and sizes of both shapes", lambda n: n.pair_numbers, "pairs"),
     Row("manifold", "their contact points", lambda n: n.manifold_numbers, "pairs"),
+    Row("normal", "normals of candidates of pairs", lambda n: 3 * (n.candidates - n.first_paired), "pairs"),
+    Row("feature", "what touches at these candidates", lambda n: n.candidates - n.first_paired, "pairs",
+        lambda n: n.candidates if n.pairs else 0),
+    Row("matched", "impulses of a pair in the order of its new points", lambda n: n.matched_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # constraint rows of dofs (limits and friction) and couplings
     Row("dof_need", "negative where a dof needs its hard limits", _dofs, "kernel"),
@@ -219,7 +230,8 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, pair_numbers, manifold_numbers, ledger_numbers.
+            coupling_numbers, pair_numbers, manifold_numbers, ledger_numbers,
+            place_numbers, matched_numbers; pairs, shapes and first_paired.
     """
     return {row.name: row.size(counts) for row in rows}
 

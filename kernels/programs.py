@@ -4,7 +4,12 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.detect import pair_detection
+from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
+from newton_like.kernels.collision.pairs.round import round_pairs
+from newton_like.kernels.collision.pairs.shapes import pair_shape_program
 from newton_like.kernels.collision.plane import plane_collision
+from newton_like.kernels.collision.segments import segment_program
 from newton_like.kernels.dynamics.aba import aba_program
 from newton_like.kernels.dynamics.configuration import configuration_program
 from newton_like.kernels.dynamics.contact.rigid import rigid_contact_program
@@ -44,6 +49,7 @@ from newton_like.kernels.solvers.couplings import coupling_program
 from newton_like.kernels.solvers.dof_rows import dof_row_program
 from newton_like.kernels.solvers.drives import drive_program
 from newton_like.kernels.solvers.integrate import integrate_program
+from newton_like.kernels.spans import span_program
 from newton_like.kernels.spatial import spatial_algebra
 from newton_like.kernels.tree import tree_structs
 
@@ -60,6 +66,7 @@ LAYERS = (
     configuration_dispatch,
     kinematics_program,
     row_program,
+    span_program,
     # floor 4
     configuration_program,
     representation_program,
@@ -80,6 +87,11 @@ LAYERS = (
     contact_search_program,
     loop_program,
     plane_collision,
+    segment_program,
+    pair_shape_program,
+    round_pairs,
+    pair_dispatch,
+    pair_detection,
     # floor 5
     drive_program,
     dof_row_program,

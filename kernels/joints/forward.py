@@ -324,7 +324,9 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
     def write_pose(t, k: int, slot: int, T, L, mem):
         """Stores at index `slot` the public pose of body k (link frame) and its velocity (of the centre of mass, and angular)."""
         v = m.get6(mem, L.twist + 6 * k, t)
-        m.put3(mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin + 3 * T.tree[k], t)))
+        m.put3(
+            mem, L.body_q + 7 * slot, t, m.add3(m.get3(mem, L.pos + 3 * k, t), m.get3(mem, L.origin + 3 * T.tree[k], t))
+        )
         m.put4(mem, L.body_q + 7 * slot + 3, t, m.get4(mem, L.quat + 4 * k, t))
         m.put3(mem, L.body_qd + 6 * slot, t, m.velocity_at(v, m.get3(mem, L.com + 3 * k, t)))
         m.put3(mem, L.body_qd + 6 * slot + 3, t, v.w)

@@ -7,20 +7,14 @@ ends of its axis in the frame of its body, and its radius.
 
 import types
 
+from newton_like.kernels.collision.segments import PARALLEL
+
 PAIR = 10  # of the result for a pair: distance, nearest points of both axes, unit vector from the first to the second
-PARALLEL = 1.0e-12  # sine of the angle of parallel axes
 
 
 def capsule_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``capsule_distances`` and ``distance_jacobian``."""
     real = m.real
-
-    @m.struct
-    class Segment:
-        """Start and direction of an axis."""
-
-        start: m.Vec3
-        along: m.Vec3
 
     @m.func
     def place_capsules(t, T, L, mem):
@@ -38,55 +32,8 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
             m.put3(mem, L.capsule_axes + 6 * i + 3, t, m.apply_t(m.apply(r, m.sub3(end, start)), back))
 
     @m.func
-    def capsule_axis(t, i: int, L, mem) -> Segment:
-        return Segment(m.get3(mem, L.capsule_axes + 6 * i, t), m.get3(mem, L.capsule_axes + 6 * i + 3, t))
-
-    @m.func
-    def clamped_ratio(x: m.lane, size: m.lane) -> m.lane:
-        """x / size from 0 to 1; 0 for size 0."""
-        zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
-        s = m.mul(x, m.rcp(m.where_lt(zero, size, size, one)))
-        return m.smaller(m.larger(m.where_lt(zero, size, s, zero), zero), one)
-
-    @m.func
-    def nearest_on_axes(a: Segment, b: Segment) -> m.Spatial:
-        """The nearest points of two axes, on `a` and on `b`: those of the lines, moved to the ends of the axes (Ericson 2005, "Real-Time
-        Collision Detection", section 5.1.9). For parallel axes, the middle of the part where they are side by side."""
-        r = m.sub3(b.start, a.start)
-        aa = m.dot(a.along, a.along)
-        bb = m.dot(b.along, b.along)
-        n = m.cross(a.along, b.along)
-        nn = m.dot(n, n)
-        one = m.fill(real(1.0))
-        zero = m.fill(real(0.0))
-        size = m.where_lt(zero, aa, aa, one)
-        one_end = m.mul(m.dot(a.along, r), m.rcp(size))
-        other_end = m.mul(m.dot(a.along, m.add3(r, b.along)), m.rcp(size))
-        first = m.larger(m.smaller(one_end, other_end), zero)
-        last = m.smaller(m.larger(one_end, other_end), one)
-        side_by_side = m.smaller(m.larger(m.mul(m.fill(real(0.5)), m.add(first, last)), zero), one)
-        parallel = m.mul(m.fill(real(PARALLEL * PARALLEL)), m.mul(aa, bb))
-        s = m.where_lt(parallel, nn, clamped_ratio(m.dot(m.cross(r, b.along), n), nn), side_by_side)
-        p = m.fma3(a.along, s, a.start)
-        q = m.fma3(b.along, clamped_ratio(m.dot(b.along, m.sub3(p, b.start)), bb), b.start)
-        p = m.fma3(a.along, clamped_ratio(m.dot(a.along, m.sub3(q, a.start)), aa), a.start)
-        return m.spatial(p, q)
-
-    @m.func
-    def perpendicular(a: m.Vec3) -> m.Vec3:
-        """A vector perpendicular to a: its cross product with the coordinate axis of its smallest component; the z axis for zero."""
-        zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
-        x = m.mul(a.x, a.x)
-        y = m.mul(a.y, a.y)
-        z = m.mul(a.z, a.z)
-        least = m.smaller(x, m.smaller(y, z))
-        ex = m.where_lt(least, x, zero, one)
-        ey = m.where_lt(least, y, zero, m.sub(one, ex))
-        ez = m.sub(one, m.add(ex, ey))
-        n = m.cross(a, m.vec(ex, ey, ez))
-        return m.vec(n.x, n.y, m.where_lt(zero, m.dot(a, a), n.z, one))
+    def capsule_axis(t, i: int, L, mem) -> m.Segment:
+        return m.Segment(m.get3(mem, L.capsule_axes + 6 * i, t), m.get3(mem, L.capsule_axes + 6 * i + 3, t))
 
     @m.func
     def unit_between(p: m.Vec3, q: m.Vec3, a: m.Vec3, b: m.Vec3) -> m.Vec3:
@@ -98,7 +45,7 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
         bb = m.dot(b, b)
         parallel = m.mul(m.fill(real(PARALLEL * PARALLEL)), m.mul(aa, bb))
         longer = m.vec(m.where_lt(aa, bb, b.x, a.x), m.where_lt(aa, bb, b.y, a.y), m.where_lt(aa, bb, b.z, a.z))
-        other = perpendicular(longer)
+        other = m.perpendicular(longer)
         nn = m.dot(n, n)
         n = m.vec(
             m.where_lt(parallel, nn, n.x, other.x),
@@ -118,7 +65,7 @@ def capsule_program(m: types.SimpleNamespace) -> dict:
             second = T.point_body[4 + T.points + 2 * i]
             a = capsule_axis(t, first, L, mem)
             b = capsule_axis(t, second, L, mem)
-            x = nearest_on_axes(a, b)
+            x = m.nearest_on_axes(a, b)
             d = m.sub3(x.w, x.v)
             radii = m.add(m.get(mem, L.capsules + 7 * first + 6, t), m.get(mem, L.capsules + 7 * second + 6, t))
             at = L.pairs + PAIR * i

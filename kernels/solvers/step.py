@@ -143,6 +143,7 @@ def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
         m.write_bodies(b, t, T, P, L, mem)
 
     coupling_build, coupling_sweep, detect_hull = m.coupling_build, m.coupling_sweep, m.detect
+    find_pairs, pair_build, pair_sweep, release_pair = m.find_pairs, m.pair_build, m.pair_sweep, m.release_pair
     own = ("m", "real", "factor_inertia", "find_excess", "free_velocity")
     return types.SimpleNamespace(**{k: v for k, v in locals().items() if k not in own})
 
@@ -166,6 +167,12 @@ def step_kernel(
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
     coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
     contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
+    find_pairs, pair_build, pair_sweep, release_pair = (
+        stages.find_pairs,
+        stages.pair_build,
+        stages.pair_sweep,
+        stages.release_pair,
+    )
     dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
 
     @m.func
@@ -219,7 +226,7 @@ def step_kernel(
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         active[n, t] = c
                         n = n + 1
-        return n
+        return find_pairs(b, t, n, m.fill(o.dt), T, P, L, mem, active)
 
     @m.func
     def take_contacts(b, t, o, T, P, L, mem, contacts_in: m.memory, active: wp.array2d[int]) -> int:
@@ -238,7 +245,10 @@ def step_kernel(
     @m.func
     def build_found(b, t, a: int, c: int, o, T, P, L, mem):
         s = T.candidate_collider[c]
-        contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+        if c < T.first_paired:
+            contact_build(b, t, a, c, s, T.candidate_body[c], T.collider_plane[s], o, T, P, L, mem)
+        else:
+            pair_build(b, t, a, c, s, o, T, P, L, mem)
 
     @m.func
     def build_given(b, t, a: int, c: int, o, T, P, L, mem):
@@ -369,7 +379,10 @@ def step_kernel(
                     dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
             for a in range(contacts):
                 c = active[a, t]
-                contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+                if c < T.first_paired:
+                    contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+                else:
+                    pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
         calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
 
     @m.func
@@ -445,7 +458,10 @@ def step_kernel(
         m.recall(mem, L.owed, L.kept_owed, t, kept, b, T.trees)
         remembered = kept_active[b, 0]
         for n in range(remembered):
-            m.recall(mem, L.impulse + rows * kept_active[b, 1 + n], L.kept_impulse + rows * n, t, kept, b, rows)
+            c = kept_active[b, 1 + n]
+            m.recall(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
+            if c >= T.first_paired:
+                m.recall(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
         m.recall(mem, L.coupling_impulse, L.kept_coupling_impulse, t, kept, b, T.couplings)
         for i in range(T.limit_rows):
             m.put(mem, L.dof_impulse + i, t, zero)
@@ -488,10 +504,17 @@ def step_kernel(
         for n in range(contacts):
             c = active[n, t]
             as_forces(t, L.impulse + rows * c, rows, o, mem)
+            if c >= T.first_paired:
+                release_pair(t, c, T, L, mem)
+                m.keep(mem, L.feature + c - T.first_paired, L.kept_feature + n, t, kept, b, 1)
+                m.put(mem, L.feature + c - T.first_paired, t, zero)
             m.keep(mem, L.impulse + rows * c, L.kept_impulse + rows * n, t, kept, b, rows)
             forget(t, c, T, L, mem)
         for n in range(remembered):
-            forget(t, kept_active[b, 1 + n], T, L, mem)
+            c = kept_active[b, 1 + n]
+            forget(t, c, T, L, mem)
+            if c >= T.first_paired:
+                m.put(mem, L.feature + c - T.first_paired, t, zero)
         for n in range(contacts):
             kept_active[b, 1 + n] = active[n, t]
         kept_active[b, 0] = contacts

@@ -6,14 +6,14 @@ of `kernels.collision.plane`; the first shape has the lower kind.
 
 from newton_like.kernels.collision.plane import BOX, CAPSULE, SPHERE
 
-# A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows), and its
-# size as in Model.shape_scale. The vertices of a hull are parameters.
+# A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows),
+# and its size as in Model.shape_scale. The vertices of a hull are parameters.
 SHAPE = 15
 CENTRE, AXES, EXTENT = 0, 3, 12
 
-# A contact point, at L.manifold + POINT * i: the place halfway between both surfaces; the normal, from the first shape to the second; the signed
-# distance of the surfaces along the normal, negative if they overlap, FAR where there is no point; and a number that tells which features
-# touch, equal for the same contact in successive steps.
+# A contact point, at L.manifold + POINT * i: the place halfway between both surfaces; the normal, from the first shape to the second; the
+# signed distance of the surfaces along the normal, negative if they overlap, FAR where there is no point; and a number that tells which
+# features touch, equal for the same contact in successive steps.
 POINT = 8
 PLACE, AWAY, DISTANCE, FEATURE = 0, 3, 6, 7
 
@@ -28,3 +28,12 @@ def points_of(kind: int, other: int) -> int:
     if kind == CAPSULE and other <= BOX:
         return 2
     return POINTS_OF_A_PAIR
+
+
+# What is known of a shape in a step: its place about the origin of its tree, and the bound about it.
+SHAPE_PLACE = 4
+
+PAIR_COUNTS = dict(
+    pair_numbers=2 * SHAPE, manifold_numbers=POINTS_OF_A_PAIR * POINT, place_numbers=SHAPE_PLACE, matched_numbers=6 * POINTS_OF_A_PAIR,
+)  # fmt: skip
+"""Sizes of these records, as counts of `kernels.layout`."""

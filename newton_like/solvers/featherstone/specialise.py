@@ -132,6 +132,7 @@ class Specialiser:
         readers |= {"hulls"} if T.first_hull < T.colliders else set()
         readers |= {"carriers"} if (np.array(T.dof_limits) & PRESCRIBED).any() else set()
         readers |= {"couplings"} if T.couplings else set()
+        readers |= {"pairs"} if T.pairs else set()
         arrays = {row.name for row in (*KINEMATICS, *STEP) if readers & set(row.read_by.split())}
         places = set()
         for cases in self._traces.values():
@@ -173,6 +174,16 @@ class Specialiser:
         no_hull = native("no_hull", "", dict(b=int, t=int, s=int, dt=m.lane) | end)
         no_build = native("no_build", "", dict(b=int, t=int, e=int, o=m.Options) | end)
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
+        pair = dict(b=int, t=int, a=int, c=int, p=int, o=m.Options)
+        find = dict(
+            b=int, t=int, n=int, dt=m.lane, T=m.Tree, P=m.Params, L=m.Layout, mem=m.memory, active=wp.array2d[int]
+        )
+        visit = dict(t=int, a=int, c=int, p=int, T=m.Tree, L=m.Layout, mem=m.memory)
+        release = dict(t=int, c=int, T=m.Tree, L=m.Layout, mem=m.memory)
+        stages["find_pairs"] = m.find_pairs if T.pairs else native("no_pairs", "return n;", find | {"return": int})
+        stages["pair_build"] = m.pair_build if T.pairs else native("no_pair_build", "", pair | end)
+        stages["pair_sweep"] = m.pair_sweep if T.pairs else native("no_pair_sweep", "", visit)
+        stages["release_pair"] = m.release_pair if T.pairs else native("no_release", "", release)
         stages["detect_hull"] = m.detect if T.first_hull < T.colliders else no_hull
         stages["coupling_build"] = m.coupling_build if T.couplings else no_build
         stages["coupling_sweep"] = m.coupling_sweep if T.couplings else no_sweep
@@ -187,6 +198,7 @@ def native(name: str, code: str, arguments: dict[str, type]):
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__name__, function.__annotations__ = name, arguments
     function.__signature__ = inspect.Signature(
-        [inspect.Parameter(argument, kind, annotation=a) for argument, a in arguments.items()]
+        [inspect.Parameter(argument, kind, annotation=a) for argument, a in arguments.items() if argument != "return"],
+        return_annotation=arguments.get("return", inspect.Signature.empty),
     )
     return wp.func_native(code)(function)

@@ -11,10 +11,11 @@ import warp as wp
 
 from newton_like.arrays import as_numbers, constant_array
 from newton_like.collision.ground import find_colliders
+from newton_like.collision.pairs import add_pairs
 from newton_like.collision.pipeline import HandOver, given_tables
 from newton_like.compiler.cpp import FLAGS
 from newton_like.kernels.collision.collect import force_kernel
-from newton_like.kernels.collision.pairs.records import POINT, POINTS_OF_A_PAIR, SHAPE
+from newton_like.kernels.collision.pairs.records import PAIR_COUNTS
 from newton_like.kernels.layout import KEPT, KINEMATICS, STEP, STEP_ROWS, stack
 from newton_like.kernels.solvers.balance import LEDGER
 from newton_like.kernels.solvers.contact_rows import CONTACT
@@ -51,9 +52,8 @@ def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
     limited = (work.parameters.dof_limits & (FRICTION | VELOCITY | POSITION)).any()
     numbers = {**tables.numbers, "limit_rows": DOF_IMPULSES * template.dofs if limited else 0}
     records = dict(
-        contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, pair_numbers=2 * SHAPE,
-        manifold_numbers=POINTS_OF_A_PAIR * POINT, ledger_numbers=LEDGER,
-    )  # fmt: skip
+        contact_numbers=CONTACT, dof_numbers=DOF_ROW, coupling_numbers=COUPLING, ledger_numbers=LEDGER, **PAIR_COUNTS
+    )
     sizes = row_sizes(template, (*KINEMATICS, *STEP), **{"given": 0, **numbers}, **records)
     numbers.pop("given", None)
     work = work.with_memory(sizes, {**numbers, **tables.arrays})
@@ -99,7 +99,10 @@ class Stepper:
         ]
 
     def _find_tables(self):
-        return (given_tables if self.given else find_colliders)(self.solver.model, self.batch)
+        model = self.solver.model
+        if self.given:
+            return given_tables(model, self.batch)
+        return add_pairs(model, self.batch, find_colliders(model, self.batch))
 
     def _choose_kernel(self) -> None:
         self.kernel = self._find_kernel()

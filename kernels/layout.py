@@ -90,7 +90,7 @@ STEP = (
     Row("excess", "by how much that has to change", _dofs),
     Row("over", "positive where a limit was broken that no row enforced", _one, "kernel"),
     Row("bias", "bias forces", _dofs, "kernel", shared=True),
-    Row("bias_change", "change of the velocity by the last iteration for the bias, of a tree, squared, over its square; positive: once more",
+    Row("bias_change", "change of a tree's velocity by the last iteration for the bias, squared, over its square; positive: once more",
         _trees, "kernel"),
     Row("bias_share", "share of the sum of old and new velocity that counts as the middle", _trees, "kernel"),
     Row("bias_size", "square of the velocity of a tree", _trees),

@@ -1,9 +1,9 @@
 """Constraint rows of two bodies in whitened velocities, on spans; see `kernels.rows` for rows of one body.
 
-A row of two bodies is the velocity of something on one body less that on another one. Its *span* is the chain of the first body, and then what
-the chain of the second one does not share with it: the members of a chain that both have are its first ones. A span is given by the last dofs
-of both chains, -1 for a body that no dof moves, and by the number of dofs that they share. The Jacobian row is zero on the shared part, which
-fills in when the row is whitened. A row of one body has the span of its chain alone, in the order of `kernels.rows`.
+A row of two bodies is the velocity of a point of one body less that of another one. Its *span* is the chain of the first body, followed by
+the part of the second body's chain that the first one does not share; shared members come first in both chains. A span is given by the
+last dofs of both chains, -1 for a body that no dof moves, and by the number of dofs that they share. The Jacobian row is zero on the
+shared part, and is filled in there when it is whitened. A row of one body has the span of its chain alone, in the order of `kernels.rows`.
 """
 
 import types
@@ -153,8 +153,8 @@ def span_program(m: types.SimpleNamespace) -> dict:
         L,
         mem,
     ) -> m.lane:
-        """Stores three whitened rows from y on, at a stride of T.reach: along n, u1 and u2, the velocities of a point of the first body less
-        those of the second one. The point is at x about the origin of the first body's tree, and at x2 about that of the second one's.
+        """Stores three whitened rows from y on, at a stride of T.reach: along n, u1 and u2, the velocities of a point of the first body
+        less those of the second one. The point is at x about the origin of the first body's tree, and at x2 about that of the second one's.
         Returns the velocity along n before the step."""
         before = span_linear(t, leaf, other, shared, y, n, m.cross(x, n), m.cross(x2, n), T, L, mem)
         span_linear(t, leaf, other, shared, y + T.reach, u1, m.cross(x, u1), m.cross(x2, u1), T, L, mem)

@@ -26,8 +26,8 @@ def joint_dispatch(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def set_origin(b, t, T, P, L, mem):
-        """Stores the reference point of each tree, which is its root's anchor (of a floating base, the anchor on the base), and the pose and
-        velocity of the world as the tree has it, from body T.bodies on."""
+        """Stores the reference point of each tree, which is its root's anchor (of a floating base, the anchor on the base), and the pose
+        and velocity of the world as the tree has it, from body T.bodies on."""
         zero = m.zero3()
         z = m.fill(real(0.0))
         one = m.fill(real(1.0))

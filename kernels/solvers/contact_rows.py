@@ -149,10 +149,12 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         """The rows of candidate c of the pair p as active contact a, warm-started."""
         m.mix_materials(b, t, p, T, P, L, mem)
         n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
-        x = m.get3(mem, L.point + 3 * c, t)
-        x2 = m.sub3(x, m.between_origins(t, T.shape_body[T.pair_one[p]], T.shape_body[T.pair_two[p]], T, L, mem))
+        # about the origin of the first shape's tree, and about that of the second one's
+        one = m.get3(mem, L.point + 3 * c, t)
+        two = m.sub3(one, m.between_origins(t, T.shape_body[T.pair_one[p]], T.shape_body[T.pair_two[p]], T, L, mem))
         build_rows(
-            t, a, c, T.pair_leaf[p], T.pair_other[p], T.pair_shared[p], L.material, x2, x, n, m.tangent(n), m.second_tangent(n), o, T, L, mem
+            t, a, c, T.pair_leaf[p], T.pair_other[p], T.pair_shared[p], L.material, two, one, n, m.tangent(n), m.second_tangent(n),
+            o, T, L, mem,
         )  # fmt: skip
 
     @m.shared
@@ -182,6 +184,8 @@ def contact_row_program(m: types.SimpleNamespace) -> dict:
         at = L.given + GIVEN * c
         n = m.get3(mem, at + GIVEN_NORMAL, t)
         x = m.get3(mem, L.point + 3 * c, t)
-        build_rows(t, a, c, T.leaf[k], -1, 0, at + GIVEN_SURFACE, x, x, n, m.tangent(n), m.second_tangent(n), o, T, L, mem)
+        build_rows(
+            t, a, c, T.leaf[k], -1, 0, at + GIVEN_SURFACE, x, x, n, m.tangent(n), m.second_tangent(n), o, T, L, mem
+        )
 
     return locals()

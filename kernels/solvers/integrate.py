@@ -43,8 +43,8 @@ def integrate_program(m: types.SimpleNamespace) -> dict:
     @m.shared
     def centre_bias(b, t, dt: m.lane, T, P, L, mem):
         """bias <- the bias forces at the middle of the velocities v and u, for trees whose ``bias_change`` is positive; ``bias_share``
-        of their sum counts as the middle. ``bias_change`` <- by how much that changes the new velocity, squared, over its square, in the norm of
-        the kinetic energy (coupled terms left out)."""
+        of their sum counts as the middle. ``bias_change`` <- by how much that changes the new velocity, squared, over its square,
+        in the norm of the kinetic energy (coupled terms left out)."""
         zero = m.fill(m.real(0.0))
         for k in range(T.trees):
             on = m.get(mem, L.bias_change + k, t)

@@ -3,8 +3,8 @@
 A *cluster* is a run of articulations of one world that are computed together, because they may act on each other; often it is a single
 articulation. A *template* is the shape of a cluster, a forest of kinematic trees with one tree for each articulation: parents, joint types,
 numbers of coordinates. A *batch* is a run of clusters of one template whose places in the flat arrays advance by constant strides, which
-is what ``replicate`` makes; equal clusters of one world are told apart by their order there. Kernels run batch by batch: all control flow is the same for every articulation of a
-batch, only numbers differ.
+is what ``replicate`` makes; equal clusters of one world are told apart by their order there. Kernels run batch by batch: all control flow
+is the same for every cluster of a batch, only numbers differ.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Pairs of shapes of a cluster in the step: which are near in some world of a block, and their contact points as candidates of the solver.
 
-A shape has a place and a bound about it: the radius of its bounding sphere with margin and gap, and how far its points move in twice the time
-step. The narrow phase runs for pairs whose bounds overlap in some world. Contacts of successive steps are matched by their features, so
-that impulses of a contact stay with it when the order of the points changes. Between steps, impulses of pairs are vectors in world axes,
-because the normal of a pair turns.
+A shape has a place and a bound about it: the radius of its bounding sphere with margin and gap, and how far its points move in two time
+steps. The narrow phase runs for pairs whose bounds overlap in some world. Contacts of successive steps are matched by their features, so
+that the impulses of a contact stay with it when the order of the points changes. Between steps, impulses of pairs are vectors in world
+axes, because the normal of a pair turns.
 """
 
 import types

@@ -194,13 +194,15 @@ class Stepper:
         if self._index is None:
             self._index = [
                 constant_array(np.ascontiguousarray(x), wp.int32, model.device)
-                for x in (self.tables.shapes, self.tables.planes)
+                for x in (self.tables.shapes, self.tables.planes, self.tables.pair_shapes)
             ]
+        shapes, planes, pair_shapes = self._index
         wp.launch(
             force_kernel(model.dtype),
             dim=self.batch.count,
             inputs=[
-                work.numbers["contact_rows"], work.T.candidate_collider, *self._index, model.shape_transform, self.kept_active,
+                work.numbers["contact_rows"], work.T.first_paired, work.T.candidate_collider, shapes, planes, work.T.pair_one,
+                work.T.pair_two, work.T.pair_other, work.T.pair_leaf, pair_shapes, model.shape_transform, self.kept_active,
                 as_numbers(self.kept, model.dtype, self.solver.width),
             ],
             outputs=[force],

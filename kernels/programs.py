@@ -4,6 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
 from newton_like.kernels.collision.pairs.round import round_pairs
 from newton_like.kernels.collision.pairs.shapes import pair_shape_program
@@ -87,6 +88,7 @@ LAYERS = (
     segment_program,
     pair_shape_program,
     round_pairs,
+    capsule_box_pair,
     pair_dispatch,
     # floor 5
     drive_program,

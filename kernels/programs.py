@@ -4,6 +4,7 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
 from newton_like.kernels.collision.pairs.round import round_pairs
@@ -90,6 +91,7 @@ LAYERS = (
     segment_program,
     pair_shape_program,
     round_pairs,
+    capsule_box_pair,
     pair_dispatch,
     pair_detection,
     # floor 5

@@ -120,7 +120,7 @@ STEP = (
     Row("pair_shapes", "places, axes and sizes of both shapes", lambda n: n.pair_numbers, "pairs"),
     Row("manifold", "their contact points", lambda n: n.manifold_numbers, "pairs"),
     Row("normal", "normals of candidates of pairs", lambda n: 3 * (n.candidates - n.first_paired), "pairs"),
-    Row("feature", "what touches at these candidates", lambda n: n.candidates - n.first_paired, "pairs",
+    Row("feature", "what touches at these candidates", lambda n: n.candidates - n.first_paired, "kernel pairs",
         lambda n: n.candidates if n.pairs else 0),
     Row("matched", "impulses of a pair in the order of its new points", lambda n: n.matched_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),

@@ -83,6 +83,12 @@ class Points:
         return self.place - half, self.place + half
 
 
+NOTHING = dict.fromkeys(
+    "coords dofs bodies trees entries reach candidates contact_rows couplings first_paired shapes pairs".split(), 0
+)
+"""Counts of a robot without anything."""
+
+
 @cache
 def pair_kernel(width: int, real):
     """The kernel that computes the contact points of blocks of pairs."""
@@ -144,7 +150,7 @@ def contact_points(kind: int, other: int, a: Shapes, b: Shapes, real=wp.float64,
     layout = stack(
         sizes(
             (row for row in STEP if "pairs" in row.read_by.split()),
-            SimpleNamespace(**PAIR_COUNTS, shapes=0, candidates=0, first_paired=0),
+            SimpleNamespace(**PAIR_COUNTS, **NOTHING),
         )
     )
     for name, at in layout.items():

@@ -209,6 +209,11 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         return n
 
     @m.func
+    def no_pairs(b, t, n: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
+        """``find_pairs`` of a cluster without pairs."""
+        return n
+
+    @m.func
     def mix_materials(b, t, p: int, T, P, L, mem):
         """material <- the means of those of both shapes of pair p; of the time constant 1 / OMEGA, not of OMEGA."""
         r = T.colliders + T.pair_one[p]

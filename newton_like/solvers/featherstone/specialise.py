@@ -180,7 +180,7 @@ class Specialiser:
         )
         visit = dict(t=int, a=int, c=int, p=int, T=m.Tree, L=m.Layout, mem=m.memory)
         release = dict(t=int, c=int, T=m.Tree, L=m.Layout, mem=m.memory)
-        stages["find_pairs"] = m.find_pairs if T.pairs else native("no_pairs", "return n;", find | {"return": int})
+        stages["find_pairs"] = m.find_pairs if T.pairs else m.no_pairs
         stages["pair_build"] = m.pair_build if T.pairs else native("no_pair_build", "", pair | end)
         stages["pair_sweep"] = m.pair_sweep if T.pairs else native("no_pair_sweep", "", visit)
         stages["release_pair"] = m.release_pair if T.pairs else native("no_release", "", release)
@@ -198,7 +198,6 @@ def native(name: str, code: str, arguments: dict[str, type]):
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__name__, function.__annotations__ = name, arguments
     function.__signature__ = inspect.Signature(
-        [inspect.Parameter(argument, kind, annotation=a) for argument, a in arguments.items() if argument != "return"],
-        return_annotation=arguments.get("return", inspect.Signature.empty),
+        [inspect.Parameter(argument, kind, annotation=a) for argument, a in arguments.items()]
     )
     return wp.func_native(code)(function)

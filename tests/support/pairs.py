@@ -83,9 +83,9 @@ class Points:
         return self.place - half, self.place + half
 
 
-NOTHING = dict.fromkeys(
-    "coords dofs bodies trees entries reach candidates contact_rows couplings first_paired shapes pairs".split(), 0
-)
+NOTHING = dict(
+    coords=0, dofs=0, bodies=0, trees=0, entries=0, reach=0, candidates=0, contact_rows=0, couplings=0, first_paired=0, shapes=0, pairs=0,
+)  # fmt: skip
 """Counts of a robot without anything."""
 
 

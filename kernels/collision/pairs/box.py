@@ -318,14 +318,14 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
             c = better_corner(c, t, i, x, m.magnitude(turn_of(a.x, b.x, x)), L, mem)
         found_c = m.smaller(found_b, m.sub(c.score, line))
         # the farthest one outside the triangle of these three
-        e = Corner(line, a.x, zero)
+        g = Corner(line, a.x, zero)
         side = m.neg(m.sign_of(turn_of(a.x, b.x, c.x)))
         for i in range(twelve):
             x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
             out = m.larger(m.mul(side, turn_of(b.x, c.x, x)), m.mul(side, turn_of(c.x, a.x, x)))
             out = m.larger(out, m.mul(side, turn_of(a.x, b.x, x)))
-            e = better_corner(e, t, i, x, out, L, mem)
-        found_e = m.smaller(found_c, m.sub(e.score, line))
+            g = better_corner(g, t, i, x, out, L, mem)
+        found_g = m.smaller(found_c, m.sub(g.score, line))
 
         # the lowest corner is made exact: it may be off by what prefers faces
         shift = m.sub(apart, a.x.x)
@@ -333,7 +333,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         n = m.apply(axes, m.where3_lt(swapped, zero, f.n, m.neg3(f.n)))
         put_face_point(t, 1, b, f, n, axes, shift, m.where_lt(zero, single, zero, found_b), L, mem)
         put_face_point(t, 2, c, f, n, axes, shift, m.where_lt(zero, single, zero, found_c), L, mem)
-        put_face_point(t, 3, e, f, n, axes, shift, m.where_lt(zero, single, zero, found_e), L, mem)
+        put_face_point(t, 3, g, f, n, axes, shift, m.where_lt(zero, single, zero, found_g), L, mem)
         # the first point, of faces, edges or a corner
         mine = m.fma(m.fill(real(2.0)), edges.mine.z, edges.mine.y)
         other = m.fma(m.fill(real(2.0)), edges.other.z, edges.other.y)

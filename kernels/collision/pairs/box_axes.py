@@ -153,16 +153,16 @@ def box_axes_program(m: types.SimpleNamespace) -> dict:
         return EdgePair(best.over, m.scale3(n, turned), best.mine, best.other)
 
     @m.func
-    def nearest_on_edges(p: TwoBoxes, e: EdgePair) -> NearestPoints:
+    def nearest_on_edges(p: TwoBoxes, edges: EdgePair) -> NearestPoints:
         """Of the two edges that face each other along the normal."""
         two = m.fill(real(2.0))
-        mine = times3(p.a, e.mine)
-        corner = m.sub3(times3(p.a, signs(e.n)), mine)
+        mine = times3(p.a, edges.mine)
+        corner = m.sub3(times3(p.a, signs(edges.n)), mine)
         # the middle of the edge, without its own part
-        corner = m.fnma3(e.mine, m.dot(e.mine, corner), corner)
-        other = times3(p.b, e.other)
-        far = times3(p.b, signs(in_second(p, e.n)))
-        far = m.fnma3(e.other, m.dot(e.other, far), far)
+        corner = m.fnma3(edges.mine, m.dot(edges.mine, corner), corner)
+        other = times3(p.b, edges.other)
+        far = times3(p.b, signs(in_second(p, edges.n)))
+        far = m.fnma3(edges.other, m.dot(edges.other, far), far)
         along = from_second(p, other)
         middle = m.sub3(p.d, from_second(p, far))
         x = m.nearest_on_axes(

@@ -123,6 +123,7 @@ STEP = (
     Row("feature", "what touches at these candidates", lambda n: n.candidates - n.first_paired, "kernel pairs",
         lambda n: n.candidates if n.pairs else 0),
     Row("matched", "impulses of a pair in the order of its new points", lambda n: n.matched_numbers, "pairs"),
+    Row("corners", "corners of the part that two faces share", lambda n: n.corner_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # constraint rows of dofs (limits and friction) and couplings
     Row("dof_need", "negative where a dof needs its hard limits", _dofs, "kernel"),
@@ -230,8 +231,7 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, trees, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, pair_numbers, manifold_numbers, ledger_numbers,
-            place_numbers, matched_numbers; pairs, shapes and first_paired.
+            coupling_numbers, ledger_numbers, those of `kernels.collision.pairs.records`; pairs, shapes and first_paired.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -4,6 +4,8 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.box import box_pairs
+from newton_like.kernels.collision.pairs.box_axes import box_axes_program
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
@@ -92,6 +94,8 @@ LAYERS = (
     pair_shape_program,
     round_pairs,
     capsule_box_pair,
+    box_axes_program,
+    box_pairs,
     pair_dispatch,
     pair_detection,
     # floor 5

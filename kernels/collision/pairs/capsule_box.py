@@ -69,7 +69,7 @@ def capsule_box_pair(m: types.SimpleNamespace) -> dict:
     def slab(x: m.lane, u: m.lane, size: m.lane) -> Span:
         """The part of the line where one coordinate is inside the box; the numbers are zero."""
         zero = m.fill(real(0.0))
-        least = m.fill(real(1.0e-9))
+        least = m.fill(real(1.0e-30))
         r = m.rcp(m.where_lt(m.magnitude(u), least, m.mul(least, m.sign_of(u)), u))
         one = m.mul(m.sub(m.neg(size), x), r)
         two = m.mul(m.sub(size, x), r)
@@ -108,9 +108,11 @@ def capsule_box_pair(m: types.SimpleNamespace) -> dict:
         x = m.neg3(m.apply_t(b.centre, b.axes))
         u = m.apply_t(axis, b.axes)
         line = AxisInBox(x, u, b.size)
-        slab_x = slab(x.x, u.x, b.size.x)
-        slab_y = slab(x.y, u.y, b.size.y)
-        slab_z = slab(x.z, u.z, b.size.z)
+        smallest = m.tiny(m.add(m.add(radius, half), m.add(b.size.x, m.add(b.size.y, b.size.z))))
+        # an axis above an edge is above the face
+        slab_x = slab(x.x, u.x, m.add(b.size.x, smallest))
+        slab_y = slab(x.y, u.y, m.add(b.size.y, smallest))
+        slab_z = slab(x.z, u.z, m.add(b.size.z, smallest))
         # the nearest point of the axis
         start = m.neg(half)
         p = Span(start, half, distance_slope(line, start), distance_slope(line, half))
@@ -127,8 +129,6 @@ def capsule_box_pair(m: types.SimpleNamespace) -> dict:
         s = m.where_lt(p.at_low, zero, s, p.low)
         s = m.where_lt(p.at_high, zero, p.high, s)
         near = m.outside_box(m.fma3(u, s, x), b.size)
-        size = m.add(m.add(radius, half), m.add(b.size.x, m.add(b.size.y, b.size.z)))
-        smallest = m.tiny(size)
 
         # the shortest way out of the box: a face
         side = m.vec(m.sign_of(x.x), m.sign_of(x.y), m.sign_of(x.z))

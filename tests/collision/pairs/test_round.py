@@ -153,6 +153,19 @@ def test_a_capsule_lies_on_a_face_at_both_ends(rng, turn):
     np.testing.assert_allclose(found, np.stack([low, high], axis=1), atol=1.0e-8)
 
 
+@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+def test_a_capsule_exactly_above_an_edge_has_both_ends(real):
+    """All axes are parallel to those of the world, and the capsule touches."""
+    one = np.eye(3)[None]
+    b = Shapes(np.zeros((1, 3)), one, np.array([[1.0, 0.5, 0.25]]))
+    a = Shapes(
+        np.array([[0.0, 0.5, 0.35]]), np.array([[[0, 0, 1], [1, 0, 0], [0, 1, 0]]], float), np.array([[0.1, 2.0, 0.0]])
+    )
+    p = contact_points(CAPSULE, BOX, a, b, real)
+    np.testing.assert_allclose(p.place[0, :2], [[-1.0, 0.5, 0.25], [1.0, 0.5, 0.25]], atol=1.0e-5)
+    np.testing.assert_allclose(p.distance[0, :2], 0.0, atol=1.0e-6)
+
+
 def test_a_capsule_lies_along_an_edge_at_both_ends(rng):
     """Beside an upper edge of the box and parallel to it."""
     b = random_shapes(rng, BOX, N, low=0.5)

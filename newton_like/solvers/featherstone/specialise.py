@@ -175,8 +175,6 @@ class Specialiser:
         no_build = native("no_build", "", dict(b=int, t=int, e=int, o=m.Options) | end)
         no_sweep = native("no_sweep", "", dict(t=int, e=int, T=m.Tree, L=m.Layout, mem=m.memory))
         pair = dict(b=int, t=int, a=int, c=int, p=int, o=m.Options)
-            b=int, t=int, n=int, dt=m.lane, T=m.Tree, P=m.Params, L=m.Layout, mem=m.memory, active=wp.array2d[int]
-        )
         visit = dict(t=int, a=int, c=int, p=int, T=m.Tree, L=m.Layout, mem=m.memory)
         release = dict(t=int, c=int, T=m.Tree, L=m.Layout, mem=m.memory)
         stages["find_pairs"] = m.find_pairs if T.pairs else m.no_pairs

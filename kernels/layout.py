@@ -44,6 +44,10 @@ def _trees(n) -> int:
     return n.trees
 
 
+def _impulses(n) -> int:
+    return n.contact_rows * n.candidates + n.couplings + n.limit_rows
+
+
 def _one(n) -> int:
     return 1
 
@@ -137,8 +141,15 @@ STEP = (
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),
+    Row("swept_z", "z after the last sweep, where bodies may touch each other", lambda n: n.dofs if n.pairs else 0, "kernel"),
+    Row("swept_impulse", "impulses of active rows after the last sweep", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("start_impulse", "the same with which the next sweep starts", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("pace", "how far impulses go on along their last change", _one, "kernel"),
+    Row("settled", "one for a world whose sweeps are done", _one, "kernel"),
+    Row("settled_z", "its z", lambda n: n.dofs if n.pairs else 0, "kernel"),
+    Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
     Row("first_u", "its velocities", _dofs, "kernel"),
-    Row("first_impulse", "its impulses", lambda n: n.contact_rows * n.candidates + n.couplings + n.limit_rows, "kernel"),
+    Row("first_impulse", "its impulses", _impulses, "kernel"),
     # energy added by the time discretisation
     Row("fastness", "how much the motion of a tree turns in a step, as `bias_change`", _trees, "kernel"),
     Row("account", "energy that was added and not taken back", _trees, "kernel", _trees),

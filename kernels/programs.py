@@ -4,9 +4,13 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.convex import convex_pairs
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
+from newton_like.kernels.collision.pairs.nearest import nearest_program
+from newton_like.kernels.collision.pairs.polytope import polytope_program
 from newton_like.kernels.collision.pairs.round import round_pairs
 from newton_like.kernels.collision.pairs.shapes import pair_shape_program
+from newton_like.kernels.collision.pairs.support import support_program
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.collision.segments import segment_program
 from newton_like.kernels.dynamics.aba import aba_program
@@ -87,6 +91,10 @@ LAYERS = (
     segment_program,
     pair_shape_program,
     round_pairs,
+    support_program,
+    nearest_program,
+    polytope_program,
+    convex_pairs,
     pair_dispatch,
     # floor 5
     drive_program,

@@ -30,5 +30,46 @@ def points_of(kind: int, other: int) -> int:
     return POINTS_OF_A_PAIR
 
 
-PAIR_COUNTS = dict(pair_numbers=2 * SHAPE, manifold_numbers=POINTS_OF_A_PAIR * POINT)
+# Rows of ``pair_work``, in which the search for contact points of convex shapes works. Lengths there are in units of the pair's size, so that
+# tolerances are plain numbers. Positions are relative to the centre of the first shape, axes are those of the world.
+
+SMALLEST = 1.0e-30
+"""Squares of lengths in units below this number are zero."""
+
+# Both shapes as in `kernels.collision.pairs.records`, and one over the unit of length.
+SHAPES, PER_UNIT = 0, 2 * SHAPE
+
+# The simplex of the distance search: a point of the difference of both shapes less the point whose distance is computed, and the point of
+# the first shape that it comes from.
+CORNER = 6
+SIMPLEX = PER_UNIT + 1
+
+# The polytope of the depth search. A face has its outward unit normal, its distance from the origin and three vertices.
+VISITS = 20
+"""Vertices that the depth search adds to a tetrahedron, at most."""
+VERTICES, FACES, FACE = 4 + VISITS, 4 + 2 * VISITS, 7
+OFFSET, CORNERS = 3, 4
+VERTEX_AT = SIMPLEX + 4 * CORNER
+FACE_AT = VERTEX_AT + 3 * VERTICES
+# one face more than there can be, for worlds that have none to store
+SEEN_AT = FACE_AT + FACE * (FACES + 1)
+SEEN_CORNERS_AT = SEEN_AT + FACES + 1
+HORIZON_AT = SEEN_CORNERS_AT + 3 * FACES
+# the visit that last removed a face with an edge from a vertex to another one, and an entry for worlds that have none
+EDGE_AT = HORIZON_AT + 2 * (3 * FACES + 1)
+EDGES = VERTICES * VERTICES
+
+# The part of the surface of each shape that faces the other one: corners of a polygon, in a plane perpendicular to the normal, and their
+# heights along the normal; the lines of its edges, with their normals and offsets.
+PATCH_CORNERS = 8
+PATCH_AT = EDGE_AT + EDGES + 1
+PATCH = 3 * PATCH_CORNERS + 3 * PATCH_CORNERS
+
+# A candidate for a contact point: its place in the plane, the heights of both surfaces, and whether it exists.
+CANDIDATE = 5
+CANDIDATES = 3 * PATCH_CORNERS
+CANDIDATE_AT = PATCH_AT + 2 * PATCH
+WORK = CANDIDATE_AT + CANDIDATE * CANDIDATES
+
+PAIR_COUNTS = dict(pair_numbers=2 * SHAPE, manifold_numbers=POINTS_OF_A_PAIR * POINT, pair_work_numbers=WORK)
 """Sizes of these records, as counts of `kernels.layout`."""

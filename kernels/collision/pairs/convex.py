@@ -1,0 +1,180 @@
+"""Contact points of any two convex shapes.
+
+The signed distance is the largest one by which a plane separates both shapes: over unit vectors n it is the maximum of -h(n), with h the support
+function of their difference. Shapes that are apart have the distance of the origin from the difference. If they overlap, the expanding
+polytope gives the direction of the shortest way out up to its tolerance. A few shots then improve it: the distance search from a point
+just outside along n gives the normal at the closest point, which is n itself where the depth has a minimum.
+"""
+
+import types
+
+import warp as wp
+
+from newton_like.kernels.collision.pairs.records import AXES, CORNER, PER_UNIT, SIMPLEX, SMALLEST, VISITS
+from newton_like.kernels.collision.plane import CAPSULE
+
+
+def convex_pairs(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``convex_points``."""
+    real = m.real
+    single = real is wp.float32
+    # Below NEAR the direction of a distance is improved by shots, below INSIDE it is rounding error; in units of the pair's size.
+    NEAR = 1.0e-3 if single else 1.0e-6
+    INSIDE = 2.0e-5 if single else 4.0e-12
+    INWARDS = 1.0e-4 if single else 1.0e-9
+    # how far outside the shots start
+    OUTSIDE = 2.0e-2 if single else 2.0e-3
+    # the square of the angle between successive normals at the end
+    AIMED = 1.0e-12 if single else 1.0e-20
+    SEARCH, SHOTS = 48, 8
+
+    @m.struct
+    class Touch:
+        """The normal, the signed distance of the cores and the closest point of the first core, in units."""
+
+        n: m.Vec3
+        distance: m.lane
+        first: m.Vec3
+
+    @m.func
+    def normalized(v: m.Vec3, other: m.Vec3) -> m.Vec3:
+        """v as a unit vector, or `other` if v is zero."""
+        square = m.dot(v, v)
+        least = m.fill(real(SMALLEST))
+        return m.where3_lt(least, square, m.scale3(v, m.rcp(m.sqrt(m.larger(square, least)))), other)
+
+    @m.func
+    def flat_normal(t, L, mem) -> m.Vec3:
+        """A unit vector normal to the simplex that a distance search left in a difference without interior."""
+        at = L.pair_work + SIMPLEX
+        p = m.get3(mem, at, t)
+        e = m.sub3(m.get3(mem, at + CORNER, t), p)
+        f = m.sub3(m.get3(mem, at + 2 * CORNER, t), p)
+        axes = m.get9(mem, L.pair_work + AXES, t)
+        return normalized(m.cross(e, f), normalized(m.cross(e, m.column(axes, 0)), m.column(axes, 2)))
+
+    @m.shared
+    def shortest_way(
+        b, t, middle: m.Vec3, start: Touch, deep: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
+        count_b: int, T, P, L, mem,
+    ) -> m.Vec3:  # fmt: skip
+        """The direction of the shortest way out, up to the polytope's tolerance.
+
+        Args:
+            middle: from the first to the second core, between points inside.
+            start: the result of the distance search from the origin.
+            deep: one where the origin is in the simplex.
+        """
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        half = m.fill(real(0.5))
+        n = start.n
+        # where the surfaces touch, the way out of a point slightly further inside is looked for
+        touching = m.where_lt(start.distance, m.fill(real(INSIDE)), m.sub(one, deep), zero)
+        o = m.zero3()
+        if m.any_lt(zero, touching):
+            into = normalized(m.neg3(middle), m.zero3())
+            o = m.scale3(into, m.mul(touching, m.fill(real(INWARDS))))
+            visits = int(SEARCH)
+            r = m.nearest(
+                b, t, o, n, touching, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+            )
+            flat = m.mul(touching, m.sub(one, r.inside))
+            n = m.where3_lt(half, flat, flat_normal(t, L, mem), n)
+            deep = m.where_lt(half, touching, r.inside, deep)
+        if m.any_lt(zero, deep):
+            visits = int(VISITS)
+            found = m.way_out(b, t, o, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            n = m.where3_lt(half, deep, normalized(found, n), n)
+        return n
+
+    @m.shared
+    def improved(
+        b, t, start: Touch, wanted: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int,
+        T, P, L, mem,
+    ) -> Touch:  # fmt: skip
+        """The touch of least depth near the direction of `start`, where `wanted` is one; else `start`."""
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        one = m.fill(real(1.0))
+        best = start
+        g = m.difference(b, t, start.n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        reach = m.dot(g.w, start.n)
+        best.distance = m.where_lt(half, wanted, m.neg(reach), start.distance)
+        best.first = m.where3_lt(half, wanted, g.first, start.first)
+        n = start.n
+        previous = n
+        previous_miss = m.zero3()
+        going = wanted
+        shots = int(SHOTS)
+        for shot in range(shots):
+            if m.any_lt(zero, going):
+                g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                o = m.scale3(n, m.add(m.dot(g.w, n), m.fill(real(OUTSIDE))))
+                visits = int(SEARCH)
+                r = m.nearest(b, t, o, n, going, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                length = m.sqrt(m.larger(m.dot(r.y, r.y), m.fill(real(SMALLEST))))
+                aim = m.scale3(r.y, m.neg(m.rcp(length)))
+                distance = m.sub(length, m.dot(aim, o))
+                better = m.where_lt(best.distance, distance, going, zero)
+                best.n = m.where3_lt(half, better, aim, best.n)
+                best.first = m.where3_lt(half, better, r.first, best.first)
+                best.distance = m.where_lt(half, better, distance, best.distance)
+                miss = m.sub3(aim, n)
+                going = m.where_lt(m.fill(real(AIMED)), m.dot(miss, miss), going, zero)
+                # extrapolates the fixed point from the last two shots
+                next_n = aim
+                if shot > 0:
+                    change = m.sub3(miss, previous_miss)
+                    share = m.div(m.dot(miss, change), m.larger(m.dot(change, change), m.fill(real(SMALLEST))))
+                    share = m.within(share, m.fill(real(-8.0)), one)
+                    next_n = m.fnma3(m.sub3(aim, previous), share, aim)
+                previous = aim
+                previous_miss = miss
+                n = m.where3_lt(half, going, normalized(next_n, aim), n)
+        return best
+
+    @m.shared
+    def core_touch(
+        b, t, middle: m.Vec3, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
+    ) -> Touch:
+        """How both cores touch."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        axes = m.get9(mem, L.pair_work + AXES, t)
+        start = normalized(middle, m.column(axes, 2))
+        visits = int(SEARCH)
+        r = m.nearest(
+            b, t, m.zero3(), start, one, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+        )
+        distance = m.sqrt(m.dot(r.y, r.y))
+        near = m.where_lt(distance, m.fill(real(NEAR)), one, r.inside)
+        touch = Touch(normalized(m.neg3(r.y), start), distance, r.first)
+        if m.any_lt(zero, near):
+            n = shortest_way(
+                b, t, middle, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+            )
+            touch = Touch(n, touch.distance, touch.first)
+            touch = improved(b, t, touch, near, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        return touch
+
+    @m.func
+    def convex_points(b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem):
+        """manifold <- the contact points of two convex shapes."""
+        middle = m.scale_pair(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        touch = core_touch(b, t, middle, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        unit = m.rcp(m.get(mem, L.pair_work + PER_UNIT, t))
+        distance = m.mul(touch.distance, unit)
+        one = m.get_shape(t, 0, L, mem)
+        two = m.get_shape(t, 1, L, mem)
+        radius = m.fill(real(0.0))
+        second = radius
+        if kind <= CAPSULE:
+            radius = one.size.x
+        if other <= CAPSULE:
+            second = two.size.x
+        place = m.fma3(touch.n, m.mul(m.fill(real(0.5)), m.add(distance, m.sub(radius, second))), m.scale3(touch.first, unit))
+        m.clear_manifold(t, L, mem)
+        m.put_pair_point(t, 0, place, touch.n, m.sub(distance, m.add(radius, second)), m.fill(real(0.0)), L, mem)
+
+    return locals()

@@ -11,7 +11,7 @@ import types
 import warp as wp
 
 from newton_like.kernels.collision.pairs.records import AXES, CORNER, PER_UNIT, SIMPLEX, SMALLEST, VISITS
-from newton_like.kernels.collision.plane import CAPSULE
+from newton_like.kernels.collision.plane import CAPSULE, FAR
 
 
 def convex_pairs(m: types.SimpleNamespace) -> dict:
@@ -23,9 +23,9 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
     INSIDE = 2.0e-5 if single else 4.0e-12
     INWARDS = 1.0e-4 if single else 1.0e-9
     # how far outside the shots start
-    OUTSIDE = 2.0e-2 if single else 2.0e-3
-    # the square of the angle between successive normals at the end
-    AIMED = 1.0e-12 if single else 1.0e-20
+    OUTSIDE = 2.0e-2
+    # shots end when one changes the depth by no more
+    GAINED = 1.0e-6 if single else 1.0e-11
     SEARCH, SHOTS = 48, 8
 
     @m.struct
@@ -75,13 +75,17 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         if m.any_lt(zero, touching):
             into = normalized(m.neg3(middle), m.zero3())
             o = m.scale3(into, m.mul(touching, m.fill(real(INWARDS))))
+            # the simplex is flat: the search starts on one side of it, and then on the other
+            side = flat_normal(t, L, mem)
+            n = m.where3_lt(half, touching, side, n)
             visits = int(SEARCH)
-            r = m.nearest(
-                b, t, o, n, touching, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
-            )
-            flat = m.mul(touching, m.sub(one, r.inside))
-            n = m.where3_lt(half, flat, flat_normal(t, L, mem), n)
-            deep = m.where_lt(half, touching, r.inside, deep)
+            for _side in range(int(2)):
+                r = m.nearest(
+                    b, t, o, side, m.mul(touching, m.sub(one, deep)), visits, kind, other, hull_a, count_a, hull_b, count_b,
+                    T, P, L, mem,
+                )  # fmt: skip
+                deep = m.larger(deep, r.inside)
+                side = m.neg3(side)
         if m.any_lt(zero, deep):
             visits = int(VISITS)
             found = m.way_out(b, t, o, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
@@ -97,42 +101,48 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         zero = m.fill(real(0.0))
         half = m.fill(real(0.5))
         one = m.fill(real(1.0))
-        best = start
-        g = m.difference(b, t, start.n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-        reach = m.dot(g.w, start.n)
-        best.distance = m.where_lt(half, wanted, m.neg(reach), start.distance)
-        best.first = m.where3_lt(half, wanted, g.first, start.first)
         n = start.n
+        first = start.first
+        best_n = n
+        best_first = first
+        best = m.where_lt(half, wanted, m.fill(real(-FAR)), start.distance)
         previous = n
         previous_miss = m.zero3()
+        last = m.fill(real(FAR))
         going = wanted
         shots = int(SHOTS)
-        for shot in range(shots):
+        for shot in range(shots + 1):
             if m.any_lt(zero, going):
                 g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-                o = m.scale3(n, m.add(m.dot(g.w, n), m.fill(real(OUTSIDE))))
-                visits = int(SEARCH)
-                r = m.nearest(b, t, o, n, going, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-                length = m.sqrt(m.larger(m.dot(r.y, r.y), m.fill(real(SMALLEST))))
-                aim = m.scale3(r.y, m.neg(m.rcp(length)))
-                distance = m.sub(length, m.dot(aim, o))
-                better = m.where_lt(best.distance, distance, going, zero)
-                best.n = m.where3_lt(half, better, aim, best.n)
-                best.first = m.where3_lt(half, better, r.first, best.first)
-                best.distance = m.where_lt(half, better, distance, best.distance)
-                miss = m.sub3(aim, n)
-                going = m.where_lt(m.fill(real(AIMED)), m.dot(miss, miss), going, zero)
-                # extrapolates the fixed point from the last two shots
-                next_n = aim
-                if shot > 0:
-                    change = m.sub3(miss, previous_miss)
-                    share = m.div(m.dot(miss, change), m.larger(m.dot(change, change), m.fill(real(SMALLEST))))
-                    share = m.within(share, m.fill(real(-8.0)), one)
-                    next_n = m.fnma3(m.sub3(aim, previous), share, aim)
-                previous = aim
-                previous_miss = miss
-                n = m.where3_lt(half, going, normalized(next_n, aim), n)
-        return best
+                reach = m.dot(g.w, n)
+                if shot == 0:
+                    first = g.first
+                better = m.where_lt(best, m.neg(reach), going, zero)
+                best = m.where_lt(half, better, m.neg(reach), best)
+                best_n = m.where3_lt(half, better, n, best_n)
+                best_first = m.where3_lt(half, better, first, best_first)
+                going = m.where_lt(m.fill(real(GAINED)), m.magnitude(m.sub(reach, last)), going, zero)
+                last = reach
+                if shot < shots:
+                    o = m.scale3(n, m.add(reach, m.fill(real(OUTSIDE))))
+                    visits = int(SEARCH)
+                    r = m.nearest(
+                        b, t, o, n, going, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+                    )
+                    first = r.first
+                    aim = normalized(m.neg3(r.y), n)
+                    miss = m.sub3(aim, n)
+                    # extrapolates the fixed point from the last two shots
+                    goal = aim
+                    if shot > 0:
+                        change = m.sub3(miss, previous_miss)
+                        share = m.div(m.dot(miss, change), m.larger(m.dot(change, change), m.fill(real(SMALLEST))))
+                        share = m.within(share, m.fill(real(-8.0)), one)
+                        goal = m.fnma3(m.sub3(aim, previous), share, aim)
+                    previous = aim
+                    previous_miss = miss
+                    n = normalized(goal, aim)
+        return Touch(best_n, best, best_first)
 
     @m.shared
     def core_touch(
@@ -150,6 +160,10 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         distance = m.sqrt(m.dot(r.y, r.y))
         near = m.where_lt(distance, m.fill(real(NEAR)), one, r.inside)
         touch = Touch(normalized(m.neg3(r.y), start), distance, r.first)
+        # rounding errors may stop a search early: then no plane separates the shapes by the distance
+        g = m.difference(b, t, touch.n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        excess = m.add(distance, m.dot(g.w, touch.n))
+        near = m.where_lt(m.fill(real(NEAR)), excess, one, near)
         if m.any_lt(zero, near):
             n = shortest_way(
                 b, t, middle, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem

@@ -19,7 +19,7 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
     real = m.real
     single = real is wp.float32
     # relative error of the square of the distance, and the rounding error of a coordinate
-    CONVERGED = 1.0e-6 if single else 1.0e-13
+    CONVERGED = 1.0e-6 if single else 1.0e-12
     ROUNDED = 5.0e-7 if single else 2.0e-15
     # a point is in the difference, up to rounding, below this distance
     TOUCHING = 1.0e-5 if single else 1.0e-12

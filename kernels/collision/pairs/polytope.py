@@ -22,10 +22,10 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
     real = m.real
     single = real is wp.float32
     # the depth's bounds differ by less at the end: by so much, or by this share of the depth
-    SETTLED = 1.0e-5 if single else 1.0e-9
-    SETTLED_SHARE = 1.0e-4
+    SETTLED = 1.0e-4
+    SETTLED_SHARE = 1.0e-2
     # a face is seen from points above it by more than the rounding error
-    ABOVE = 5.0e-7 if single else 1.0e-14
+    ABOVE = 5.0e-6 if single else 1.0e-10
     FLAT_FACE = 1.0e-11 if single else 1.0e-26
 
     @m.func

@@ -6,7 +6,9 @@ from functools import cache
 import warp as wp
 from newton_like.kernels.collision.pairs.convex import convex_pairs
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
+from newton_like.kernels.collision.pairs.manifold import manifold_program
 from newton_like.kernels.collision.pairs.nearest import nearest_program
+from newton_like.kernels.collision.pairs.patches import patch_program
 from newton_like.kernels.collision.pairs.polytope import polytope_program
 from newton_like.kernels.collision.pairs.round import round_pairs
 from newton_like.kernels.collision.pairs.shapes import pair_shape_program
@@ -94,6 +96,8 @@ LAYERS = (
     support_program,
     nearest_program,
     polytope_program,
+    patch_program,
+    manifold_program,
     convex_pairs,
     pair_dispatch,
     # floor 5

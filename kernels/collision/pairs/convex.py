@@ -177,18 +177,20 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         """manifold <- the contact points of two convex shapes."""
         middle = m.scale_pair(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         touch = core_touch(b, t, middle, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-        unit = m.rcp(m.get(mem, L.pair_work + PER_UNIT, t))
-        distance = m.mul(touch.distance, unit)
-        one = m.get_shape(t, 0, L, mem)
-        two = m.get_shape(t, 1, L, mem)
-        radius = m.fill(real(0.0))
-        second = radius
+        per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+        distance = touch.distance
+        first = touch.first
+        # a sphere and a capsule are their core with a radius
         if kind <= CAPSULE:
-            radius = one.size.x
+            radius = m.mul(m.get_shape(t, 0, L, mem).size.x, per_unit)
+            distance = m.sub(distance, radius)
+            first = m.fma3(touch.n, radius, first)
         if other <= CAPSULE:
-            second = two.size.x
-        place = m.fma3(touch.n, m.mul(m.fill(real(0.5)), m.add(distance, m.sub(radius, second))), m.scale3(touch.first, unit))
+            distance = m.sub(distance, m.mul(m.get_shape(t, 1, L, mem).size.x, per_unit))
         m.clear_manifold(t, L, mem)
-        m.put_pair_point(t, 0, place, touch.n, m.sub(distance, m.add(radius, second)), m.fill(real(0.0)), L, mem)
+        unit = m.rcp(per_unit)
+        m.put_manifold(
+            b, t, touch.n, distance, first, unit, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+        )
 
     return locals()

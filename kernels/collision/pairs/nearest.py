@@ -21,8 +21,8 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
     # relative error of the square of the distance, and the rounding error of a coordinate
     CONVERGED = 1.0e-6 if single else 1.0e-12
     ROUNDED = 5.0e-7 if single else 2.0e-15
-    # a point is in the difference, up to rounding, below this distance
-    TOUCHING = 1.0e-5 if single else 1.0e-12
+    # the square of the distance below which a point is in the difference, up to rounding
+    TOUCHING_SQUARE = 1.0e-10 if single else 1.0e-24
     # squares of sines of angles of triangles and tetrahedra that are flat
     FLAT_SIMPLEX = 1.0e-11 if single else 1.0e-26
 
@@ -115,7 +115,7 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         used = m.vec(one, zero, zero)
         for _visit in range(visits):
             square = m.dot(y, y)
-            going = m.where_lt(m.fill(real(TOUCHING * TOUCHING)), square, going, zero)
+            going = m.where_lt(m.fill(real(TOUCHING_SQUARE)), square, going, zero)
             if m.any_lt(zero, going):
                 g = m.difference(
                     b, t, m.neg3(y), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem

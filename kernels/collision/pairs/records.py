@@ -59,15 +59,17 @@ HORIZON_AT = SEEN_CORNERS_AT + 3 * FACES
 EDGE_AT = HORIZON_AT + 2 * (3 * FACES + 1)
 EDGES = VERTICES * VERTICES
 
-# The part of the surface of each shape that faces the other one: corners of a polygon, in a plane perpendicular to the normal, and their
-# heights along the normal; the lines of its edges, with their normals and offsets.
+# The part of the surface of each shape that faces the other one, its patch: corners of a polygon, with two coordinates in a plane
+# perpendicular to the normal and the height along the normal; and lines a x + b y = c with the polygon on the side where a x + b y is less.
 PATCH_CORNERS = 8
 PATCH_AT = EDGE_AT + EDGES + 1
-PATCH = 3 * PATCH_CORNERS + 3 * PATCH_CORNERS
+LINES = 3 * PATCH_CORNERS
+PATCH = 2 * LINES
 
-# A candidate for a contact point: its place in the plane, the heights of both surfaces, and whether it exists.
-CANDIDATE = 5
-CANDIDATES = 3 * PATCH_CORNERS
+# A candidate for a contact point: its two coordinates in the plane, the height halfway between both surfaces, and their distance along the
+# normal, FAR where there is none. Every edge of a patch has two candidates; the last candidate is the closest point of both shapes.
+CANDIDATE = 4
+CANDIDATES = 4 * PATCH_CORNERS + 1
 CANDIDATE_AT = PATCH_AT + 2 * PATCH
 WORK = CANDIDATE_AT + CANDIDATE * CANDIDATES
 

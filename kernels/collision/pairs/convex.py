@@ -73,19 +73,24 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         touching = m.where_lt(start.distance, m.fill(real(INSIDE)), m.sub(one, deep), zero)
         o = m.zero3()
         if m.any_lt(zero, touching):
+            axes = m.get9(mem, L.pair_work + AXES, t)
             into = normalized(m.neg3(middle), m.zero3())
-            o = m.scale3(into, m.mul(touching, m.fill(real(INWARDS))))
+            # a point that is not in any plane of symmetry
+            aside = m.fma3(m.column(axes, 0), m.fill(real(0.31)), m.scale3(m.column(axes, 1), m.fill(real(0.17))))
             # the simplex is flat: the search starts on one side of it, and then on the other
             side = flat_normal(t, L, mem)
             n = m.where3_lt(half, touching, side, n)
             visits = int(SEARCH)
             for _side in range(int(2)):
+                shifted = m.scale3(m.add3(into, aside), m.fill(real(INWARDS)))
                 r = m.nearest(
-                    b, t, o, side, m.mul(touching, m.sub(one, deep)), visits, kind, other, hull_a, count_a, hull_b, count_b,
-                    T, P, L, mem,
-                )  # fmt: skip
+                    b, t, shifted, side, touching, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+                )
+                o = m.where3_lt(half, r.inside, shifted, o)
                 deep = m.larger(deep, r.inside)
+                touching = m.mul(touching, m.sub(one, r.inside))
                 side = m.neg3(side)
+                aside = m.neg3(aside)
         if m.any_lt(zero, deep):
             visits = int(VISITS)
             found = m.way_out(b, t, o, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)

@@ -15,6 +15,7 @@ import warp as wp
 from newton_like.kernels.collision.pairs.records import (  # isort: skip
     AXES, CANDIDATE, CANDIDATE_AT, CANDIDATES, LINES, PATCH, PATCH_AT, PATCH_CORNERS, POINTS_OF_A_PAIR, SMALLEST,
 )  # fmt: skip
+from newton_like.kernels.collision.pairs.patches import WIDTH
 from newton_like.kernels.collision.plane import BOX, CAPSULE, ELLIPSOID, FAR, SPHERE
 
 # Candidates are contact points if they are farther apart than the closest points by no more, in units of the pair's size.
@@ -27,6 +28,8 @@ TIE = 1.0e-4
 TURN = 0.9
 COSINE, SINE = math.cos(TURN), math.sin(TURN)
 HALF_FAR = 0.5 * FAR
+# Two lines are parallel if the part of one that is along the other is longer, in units of the pair's size.
+CROSSING = 10.0 * WIDTH
 # The square of the length of an edge that is a corner of another one.
 SHORTEST = 1.0e-10
 
@@ -131,6 +134,10 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
                 # a line has one edge
                 exists = m.mul(exists, m.sub(one, own.line))
             exists = m.where_lt(high, low, zero, exists)
+            # lines that cross have a closest point
+            length = m.mul(m.sub(high, low), m.sqrt(square))
+            crossing = m.where_lt(length, m.fill(real(CROSSING)), m.mul(own.line, other.line), zero)
+            exists = m.mul(exists, m.sub(one, crossing))
             first = m.mul(exists, m.where_lt(half, begins, ends, cuts))
             # where the edge ends at a corner, that corner belongs to the next one
             last = m.mul(exists, m.where_lt(half, finishes, m.mul(ends, own.line), cuts))

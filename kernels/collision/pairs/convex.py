@@ -10,7 +10,7 @@ import types
 
 import warp as wp
 
-from newton_like.kernels.collision.pairs.records import AXES, CORNER, PER_UNIT, SIMPLEX, SMALLEST, VISITS
+from newton_like.kernels.collision.pairs.records import AXES, CORNER, PER_UNIT, SHAPE, SIMPLEX, SMALLEST, VISITS
 from newton_like.kernels.collision.plane import CAPSULE, FAR
 
 
@@ -21,7 +21,9 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
     # Below NEAR the direction of a distance is improved by shots, below INSIDE it is rounding error; in units of the pair's size.
     NEAR = 1.0e-3 if single else 1.0e-6
     INSIDE = 2.0e-5 if single else 4.0e-12
-    INWARDS = 1.0e-4 if single else 1.0e-9
+    INWARDS = 1.0e-3 if single else 1.0e-8
+    # by how much a search may end too far out, in units and as a share of the distance
+    EXCESS = 3.0e-5 if single else 1.0e-8
     # how far outside the shots start
     OUTSIDE = 2.0e-2
     # shots end when one changes the depth by no more
@@ -53,6 +55,28 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         axes = m.get9(mem, L.pair_work + AXES, t)
         return normalized(m.cross(e, f), normalized(m.cross(e, m.column(axes, 0)), m.column(axes, 2)))
 
+    @m.func
+    def best_axis(
+        b, t, n: m.Vec3, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
+    ) -> m.Vec3:
+        """The one of n, the axes of both shapes and their opposites along which the difference reaches least."""
+        best = n
+        g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        least = m.dot(g.w, n)
+        axes = int(7)
+        for i in range(axes):
+            d = n
+            if i > 0:
+                at = L.pair_work + AXES + SHAPE * ((i - 1) // 3) + (i - 1) % 3
+                d = m.vec(m.get(mem, at, t), m.get(mem, at + 3, t), m.get(mem, at + 6, t))
+            for _side in range(int(2)):
+                g = m.difference(b, t, d, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                reach = m.dot(g.w, d)
+                best = m.where3_lt(reach, least, d, best)
+                least = m.smaller(reach, least)
+                d = m.neg3(d)
+        return best
+
     @m.shared
     def shortest_way(
         b, t, middle: m.Vec3, start: Touch, deep: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
@@ -76,7 +100,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
             axes = m.get9(mem, L.pair_work + AXES, t)
             into = normalized(m.neg3(middle), m.zero3())
             # a point that is not in any plane of symmetry
-            aside = m.fma3(m.column(axes, 0), m.fill(real(0.31)), m.scale3(m.column(axes, 1), m.fill(real(0.17))))
+            aside = m.apply(axes, m.vec(m.fill(real(0.047)), m.fill(real(0.029)), m.fill(real(0.037))))
             # the simplex is flat: the search starts on one side of it, and then on the other
             side = flat_normal(t, L, mem)
             n = m.where3_lt(half, touching, side, n)
@@ -91,6 +115,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
                 touching = m.mul(touching, m.sub(one, r.inside))
                 side = m.neg3(side)
                 aside = m.neg3(aside)
+        if m.any_lt(zero, touching):
+            n = m.where3_lt(half, touching, best_axis(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem), n)
         if m.any_lt(zero, deep):
             visits = int(VISITS)
             found = m.way_out(b, t, o, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
@@ -168,7 +194,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         # rounding errors may stop a search early: then no plane separates the shapes by the distance
         g = m.difference(b, t, touch.n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         excess = m.add(distance, m.dot(g.w, touch.n))
-        near = m.where_lt(m.fill(real(NEAR)), excess, one, near)
+        most = m.fma(m.fill(real(EXCESS)), distance, m.fill(real(EXCESS)))
+        near = m.where_lt(most, excess, one, near)
         if m.any_lt(zero, near):
             n = shortest_way(
                 b, t, middle, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem

@@ -112,6 +112,8 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         y = m.sub3(g.w, o)
         first = g.first
         put_corner(t, 0, going, y, first, L, mem)
+        put_corner(t, 1, going, y, first, L, mem)
+        put_corner(t, 2, going, y, first, L, mem)
         used = m.vec(one, zero, zero)
         for _visit in range(visits):
             square = m.dot(y, y)

@@ -29,8 +29,8 @@ def box_axes_program(m: types.SimpleNamespace) -> dict:
 
     @m.struct
     class EdgePair:
-        """Two edges: by how much planes along both separate the boxes, the same less its rounding error, the normal of these planes, and the
-        axes of both edges (ones and zeros)."""
+        """Two edges: by how much planes along both separate the boxes, the same less its rounding error, the normal of these planes, and
+        the axes of both edges (ones and zeros)."""
 
         over: m.lane
         sure: m.lane

@@ -108,6 +108,7 @@ STEP = (
     Row("pair_shapes", "places, axes and sizes of both shapes", lambda n: n.pair_numbers, "pairs"),
     Row("manifold", "their contact points", lambda n: n.manifold_numbers, "pairs"),
     Row("pair_work", "what the search for them works with", lambda n: n.pair_work_numbers, "pairs"),
+    Row("corners", "corners of the part that two faces share", lambda n: n.corner_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # constraint rows of dofs (limits and friction) and couplings
     Row("dof_need", "negative where a dof needs its hard limits", _dofs, "kernel"),
@@ -214,7 +215,7 @@ def sizes(rows: Iterable[Row], counts) -> dict[str, int]:
         rows: rows with a `size`.
         counts: a namespace with coords, dofs, bodies, entries (of `h`) and reach (the longest chain); for a step also candidates,
             colliders, contact_rows, couplings, limit_rows and given, and the sizes of records: contact_numbers, dof_numbers,
-            coupling_numbers, pair_numbers, manifold_numbers, pair_work_numbers.
+            coupling_numbers, pair_numbers, manifold_numbers, corner_numbers, pair_work_numbers.
     """
     return {row.name: row.size(counts) for row in rows}
 

@@ -4,6 +4,9 @@ import types
 from functools import cache
 
 import warp as wp
+from newton_like.kernels.collision.pairs.box import box_pairs
+from newton_like.kernels.collision.pairs.box_axes import box_axes_program
+from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
 from newton_like.kernels.collision.pairs.convex import convex_pairs
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
 from newton_like.kernels.collision.pairs.manifold import manifold_program
@@ -99,6 +102,9 @@ LAYERS = (
     patch_program,
     manifold_program,
     convex_pairs,
+    capsule_box_pair,
+    box_axes_program,
+    box_pairs,
     pair_dispatch,
     # floor 5
     drive_program,

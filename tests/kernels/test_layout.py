@@ -15,6 +15,7 @@ COUNTS = dict(
     coords=7, dofs=6, bodies=2, entries=21, reach=6, candidates=3, colliders=2, contact_rows=3, couplings=1, limit_rows=18,
     given=0, contact_numbers=12, dof_numbers=7, coupling_numbers=4, pair_numbers=30, manifold_numbers=32,
     pair_work_numbers=100,
+    corner_numbers=48,
 )  # fmt: skip
 
 

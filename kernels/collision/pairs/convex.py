@@ -1,16 +1,16 @@
 """Contact points of any two convex shapes.
 
-The signed distance is the largest one by which a plane separates both shapes: over unit vectors n it is the maximum of -h(n), with h the support
-function of their difference. Shapes that are apart have the distance of the origin from the difference. If they overlap, the expanding
-polytope gives the direction of the shortest way out up to its tolerance. A few shots then improve it: the distance search from a point
-just outside along n gives the normal at the closest point, which is n itself where the depth has a minimum.
+The signed distance is the largest one by which a plane separates both shapes: over unit vectors n it is the maximum of -h(n), with h
+the support function of their difference. Shapes that are apart have the distance of the origin from the difference. If they overlap, the
+expanding polytope gives the direction of the shortest way out up to its tolerance. A few shots then improve it: the distance search from
+a point just outside along n gives the normal at the closest point, which is n itself where the depth has a minimum.
 """
 
 import types
 
 import warp as wp
-
-from newton_like.kernels.collision.pairs.records import AXES, CORNER, PER_UNIT, SHAPE, SIMPLEX, SMALLEST, VISITS
+from newton_like.kernels.collision.pairs.records import AXES, SHAPE
+from newton_like.kernels.collision.pairs.work import CORNER, PER_UNIT, SHAPES, SIMPLEX, SMALLEST, VISITS
 from newton_like.kernels.collision.plane import CAPSULE, FAR
 
 
@@ -52,7 +52,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         p = m.get3(mem, at, t)
         e = m.sub3(m.get3(mem, at + CORNER, t), p)
         f = m.sub3(m.get3(mem, at + 2 * CORNER, t), p)
-        axes = m.get9(mem, L.pair_work + AXES, t)
+        axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
         return normalized(m.cross(e, f), normalized(m.cross(e, m.column(axes, 0)), m.column(axes, 2)))
 
     @m.func
@@ -67,7 +67,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         for i in range(axes):
             d = n
             if i > 0:
-                at = L.pair_work + AXES + SHAPE * ((i - 1) // 3) + (i - 1) % 3
+                at = L.pair_work + SHAPES + AXES + SHAPE * ((i - 1) // 3) + (i - 1) % 3
                 d = m.vec(m.get(mem, at, t), m.get(mem, at + 3, t), m.get(mem, at + 6, t))
             for _side in range(int(2)):
                 g = m.difference(b, t, d, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
@@ -97,7 +97,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         touching = m.where_lt(start.distance, m.fill(real(INSIDE)), m.sub(one, deep), zero)
         o = m.zero3()
         if m.any_lt(zero, touching):
-            axes = m.get9(mem, L.pair_work + AXES, t)
+            axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
             into = normalized(m.neg3(middle), m.zero3())
             # a point that is not in any plane of symmetry
             aside = m.apply(axes, m.vec(m.fill(real(0.047)), m.fill(real(0.029)), m.fill(real(0.037))))
@@ -116,7 +116,9 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
                 side = m.neg3(side)
                 aside = m.neg3(aside)
         if m.any_lt(zero, touching):
-            n = m.where3_lt(half, touching, best_axis(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem), n)
+            n = m.where3_lt(
+                half, touching, best_axis(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem), n
+            )
         if m.any_lt(zero, deep):
             visits = int(VISITS)
             found = m.way_out(b, t, o, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
@@ -182,12 +184,10 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         """How both cores touch."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        axes = m.get9(mem, L.pair_work + AXES, t)
+        axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
         start = normalized(middle, m.column(axes, 2))
         visits = int(SEARCH)
-        r = m.nearest(
-            b, t, m.zero3(), start, one, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
-        )
+        r = m.nearest(b, t, m.zero3(), start, one, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         distance = m.sqrt(m.dot(r.y, r.y))
         near = m.where_lt(distance, m.fill(real(NEAR)), one, r.inside)
         touch = Touch(normalized(m.neg3(r.y), start), distance, r.first)
@@ -197,9 +197,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         most = m.fma(m.fill(real(EXCESS)), distance, m.fill(real(EXCESS)))
         near = m.where_lt(most, excess, one, near)
         if m.any_lt(zero, near):
-            n = shortest_way(
-                b, t, middle, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
-            )
+            n = shortest_way(b, t, middle, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
             touch = Touch(n, touch.distance, touch.first)
             touch = improved(b, t, touch, near, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         return touch

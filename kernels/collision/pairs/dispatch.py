@@ -29,6 +29,10 @@ def pair_dispatch(m: types.SimpleNamespace) -> dict:
             m.sphere_cylinder(t, L, mem)
         elif kind == CAPSULE and other == CAPSULE:
             m.capsule_capsule(t, L, mem)
+        elif kind == CAPSULE and other == BOX:
+            m.capsule_box(t, L, mem)
+        elif kind == BOX and other == BOX:
+            m.box_box(t, L, mem)
         else:
             closed = int(0)
         if closed == 0:

@@ -1,22 +1,28 @@
 """Contact points of two convex shapes whose normal and distance are known.
 
 Both shapes have a patch, a polygon or a line. Corners of the common part of both patches in the plane perpendicular to the normal are
-candidates: the ends of the parts of edges of one patch that are inside the other one. Each has the distance of both patches there. Candidates
-that are not much farther apart than the closest points of the shapes become contact points: up to four, which are farthest along four
-directions of the plane. Corners are numbered in the axes of the shapes, and directions are fixed to the first shape, so that contact
-points of shapes at rest stay the same.
+candidates: the ends of the parts of edges of one patch that are inside the other one. Each has the distance of both patches there.
+Candidates that are not much farther apart than the closest points of the shapes become contact points: up to four, which are farthest
+along four directions of the plane. Corners are numbered in the axes of the shapes, and directions are fixed to the first shape, so that
+contact points of shapes at rest stay the same.
 """
 
 import math
 import types
 
 import warp as wp
-
-from newton_like.kernels.collision.pairs.records import (  # isort: skip
-    AXES, CANDIDATE, CANDIDATE_AT, CANDIDATES, LINES, PATCH, PATCH_AT, PATCH_CORNERS, POINTS_OF_A_PAIR, SMALLEST,
-)  # fmt: skip
 from newton_like.kernels.collision.pairs.patches import WIDTH
-from newton_like.kernels.collision.plane import BOX, CAPSULE, ELLIPSOID, FAR, SPHERE
+from newton_like.kernels.collision.pairs.work import (
+    CANDIDATE,
+    CANDIDATE_AT,
+    CANDIDATES,
+    LINES,
+    PATCH,
+    PATCH_AT,
+    PATCH_CORNERS,
+    SMALLEST,
+)
+from newton_like.kernels.collision.plane import ELLIPSOID, FAR, SPHERE
 
 # Candidates are contact points if they are farther apart than the closest points by no more, in units of the pair's size.
 SLACK = 2.0e-2
@@ -59,7 +65,17 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_candidate_at(
-        t, i: int, exists: m.lane, p: m.Vec3, e: m.Vec3, s: m.lane, sign: m.lane, other: m.Patch, distance: m.lane, L, mem
+        t,
+        i: int,
+        exists: m.lane,
+        p: m.Vec3,
+        e: m.Vec3,
+        s: m.lane,
+        sign: m.lane,
+        other: m.Patch,
+        distance: m.lane,
+        L,
+        mem,
     ):
         """Stores the candidate at p + s e.
 
@@ -82,7 +98,17 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def clip_edges(
-        t, s: int, corners: int, lines: int, own: m.Patch, other: m.Patch, ends: m.lane, cuts: m.lane, distance: m.lane, L, mem
+        t,
+        s: int,
+        corners: int,
+        lines: int,
+        own: m.Patch,
+        other: m.Patch,
+        ends: m.lane,
+        cuts: m.lane,
+        distance: m.lane,
+        L,
+        mem,
     ):
         """Stores the candidates on the edges of the patch of shape s.
 
@@ -183,8 +209,6 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def choose_points(t, edges: int, second: int, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem):
         """Stores the contact points. `edges` and `second` are the numbers of edges of both patches."""
-        zero = m.fill(real(0.0))
-        half = m.fill(real(0.5))
         one = m.fill(real(1.0))
         c = m.fill(real(COSINE))
         s = m.fill(real(SINE))
@@ -233,6 +257,14 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         put_candidate_point(t, 2, b2.i, third_exists, frame, unit, feature, L, mem)
         put_candidate_point(t, 3, b3.i, fourth_exists, frame, unit, feature, L, mem)
 
+    @m.func
+    def is_pointed(kind: int) -> bool:
+        """Whether shapes of this kind touch in a single point."""
+        pointed = kind == SPHERE
+        if kind == ELLIPSOID:
+            pointed = True
+        return pointed
+
     @m.shared
     def put_manifold(
         b, t, n: m.Vec3, distance: m.lane, first: m.Vec3, unit: m.lane, kind: int, other: int, hull_a: int, count_a: int,
@@ -255,19 +287,14 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         m.put(mem, at + 1, t, place.y)
         m.put(mem, at + 2, t, m.fma(m.fill(real(0.5)), distance, place.z))
         m.put(mem, at + 3, t, distance)
-        if kind == SPHERE or kind == ELLIPSOID or other == SPHERE or other == ELLIPSOID:
+        if is_pointed(kind) or is_pointed(other):
             put_candidate_point(t, 0, m.fill(real(CANDIDATES - 1)), one, frame, unit, zero, L, mem)
         else:
             a = m.put_patch(b, t, 0, kind, hull_a, count_a, frame, T, P, L, mem)
             c = m.put_patch(b, t, 1, other, hull_b, count_b, frame, T, P, L, mem)
-            edges = int(PATCH_CORNERS)
-            second = int(PATCH_CORNERS)
-            if kind == BOX or kind == CAPSULE:
-                edges = int(4)
-            if other == BOX or other == CAPSULE:
-                second = int(4)
-            # corners of a polygon inside a polygon, and points that edges of both share, the latter once; of a line its part in the other one
-            open_a = m.sub(one, a.line)
+            edges = m.corners_of(kind)
+            second = m.corners_of(other)
+            # of two polygons the corners inside the other one, and points that edges of both share; of a line its part
             open_c = m.sub(one, c.line)
             both = m.sub(one, m.mul(open_c, a.line))
             clip_edges(t, 1, second, edges, c, a, both, both, distance, L, mem)

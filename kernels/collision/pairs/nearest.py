@@ -1,16 +1,15 @@
 """Distance of a point from the difference of two convex shapes: the algorithm of Gilbert, Johnson and Keerthi.
 
-E. G. Gilbert, D. W. Johnson, S. S. Keerthi: A fast procedure for computing the distance between complex objects in three-dimensional space. IEEE
-Journal on Robotics and Automation 4 (1988). A visit adds the support point towards the point to a simplex of up to three vertices, and
-keeps the vertices of the part of the new simplex that is closest. That part contains the new vertex, so it is one of three triangles,
+E. G. Gilbert, D. W. Johnson, S. S. Keerthi: A fast procedure for computing the distance between complex objects in three-dimensional space.
+IEEE Journal on Robotics and Automation 4 (1988). A visit adds the support point towards the point to a simplex of up to three vertices,
+and keeps the vertices of the part of the new simplex that is closest. That part contains the new vertex, so it is one of three triangles,
 three edges or the vertex itself. A world whose search has ended keeps its results while others go on.
 """
 
 import types
 
 import warp as wp
-
-from newton_like.kernels.collision.pairs.records import CORNER, SIMPLEX, SMALLEST
+from newton_like.kernels.collision.pairs.work import CORNER, SIMPLEX, SMALLEST
 from newton_like.kernels.collision.plane import FAR
 
 
@@ -84,7 +83,7 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         return Triangle(m.where_lt(flat, square, inside, zero), y, s, u)
 
     @m.func
-    def put_corner(t, i: int, where: m.lane, w: m.Vec3, first: m.Vec3, L, mem):
+    def put_vertex(t, i: int, where: m.lane, w: m.Vec3, first: m.Vec3, L, mem):
         """Stores corner i of the simplex in the worlds where `where` is one."""
         at = L.pair_work + SIMPLEX + CORNER * i
         half = m.fill(real(0.5))
@@ -111,17 +110,15 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
         g = m.difference(b, t, start, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
         y = m.sub3(g.w, o)
         first = g.first
-        put_corner(t, 0, going, y, first, L, mem)
-        put_corner(t, 1, going, y, first, L, mem)
-        put_corner(t, 2, going, y, first, L, mem)
+        put_vertex(t, 0, going, y, first, L, mem)
+        put_vertex(t, 1, going, y, first, L, mem)
+        put_vertex(t, 2, going, y, first, L, mem)
         used = m.vec(one, zero, zero)
         for _visit in range(visits):
             square = m.dot(y, y)
             going = m.where_lt(m.fill(real(TOUCHING_SQUARE)), square, going, zero)
             if m.any_lt(zero, going):
-                g = m.difference(
-                    b, t, m.neg3(y), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
-                )
+                g = m.difference(b, t, m.neg3(y), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
                 w = m.sub3(g.w, o)
                 bound = m.fma(m.fill(real(CONVERGED)), square, m.mul(m.fill(real(ROUNDED)), m.sqrt(square)))
                 going = m.where_lt(bound, m.sub(square, m.dot(y, w)), going, zero)
@@ -154,12 +151,10 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
                 least = m.smaller(m.smaller(r0, r1), m.smaller(r2, m.sub(m.sub(size, r0), m.add(r1, r2))))
                 full = m.mul(going, m.mul(used.x, m.mul(used.y, used.z)))
                 full = m.where_lt(zero, least, full, zero)
-                flat = m.fma(
-                    m.fill(real(FLAT_SIMPLEX)), m.mul(m.dot(n01, n01), m.dot(e2, e2)), m.fill(real(SMALLEST))
-                )
+                flat = m.fma(m.fill(real(FLAT_SIMPLEX)), m.mul(m.dot(n01, n01), m.dot(e2, e2)), m.fill(real(SMALLEST)))
                 full = m.where_lt(flat, m.mul(size, size), full, zero)
                 inside = m.where_lt(half, full, one, inside)
-                put_corner(t, 3, full, w, g.first, L, mem)
+                put_vertex(t, 3, full, w, g.first, L, mem)
                 going = m.where_lt(half, full, zero, going)
                 # no progress: the last digits are rounding errors
                 going = m.where_lt(c.square, square, going, zero)
@@ -177,9 +172,9 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
                 put0 = m.mul(going, m.sub(one, k0))
                 put1 = m.mul(going, m.mul(k0, m.sub(one, k1)))
                 put2 = m.mul(going, m.mul(k0, k1))
-                put_corner(t, 0, put0, w, g.first, L, mem)
-                put_corner(t, 1, put1, w, g.first, L, mem)
-                put_corner(t, 2, put2, w, g.first, L, mem)
+                put_vertex(t, 0, put0, w, g.first, L, mem)
+                put_vertex(t, 1, put1, w, g.first, L, mem)
+                put_vertex(t, 2, put2, w, g.first, L, mem)
                 kept = m.vec(m.larger(k0, put0), m.larger(k1, put1), m.larger(k2, put2))
                 used = m.where3_lt(half, going, kept, used)
         return Nearest(y, first, inside)

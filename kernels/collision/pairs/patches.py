@@ -8,9 +8,8 @@ farthest one. It need not be perpendicular to the normal: corners have their own
 import math
 import types
 
-from newton_like.kernels.collision.pairs.records import (  # isort: skip
-    AXES, CENTRE, EXTENT, LINES, PATCH, PATCH_AT, PATCH_CORNERS, PER_UNIT, SHAPE, SHAPES, SMALLEST,
-)  # fmt: skip
+from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
+from newton_like.kernels.collision.pairs.work import LINES, PATCH, PATCH_AT, PATCH_CORNERS, PER_UNIT, SHAPES, SMALLEST
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, FAR, HULL
 
 # A cap's first corner is its lowest point if the sine of the angle between the axis and the normal is larger; else it is on the x axis.
@@ -29,6 +28,16 @@ COSINE, SINE = math.cos(0.3), math.sin(0.3)
 def patch_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: the structs ``Frame`` and ``Patch``, and ``put_patch``."""
     real = m.real
+
+    @m.func
+    def corners_of(kind: int) -> int:
+        """Number of corners of the patch of a kind of shape."""
+        corners = int(PATCH_CORNERS)
+        if kind == BOX:
+            corners = int(4)
+        if kind == CAPSULE:
+            corners = int(4)
+        return corners
 
     @m.struct
     class Frame:
@@ -163,9 +172,7 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         inverse = m.rcp(m.larger(round_part, m.fill(real(1.0e-12))))
         leaning = m.where_lt(m.larger(tilt, m.fill(real(1.0e-12))), round_part, one, zero)
         half = m.fill(real(0.5))
-        e = m.where3_lt(
-            half, leaning, m.vec(m.mul(d.x, inverse), m.mul(d.y, inverse), zero), m.vec(one, zero, zero)
-        )
+        e = m.where3_lt(half, leaning, m.vec(m.mul(d.x, inverse), m.mul(d.y, inverse), zero), m.vec(one, zero, zero))
         x = to_frame(f, m.scale3(e, size.x))
         y = to_frame(f, m.vec(m.neg(m.mul(e.y, size.x)), m.mul(e.x, size.x), zero))
         axis = to_frame(f, m.vec(zero, zero, one))
@@ -182,10 +189,13 @@ def patch_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def hull_patch_of(b, t, at: int, f: Frame, d: m.Vec3, hull: int, count: int, T, P, L, mem) -> Patch:
-        """The corners of the polygon are the vertices that are farthest along eight directions of the plane. d is the normal or its opposite."""
+        """The corners of the polygon are the vertices that are farthest along eight directions of the plane.
+
+        Args:
+            d: the normal or its opposite.
+        """
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        half = m.fill(real(0.5))
         per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
         highest = m.fill(real(-FAR))
         top = m.zero3()
@@ -320,12 +330,10 @@ def patch_program(m: types.SimpleNamespace) -> dict:
             radius = m.neg(radius)
         zero = m.fill(real(0.0))
         patch = Patch(zero, zero, zero, zero, zero)
-        corners = int(PATCH_CORNERS)
+        corners = corners_of(kind)
         if kind == BOX:
-            corners = int(4)
             patch = box_patch(t, at, f, d, size, mem)
         elif kind == CAPSULE:
-            corners = int(4)
             p = to_frame(f, m.vec(zero, zero, size.y))
             q = m.neg3(p)
             m.put3(mem, at, t, p)

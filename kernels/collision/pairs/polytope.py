@@ -9,11 +9,23 @@ point to the edges of the hole. Worlds of a block have faces of their own in slo
 import types
 
 import warp as wp
-
-from newton_like.kernels.collision.pairs.records import (  # isort: skip
-    CORNER, CORNERS, EDGE_AT, EDGES, FACE, FACE_AT, FACES, HORIZON_AT, OFFSET, SEEN_AT, SEEN_CORNERS_AT, SIMPLEX, SMALLEST, VERTEX_AT,
-    VERTICES, VISITS,
-)  # fmt: skip
+from newton_like.kernels.collision.pairs.work import (
+    CORNER,
+    CORNERS,
+    EDGE_AT,
+    EDGES,
+    FACE,
+    FACE_AT,
+    FACES,
+    HORIZON_AT,
+    OFFSET,
+    SEEN_AT,
+    SEEN_CORNERS_AT,
+    SIMPLEX,
+    SMALLEST,
+    VERTEX_AT,
+    VERTICES,
+)
 from newton_like.kernels.collision.plane import FAR
 
 
@@ -31,7 +43,9 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def gather3(t, at: int, stride: int, index: m.lane, mem) -> m.Vec3:
         return m.vec(
-            m.gather(mem, at, stride, index, t), m.gather(mem, at + 1, stride, index, t), m.gather(mem, at + 2, stride, index, t)
+            m.gather(mem, at, stride, index, t),
+            m.gather(mem, at + 1, stride, index, t),
+            m.gather(mem, at + 2, stride, index, t),
         )
 
     @m.func
@@ -42,7 +56,7 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def put_face(t, slot: m.lane, i: m.lane, j: m.lane, k: m.lane, L, mem):
-        """Stores the face of vertices i, j, k, whose normal is that of a right-handed turn from i to j to k. A face without area is far away."""
+        """Stores the face of vertices i, j, k, which are in counter-clockwise order from outside. A face without area is far away."""
         vertices = L.pair_work + VERTEX_AT
         faces = L.pair_work + FACE_AT
         p = gather3(t, vertices, 3, k, mem)
@@ -88,7 +102,6 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
     def cut_hole(t, faces: int, vertex: int, going: m.lane, w: m.Vec3, L, mem) -> m.lane:
         """Removes the faces that w sees, of the slots up to `faces`, and lists them with their corners. Returns their number."""
         zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
         far = m.fill(real(FAR))
         seen = L.pair_work + SEEN_AT
         corners = L.pair_work + SEEN_CORNERS_AT

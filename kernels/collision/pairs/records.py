@@ -4,6 +4,7 @@ All lengths are in metres. Positions are relative to the centre of the first sha
 of `kernels.collision.plane`; the first shape has the lower kind.
 """
 
+from newton_like.kernels.collision.pairs.work import SHAPES
 from newton_like.kernels.collision.plane import BOX, CAPSULE, SPHERE
 
 # A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows),
@@ -16,6 +17,12 @@ CENTRE, AXES, EXTENT = 0, 3, 12
 # features touch, equal for the same contact in successive steps.
 POINT = 8
 PLACE, AWAY, DISTANCE, FEATURE = 0, 3, 6, 7
+
+# A corner of the part that two faces share, at L.corners + CORNER * i: its height above the reference face and its two coordinates in that
+# face, and its weight in the choice of contact points.
+CORNER = 4
+HEIGHT, WEIGHT = 0, 3
+CORNERS = 12  # of two rectangles: four ends each of two pairs of edges, and four corners of the reference face
 
 POINTS_OF_A_PAIR = 4
 """Largest number of contact points of a pair."""
@@ -30,48 +37,8 @@ def points_of(kind: int, other: int) -> int:
     return POINTS_OF_A_PAIR
 
 
-# Rows of ``pair_work``, in which the search for contact points of convex shapes works. Lengths there are in units of the pair's size, so that
-# tolerances are plain numbers. Positions are relative to the centre of the first shape, axes are those of the world.
-
-SMALLEST = 1.0e-30
-"""Squares of lengths in units below this number are zero."""
-
-# Both shapes as in `kernels.collision.pairs.records`, and one over the unit of length.
-SHAPES, PER_UNIT = 0, 2 * SHAPE
-
-# The simplex of the distance search: a point of the difference of both shapes less the point whose distance is computed, and the point of
-# the first shape that it comes from.
-CORNER = 6
-SIMPLEX = PER_UNIT + 1
-
-# The polytope of the depth search. A face has its outward unit normal, its distance from the origin and three vertices.
-VISITS = 20
-"""Vertices that the depth search adds to a tetrahedron, at most."""
-VERTICES, FACES, FACE = 4 + VISITS, 4 + 2 * VISITS, 7
-OFFSET, CORNERS = 3, 4
-VERTEX_AT = SIMPLEX + 4 * CORNER
-FACE_AT = VERTEX_AT + 3 * VERTICES
-# one face more than there can be, for worlds that have none to store
-SEEN_AT = FACE_AT + FACE * (FACES + 1)
-SEEN_CORNERS_AT = SEEN_AT + FACES + 1
-HORIZON_AT = SEEN_CORNERS_AT + 3 * FACES
-# the visit that last removed a face with an edge from a vertex to another one, and an entry for worlds that have none
-EDGE_AT = HORIZON_AT + 2 * (3 * FACES + 1)
-EDGES = VERTICES * VERTICES
-
-# The part of the surface of each shape that faces the other one, its patch: corners of a polygon, with two coordinates in a plane
-# perpendicular to the normal and the height along the normal; and lines a x + b y = c with the polygon on the side where a x + b y is less.
-PATCH_CORNERS = 8
-PATCH_AT = EDGE_AT + EDGES + 1
-LINES = 3 * PATCH_CORNERS
-PATCH = 2 * LINES
-
-# A candidate for a contact point: its two coordinates in the plane, the height halfway between both surfaces, and their distance along the
-# normal, FAR where there is none. Every edge of a patch has two candidates; the last candidate is the closest point of both shapes.
-CANDIDATE = 4
-CANDIDATES = 4 * PATCH_CORNERS + 1
-CANDIDATE_AT = PATCH_AT + 2 * PATCH
-WORK = CANDIDATE_AT + CANDIDATE * CANDIDATES
-
-PAIR_COUNTS = dict(pair_numbers=2 * SHAPE, manifold_numbers=POINTS_OF_A_PAIR * POINT, pair_work_numbers=WORK)
+PAIR_COUNTS = dict(
+    pair_numbers=2 * SHAPE, manifold_numbers=POINTS_OF_A_PAIR * POINT, corner_numbers=CORNERS * CORNER,
+    pair_work_numbers=SHAPES + 2 * SHAPE,
+)  # fmt: skip
 """Sizes of these records, as counts of `kernels.layout`."""

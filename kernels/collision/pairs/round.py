@@ -157,13 +157,13 @@ def round_pairs(m: types.SimpleNamespace) -> dict:
         p = m.scale3(axis, low)
         q = m.scale3(axis, high)
         r = m.sub3(p, b.centre)
-        e = m.sub3(m.fma3(along, m.within(m.dot(along, r), m.neg(k), k), b.centre), p)
+        g = m.sub3(m.fma3(along, m.within(m.dot(along, r), m.neg(k), k), b.centre), p)
         r = m.sub3(q, b.centre)
         f = m.sub3(m.fma3(along, m.within(m.dot(along, r), m.neg(k), k), b.centre), q)
-        first = m.dot(n, e)
+        first = m.dot(n, g)
         second = m.dot(n, f)
         # how far the ends are from each other across the normal
-        across = m.larger(m.sub(m.sqrt(m.dot(e, e)), first), m.sub(m.sqrt(m.dot(f, f)), second))
+        across = m.larger(m.sub(m.sqrt(m.dot(g, g)), first), m.sub(m.sqrt(m.dot(f, f)), second))
         side_by_side = m.sub(high, low)
         # positive where there are two points
         lies = m.where_lt(across, m.larger(m.mul(m.fill(real(PARALLEL_GAP)), radii), smallest), one, zero)

@@ -6,10 +6,8 @@ A sphere is a point with a radius and a capsule a line segment with a radius; th
 import types
 
 import warp as wp
-
-from newton_like.kernels.collision.pairs.records import (  # isort: skip
-    AXES, CENTRE, EXTENT, PER_UNIT, SHAPE, SHAPES, SMALLEST,
-)  # fmt: skip
+from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
+from newton_like.kernels.collision.pairs.work import PER_UNIT, SHAPES, SMALLEST
 from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, ELLIPSOID, FAR, HULL, SPHERE
 
 
@@ -51,7 +49,9 @@ def support_program(m: types.SimpleNamespace) -> dict:
             radius = size.y
         if kind == BOX:
             radius = m.sqrt(m.dot(size, size))
-        if kind == CYLINDER or kind == CONE:
+        if kind == CYLINDER:
+            radius = m.sqrt(m.fma(size.x, size.x, m.mul(size.y, size.y)))
+        if kind == CONE:
             radius = m.sqrt(m.fma(size.x, size.x, m.mul(size.y, size.y)))
         if kind == ELLIPSOID:
             radius = m.larger(size.x, m.larger(size.y, size.z))
@@ -124,9 +124,7 @@ def support_program(m: types.SimpleNamespace) -> dict:
                 rim = along_rim(d, size.x)
                 below = m.fma(rim.x, d.x, m.mul(rim.y, d.y))
                 height = m.mul(m.add(size.y, size.y), d.z)
-                local = m.where3_lt(
-                    height, below, m.vec(rim.x, rim.y, m.neg(size.y)), m.vec(local.x, local.y, size.y)
-                )
+                local = m.where3_lt(height, below, m.vec(rim.x, rim.y, m.neg(size.y)), m.vec(local.x, local.y, size.y))
             if kind == ELLIPSOID:
                 # A^2 d / |A d|, with A the semi-axes
                 e = m.vec(m.mul(size.x, d.x), m.mul(size.y, d.y), m.mul(size.z, d.z))
@@ -147,7 +145,19 @@ def support_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def difference(
-        b, t, direction: m.Vec3, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
+        b,
+        t,
+        direction: m.Vec3,
+        kind: int,
+        other: int,
+        hull_a: int,
+        count_a: int,
+        hull_b: int,
+        count_b: int,
+        T,
+        P,
+        L,
+        mem,
     ) -> Difference:
         """The point of the difference of both shapes, {p - q: p in the first, q in the second}, that is farthest along a direction."""
         first = support(b, t, 0, kind, hull_a, count_a, direction, T, P, L, mem)

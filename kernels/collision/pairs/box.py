@@ -1,0 +1,351 @@
+"""Contact points of two boxes.
+
+The normal is the separating axis with the largest separation; the axes of faces come before those of pairs of edges. A face that is
+touched (the reference face) is compared with the face of the other box that points most against it (the incident face): of the corners of
+the part that both share, seen along the normal, up to four are contact points. Two edges have one contact point. Boxes whose nearest points
+are a corner and a corner or an edge of the other box have this point.
+"""
+
+import types
+
+from newton_like.kernels.collision.pairs.records import CORNER, CORNERS, HEIGHT, WEIGHT
+from newton_like.kernels.collision.plane import FAR
+
+# An axis of the second box has to separate the boxes by this share of the smallest half side more than all axes of the first box, and a
+# pair of edges by as much more than these, so that boxes at rest keep their contact points.
+FACES_FIRST = 1.0e-3
+# Where the boxes are apart by a share x of the smallest half side, this preference is weaker by 1 / (1 + FADES x).
+FADES = 100.0
+# A corner above the deepest one by this share of the faces' size counts half when contact points are chosen.
+THICKNESS = 0.05
+# A corner comes after the one before unless it is lower by this share of the faces' size, or its score higher by LATER, so that rounding
+# does not decide.
+LOWER, LATER = 1.0e-6, 1.0e-5
+# Features: faces from 1 on, edges and corners.
+EDGES, NEAREST = 1000.0, 1020.0
+
+
+def box_pairs(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``box_box``."""
+    real = m.real
+
+    @m.struct
+    class Faces:
+        """The reference face and the incident face.
+
+        The reference face has the centre `centre`, the outward normal n, the axes u and v, and half sides along these. The incident face
+        has the centre c, the axes p and q, and half sides along these. The vectors of the incident face have the components along n
+        (of c, the height above the reference face), u and v. The number is that of the two faces, from 0 to 71.
+        """
+
+        centre: m.Vec3
+        n: m.Vec3
+        u: m.Vec3
+        v: m.Vec3
+        width: m.lane
+        depth: m.lane
+        c: m.Vec3
+        p: m.Vec3
+        q: m.Vec3
+        length: m.lane
+        breadth: m.lane
+        number: m.lane
+
+    @m.struct
+    class Corner:
+        """A corner that was chosen: its score, its height and place, and its number."""
+
+        score: m.lane
+        x: m.Vec3
+        number: m.lane
+
+    @m.func
+    def by_number(k: m.lane, a: m.lane, b: m.lane, c: m.lane) -> m.lane:
+        """a, b or c for k = 0, 1 or 2."""
+        return m.where_lt(k, m.fill(real(0.5)), a, m.where_lt(k, m.fill(real(1.5)), b, c))
+
+    @m.func
+    def by_number3(k: m.lane, a: m.Vec3, b: m.Vec3, c: m.Vec3) -> m.Vec3:
+        half = m.fill(real(0.5))
+        return m.where3_lt(k, half, a, m.where3_lt(k, m.fill(real(1.5)), b, c))
+
+    @m.func
+    def largest_of(x: m.Vec3) -> m.lane:
+        """Which component is largest: 0, 1 or 2, the first one of several."""
+        one = m.fill(real(1.0))
+        k = m.where_lt(x.x, x.y, one, m.fill(real(0.0)))
+        return m.where_lt(m.larger(x.x, x.y), x.z, m.fill(real(2.0)), k)
+
+    @m.func
+    def largest(x: m.Vec3) -> m.lane:
+        return m.larger(x.x, m.larger(x.y, x.z))
+
+    @m.func
+    def faces_of(o: m.TwoBoxes, first: m.Vec3, second: m.Vec3, swapped: m.lane) -> Faces:
+        """The reference face, which is of the first box where swapped < 0, else of the second one, and the incident face.
+
+        Args:
+            first, second: separations along the axes of each box.
+            swapped: see above.
+        """
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        two = m.fill(real(2.0))
+        ex = m.vec(one, zero, zero)
+        ey = m.vec(zero, one, zero)
+        ez = m.vec(zero, zero, one)
+        d = m.where3_lt(swapped, zero, o.d, m.neg3(o.d))
+        # the reference face
+        k = largest_of(m.where3_lt(swapped, zero, first, second))
+        x = m.where3_lt(swapped, zero, ex, o.x)
+        y = m.where3_lt(swapped, zero, ey, o.y)
+        z = m.where3_lt(swapped, zero, ez, o.z)
+        size = m.where3_lt(swapped, zero, o.a, o.b)
+        n = by_number3(k, x, y, z)
+        u = by_number3(k, y, z, x)
+        v = by_number3(k, z, x, y)
+        side = m.sign_of(m.dot(n, d))
+        n = m.scale3(n, side)
+        high = by_number(k, size.x, size.y, size.z)
+        width = by_number(k, size.y, size.z, size.x)
+        depth = by_number(k, size.z, size.x, size.y)
+        centre = m.fma3(n, high, m.where3_lt(swapped, zero, m.zero3(), o.d))
+        # the incident face
+        x = m.where3_lt(swapped, zero, o.x, ex)
+        y = m.where3_lt(swapped, zero, o.y, ey)
+        z = m.where3_lt(swapped, zero, o.z, ez)
+        size = m.where3_lt(swapped, zero, o.b, o.a)
+        against = m.vec(m.dot(n, x), m.dot(n, y), m.dot(n, z))
+        l = largest_of(m.magnitudes(against))
+        out = by_number3(l, x, y, z)
+        p = by_number3(l, y, z, x)
+        q = by_number3(l, z, x, y)
+        other_side = m.neg(m.sign_of(by_number(l, against.x, against.y, against.z)))
+        out = m.scale3(out, m.mul(other_side, by_number(l, size.x, size.y, size.z)))
+        c = m.sub3(m.add3(d, out), m.scale3(n, high))
+        # numbers of the faces: box, axis and side of the first one, axis and side of the second one
+        number = m.fma(two, k, m.where_lt(side, zero, one, zero))
+        number = m.add(number, m.where_lt(swapped, zero, zero, m.fill(real(6.0))))
+        other_number = m.fma(two, l, m.where_lt(other_side, zero, one, zero))
+        return Faces(
+            centre, n, u, v, width, depth,
+            m.vec(m.dot(n, c), m.dot(u, c), m.dot(v, c)),
+            m.vec(m.dot(n, p), m.dot(u, p), m.dot(v, p)),
+            m.vec(m.dot(n, q), m.dot(u, q), m.dot(v, q)),
+            by_number(l, size.y, size.z, size.x),
+            by_number(l, size.z, size.x, size.y),
+            m.fma(m.fill(real(6.0)), number, other_number),
+        )  # fmt: skip
+
+    @m.func
+    def put_corner(t, i: int, x: m.Vec3, valid: m.lane, order: m.lane, best: Corner, L, mem) -> Corner:
+        """Stores corner i, FAR above the face where valid < 0. Returns the lower one of it and `best`; `order`: the least difference."""
+        number = m.fill(real(i))
+        height = m.where_lt(valid, m.fill(real(0.0)), m.fill(real(FAR)), x.x)
+        x = m.vec(height, x.y, x.z)
+        m.put3(mem, L.corners + CORNER * i + HEIGHT, t, x)
+        score = m.fnma(order, number, m.neg(height))
+        old = best.score
+        return Corner(
+            m.larger(old, score), m.where3_lt(old, score, x, best.x), m.where_lt(old, score, number, best.number)
+        )
+
+    @m.func
+    def put_edge(
+        t, i: int, whole: int, start: m.Vec3, along: m.Vec3, half: m.lane, f: Faces, slack: m.lane, order: m.lane,
+        best: Corner, L, mem,
+    ) -> Corner:  # fmt: skip
+        """Corners i and i + 1: the ends of the part of an edge of the incident face that is above the reference face. If not `whole`, only
+        those that are not ends of the edge itself."""
+        a = m.slab(start.y, along.y, m.add(f.width, slack))
+        b = m.slab(start.z, along.z, m.add(f.depth, slack))
+        low = m.larger(m.neg(half), m.larger(a.low, b.low))
+        high = m.smaller(half, m.smaller(a.high, b.high))
+        valid = m.sub(high, low)
+        first = valid
+        last = valid
+        if whole == 0:
+            none = m.fill(real(-1.0))
+            first = m.where_lt(m.neg(half), low, valid, none)
+            last = m.where_lt(high, half, valid, none)
+        best = put_corner(t, i, m.fma3(along, low, start), first, order, best, L, mem)
+        return put_corner(t, i + 1, m.fma3(along, high, start), last, order, best, L, mem)
+
+    @m.func
+    def put_own_corner(
+        t, i: int, right: m.lane, up: m.lane, f: Faces, slack: m.lane, order: m.lane, best: Corner, L, mem
+    ) -> Corner:
+        """Corner i: that of the reference face at (right, up) times its half sides, on the incident face."""
+        y = m.mul(right, f.width)
+        z = m.mul(up, f.depth)
+        dy = m.sub(y, f.c.y)
+        dz = m.sub(z, f.c.z)
+        r = m.rcp(m.fnma(f.p.z, f.q.y, m.mul(f.p.y, f.q.z)))
+        along = m.mul(r, m.fnma(dz, f.q.y, m.mul(dy, f.q.z)))
+        across = m.mul(r, m.fnma(dy, f.p.z, m.mul(dz, f.p.y)))
+        inside = m.smaller(m.sub(f.length, m.magnitude(along)), m.sub(f.breadth, m.magnitude(across)))
+        height = m.fma(f.p.x, along, m.fma(f.q.x, across, f.c.x))
+        return put_corner(t, i, m.vec(height, y, z), m.add(inside, slack), order, best, L, mem)
+
+    @m.func
+    def put_corners(t, f: Faces, slack: m.lane, order: m.lane, L, mem) -> Corner:
+        """corners <- those of the part that both faces share. Returns the lowest one."""
+        one = m.fill(real(1.0))
+        less = m.fill(real(-1.0))
+        p = m.scale3(f.p, f.length)
+        q = m.scale3(f.q, f.breadth)
+        # if they share nothing, the lowest corner of the incident face
+        lowest = m.fnma3(p, m.sign_of(p.x), m.fnma3(q, m.sign_of(q.x), f.c))
+        best = Corner(m.fill(real(-0.5 * FAR)), lowest, m.fill(real(CORNERS)))
+        best = put_edge(t, 0, 1, m.sub3(f.c, q), f.p, f.length, f, slack, order, best, L, mem)
+        best = put_edge(t, 2, 1, m.add3(f.c, q), f.p, f.length, f, slack, order, best, L, mem)
+        best = put_edge(t, 4, 0, m.sub3(f.c, p), f.q, f.breadth, f, slack, order, best, L, mem)
+        best = put_edge(t, 6, 0, m.add3(f.c, p), f.q, f.breadth, f, slack, order, best, L, mem)
+        best = put_own_corner(t, 8, one, one, f, slack, order, best, L, mem)
+        best = put_own_corner(t, 9, less, one, f, slack, order, best, L, mem)
+        best = put_own_corner(t, 10, less, less, f, slack, order, best, L, mem)
+        return put_own_corner(t, 11, one, less, f, slack, order, best, L, mem)
+
+    @m.func
+    def turn_of(a: m.Vec3, b: m.Vec3, c: m.Vec3) -> m.lane:
+        """Twice the area of a triangle in the reference face, positive if it goes round counterclockwise."""
+        return m.fnma(m.sub(b.z, a.z), m.sub(c.y, a.y), m.mul(m.sub(b.y, a.y), m.sub(c.z, a.z)))
+
+    @m.func
+    def better_corner(best: Corner, t, i: int, x: m.Vec3, score: m.lane, L, mem) -> Corner:
+        """Corner i with its score times its weight, if that is larger than that of `best`."""
+        number = m.fill(real(i))
+        score = m.mul(score, m.get(mem, L.corners + CORNER * i + WEIGHT, t))
+        old = best.score
+        return Corner(
+            m.larger(old, score), m.where3_lt(old, score, x, best.x), m.where_lt(old, score, number, best.number)
+        )
+
+    @m.func
+    def between_faces(f: Faces, x: m.Vec3) -> m.Vec3:
+        """The place halfway between a corner and the reference face."""
+        return m.fma3(f.n, m.mul(m.fill(real(0.5)), x.x), m.fma3(f.u, x.y, m.fma3(f.v, x.z, f.centre)))
+
+    @m.func
+    def corner_feature(f: Faces, x: Corner) -> m.lane:
+        return m.fma(m.fill(real(CORNERS + 1)), f.number, m.add(x.number, m.fill(real(1.0))))
+
+    @m.func
+    def put_face_point(
+        t, i: int, x: Corner, f: Faces, away: m.Vec3, axes: m.Mat33, shift: m.lane, found: m.lane, L, mem
+    ):
+        """Stores a corner as contact point i where found > 0."""
+        distance = m.where_lt(m.fill(real(0.0)), found, m.add(x.x.x, shift), m.fill(real(FAR)))
+        m.put_pair_point(t, i, m.apply(axes, between_faces(f, x.x)), away, distance, corner_feature(f, x), L, mem)
+
+    @m.func
+    def box_box(t, L, mem):
+        """Up to four points of two faces, one of two edges or of a corner.
+
+        The smallest distance is that of the boxes where they are apart, and where they overlap that of the shortest way out, to within
+        FACES_FIRST of the smallest half side. Boxes with one centre leave along the first of their thinnest axes.
+        """
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        o = m.two_boxes(t, L, mem)
+        axes = m.get_shape(t, 0, L, mem).axes
+        first = m.face_overs(o, False)
+        second = m.face_overs(o, True)
+        edges = m.best_edges(o)
+        small = m.smaller(m.smaller(o.a.x, m.smaller(o.a.y, o.a.z)), m.smaller(o.b.x, m.smaller(o.b.y, o.b.z)))
+        bias = m.fma(m.fill(real(FACES_FIRST)), small, o.rounding)
+        over = largest(first)
+        other = largest(second)
+        swapped = m.sub(other, m.add(over, bias))
+        face = m.where_lt(swapped, zero, over, other)
+        # positive where two edges touch
+        edged = m.sub(edges.sure, m.add(face, bias))
+        over = m.larger(m.larger(over, other), edges.sure)
+        over = m.where_lt(zero, edged, edges.over, over)
+        chosen = m.where_lt(edged, zero, face, edges.over)
+
+        f = faces_of(o, first, second, swapped)
+        size = m.add(m.add(f.width, f.depth), m.add(f.length, f.breadth))
+        slack = m.mul(m.fill(real(4.0)), o.rounding)
+        a = put_corners(t, f, slack, m.mul(m.fill(real(LOWER)), size), L, mem)
+        nearest = m.nearest_on_edges(o, edges)
+        between = m.fma3(nearest.d, m.fill(real(0.5)), nearest.p)
+        # distances where the boxes are apart
+        apart = over
+        at = between
+        away = edges.n
+        # positive where a corner is nearest
+        cornered = m.fill(real(-1.0))
+        if m.any_lt(zero, over):
+            nearest = m.nearest_corner(o, nearest)
+            between_corners = m.sqrt(nearest.square)
+            # edges of parallel faces may cross at a corner of what these share only
+            shared = m.where_lt(a.number, m.fill(real(CORNERS)), m.magnitude(a.x.x), between_corners)
+            length = m.smaller(between_corners, shared)
+            # farther than the axis says, or the faces share no corner as near as that
+            share = m.mul(small, m.rcp(m.fma(m.fill(real(FADES)), m.larger(over, zero), m.add(small, o.rounding))))
+            allowed = m.fma(share, m.add(bias, bias), o.rounding)
+            beyond = m.sub(length, m.add(chosen, allowed))
+            beyond = m.larger(beyond, m.sub(m.magnitude(m.sub(a.x.x, length)), allowed))
+            beyond = m.where_lt(a.number, m.fill(real(CORNERS)), beyond, one)
+            cornered = m.where_lt(zero, over, beyond, cornered)
+            apart = m.where_lt(zero, over, m.larger(over, length), over)
+            apart = m.where_lt(zero, cornered, between_corners, apart)
+            at = m.where3_lt(zero, cornered, m.fma3(nearest.d, m.fill(real(0.5)), nearest.p), at)
+            away = m.where3_lt(zero, cornered, m.unit_or(nearest.d, between_corners, o.rounding, away), away)
+        single = m.larger(edged, cornered)
+
+        # the farthest corner from the lowest one
+        thick = m.fma(m.fill(real(THICKNESS)), size, o.rounding)
+        least = m.mul(slack, slack)
+        twelve = int(CORNERS)
+        b = Corner(m.mul(m.fill(real(16.0)), least), a.x, zero)
+        for i in range(twelve):
+            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            # corners that do not exist have a weight of some 1e-10, and are left out by the smallest scores
+            weight = m.mul(thick, m.rcp(m.add(thick, m.magnitude(m.sub(x.x, a.x.x)))))
+            weight = m.where_lt(x.x, m.fill(real(0.5 * FAR)), weight, zero)
+            weight = m.fnma(weight, m.mul(m.fill(real(i)), m.fill(real(LATER))), weight)
+            m.put(mem, L.corners + CORNER * i + WEIGHT, t, weight)
+            y = m.sub(x.y, a.x.y)
+            z = m.sub(x.z, a.x.z)
+            b = better_corner(b, t, i, x, m.fma(y, y, m.mul(z, z)), L, mem)
+        found_b = m.sub(b.score, m.mul(m.fill(real(16.0)), least))
+        # the farthest one from the line through both
+        y = m.sub(b.x.y, a.x.y)
+        z = m.sub(b.x.z, a.x.z)
+        line = m.mul(m.mul(m.fill(real(4.0)), slack), m.sqrt(m.fma(y, y, m.mul(z, z))))
+        line = m.larger(line, least)
+        c = Corner(line, a.x, zero)
+        for i in range(twelve):
+            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            c = better_corner(c, t, i, x, m.magnitude(turn_of(a.x, b.x, x)), L, mem)
+        found_c = m.smaller(found_b, m.sub(c.score, line))
+        # the farthest one outside the triangle of these three
+        g = Corner(line, a.x, zero)
+        side = m.neg(m.sign_of(turn_of(a.x, b.x, c.x)))
+        for i in range(twelve):
+            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            out = m.larger(m.mul(side, turn_of(b.x, c.x, x)), m.mul(side, turn_of(c.x, a.x, x)))
+            out = m.larger(out, m.mul(side, turn_of(a.x, b.x, x)))
+            g = better_corner(g, t, i, x, out, L, mem)
+        found_g = m.smaller(found_c, m.sub(g.score, line))
+
+        # the lowest corner is made exact: it may be off by what prefers faces
+        shift = m.sub(apart, a.x.x)
+        shift = m.where_lt(m.add(bias, bias), m.magnitude(shift), zero, shift)
+        n = m.apply(axes, m.where3_lt(swapped, zero, f.n, m.neg3(f.n)))
+        put_face_point(t, 1, b, f, n, axes, shift, m.where_lt(zero, single, zero, found_b), L, mem)
+        put_face_point(t, 2, c, f, n, axes, shift, m.where_lt(zero, single, zero, found_c), L, mem)
+        put_face_point(t, 3, g, f, n, axes, shift, m.where_lt(zero, single, zero, found_g), L, mem)
+        # the first point, of faces, edges or a corner
+        mine = m.fma(m.fill(real(2.0)), edges.mine.z, edges.mine.y)
+        other = m.fma(m.fill(real(2.0)), edges.other.z, edges.other.y)
+        feature = m.add(m.fma(m.fill(real(3.0)), mine, other), m.fill(real(EDGES)))
+        feature = m.where_lt(zero, cornered, m.fill(real(NEAREST)), feature)
+        feature = m.where_lt(zero, single, feature, corner_feature(f, a))
+        distance = m.where_lt(zero, single, apart, m.add(a.x.x, shift))
+        place = m.apply(axes, m.where3_lt(zero, single, at, between_faces(f, a.x)))
+        m.put_pair_point(t, 0, place, m.where3_lt(zero, single, m.apply(axes, away), n), distance, feature, L, mem)
+
+    return locals()

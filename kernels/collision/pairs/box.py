@@ -246,6 +246,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         FACES_FIRST of the smallest half side. Boxes with one centre leave along the first of their thinnest axes.
         """
         zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
         o = m.two_boxes(t, L, mem)
         axes = m.get_shape(t, 0, L, mem).axes
         first = m.face_overs(o, False)
@@ -258,8 +259,9 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         swapped = m.sub(other, m.add(over, bias))
         face = m.where_lt(swapped, zero, over, other)
         # positive where two edges touch
-        edged = m.sub(edges.over, m.add(face, bias))
-        over = m.larger(m.larger(over, other), edges.over)
+        edged = m.sub(edges.sure, m.add(face, bias))
+        over = m.larger(m.larger(over, other), edges.sure)
+        over = m.where_lt(zero, edged, edges.over, over)
         chosen = m.where_lt(edged, zero, face, edges.over)
 
         f = faces_of(o, first, second, swapped)
@@ -276,19 +278,21 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         cornered = m.fill(real(-1.0))
         if m.any_lt(zero, over):
             nearest = m.nearest_corner(o, nearest)
-            length = m.sqrt(nearest.square)
+            between_corners = m.sqrt(nearest.square)
             # edges of parallel faces may cross at a corner of what these share only
-            shared = m.where_lt(a.number, m.fill(real(CORNERS)), m.magnitude(a.x.x), length)
-            length = m.smaller(length, shared)
-            apart = m.where_lt(zero, over, m.larger(over, length), over)
+            shared = m.where_lt(a.number, m.fill(real(CORNERS)), m.magnitude(a.x.x), between_corners)
+            length = m.smaller(between_corners, shared)
             # farther than the axis says, or the faces share no corner as near as that
             share = m.mul(small, m.rcp(m.fma(m.fill(real(FADES)), m.larger(over, zero), m.add(small, o.rounding))))
             allowed = m.fma(share, m.add(bias, bias), o.rounding)
             beyond = m.sub(length, m.add(chosen, allowed))
             beyond = m.larger(beyond, m.sub(m.magnitude(m.sub(a.x.x, length)), allowed))
+            beyond = m.where_lt(a.number, m.fill(real(CORNERS)), beyond, one)
             cornered = m.where_lt(zero, over, beyond, cornered)
+            apart = m.where_lt(zero, over, m.larger(over, length), over)
+            apart = m.where_lt(zero, cornered, between_corners, apart)
             at = m.where3_lt(zero, cornered, m.fma3(nearest.d, m.fill(real(0.5)), nearest.p), at)
-            away = m.where3_lt(zero, cornered, m.scale3(nearest.d, m.rcp(m.larger(length, o.rounding))), away)
+            away = m.where3_lt(zero, cornered, m.unit_or(nearest.d, between_corners, o.rounding, away), away)
         single = m.larger(edged, cornered)
 
         # the farthest corner from the lowest one

@@ -10,13 +10,10 @@ import types
 
 from newton_like.kernels.collision.plane import FAR
 
-# Sine of the angle of two edges below which they count as parallel, and have no product.
-PARALLEL_EDGES = 1.0e-3
-
 
 def box_axes_program(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: the struct ``TwoBoxes``, ``two_boxes``, ``face_overs``, ``best_edges`` and ``nearest_corner``."""
-    real = m.real
+    real, least_sine = m.real, m.LEAST_SINE
 
     @m.struct
     class TwoBoxes:
@@ -32,9 +29,11 @@ def box_axes_program(m: types.SimpleNamespace) -> dict:
 
     @m.struct
     class EdgePair:
-        """Two edges: by how much planes along both separate the boxes, the normal of these, and the axes of both edges (ones and zeros)."""
+        """Two edges: by how much planes along both separate the boxes, the same less its rounding error, the normal of these planes, and
+        the axes of both edges (ones and zeros)."""
 
         over: m.lane
+        sure: m.lane
         n: m.Vec3
         mine: m.Vec3
         other: m.Vec3
@@ -108,17 +107,18 @@ def box_axes_program(m: types.SimpleNamespace) -> dict:
             left, right: the reaches of the second box along its other two axes and n.
         """
         length = m.sqrt(m.dot(n, n))
-        least = m.fill(real(PARALLEL_EDGES))
+        least = m.fill(real(least_sine))
         reach = m.add(m.dot(p.a, magnitudes(n)), m.add(left, right))
-        over = m.sub(m.sub(m.magnitude(m.dot(n, p.d)), reach), p.rounding)
-        over = m.mul(over, m.rcp(m.larger(length, least)))
-        over = m.where_lt(length, least, m.fill(real(-FAR)), over)
-        worst = best.over
+        share = m.rcp(m.larger(length, least))
+        over = m.mul(m.sub(m.magnitude(m.dot(n, p.d)), reach), share)
+        sure = m.where_lt(length, least, m.fill(real(-FAR)), m.fnma(p.rounding, share, over))
+        worst = best.sure
         return EdgePair(
-            m.larger(worst, over),
-            m.where3_lt(worst, over, n, best.n),
-            m.where3_lt(worst, over, mine, best.mine),
-            m.where3_lt(worst, over, other, best.other),
+            m.where_lt(worst, sure, over, best.over),
+            m.larger(worst, sure),
+            m.where3_lt(worst, sure, n, best.n),
+            m.where3_lt(worst, sure, mine, best.mine),
+            m.where3_lt(worst, sure, other, best.other),
         )
 
     @m.func
@@ -144,13 +144,14 @@ def box_axes_program(m: types.SimpleNamespace) -> dict:
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
         x = m.vec(one, zero, zero)
-        best = EdgePair(m.fill(real(-2.0 * FAR)), x, x, x)
+        none = m.fill(real(-2.0 * FAR))
+        best = EdgePair(none, none, x, x, x)
         best = edges_of(best, p, x, p.x, p.y, p.z, p.b.y, p.b.z)
         best = edges_of(best, p, m.vec(zero, one, zero), p.y, p.z, p.x, p.b.z, p.b.x)
         best = edges_of(best, p, m.vec(zero, zero, one), p.z, p.x, p.y, p.b.x, p.b.y)
         n = best.n
         turned = m.mul(m.sign_of(m.dot(n, p.d)), m.rcp(m.sqrt(m.larger(m.dot(n, n), m.fill(real(1.0e-12))))))
-        return EdgePair(best.over, m.scale3(n, turned), best.mine, best.other)
+        return EdgePair(best.over, best.sure, m.scale3(n, turned), best.mine, best.other)
 
     @m.func
     def nearest_on_edges(p: TwoBoxes, edges: EdgePair) -> NearestPoints:

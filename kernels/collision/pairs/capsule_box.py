@@ -16,15 +16,14 @@ ALONG = 0.01
 # There are two points if they are this share of the radius apart, and the nearer one is as far as the shapes to within LYING radii.
 APART = 1.0e-2
 LYING = 1.0e-3
-# A capsule lies along an edge if, over the length of both, it moves aside by less than this share of its radius.
-ASIDE = 0.04
-# Sine of the angle of the axis and an edge below which their common perpendicular is not looked at.
-PARALLEL_EDGE = 1.0e-3
+# A capsule lies along an edge if the sine of their angle is below ASTRAY and, over the length of both, it moves aside by less than a share
+# ASIDE of its radius.
+ASTRAY, ASIDE = 0.2, 0.04
 
 
 def capsule_box_pair(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``capsule_box``."""
-    real = m.real
+    real, least_sine = m.real, m.LEAST_SINE
 
     @m.struct
     class AxisInBox:
@@ -79,7 +78,7 @@ def capsule_box_pair(m: types.SimpleNamespace) -> dict:
     def crossing(a: AxisInBox, w: m.Vec3) -> m.lane:
         """By how much planes perpendicular to w, which is perpendicular to the axis, separate the axis and the box; -FAR if w is short."""
         length = m.sqrt(m.dot(w, w))
-        least = m.fill(real(PARALLEL_EDGE))
+        least = m.fill(real(least_sine))
         size = m.fma(m.magnitude(w.x), a.size.x, m.fma(m.magnitude(w.y), a.size.y, m.mul(m.magnitude(w.z), a.size.z)))
         over = m.mul(m.sub(m.magnitude(m.dot(w, a.x)), size), m.rcp(m.larger(length, least)))
         return m.where_lt(length, least, m.fill(real(-FAR)), over)
@@ -203,7 +202,9 @@ def capsule_box_pair(m: types.SimpleNamespace) -> dict:
             m.where_lt(m.magnitude(n.z), along, zero, u.z),
         )
         astray = m.fnma3(flat, slant, astray)
-        aside = m.mul(length, m.sqrt(m.dot(astray, astray)))
+        sine = m.sqrt(m.dot(astray, astray))
+        lies = m.where_lt(m.fill(real(ASTRAY)), sine, zero, lies)
+        aside = m.mul(length, sine)
         lies = m.where_lt(m.larger(m.mul(m.fill(real(ASIDE)), radius), smallest), aside, zero, lies)
 
         away = m.neg3(m.apply(b.axes, n))

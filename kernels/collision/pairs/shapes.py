@@ -18,6 +18,8 @@ def pair_shape_program(m: types.SimpleNamespace) -> dict:
     real = m.real
     # Lengths below this share of the sizes that they come from are rounding errors, and have no direction.
     ROUNDING = 1.0e-6 if real is wp.float32 else 1.0e-14
+    # Sine of the angle of two edges below which they count as parallel. Their common perpendicular has an error of ROUNDING over this sine.
+    LEAST_SINE = 1.0e-3 if real is wp.float32 else 1.0e-6
 
     @m.struct
     class PairShape:

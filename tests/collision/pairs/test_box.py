@@ -33,6 +33,23 @@ def test_distance_is_the_best_separation(rng):
     assert (distance < 0.0).sum() > 100
 
 
+def test_depth_is_that_of_the_fifteen_axes(rng):
+    """The largest separation by the axes of both boxes and the products of an axis of each."""
+    a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)
+    axes = [s.axes[:, :, i] for s in (a, b) for i in range(3)]
+    products = [np.cross(a.axes[:, :, i], b.axes[:, :, j]) for i in range(3) for j in range(3)]
+    axes += [n / np.linalg.norm(n, axis=1, keepdims=True) for n in products]
+    best = np.max([np.maximum(separation(BOX, BOX, a, b, n), separation(BOX, BOX, a, b, -n)) for n in axes], axis=0)
+    distance = contact_points(BOX, BOX, a, b).of_nearest("distance")
+    overlap = best < 0.0
+    assert overlap.sum() > 100
+    error = abs(distance - best)[overlap]
+    # the choice of the first corner leaves some 1e-6 of the faces' size
+    assert error.max() < 5.0e-5
+    assert np.quantile(error, 0.98) < 1.0e-10
+    assert (distance[~overlap] >= best[~overlap] - 1.0e-9).all()
+
+
 def test_points_lie_on_both_surfaces(rng):
     """All of them, not only the nearest ones: on the far surface of an overlap, and inside the other box."""
     a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)
@@ -100,11 +117,12 @@ def test_concentric_parallel_and_flat_boxes_have_finite_points(rng, real):
         assert np.isfinite(numbers).all()
     assert p.found[:, 0].all()
     n, distance = p.of_nearest("normal"), p.of_nearest("distance")
-    # a normal between points at a small distance has fewer digits
-    tolerance = 1.0e-4 if real is wp.float32 else 1.0e-9
+    tolerance = 1.0e-5 if real is wp.float32 else 1.0e-9
     np.testing.assert_allclose(np.linalg.norm(n, axis=1), 1.0, atol=tolerance)
-    along = separation(BOX, BOX, a, b, n.astype(float))
-    assert (abs(along - distance) <= bias(a, b) + tolerance).all()
+    error = abs(separation(BOX, BOX, a, b, n.astype(float)) - distance)
+    # a normal between points at a small distance has fewer digits
+    assert (error <= bias(a, b) + 1.0e3 * tolerance).all()
+    assert np.quantile(error, 0.98) < 2.0 * tolerance
 
 
 def corners(size: np.ndarray) -> np.ndarray:

@@ -38,10 +38,9 @@ def test_points_lie_on_both_surfaces(rng, kind, other):
     p = contact_points(kind, other, a, b)
     x, y = p.sides()
     i = np.arange(N)
-    # two points of nearly parallel shapes may be off by a thousandth of the radii, or a hundredth of the depth of an axis in a box
-    radii = a.extent[:, 0] + b.extent[:, 0]
-    depth = np.maximum(radii - p.of_nearest("distance"), 0.2 * radii)
-    tolerance = np.where(p.found.sum(1) == 2, 0.01 * depth, 1.0e-10)
+    # two points of nearly parallel shapes may be off by a hundredth of the distance of their axes
+    depth = a.extent[:, 0] + b.extent[:, 0] + abs(p.of_nearest("distance"))
+    tolerance = np.where(p.found.sum(1) == 2, 0.02 * depth, 1.0e-10)
     assert (abs(outside(kind, a, x[i, p.nearest])) <= tolerance).all()
     assert (abs(outside(other, b, y[i, p.nearest])) <= tolerance).all()
 
@@ -86,7 +85,10 @@ def test_swapping_shapes_turns_the_normal_round(rng, kind):
 def test_single_precision_is_near(rng, kind, other):
     a, b = random_shapes(rng, kind, N), random_shapes(rng, other, N)
     one, two = contact_points(kind, other, a, b), contact_points(kind, other, a, b, real=wp.float32)
-    np.testing.assert_allclose(one.of_nearest("distance"), two.of_nearest("distance"), atol=1.0e-5)
+    error = abs(one.of_nearest("distance") - two.of_nearest("distance"))
+    # that of the perpendicular to an axis and an edge grows as they become parallel
+    assert error.max() < (5.0e-4 if other == BOX else 1.0e-5)
+    assert np.quantile(error, 0.98) < 1.0e-5
 
 
 @pytest.mark.parametrize(("kind", "other"), PAIRS)
@@ -103,7 +105,7 @@ def test_concentric_and_flat_shapes_have_finite_points(rng, kind, other, real):
         assert np.isfinite(numbers).all()
     assert p.found[:, 0].all()
     n, distance = p.of_nearest("normal"), p.of_nearest("distance")
-    tolerance = 1.0e-5 if real is wp.float32 else 1.0e-10
+    tolerance = 5.0e-5 if real is wp.float32 else 1.0e-10
     np.testing.assert_allclose(np.linalg.norm(n, axis=1), 1.0, atol=tolerance)
     np.testing.assert_allclose(separation(kind, other, a, b, n.astype(float)), distance, atol=tolerance)
 

@@ -496,6 +496,35 @@ def parameter_kernels(real) -> types.SimpleNamespace:
                 G.status[2] = True
 
     @wp.kernel(module=module, enable_backward=False)
+    def pairs(
+        G: Target,
+        pair_at: int,
+        # of each articulation and pair: whether the two may touch; and the bodies that move both shapes, as for colliders, -2 for none
+        allowed: wp.array2d[wp.bool],
+        driver_one: wp.array[int],
+        driver_two: wp.array[int],
+        body_start: int,
+        body_stride: int,
+        # Model:
+        body_flags: wp.array[int],
+    ):
+        at_lane, share = wp.tid()
+        i, lane = articulation(G, at_lane)
+        if i < 0:
+            return
+        for k in range(share, G.items, G.sharing):
+            first = body_start + body_stride * i
+            one = whole(driver_one, k)
+            two = whole(driver_two, k)
+            # no force moves either of the two
+            fixed = one == -2 or prescribed(one, first, body_flags)
+            fixed = fixed and (two == -2 or prescribed(two, first, body_flags))
+            shift = wp.float64(0.0)
+            if fixed or not allowed[i, k]:
+                shift = wp.float64(-FAR)
+            give(G, lane, pair_at + k, shift)
+
+    @wp.kernel(module=module, enable_backward=False)
     def planes(
         G: Target,
         plane_at: int,
@@ -555,5 +584,6 @@ def parameter_kernels(real) -> types.SimpleNamespace:
             give(G, lane, start + k, wp.float64(first[start + k]))
 
     return types.SimpleNamespace(
-        Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, gravities=gravities, copies=copies
+        Target=Target, joints=joints, bodies=bodies, gains=gains, colliders=colliders, planes=planes, pairs=pairs, gravities=gravities,
+        copies=copies,
     )  # fmt: skip

@@ -19,7 +19,7 @@ MAX_LINES = 600
 FLOORS = {
     0: "checkout threads types coercion options arrays geometry compiler kernels.simd kernels.lanes kernels.layout kernels.spatial"
     " kernels.tree kernels.interpreter",
-    1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows",
+    1: "model kernels.edits kernels.joints kernels.kinematics kernels.rows kernels.spans",
     2: "programs launch kinematics kernels.batched kernels.branches kernels.parameters kernels.pieces",
     3: "importers exporters urdf usd.export",
     4: "dynamics mechanism collision kernels.dynamics kernels.collision",

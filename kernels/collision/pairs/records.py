@@ -36,5 +36,14 @@ def points_of(kind: int, other: int) -> int:
     return POINTS_OF_A_PAIR
 
 
-PAIR_COUNTS = dict(pair_numbers=2 * SHAPE, manifold_numbers=POINTS_OF_A_PAIR * POINT, corner_numbers=CORNERS * CORNER)
+# What is known of a shape in a step: its place about the origin of its tree, and the bound about it.
+SHAPE_PLACE = 4
+
+PAIR_COUNTS = dict(
+    pair_numbers=2 * SHAPE,
+    manifold_numbers=POINTS_OF_A_PAIR * POINT,
+    corner_numbers=CORNERS * CORNER,
+    place_numbers=SHAPE_PLACE,
+    matched_numbers=6 * POINTS_OF_A_PAIR,
+)
 """Sizes of these records, as counts of `kernels.layout`."""

@@ -11,6 +11,7 @@ import warp as wp
 from newton_like.arrays import active_tape, keep_for_graph, unrecorded
 from newton_like.coercion import as_count, as_number
 from newton_like.collision.ground import refuse_unsupported, shape_kinds, unsupported_pairs
+from newton_like.collision.pairs import cluster_kinds, find_clusters, resolved
 from newton_like.collision.pipeline import check_contacts
 from newton_like.collision.watch import ShapeWatch
 from newton_like.kernels.layout import STEP_ROWS
@@ -175,14 +176,21 @@ class SolverFeatherstone(SolverBase):
             recording.dt = None
 
     def _refuse_contacts(self) -> None:
-        refuse_unsupported(self.model, unsupported_pairs(self.model, dynamic=True), "SolverFeatherstone resolves")
+        refuse_unsupported(
+            self.model, unsupported_pairs(self.model, dynamic=True, known=resolved), "SolverFeatherstone resolves"
+        )
 
     def _kinds_changed(self) -> None:
         if self.unsupported_contacts == "error":
             self._refuse_contacts()
 
     def _make_steppers(self, given: bool = False) -> list[Stepper]:
-        return [Stepper(self, batch, given) for batch in find_batches(self.model, shape_kinds(self.model))]
+        kinds, clusters = shape_kinds(self.model), None
+        if not given:
+            # contacts that are handed over act between a body and what is fixed
+            clusters = find_clusters(self.model)
+            kinds = cluster_kinds(kinds, clusters)
+        return [Stepper(self, batch, given) for batch in find_batches(self.model, kinds, clusters)]
 
     def _refresh(self) -> None:
         if self._broken or self._watch.changed(self.model):

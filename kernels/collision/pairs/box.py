@@ -8,7 +8,7 @@ are a corner and a corner or an edge of the other box have this point.
 
 import types
 
-from newton_like.kernels.collision.pairs.records import CORNER, CORNERS, HEIGHT, WEIGHT
+from newton_like.kernels.collision.pairs.records import HEIGHT, SHARED_CORNER, SHARED_CORNERS, WEIGHT
 from newton_like.kernels.collision.plane import FAR
 
 # An axis of the second box has to separate the boxes by this share of the smallest half side more than all axes of the first box, and a
@@ -143,7 +143,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         number = m.fill(real(i))
         height = m.where_lt(valid, m.fill(real(0.0)), m.fill(real(FAR)), x.x)
         x = m.vec(height, x.y, x.z)
-        m.put3(mem, L.corners + CORNER * i + HEIGHT, t, x)
+        m.put3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t, x)
         score = m.fnma(order, number, m.neg(height))
         old = best.score
         return Corner(
@@ -196,7 +196,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         q = m.scale3(f.q, f.breadth)
         # if they share nothing, the lowest corner of the incident face
         lowest = m.fnma3(p, m.sign_of(p.x), m.fnma3(q, m.sign_of(q.x), f.c))
-        best = Corner(m.fill(real(-0.5 * FAR)), lowest, m.fill(real(CORNERS)))
+        best = Corner(m.fill(real(-0.5 * FAR)), lowest, m.fill(real(SHARED_CORNERS)))
         best = put_edge(t, 0, 1, m.sub3(f.c, q), f.p, f.length, f, slack, order, best, L, mem)
         best = put_edge(t, 2, 1, m.add3(f.c, q), f.p, f.length, f, slack, order, best, L, mem)
         best = put_edge(t, 4, 0, m.sub3(f.c, p), f.q, f.breadth, f, slack, order, best, L, mem)
@@ -215,7 +215,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
     def better_corner(best: Corner, t, i: int, x: m.Vec3, score: m.lane, L, mem) -> Corner:
         """Corner i with its score times its weight, if that is larger than that of `best`."""
         number = m.fill(real(i))
-        score = m.mul(score, m.get(mem, L.corners + CORNER * i + WEIGHT, t))
+        score = m.mul(score, m.get(mem, L.corners + SHARED_CORNER * i + WEIGHT, t))
         old = best.score
         return Corner(
             m.larger(old, score), m.where3_lt(old, score, x, best.x), m.where_lt(old, score, number, best.number)
@@ -228,7 +228,7 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def corner_feature(f: Faces, x: Corner) -> m.lane:
-        return m.fma(m.fill(real(CORNERS + 1)), f.number, m.add(x.number, m.fill(real(1.0))))
+        return m.fma(m.fill(real(SHARED_CORNERS + 1)), f.number, m.add(x.number, m.fill(real(1.0))))
 
     @m.func
     def put_face_point(
@@ -280,14 +280,14 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
             nearest = m.nearest_corner(o, nearest)
             between_corners = m.sqrt(nearest.square)
             # edges of parallel faces may cross at a corner of what these share only
-            shared = m.where_lt(a.number, m.fill(real(CORNERS)), m.magnitude(a.x.x), between_corners)
+            shared = m.where_lt(a.number, m.fill(real(SHARED_CORNERS)), m.magnitude(a.x.x), between_corners)
             length = m.smaller(between_corners, shared)
             # farther than the axis says, or the faces share no corner as near as that
             share = m.mul(small, m.rcp(m.fma(m.fill(real(FADES)), m.larger(over, zero), m.add(small, o.rounding))))
             allowed = m.fma(share, m.add(bias, bias), o.rounding)
             beyond = m.sub(length, m.add(chosen, allowed))
             beyond = m.larger(beyond, m.sub(m.magnitude(m.sub(a.x.x, length)), allowed))
-            beyond = m.where_lt(a.number, m.fill(real(CORNERS)), beyond, one)
+            beyond = m.where_lt(a.number, m.fill(real(SHARED_CORNERS)), beyond, one)
             cornered = m.where_lt(zero, over, beyond, cornered)
             apart = m.where_lt(zero, over, m.larger(over, length), over)
             apart = m.where_lt(zero, cornered, between_corners, apart)
@@ -298,15 +298,15 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         # the farthest corner from the lowest one
         thick = m.fma(m.fill(real(THICKNESS)), size, o.rounding)
         least = m.mul(slack, slack)
-        twelve = int(CORNERS)
+        twelve = int(SHARED_CORNERS)
         b = Corner(m.mul(m.fill(real(16.0)), least), a.x, zero)
         for i in range(twelve):
-            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
             # corners that do not exist have a weight of some 1e-10, and are left out by the smallest scores
             weight = m.mul(thick, m.rcp(m.add(thick, m.magnitude(m.sub(x.x, a.x.x)))))
             weight = m.where_lt(x.x, m.fill(real(0.5 * FAR)), weight, zero)
             weight = m.fnma(weight, m.mul(m.fill(real(i)), m.fill(real(LATER))), weight)
-            m.put(mem, L.corners + CORNER * i + WEIGHT, t, weight)
+            m.put(mem, L.corners + SHARED_CORNER * i + WEIGHT, t, weight)
             y = m.sub(x.y, a.x.y)
             z = m.sub(x.z, a.x.z)
             b = better_corner(b, t, i, x, m.fma(y, y, m.mul(z, z)), L, mem)
@@ -318,14 +318,14 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         line = m.larger(line, least)
         c = Corner(line, a.x, zero)
         for i in range(twelve):
-            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
             c = better_corner(c, t, i, x, m.magnitude(turn_of(a.x, b.x, x)), L, mem)
         found_c = m.smaller(found_b, m.sub(c.score, line))
         # the farthest one outside the triangle of these three
         g = Corner(line, a.x, zero)
         side = m.neg(m.sign_of(turn_of(a.x, b.x, c.x)))
         for i in range(twelve):
-            x = m.get3(mem, L.corners + CORNER * i + HEIGHT, t)
+            x = m.get3(mem, L.corners + SHARED_CORNER * i + HEIGHT, t)
             out = m.larger(m.mul(side, turn_of(b.x, c.x, x)), m.mul(side, turn_of(c.x, a.x, x)))
             out = m.larger(out, m.mul(side, turn_of(a.x, b.x, x)))
             g = better_corner(g, t, i, x, out, L, mem)

@@ -12,13 +12,12 @@ from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
+from newton_like.kernels.solvers.sweeps import sweep_functions
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
 
 # Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
 # others where a velocity is above its limit.
 AGAIN = 3
-# Rounds of further sweeps of clusters with contacts between bodies, each with as many sweeps as there were before it.
-ROUNDS = 3
 
 
 def general_stages(m: types.SimpleNamespace) -> types.SimpleNamespace:
@@ -167,15 +166,13 @@ def step_kernel(
         options["optimization_level"] = level
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
-    coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
-    contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
-    find_pairs, pair_build, pair_sweep, release_pair = (
-        stages.find_pairs,
+    coupling_build, contact_build, pair_build, dof_build = (
+        stages.coupling_build,
+        stages.contact_build,
         stages.pair_build,
-        stages.pair_sweep,
-        stages.release_pair,
+        stages.dof_build,
     )
-    dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
+    find_pairs, release_pair = stages.find_pairs, stages.release_pair
 
     @m.func
     def any_above(bound: m.lane, at: int, t, T, mem) -> bool:
@@ -348,116 +345,9 @@ def step_kernel(
                 m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
-    @m.func
-    def sweep(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """One visit of all rows, always in the same order; contacts have the last word."""
-        for e in range(T.couplings):
-            coupling_sweep(t, e, T, L, mem)
-        if plain:
-            friction_sweep(b, t, o, T, P, L, mem)
-        else:
-            for n in range(limits):
-                i = active[T.candidates + n, t]
-                dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
-        for a in range(contacts):
-            c = active[a, t]
-            if c < T.first_paired:
-                contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
-            else:
-                pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
-
-    @m.func
-    def impulse_at(n: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:
-        """Where impulse n of active rows is: those of contacts, then those of limits, then those of couplings."""
-        rows = T.contact_rows
-        at = L.coupling_impulse + n - rows * contacts - DOF_IMPULSES * limits
-        if n < rows * contacts:
-            at = L.impulse + rows * active[n // rows, t] + n % rows
-        elif n < rows * contacts + DOF_IMPULSES * limits:
-            k = n - rows * contacts
-            at = L.dof_impulse + DOF_IMPULSES * (active[T.candidates + k // DOF_IMPULSES, t] // 2) + k % DOF_IMPULSES
-        return at
-
-    @m.func
-    def begin_to_extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
-        for n in range(T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings):
-            p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
-            m.put(mem, L.start_impulse + n, t, p)
-            m.put(mem, L.swept_impulse + n, t, p)
-        m.copy(t, L.swept_z, L.z, T.dofs, mem)
-        m.put(mem, L.pace, t, m.fill(real(1.0)))
-
-    @m.func
-    def extrapolate(t, contacts: int, limits: int, T, L, mem, active: wp.array2d[int]):
-        """Moves impulses and z on along their change by the last sweep (Nesterov 1983), where the sweep does not turn back against the one
-        before (O'Donoghue and Candes 2015)."""
-        one = m.fill(real(1.0))
-        back = m.fill(real(0.0))
-        count = T.contact_rows * contacts + DOF_IMPULSES * limits + T.couplings
-        for n in range(count):
-            p = m.get(mem, impulse_at(n, contacts, limits, t, T, L, active), t)
-            way = m.sub(p, m.get(mem, L.swept_impulse + n, t))
-            back = m.fma(m.sub(m.get(mem, L.start_impulse + n, t), p), way, back)
-        old = m.where_lt(m.fill(real(0.0)), back, one, m.get(mem, L.pace, t))
-        new = m.fma(m.fill(real(0.5)), m.sqrt(m.fma(m.fill(real(4.0)), m.mul(old, old), one)), m.fill(real(0.5)))
-        m.put(mem, L.pace, t, new)
-        further = m.div(m.sub(old, one), new)
-        for n in range(count):
-            at = impulse_at(n, contacts, limits, t, T, L, active)
-            p = m.get(mem, at, t)
-            start = m.fma(further, m.sub(p, m.get(mem, L.swept_impulse + n, t)), p)
-            m.put(mem, at, t, start)
-            m.put(mem, L.start_impulse + n, t, start)
-            m.put(mem, L.swept_impulse + n, t, p)
-        for i in range(T.dofs):
-            z = m.get(mem, L.z + i, t)
-            m.put(mem, L.z + i, t, m.fma(further, m.sub(z, m.get(mem, L.swept_z + i, t)), z))
-            m.put(mem, L.swept_z + i, t, z)
-
-    @m.func
-    def settle(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sweeps on until the last sweep changed the velocities of every world of the block by no more than `tolerance`, in the norm of the
-        kinetic energy, of the change by all impulses, but at most 2^ROUNDS times as often as before. A world keeps the result of the
-        first round after which that holds."""
-        zero = m.fill(real(0.0))
-        one = m.fill(real(1.0))
-        all_impulses = T.contact_rows * T.candidates + T.couplings + T.limit_rows
-        m.put(mem, L.settled, t, zero)
-        more = o.iterations
-        for _ in range(ROUNDS):
-            change = zero
-            whole = zero
-            for i in range(T.dofs):
-                z = m.get(mem, L.z + i, t)
-                d = m.sub(z, m.get(mem, L.swept_z + i, t))
-                change = m.fma(d, d, change)
-                e = m.sub(z, m.get(mem, L.free_z + i, t))
-                whole = m.fma(e, e, whole)
-            bound = m.mul(m.fill(o.tolerance * o.tolerance), whole)
-            open = m.where_lt(bound, change, one, zero)
-            old = m.get(mem, L.settled, t)
-            if not m.any_lt(old, open):
-                break
-            # 1 for a world that settles now
-            now = m.mul(m.sub(one, old), m.sub(one, open))
-            for i in range(T.dofs):
-                kept = m.get(mem, L.settled_z + i, t)
-                m.put(mem, L.settled_z + i, t, m.where_lt(zero, now, m.get(mem, L.z + i, t), kept))
-            for i in range(all_impulses):
-                kept = m.get(mem, L.settled_impulse + i, t)
-                m.put(mem, L.settled_impulse + i, t, m.where_lt(zero, now, m.get(mem, L.impulse + i, t), kept))
-            m.put(mem, L.settled, t, m.add(old, now))
-            for _sweep in range(more):
-                extrapolate(t, contacts, limits, T, L, mem, active)
-                sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-            more = more + more
-        old = m.get(mem, L.settled, t)
-        for i in range(T.dofs):
-            kept = m.get(mem, L.settled_z + i, t)
-            m.put(mem, L.z + i, t, m.where_lt(zero, old, kept, m.get(mem, L.z + i, t)))
-        for i in range(all_impulses):
-            kept = m.get(mem, L.settled_impulse + i, t)
-            m.put(mem, L.impulse + i, t, m.where_lt(zero, old, kept, m.get(mem, L.impulse + i, t)))
+    sweeps = sweep_functions(m, stages)
+    sweep_once, settle = sweeps.sweep_once, sweeps.settle
+    begin_to_extrapolate, extrapolate = sweeps.begin_to_extrapolate, sweeps.extrapolate
 
     @m.func
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
@@ -487,7 +377,7 @@ def step_kernel(
                     begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
                 else:
                     extrapolate(t, contacts, limits, T, L, mem, active)
-            sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         if T.pairs > 0 and contacts > 0:
             settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         calm_bounces(b, t, contacts, limits, T, P, L, mem, active)

@@ -500,8 +500,10 @@ class Robot:
     ) -> ModelBuilder:
         """A :class:`newton_like.ModelBuilder` with this robot, to simulate, record or draw it.
 
-        Bodies and joints have the names of links and joints. Joints have the limits of position, velocity and torque; models have no
-        limits of acceleration. Capsules become shapes without density. The mobile base is left out: its wheels are joints like all others.
+        Bodies and joints have the names of links and joints. The joint of the base link is ``{name of the robot}_base``, and the shapes
+        are ``{link}/{collision}_{index of the geom}``; such a label that another joint or shape has ends with a number, such as ``_2``.
+        Joints have the limits of position, velocity and torque; models have no limits of acceleration. Capsules become shapes without
+        density. The mobile base is left out: its wheels are joints like all others.
 
         Args:
             state: gives the initial positions of the joints; by default zero.

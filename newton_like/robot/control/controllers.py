@@ -18,6 +18,7 @@ from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot
 from newton_like.robot.screws import symmetric_inverse
 from newton_like.robot.state import State
+from newton_like.robot.structure.link import least_moment
 
 _SINGULAR = 1e-8
 """Eigenvalue of an operational inertia's inverse, as a part of the largest one, below which a task direction counts as singular."""
@@ -111,7 +112,7 @@ def operational_space_control(
 
     Raises:
         ValueError, TypeError, IndexError: a state of another robot, no index of a link, wrong shapes, numbers that are not finite,
-            negative gains, or joints that move no inertia, so that M has no inverse.
+            negative gains, or joints that move no inertia or a negative one, so that M is not positive definite.
     """
     n = len(robot._own(state)._joints)
     kp, kd = as_gain(kp, 6, "kp"), as_gain(kd, 6, "kd")
@@ -124,7 +125,7 @@ def operational_space_control(
     a = A + (V - now.velocity) @ kd.T + pose_error(T, now.T) @ kp.T - now.drift
     a, J = a[..., chosen], now.J[..., chosen, :]
     M = robot.compute_mass_matrix(state)
-    _check_inertia(M, state)
+    _check_inertia(M, robot, state)
     h = _inverse_dynamics(robot, state, np.zeros(n))
     null = ((rest - state._given["q"]) @ rest_kp.T - state._given["qdot"] @ rest_kd.T)[..., None]
     Jt = np.swapaxes(J, -1, -2)
@@ -203,8 +204,8 @@ def _motion(robot: Robot, state: State, target: int, ref: int | None) -> TaskMot
     return task_motion(robot, state, target, state._base if ref is None else ref)
 
 
-def _check_inertia(M: np.ndarray, state: State) -> None:
-    """Raises RobotError where a mass matrix, ``[n, n]`` or ``[batch, n, n]``, is singular."""
+def _check_inertia(M: np.ndarray, robot: Robot, state: State) -> None:
+    """Raises RobotError where a mass matrix, ``[n, n]`` or ``[batch, n, n]``, is not positive definite. The message has the cause."""
     diagonal = np.diagonal(M, axis1=-2, axis2=-1)
     if (diagonal > _MASSLESS * diagonal.max(axis=-1, keepdims=True, initial=0.0)).all():
         try:
@@ -214,28 +215,40 @@ def _check_inertia(M: np.ndarray, state: State) -> None:
                 return
         except np.linalg.LinAlgError:
             pass
-    names = [state._joint_names[i] for i in np.flatnonzero(_idle(M))]
+    negative, idle = ([state.joint_names[i] for i in np.flatnonzero(found)] for found in _without_inertia(M))
+    if negative:
+        links = [link.name for link in robot.links if _is_negative(link.inertia)]
+        raise RobotError(
+            f"the mass matrix is not positive definite: joints {negative} move a negative inertia, alone or together; correct the "
+            f"inertias of the links {links}, whose masses or principal moments of inertia are negative"
+        )
     raise RobotError(
-        f"joints {names} move no inertia, alone or together, so that their accelerations are not defined; give the links that they "
+        f"joints {idle} move no inertia, alone or together, so that their accelerations are not defined; give the links that they "
         "move a mass and an inertia"
     )
 
 
-def _idle(M: np.ndarray) -> np.ndarray:
-    """Which joints take part in motions without inertia, ``[n]``."""
+def _is_negative(G: np.ndarray) -> bool:
+    """Whether a spatial inertia has a negative mass or principal moment of inertia, beyond rounding."""
+    return min(G[3, 3], least_moment(G)) < -_DEPENDENT * np.abs(G).max()
+
+
+def _without_inertia(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which joints take part in motions with a negative inertia, and in motions without inertia, ``[n]`` each."""
     n = M.shape[-1]
-    found = np.zeros(n, dtype=bool)
+    negative, idle = np.zeros((2, n), dtype=bool)
     for one in M.reshape(-1, n, n):
-        diagonal = np.diagonal(one)
-        massless = diagonal <= _MASSLESS * diagonal.max()
-        found |= massless
+        size = np.abs(np.diagonal(one))
+        massless = size <= _MASSLESS * size.max()
+        idle |= massless
         rest = np.flatnonzero(~massless)
-        scale = 1.0 / np.sqrt(diagonal[rest])
-        values, vectors = np.linalg.eigh(one[np.ix_(rest, rest)] * scale * scale[:, None])
+        scale = 1.0 / np.sqrt(size[rest])
         # the least eigenvalue is at most the least pivot
-        parts = np.abs(vectors[:, values <= _DEPENDENT]).max(axis=1, initial=0.0)
-        found[rest] |= parts > 1e-3
-    return found
+        values, vectors = np.linalg.eigh(one[np.ix_(rest, rest)] * scale * scale[:, None])
+        moves = np.abs(vectors) > 1e-3
+        negative[rest] |= moves[:, values < -_DEPENDENT].any(axis=1)
+        idle[rest] |= moves[:, np.abs(values) <= _DEPENDENT].any(axis=1)
+    return negative, idle
 
 
 _OTHERS: WeakKeyDictionary = WeakKeyDictionary()

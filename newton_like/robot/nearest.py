@@ -9,9 +9,10 @@ import numpy as np
 
 from newton_like.kernels.robot import tasks
 from newton_like.kernels.robot.capsules import PAIR
+from newton_like.robot.calls import Calls
 from newton_like.robot.errors import RobotIndexError
-from newton_like.robot.evaluation import Calls, Task
 from newton_like.robot.structure.collision import CollisionResult, GeomCapsule
+from newton_like.robot.tasks import Task
 
 _BATCHES = 4
 """Batch sizes whose launches stay recorded."""

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from newton_like.coercion import as_flag
 from newton_like.model import ModelBuilder
-from newton_like.robot import evaluation
+from newton_like.robot import tasks
 from newton_like.robot.arguments import one_form
+from newton_like.robot.calls import Calls
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.evaluation import Calls, Machine
+from newton_like.robot.machine import Machine
 from newton_like.robot.nearest import Capsules, Distances, chosen_pairs, stamp
 from newton_like.robot.screws import axis_of, symmetric_inverse
 from newton_like.robot.state import State
@@ -244,9 +245,7 @@ class Robot:
         """
         if state.__class__ is not self._state or state._robot is not self:
             self._own(state)
-        return state._evaluate(
-            evaluation.POSE, (4, 4), state._link(target_link_index), state._link(reference_link_index)
-        )
+        return state._evaluate(tasks.POSE, (4, 4), state._link(target_link_index), state._link(reference_link_index))
 
     def compute_space_jacobian(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
         """Jacobian of the target link's twist ``vee(dT/dt inverse(T))`` with its pose T in the frame of the reference link, ``[6, n]`` or
@@ -269,7 +268,7 @@ class Robot:
         return self._jacobian(state, target, state._link(reference_link_index), target)
 
     def _jacobian(self, state: State, target: int, ref: int, seen: int) -> np.ndarray:
-        J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, seen)
+        J = state._evaluate(tasks.JACOBIAN, (6, len(self._joints)), target, ref, seen)
         return J if state._scale is None else J * state._scale
 
     def compute_body_velocity(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
@@ -280,7 +279,7 @@ class Robot:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`; inputs are batches of different sizes.
         """
         target = self._own(state)._link(target_link_index)
-        return state._evaluate(evaluation.VELOCITY, (6,), target, state._link(reference_link_index), target)
+        return state._evaluate(tasks.VELOCITY, (6,), target, state._link(reference_link_index), target)
 
     # ------------------------------------------------------------------------------------------------ masses
 
@@ -310,7 +309,7 @@ class Robot:
         if target_link is not None and target_links is not None:
             raise TypeError("compute_center_of_mass takes target_link or target_links, not both")
         self._weigh(state, target_link if target_links is None else target_links)
-        return state._evaluate(evaluation.CENTRE, (3,), 0, ref)
+        return state._evaluate(tasks.CENTRE, (3,), 0, ref)
 
     def compute_center_of_mass_jacobian(
         self, state: State, ref_link: int, target_link: int | Sequence[int] | None = None
@@ -322,7 +321,7 @@ class Robot:
         """
         ref = self._own(state)._link(ref_link)
         self._weigh(state, target_link)
-        J = state._evaluate(evaluation.CENTRE_JACOBIAN, (3, len(self._joints)), 0, ref)
+        J = state._evaluate(tasks.CENTRE_JACOBIAN, (3, len(self._joints)), 0, ref)
         return J if state._scale is None else J * state._scale
 
     def _weigh(self, state: State, links) -> None:
@@ -351,7 +350,7 @@ class Robot:
             ValueError, TypeError, IndexError: see :meth:`compute_transformation`.
         """
         ref = self._own(state)._link(ref_link)
-        return state._evaluate(evaluation.TOTAL_INERTIA, (6, 6), 0, ref)
+        return state._evaluate(tasks.TOTAL_INERTIA, (6, 6), 0, ref)
 
     # ------------------------------------------------------------------------------------------------ dynamics
 
@@ -363,7 +362,7 @@ class Robot:
             ValueError, TypeError: a state of another robot.
         """
         n, scale = len(self._joints), self._own(state)._scale
-        M = state._evaluate(evaluation.MASS_MATRIX, (n, n))
+        M = state._evaluate(tasks.MASS_MATRIX, (n, n))
         return M if scale is None else M * (scale * scale[:, None])
 
     def compute_gravity_term(self, state: State) -> np.ndarray:
@@ -373,7 +372,7 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot.
         """
-        tau = self._own(state)._evaluate(evaluation.HOLDING, (len(self._joints),))
+        tau = self._own(state)._evaluate(tasks.HOLDING, (len(self._joints),))
         return tau if state._scale is None else tau * state._scale
 
     def compute_inverse_dynamics(self, state: State) -> None:
@@ -383,7 +382,7 @@ class Robot:
         Raises:
             ValueError, TypeError: a state of another robot; inputs are batches of different sizes.
         """
-        tau = self._own(state)._evaluate(evaluation.INVERSE_DYNAMICS, (len(self._joints),))
+        tau = self._own(state)._evaluate(tasks.INVERSE_DYNAMICS, (len(self._joints),))
         state._given["tau"] = tau if state._scale is None else tau * state._scale
 
     def compute_reflective_inertia(self, state: State, reference_link_index: int, target_link_index: int) -> np.ndarray:
@@ -395,13 +394,13 @@ class Robot:
         """
         target = self._own(state)._link(target_link_index)
         ref = state._link(reference_link_index)
-        found = state._evaluate(evaluation.OPERATIONAL, (37,), target, ref, target)
+        found = state._evaluate(tasks.OPERATIONAL, (37,), target, ref, target)
         A = found[..., :36].reshape(*found.shape[:-1], 6, 6)
         stuck = found[..., 36] > 0.0
         if stuck.any():
             # configurations in which some joints move no inertia
-            J = state._evaluate(evaluation.JACOBIAN, (6, len(self._joints)), target, ref, target)[stuck]
-            M = state._evaluate(evaluation.MASS_MATRIX, (len(self._joints),) * 2)[stuck]
+            J = state._evaluate(tasks.JACOBIAN, (6, len(self._joints)), target, ref, target)[stuck]
+            M = state._evaluate(tasks.MASS_MATRIX, (len(self._joints),) * 2)[stuck]
             A[stuck] = J @ symmetric_inverse(M, _REACHABLE) @ np.swapaxes(J, -1, -2)
         return symmetric_inverse(A, _REACHABLE)
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from newton_like.arrays import host_array
+from newton_like.robot.calls import Calls
 from newton_like.robot.errors import RobotError, RobotIndexError, ShapeError
-from newton_like.robot.evaluation import FRAMES, Calls, Task
+from newton_like.robot.tasks import FRAMES, Task
 
 _ROWS = {"q": "q", "qdot": "v", "qddot": "acceleration", "V0": "base_twist", "Vdot0": "base_acceleration", "tau": None}
 """The inputs, and the rows of kernels that read them."""

@@ -19,14 +19,15 @@ from scipy.spatial import cKDTree
 
 from newton_like.arrays import host_array
 from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ERROR, RESULT, ROTATION_ERROR
+from newton_like.robot.calls import Calls
 from newton_like.robot.control.arguments import as_poses
 from newton_like.robot.control.task_space import path
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.evaluation import POSE, Calls, Task
 from newton_like.robot.robot import Robot
 from newton_like.robot.screws import axis_of
 from newton_like.robot.state import State
 from newton_like.robot.structure.joint import UNLIMITED
+from newton_like.robot.tasks import POSE, Task
 
 _SLICE = 8
 """Iterations of a launch. Goals that are not reached by then go on in the next launch, in blocks of their own."""

@@ -9,10 +9,12 @@ import numpy as np
 
 from newton_like.kernels.robot import tasks
 from newton_like.kernels.robot.capsules import PAIR
-from newton_like.robot.calls import Calls
+from newton_like.robot.core.calls import Calls
+from newton_like.robot.core.state import StateCore
+from newton_like.robot.core.tasks import Task
 from newton_like.robot.errors import RobotIndexError
-from newton_like.robot.structure.collision import CollisionResult, GeomCapsule
-from newton_like.robot.tasks import Task
+from newton_like.robot.structure.collision import CollisionResult, GeomCapsule, result_of_row
+from newton_like.robot.structure.link import collision_versions
 
 _BATCHES = 4
 """Batch sizes whose launches stay recorded."""
@@ -42,21 +44,20 @@ class Capsules:
     """The capsules of a robot and the pairs that its filter lets pass, in the order of a state's links.
 
     Args:
-        robot: the robot.
-        state: the state.
+        core: of the state.
     """
 
-    def __init__(self, robot, state):
-        self._machine, self._order, self._evaluator = robot._machine, state._order, robot._evaluator
-        self.stamp = stamp(robot)
+    def __init__(self, core: StateCore):
+        self._robot, self._order, links = core.robot.core, core.order, core.robot.core.links
+        self.versions = collision_versions(links)
         numbers, bodies, groups = [], [], []
-        for i, k in enumerate(state._bodies):
-            for collision in robot._links[k].collisions:
+        for i, k in enumerate(core.bodies):
+            for collision in links[k].collisions:
                 T = collision.origin
                 for geom in collision.geoms:
                     if not isinstance(geom, GeomCapsule):
                         raise NotImplementedError(
-                            f"collision {collision.name!r} of link {robot._links[k].name!r} has a geom without a shape; use GeomCapsule"
+                            f"collision {collision.name!r} of link {links[k].name!r} has a geom without a shape; use GeomCapsule"
                         )
                     ends = (T[:3, :3] @ x + T[:3, 3] for x in (geom.start_point, geom.end_point))
                     numbers.append([*next(ends), *next(ends), geom.radius])
@@ -66,16 +67,16 @@ class Capsules:
         link, kind, affinity = np.array(groups, dtype=np.int64).reshape(-1, 3).T
         passes = (kind[:, None] & affinity | affinity[:, None] & kind) != 0
         self.pairs = np.argwhere(passes & (link[:, None] < link))
-        self.names = [(state._link_names[link[i]], state._link_names[link[j]]) for i, j in self.pairs]
+        self.names = [(core.link_names[link[i]], core.link_names[link[j]]) for i, j in self.pairs]
         self.radii = self.numbers[:, 6]
-        self._reference = state._bodies[0]
+        self._reference = core.bodies[0]
         self._made: dict = {}
 
-    def evaluate(self, state, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
+    def evaluate(self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
         """Distances of all pairs, or of chosen ones, for the coordinates of a state."""
         pairs = self.pairs if chosen is None else self.pairs[chosen]
         names = self.names if chosen is None else [self.names[i] for i in chosen]
-        q, n = state._read["q"], len(self._order)
+        q, n = core.read["q"], len(self._order)
         count = q.shape[:-1]
         if not len(pairs):
             found, rows = np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))
@@ -90,8 +91,8 @@ class Capsules:
             rows = calls.evaluate(slopes, arrays, (len(pairs), n), links) if jacobian else None
             if not count:
                 found, rows = found[0], None if rows is None else rows[0]
-        if jacobian and state._scale is not None:
-            rows = rows * state._scale
+        if jacobian and core.scale is not None:
+            rows = rows * core.scale
         parts = (found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10])
         return Distances(*parts, names, rows if jacobian else None)
 
@@ -115,7 +116,7 @@ class Capsules:
             into = results[row]
             # a tie may have chosen more
             if x <= 0.0 or len(into) < far:
-                into.append(CollisionResult._row(found.links[pair], x, points, at))
+                into.append(result_of_row(found.links[pair], x, points, at))
         return results if found.distance.ndim > 1 else results[0]
 
     def _calls(self, count: tuple[int, ...], pairs: int) -> Calls:
@@ -132,7 +133,9 @@ class Capsules:
             tree = {"points": capsules, "result_size": pairs, "point_body": bodies}
             if len(self._made) >= _BATCHES:
                 self._made.pop(next(iter(self._made)))
-            self._made[key] = Calls(self._machine, count[0] if count else 1, self._order, self._evaluator, rows, tree)
+            self._made[key] = Calls(
+                self._robot.machine, count[0] if count else 1, self._order, self._robot.evaluator, rows, tree
+            )
         return self._made[key]
 
     def _tasks(self, pairs: int) -> tuple[Task, Task]:
@@ -171,6 +174,8 @@ def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:
     return chosen
 
 
-def stamp(robot) -> tuple:
-    """What changes when capsules are added or moved."""
-    return tuple((id(c), c._version) for link in robot._links for c in link._collisions)
+def capsules_of(core: StateCore) -> Capsules:
+    """The capsules of a state as they are now."""
+    if core.capsules is None or core.capsules.versions != collision_versions(core.robot.core.links):
+        core.capsules = Capsules(core)
+    return core.capsules

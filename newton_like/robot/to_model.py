@@ -83,12 +83,12 @@ def machine_model(links, edges: list[Edge]):
     return model
 
 
-def robot_builder(robot, floating: bool, self_collisions: bool, q: dict[str, float]) -> ModelBuilder:
+def robot_builder(
+    links, edges: list[Edge], name: str, floating: bool, self_collisions: bool, q: dict[str, float]
+) -> ModelBuilder:
     """See :meth:`newton_like.robot.Robot.to_builder`; `q`: coordinates by names of joints."""
     builder = ModelBuilder()
-    links, edges = robot._links, robot._edges
     bodies = _add_links(builder, links)
-    name = robot.configuration.name or "robot"
     label = _unused(f"{name}_base", {edge.joint.name for edge in edges})
     root = (
         builder.add_joint_free(bodies[0], label=label)

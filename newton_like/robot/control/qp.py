@@ -16,7 +16,7 @@ from newton_like.coercion import as_list, as_number
 from newton_like.robot.control.arguments import as_poses, as_vectors
 from newton_like.robot.control.task_space import pose_error, task_jacobian
 from newton_like.robot.errors import RobotError, ShapeError
-from newton_like.robot.robot import Robot
+from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.state import State
 
 _INFINITE = 1e30
@@ -148,8 +148,8 @@ def solve_qp_step(
         ValueError, TypeError, IndexError: a state of another robot or a batch, no index of a link, or wrong shapes and numbers.
     """
     solve = _solver()
-    n = len(robot._own(state)._joints)
-    q = state._given["q"]
+    core = core_of(robot, state)
+    n, q = core.dofs, core.given["q"]
     if q.ndim != 1:
         raise ShapeError(f"state.q has {len(q)} configurations; quadratic programs take one. For a batch, see solve_ik")
     H = np.diag(np.full(n, _number(damping, "damping", above=True) ** 2))
@@ -215,10 +215,11 @@ def solve_ik_qp(
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise RobotError(f"steps is {steps!r}; give a count of at least 1")
     longest_step = _number(longest_step, "longest_step", above=True)
-    if robot._own(state)._given["q"].ndim != 1:
+    start = core_of(robot, state).given["q"]
+    if start.ndim != 1:
         raise ShapeError("state.q is a batch; quadratic programs take one configuration. For a batch, see solve_ik")
     now = robot.make_state(state.link_names, state.joint_names)
-    now.set_q(state._given["q"])
+    now.set_q(start)
     between = robot.make_state(state.link_names, state.joint_names)
     path, status = [now.get_q()], "steps"
     least, since = np.inf, 0
@@ -256,7 +257,7 @@ def solve_ik_qp(
             now.set_q(np.where(inside | at_limit, bound, q + dq))
             if safe is None:
                 break
-            between.set_q(q + _WAY[:, None] * (now._given["q"] - q))
+            between.set_q(q + _WAY[:, None] * (now.get_q() - q))
             if (robot.compute_distances(between, pairs).distance >= least_distance).all():
                 break
             # the distances of the step are linearised
@@ -309,7 +310,7 @@ def _measured(robot: Robot, state: State, task: PoseTask) -> tuple[np.ndarray, n
     goal = as_poses(task.pose, "pose of a task")
     if goal.ndim != 2:
         raise ShapeError(f"pose of a task has shape {goal.shape}; give [4, 4]")
-    T, J = task_jacobian(robot, state, task.link, state._base if task.reference is None else task.reference)
+    T, J = task_jacobian(robot, state, task.link, state.base_link_idx if task.reference is None else task.reference)
     return J, pose_error(goal, T)
 
 

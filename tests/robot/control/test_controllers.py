@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from newton_like import robot as rd
-from newton_like.robot.calls import Calls
 from newton_like.robot.control.task_space import pose_error, rotation_vector, task_motion
+from newton_like.robot.core.calls import Calls
 from tests.support.arms import arm
 from tests.support.random_robots import random_pose, random_robot
 from tests.support.robot_calls import randomize, shuffled_state

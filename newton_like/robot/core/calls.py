@@ -18,8 +18,8 @@ from newton_like.programs.pieces import Pieces, batch_struct
 from newton_like.programs.recording import Recording
 from newton_like.programs.robot import BUDGET, WORTHWHILE
 from newton_like.programs.structs import copied
-from newton_like.robot.machine import Machine
-from newton_like.robot.tasks import FIELDS, Task
+from newton_like.robot.core.machine import Machine
+from newton_like.robot.core.tasks import FIELDS, Task
 
 _KEPT = 2
 """Results of one shape whose memory is used again when no other array refers to them."""

@@ -18,7 +18,7 @@ from newton_like.programs.robot import general_kernel, namespace
 from newton_like.programs.template import find_batches
 from newton_like.programs.tracing import trace_program
 from newton_like.programs.workspace import Workspace, row_sizes
-from newton_like.robot.tasks import FIELDS, SIZED_LATER, Task
+from newton_like.robot.core.tasks import FIELDS, SIZED_LATER, Task
 
 _PAIRS = 8
 """Pairs of links for which a task is compiled as a whole. For further pairs, the frames alone are straight-line code."""

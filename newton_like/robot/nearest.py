@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from newton_like.kernels.robot import tasks
 from newton_like.kernels.robot.capsules import PAIR
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.state import StateCore
-from newton_like.robot.core.tasks import Task
+from newton_like.robot.core.tasks import Task, distance_tasks
 from newton_like.robot.errors import RobotIndexError
 from newton_like.robot.structure.collision import CollisionResult, GeomCapsule, result_of_row
 from newton_like.robot.structure.link import collision_versions
@@ -71,6 +69,7 @@ class Capsules:
         self.radii = self.numbers[:, 6]
         self._reference = core.bodies[0]
         self._made: dict = {}
+        self._known: dict = {}
 
     def evaluate(self, core: StateCore, jacobian: bool, chosen: np.ndarray | None = None) -> Distances:
         """Distances of all pairs, or of chosen ones, for the coordinates of a state."""
@@ -79,22 +78,21 @@ class Capsules:
         q, n = core.read["q"], len(self._order)
         count = q.shape[:-1]
         if not len(pairs):
-            found, rows = np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))
+            results = [np.zeros((*count, 0, PAIR)), np.zeros((*count, 0, n))]
         else:
             calls = self._calls(count, len(pairs))
             first = 3 + len(self.numbers)
             calls.links[first:] = pairs.ravel()
             arrays = {"q": q, "capsules": self.numbers.ravel()}
-            links = (0, self._reference, 0)
-            task, slopes = self._tasks(len(pairs))
-            found = calls.evaluate(task, arrays, (len(pairs), PAIR), links)
-            rows = calls.evaluate(slopes, arrays, (len(pairs), n), links) if jacobian else None
+            shapes = [(len(pairs), PAIR), (len(pairs), n)][: 1 + jacobian]
+            task = self._tasks(len(pairs))[jacobian]
+            results = calls.evaluate(task, arrays, shapes, (0, self._reference, 0))
             if not count:
-                found, rows = found[0], None if rows is None else rows[0]
+                results = [x[0] for x in results]
+        found, rows = results[0], results[1] if jacobian else None
         if jacobian and core.scale is not None:
             rows = rows * core.scale
-        parts = (found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10])
-        return Distances(*parts, names, rows if jacobian else None)
+        return Distances(found[..., 0], found[..., 1:4], found[..., 4:7], found[..., 7:10], names, rows)
 
     def results(self, found: Distances, least: int) -> list:
         """Results for one configuration, or for each of a batch, nearest first: all contacts, and further pairs until there are `least`."""
@@ -140,17 +138,8 @@ class Capsules:
 
     def _tasks(self, pairs: int) -> tuple[Task, Task]:
         if pairs not in self._known:
-            n = len(self._order)
-            distances = Task(tasks.DISTANCES, "pairs", PAIR * pairs, ("capsules",), traced="frames")
-            slopes = Task(
-                tasks.DISTANCE_JACOBIAN, "distance_rows", n * pairs, ("capsules",), columns=1, traced="frames"
-            )
-            self._known[pairs] = distances, slopes
+            self._known[pairs] = distance_tasks(pairs, len(self._order))
         return self._known[pairs]
-
-    @cached_property
-    def _known(self) -> dict:
-        return {}
 
 
 def chosen_pairs(capsules: Capsules, pairs) -> np.ndarray | None:

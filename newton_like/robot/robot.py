@@ -444,7 +444,7 @@ class Robot:
         """
         core = core_of(self, state)
         capsules = capsules_of(core)
-        return capsules.evaluate(core, jacobian, chosen_pairs(capsules, pairs))
+        return capsules.evaluate(core, as_flag(jacobian, "jacobian"), chosen_pairs(capsules, pairs))
 
     # ------------------------------------------------------------------------------------------------ mobile base
 

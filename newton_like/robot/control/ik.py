@@ -22,7 +22,7 @@ from newton_like.kernels.robot.ik import COST, COUNT, DAMPING, GOAL, POSITION_ER
 from newton_like.robot.control.arguments import as_poses
 from newton_like.robot.core.calls import Calls
 from newton_like.robot.core.state import StateCore
-from newton_like.robot.core.tasks import POSE, Task
+from newton_like.robot.core.tasks import POSE, Result, Task
 from newton_like.robot.errors import RobotError, ShapeError
 from newton_like.robot.robot import Robot, core_of
 from newton_like.robot.screws import axis_of
@@ -240,9 +240,8 @@ class _Solver:
         pairs = np.ravel(list(zip(targets, refs, strict=True)))
         self._bodies = np.concatenate([[0, 0, 0], pairs, moved, signs[:, moved].ravel()]).astype(np.int32)
         self._dofs = len(core.joints)
-        self._task = Task(
-            0, "ik_result", self._dofs + RESULT, ("goals", "ik_settings"), traced="loop", program="eval_robot_ik"
-        )
+        found = Result("ik_result", self._dofs + RESULT)
+        self._task = Task(0, (found,), ("goals", "ik_settings"), traced="loop", program="eval_robot_ik")
         self._made: dict = {}
         self._tables: OrderedDict = OrderedDict()
 
@@ -267,7 +266,8 @@ class _Solver:
         wanted[:count, :-2] = goals.reshape(count, -1)
         wanted[:count, -2], wanted[:count, -1] = damping, 1.0
         arrays = {"q": start, "goals": wanted, "ik_settings": settings}
-        return self._calls(size).evaluate(self._task, arrays, (self._dofs + RESULT,), (0, 0, 0))[:count]
+        (found,) = self._calls(size).evaluate(self._task, arrays, [(self._dofs + RESULT,)], (0, 0, 0))
+        return found[:count]
 
     def solve(self, goals, q, lower, upper, weights, tolerance, iterations: int, starts: int, seed) -> IKResult:
         """See :func:`solve_ik`; goals as positions and rotation matrices, ``[count, targets, GOAL]``."""
@@ -317,7 +317,8 @@ class _Solver:
             poses = np.empty((_TABLE, self._count, GOAL))
             calls = Calls(self._core.machine, _TABLE, np.arange(self._dofs), "general")
             for i, (target, ref) in enumerate(zip(self._targets, self._refs, strict=True)):
-                poses[:, i] = _numbers(calls.evaluate(POSE, {"q": table}, (4, 4), (target, ref, 0)))
+                (T,) = calls.evaluate(POSE, {"q": table}, [(4, 4)], (target, ref, 0))
+                poses[:, i] = _numbers(T)
             self._tables[key] = table, cKDTree(_features(poses, weights))
             if len(self._tables) > 2:
                 self._tables.popitem(last=False)

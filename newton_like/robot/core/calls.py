@@ -19,7 +19,7 @@ from newton_like.programs.recording import Recording
 from newton_like.programs.robot import BUDGET, WORTHWHILE
 from newton_like.programs.structs import copied
 from newton_like.robot.core.machine import Machine
-from newton_like.robot.core.tasks import FIELDS, Task
+from newton_like.robot.core.tasks import FIELDS, Result, Task
 
 _KEPT = 2
 """Results of one shape whose memory is used again when no other array refers to them."""
@@ -57,31 +57,31 @@ class Calls:
         self.results = Results()
         self._recorded: dict = {}
 
-    def evaluate(self, task: Task, arrays: dict[str, np.ndarray], shape: tuple[int, ...], links) -> np.ndarray:
-        """The result of a task for a batch, ``[count, *shape]``, for given bodies as links."""
+    def evaluate(self, task: Task, arrays: dict[str, np.ndarray], shapes, links) -> list[np.ndarray]:
+        """The results of a task for a batch, ``[count, *shape]`` for each of the shapes, for given bodies as links."""
         with self.machine.lock:
             names = ("q", *task.inputs)
             given = [arrays[name] for name in names]
-            result = self.results.get((self.count, *shape))
+            results = [self.results.get((self.count, *shape)) for shape in shapes]
             kernel = None
             if self.evaluator == "specialised":
                 kernel = self.machine.specialised(task, self.work, links, self.most)
             key = (task, kernel, *[a.ndim for a in given])
             if key not in self._recorded:
-                self._recorded[key] = self.record(task, arrays, result, True, kernel)
+                self._recorded[key] = self.record(task, arrays, results, True, kernel)
             self.links[:3] = links
-            self._recorded[key].run_on([_Address(a) for a in (*given, result)])
-            return result
+            self._recorded[key].run_on([_Address(a) for a in (*given, *results)])
+            return results
 
     def record(
-        self, task: Task, arrays: dict[str, np.ndarray], result: np.ndarray, fresh: bool, kernel=None
+        self, task: Task, arrays: dict[str, np.ndarray], results: list[np.ndarray], fresh: bool, kernel=None
     ) -> Recording:
         """Records the launch of a task.
 
         Args:
             task: what is asked for.
             arrays: the inputs ``q``, and those of the task; of all configurations, or of one that all share.
-            result: written, ``[count, ...]``.
+            results: written, ``[count, ...]``.
             fresh: whether frames are computed; otherwise those in the memory are used.
             kernel: by default the one for all robots.
         """
@@ -89,7 +89,7 @@ class Calls:
         kernel = self.machine.general(task.program) if kernel is None else kernel
         names = (("q",) if fresh else ()) + task.inputs
         given = [self._piece(name, arrays[name]) for name in names]
-        taken = [self._result(task, result)]
+        taken = [self._taken(result, array) for result, array in zip(task.results, results, strict=True)]
         inputs, outputs = (Pieces(wp.array(p, dtype=m.Piece, device="cpu"), p, [True] * len(p)) for p in (given, taken))
         tree = copied(m.Tree, work.T, quantity=task.number + (FRESH if fresh else 0))
         before = [batch_struct(work), tree, work.P, work.L, _no_mask()]
@@ -98,7 +98,7 @@ class Calls:
         told = [arrays[name] for name in names]
         reads = (before, inputs, outputs, work.memory)
         return Recording(
-            [launches], [_Address(a) for a in (*told, result)], reads, [[inputs.release(), outputs.release()]]
+            [launches], [_Address(a) for a in (*told, *results)], reads, [[inputs.release(), outputs.release()]]
         )
 
     def _piece(self, name: str, array: np.ndarray):
@@ -114,16 +114,16 @@ class Calls:
         piece.numbers = _numbers(array)
         return piece
 
-    def _result(self, task: Task, array: np.ndarray):
-        """Where the result is."""
-        piece, size, order = self.machine.m.Piece(), task.length(self.machine.model), self.order
+    def _taken(self, result: Result, array: np.ndarray):
+        """Where a result is."""
+        piece, size, order = self.machine.m.Piece(), result.length(self.machine.model), self.order
         places = np.arange(size)
-        if task.columns and size:
-            places = places.reshape(-1, *([len(order)] * task.columns))
+        if result.columns and size:
+            places = places.reshape(-1, *([len(order)] * result.columns))
             # number i of the caller's is number back[i] of the robot's
             back = np.argsort(order)
-            places = places[..., back] if task.columns == 1 else places[:, back][:, :, back]
-        piece.row, piece.start, piece.stride = self.work.layout[task.row], 0, size
+            places = places[..., back] if result.columns == 1 else places[:, back][:, :, back]
+        piece.row, piece.start, piece.stride = self.work.layout[result.row], 0, size
         piece.parts, piece.size, piece.part = (1 if size else 0), size, self.work.ints([0])
         piece.place = self._places(places.ravel())
         piece.numbers = _numbers(array)

@@ -86,7 +86,13 @@ class Machine:
             work = work.with_memory(self._sizes, fields)
             emitter = work.emitter()
             trace = trace_program("eval_robot" if whole else "robot_frames", work, emitter.parameter)
-            rows = {task.row} if whole else _LOOP_ROWS if task.traced == "loop" else {"pos", "rot", "com", "subspace"}
+            rows = (
+                {result.row for result in task.results}
+                if whole
+                else _LOOP_ROWS
+                if task.traced == "loop"
+                else {"pos", "rot", "com", "subspace"}
+            )
             if len(trace) > most:
                 return self._kernels.setdefault(key, self.general(task.program))
             stores = emitter.stores(trace, lambda place: emitter.name(place) in rows)

@@ -143,12 +143,12 @@ class StateCore:
             run = self._runs.get(FRAMES)
             if run is None:
                 self._begin()
-                run = self._runs[FRAMES] = self._calls.record(FRAMES, self.read, np.empty(0), True)
+                run = self._runs[FRAMES] = self._calls.record(FRAMES, self.read, [], True)
             run.run()
             self.placed = True
 
     def evaluate(self, task: Task, shape: tuple[int, ...], target: int = 0, ref: int = 0, seen: int = 0) -> np.ndarray:
-        """The result of a task; links as indices of bodies."""
+        """The result of a task that has one; links as indices of bodies."""
         if self._batched:
             return self._evaluate_batch(task, shape, (target, ref, seen))
         if not self.placed:
@@ -156,7 +156,7 @@ class StateCore:
         known = self._runs.get(task)
         if known is None:
             out = np.zeros(shape)
-            known = self._runs[task] = (self._calls.record(task, self.read, out, False), out)
+            known = self._runs[task] = (self._calls.record(task, self.read, [out], False), out)
         links = self._links
         links[0], links[1], links[2] = target, ref, seen
         known[0].run()
@@ -170,11 +170,12 @@ class StateCore:
             known = self._runs.get((task, True))
             if known is None:
                 out = np.zeros(shape)
-                known = self._runs[task, True] = (self._begin().record(task, self.read, out, True), out)
+                known = self._runs[task, True] = (self._begin().record(task, self.read, [out], True), out)
             self._calls.links[:3] = links
             known[0].run()
             return known[1].copy()
-        return self.robot.core.calls(self.order, count).evaluate(task, self.read, shape, links)
+        (found,) = self.robot.core.calls(self.order, count).evaluate(task, self.read, (shape,), links)
+        return found
 
 
 class _NegativeIndex(RobotIndexError, TypeError):

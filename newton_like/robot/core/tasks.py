@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from newton_like.kernels.robot import tasks
+from newton_like.kernels.robot.capsules import PAIR
 from newton_like.programs.program import Field
 
 
@@ -13,55 +14,74 @@ def _dofs(model) -> int:
     return model.joint_dof_count
 
 
-def _square(model) -> int:
-    return _dofs(model) ** 2
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a task writes.
+
+    Attributes:
+        row, size: where it is in the memory, and its size.
+        columns: 1: its last dimension are dofs; 2: the last two.
+    """
+
+    row: str
+    size: int | Callable
+    columns: int = 0
+
+    def length(self, model) -> int:
+        """Numbers for one configuration."""
+        return self.size(model) if callable(self.size) else self.size
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A quantity of a robot.
+    """Quantities of a robot that one launch computes.
 
     Attributes:
         number: of ``newton_like.kernels.robot.tasks``.
+        results: what is written.
         inputs: what is read beside the coordinates.
-        row, size: where the result is in the memory, and its size.
-        columns: 1: the last dimension of the result are dofs; 2: the last two.
         traced: what specialised code has as straight-line code: ``"robot"``, the whole task for any links; ``"links"``, the whole task for
             given links; ``"frames"``, only the frames; ``"loop"``, the frames in a loop that computes them several times.
         program: what runs the task.
     """
 
     number: int
-    row: str
-    size: int | Callable
+    results: tuple[Result, ...] = ()
     inputs: tuple[str, ...] = ()
-    columns: int = 0
     traced: str = "links"
     program: str = "eval_robot"
 
-    def length(self, model) -> int:
-        """Numbers in the result of one configuration."""
-        return self.size(model) if callable(self.size) else self.size
+
+def _matrix(size: int | Callable, columns: int = 0) -> tuple[Result, ...]:
+    return (Result("matrix", size, columns),)
 
 
-FRAMES = Task(tasks.FRAMES, "matrix", 0)
-POSE = Task(tasks.POSE, "matrix", 16)
-JACOBIAN = Task(tasks.JACOBIAN, "matrix", lambda model: 6 * _dofs(model), columns=1)
-VELOCITY = Task(tasks.VELOCITY, "matrix", 6, ("v",))
-CENTRE = Task(tasks.CENTRE, "matrix", 3, ("weights",))
-CENTRE_JACOBIAN = Task(tasks.CENTRE_JACOBIAN, "matrix", lambda model: 3 * _dofs(model), ("weights",), columns=1)
-TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, "matrix", 36)
-OPERATIONAL = Task(tasks.OPERATIONAL, "operational", 37)
-MASS_MATRIX = Task(tasks.MASS_MATRIX, "matrix", _square, columns=2, traced="robot")
-HOLDING = Task(tasks.HOLDING, "matrix", _dofs, ("base_acceleration",), columns=1, traced="robot")
+FRAMES = Task(tasks.FRAMES)
+POSE = Task(tasks.POSE, _matrix(16))
+JACOBIAN = Task(tasks.JACOBIAN, _matrix(lambda model: 6 * _dofs(model), columns=1))
+VELOCITY = Task(tasks.VELOCITY, _matrix(6), ("v",))
+CENTRE = Task(tasks.CENTRE, _matrix(3), ("weights",))
+CENTRE_JACOBIAN = Task(tasks.CENTRE_JACOBIAN, _matrix(lambda model: 3 * _dofs(model), columns=1), ("weights",))
+TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, _matrix(36))
+OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 37),))
+MASS_MATRIX = Task(tasks.MASS_MATRIX, _matrix(lambda model: _dofs(model) ** 2, columns=2), traced="robot")
+HOLDING = Task(tasks.HOLDING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
 INVERSE_DYNAMICS = Task(
     tasks.INVERSE_DYNAMICS,
-    "matrix",
-    _dofs,
+    _matrix(_dofs, columns=1),
     ("v", "acceleration", "base_twist", "base_acceleration"),
-    columns=1,
     traced="robot",
 )
+
+
+def distance_tasks(pairs: int, dofs: int) -> tuple[Task, Task]:
+    """Distances of pairs of capsules, and distances with their derivatives."""
+    found, slopes = Result("pairs", PAIR * pairs), Result("distance_rows", dofs * pairs, columns=1)
+    return (
+        Task(tasks.DISTANCES, (found,), ("capsules",), traced="frames"),
+        Task(tasks.DISTANCE_JACOBIAN, (found, slopes), ("capsules",), traced="frames"),
+    )
+
 
 FIELDS = {
     "q": Field("q", "coords"), "v": Field("v", "dofs"), "acceleration": Field("acceleration", "dofs"),

@@ -29,7 +29,7 @@ def robot_task_program(m: types.SimpleNamespace) -> dict:
         if task == TOTAL_INERTIA:
             m.total_inertia(b, t, T, P, L, mem)
         if task == OPERATIONAL:
-            m.inverse_operational_inertia(b, t, T, P, L, mem)
+            m.operational_inertia(b, t, T, P, L, mem)
         if task == MASS_MATRIX:
             m.joint_space_inertia(b, t, T, P, L, mem)
             m.unpack_rows(t, T, L, mem)

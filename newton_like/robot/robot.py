@@ -393,15 +393,19 @@ class Robot:
         """
         core = core_of(self, state)
         target, ref = core.body(target_link_index), core.body(reference_link_index)
-        found = core.evaluate(tasks.OPERATIONAL, (37,), target, ref, target)
-        A = found[..., :36].reshape(*found.shape[:-1], 6, 6)
-        stuck = found[..., 36] > 0.0
+        found = core.evaluate(tasks.OPERATIONAL, (38,), target, ref, target)
+        A = np.ascontiguousarray(found[..., :36]).reshape(*found.shape[:-1], 6, 6)
+        if not found[..., 36:].any():
+            return A
+        stuck, singular = found[..., 36] > 0.0, found[..., 37] > 0.0
         if stuck.any():
             # configurations in which some joints move no inertia
             J = core.evaluate(tasks.JACOBIAN, (6, core.dofs), target, ref, target)[stuck]
             M = core.evaluate(tasks.MASS_MATRIX, (core.dofs, core.dofs))[stuck]
             A[stuck] = J @ symmetric_inverse(M, _REACHABLE) @ np.swapaxes(J, -1, -2)
-        return symmetric_inverse(A, _REACHABLE)
+        left = stuck | singular
+        A[left] = symmetric_inverse(A[left], _REACHABLE)
+        return A
 
     # ------------------------------------------------------------------------------------------------ collision
 

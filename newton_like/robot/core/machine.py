@@ -49,7 +49,7 @@ class Machine:
         self._sizes.update(
             {row: f.width(model, self.batch.template) for row, f in FIELDS.items() if row not in SIZED_LATER}
         )
-        self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=dofs, operational=37)
+        self._sizes.update(matrix=max(36, 6 * dofs, dofs**2), vector=max(36, dofs), operational=38)
         self._kernels: dict = {}
         self.lock = RLock()
 

@@ -63,7 +63,7 @@ VELOCITY = Task(tasks.VELOCITY, _matrix(6), ("v",))
 CENTRE = Task(tasks.CENTRE, _matrix(3), ("weights",))
 CENTRE_JACOBIAN = Task(tasks.CENTRE_JACOBIAN, _matrix(lambda model: 3 * _dofs(model), columns=1), ("weights",))
 TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, _matrix(36))
-OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 37),))
+OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 38),))
 MASS_MATRIX = Task(tasks.MASS_MATRIX, _matrix(lambda model: _dofs(model) ** 2, columns=2), traced="robot")
 HOLDING = Task(tasks.HOLDING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
 INVERSE_DYNAMICS = Task(

@@ -11,7 +11,7 @@ REGULAR = 1.0e10
 
 
 def robot_inertia_program(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``,
+    """For the namespace `m`: ``weighted_centre``, ``weighted_centre_jacobian``, ``total_inertia``, ``holding_forces``, ``lifting_forces``,
     ``robot_inverse_dynamics`` and ``operational_inertia``."""
     real = m.real
 
@@ -121,6 +121,15 @@ def robot_inertia_program(m: types.SimpleNamespace) -> dict:
             f = m.scale3(m.velocity_at(a, c), m.body_mass(P, b, k))
             n = m.turned_apply(m.body_inertia(P, b, k), m.get9(mem, L.rot + 9 * k, t), a.w)
             put_forces(t, k, m.spatial(f, m.cross_plus(c, f, n)), T, L, mem)
+
+    @m.func
+    def lifting_forces(b, t, T, P, L, mem):
+        """As holding_forces, bit by bit, for an acceleration without an angular part."""
+        a = m.get3(mem, L.base_acceleration + 3, t)
+        for i in range(T.bodies):
+            k = T.bodies - 1 - i
+            f = m.scale3(a, m.body_mass(P, b, k))
+            put_forces(t, k, m.spatial(f, m.cross_plus(m.get3(mem, L.com + 3 * k, t), f, m.zero3())), T, L, mem)
 
     @m.func
     def robot_inverse_dynamics(b, t, T, P, L, mem):

@@ -34,12 +34,13 @@ class StateCore:
         scale: motion for each unit of the coordinates, ``[n]``; None if all are 1.
         given: the inputs by name, as they were set.
         read: what kernels read: inputs of joints in units of motion, and the weights of links.
+        batched: whether an input of kernels is a batch.
         placed: whether the frames in the memory are those of q.
         capsules, wheels: what the robot makes for the state when it is first asked for.
     """
 
     __slots__ = (
-        "_batched", "_calls", "_links", "_runs", "base", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
+        "_calls", "_links", "_runs", "base", "batched", "bodies", "capsules", "dofs", "given", "joint_names", "joints", "link_names",
         "order", "placed", "read", "robot", "scale", "wheels",
     )  # fmt: skip
 
@@ -57,7 +58,7 @@ class StateCore:
             self.read.update({INPUTS[name]: np.zeros(len(dofs)) for name in ("q", "qdot", "qddot")})
         self._calls = self._links = self.capsules = self.wheels = None
         self._runs: dict = {}
-        self.placed = self._batched = False
+        self.placed = self.batched = False
 
     def set(self, name: str, value) -> None:
         """Checks and copies an input."""
@@ -106,7 +107,7 @@ class StateCore:
             scaled = self.scale is not None and name[0] != "V"
             self.read[row] = np.empty(shape) if scaled else self.given[name]
             self._runs.clear()
-            self._batched = any(x.ndim > 1 for x in self.read.values())
+            self.batched = any(x.ndim > 1 for x in self.read.values())
             self.placed = False
 
     def size(self, rows: tuple[str, ...]) -> int | None:
@@ -139,7 +140,7 @@ class StateCore:
 
     def place(self) -> None:
         """Computes the frames of all links, unless they are known."""
-        if not self.placed and not self._batched:
+        if not self.placed and not self.batched:
             run = self._runs.get(FRAMES)
             if run is None:
                 self._begin()
@@ -149,7 +150,7 @@ class StateCore:
 
     def evaluate(self, task: Task, shape: tuple[int, ...], target: int = 0, ref: int = 0, seen: int = 0) -> np.ndarray:
         """The result of a task that has one; links as indices of bodies."""
-        if self._batched:
+        if self.batched:
             return self._evaluate_batch(task, shape, (target, ref, seen))
         if not self.placed:
             self.place()

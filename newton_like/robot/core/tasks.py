@@ -66,6 +66,7 @@ TOTAL_INERTIA = Task(tasks.TOTAL_INERTIA, _matrix(36))
 OPERATIONAL = Task(tasks.OPERATIONAL, (Result("operational", 38),))
 MASS_MATRIX = Task(tasks.MASS_MATRIX, _matrix(lambda model: _dofs(model) ** 2, columns=2), traced="robot")
 HOLDING = Task(tasks.HOLDING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
+LIFTING = Task(tasks.LIFTING, _matrix(_dofs, columns=1), ("base_acceleration",), traced="robot")
 INVERSE_DYNAMICS = Task(
     tasks.INVERSE_DYNAMICS,
     _matrix(_dofs, columns=1),

@@ -12,7 +12,7 @@ from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
-from newton_like.kernels.solvers.sweeps import sweep_functions
+from newton_like.kernels.solvers.sweeps import stages_without_pairs, sweep_function
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
 
 # Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
@@ -155,11 +155,15 @@ def step_kernel(
     flags: str = GENERAL_FLAGS,
     given: bool = False,
     level: int | None = None,
+    paired: bool = True,
 ):
     """The Warp kernel that steps block ``first + tid`` with the given stages. Control flow is the same for all lanes of a block.
 
     With `given`, contacts are handed over in ``contacts_in`` and not looked for. `level` of optimisation: None for Warp's choice.
+    `paired`: whether bodies may touch each other; without, the kernel has no code for that.
     """
+    if not paired:
+        stages = types.SimpleNamespace(**{**vars(stages), **vars(stages_without_pairs(m))})
     real = m.real
     options = {"cpu_compiler_flags": flags}
     if level is not None:
@@ -345,9 +349,7 @@ def step_kernel(
                 m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
-    sweeps = sweep_functions(m, stages)
-    sweep_once, settle = sweeps.sweep_once, sweeps.settle
-    begin_to_extrapolate, extrapolate = sweeps.begin_to_extrapolate, sweeps.extrapolate
+    sweep = sweep_function(m, stages, paired)
 
     @m.func
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
@@ -371,15 +373,7 @@ def step_kernel(
         for n in range(limits):
             if active[T.candidates + n, t] % 2 == 1:
                 plain = bool(False)
-        for k in range(o.iterations):
-            if T.pairs > 0:
-                if k == 0:
-                    begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
-                else:
-                    extrapolate(t, contacts, limits, T, L, mem, active)
-            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
-        if T.pairs > 0 and contacts > 0:
-            settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        sweep(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
 
     @m.func

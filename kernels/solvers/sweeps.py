@@ -13,12 +13,13 @@ ROUNDS = 3
 """Rounds of further sweeps, each with as many sweeps as there were before it."""
 
 
-def sweep_functions(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> types.SimpleNamespace:
-    """``sweep_once``, and for clusters with pairs ``begin_to_extrapolate``, ``extrapolate`` and ``settle``.
+def sweep_function(m: types.SimpleNamespace, stages: types.SimpleNamespace, paired: bool):
+    """The function that sweeps over the rows of a step.
 
     Args:
         m: the programs' namespace.
         stages: those of a step, general or specialised.
+        paired: whether bodies may touch each other.
     """
     real = m.real
     coupling_sweep, friction_sweep, dof_sweep = stages.coupling_sweep, stages.friction_sweep, stages.dof_sweep
@@ -41,6 +42,15 @@ def sweep_functions(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> 
                 contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
             else:
                 pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
+
+    @m.func
+    def sweep_rows(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """``iterations`` sweeps over all rows."""
+        for _sweep in range(o.iterations):
+            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+
+    if not paired:
+        return sweep_rows
 
     @m.func
     def impulse_at(n: int, contacts: int, limits: int, t, T, L, active: wp.array2d[int]) -> int:
@@ -135,6 +145,34 @@ def sweep_functions(m: types.SimpleNamespace, stages: types.SimpleNamespace) -> 
             kept = m.get(mem, L.settled_impulse + i, t)
             m.put(mem, L.impulse + i, t, m.where_lt(zero, old, kept, m.get(mem, L.impulse + i, t)))
 
+    @m.func
+    def sweep_piles(b, t, contacts: int, limits: int, plain: bool, o, T, P, L, mem, active: wp.array2d[int]):
+        """Sweeps over all rows until the velocities settle."""
+        begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
+        sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        for _sweep in range(1, o.iterations):
+            extrapolate(t, contacts, limits, T, L, mem, active)
+            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        if contacts > 0:
+            settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+
+    return sweep_piles
+
+
+def stages_without_pairs(m: types.SimpleNamespace) -> types.SimpleNamespace:
+    """The stages of a step that concern pairs, for clusters without any: they do nothing."""
+
+    @wp.func_native("")
+    def pair_build(
+        b: int, t: int, a: int, c: int, p: int, o: m.Options, T: m.Tree, P: m.Params, L: m.Layout, mem: m.memory
+    ): ...
+
+    @wp.func_native("")
+    def pair_sweep(t: int, a: int, c: int, p: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
+    @wp.func_native("")
+    def release_pair(t: int, c: int, T: m.Tree, L: m.Layout, mem: m.memory): ...
+
     return types.SimpleNamespace(
-        sweep_once=sweep_once, begin_to_extrapolate=begin_to_extrapolate, extrapolate=extrapolate, settle=settle
+        find_pairs=m.no_pairs, pair_build=pair_build, pair_sweep=pair_sweep, release_pair=release_pair
     )

@@ -56,9 +56,10 @@ def machine_code(path: Path) -> tuple[int, int, int]:
 def programs() -> dict[str, Callable]:
     """What there is to compile: names, and what makes the kernel."""
     made = {
-        "step, general, float32": lambda: stepper.general_step(1, wp.float32, False),
-        "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, True),
-        "step, general, float64": lambda: stepper.general_step(1, wp.float64, False),
+        "step, general, float32": lambda: stepper.general_step(1, wp.float32, False, False),
+        "step, general, pairs of bodies": lambda: stepper.general_step(1, wp.float32, False, True),
+        "step, general, contacts given": lambda: stepper.general_step(1, wp.float32, True, False),
+        "step, general, float64": lambda: stepper.general_step(1, wp.float64, False, False),
     }
     for case in CASES:
         if case.name != "trot":

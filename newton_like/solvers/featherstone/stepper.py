@@ -35,10 +35,11 @@ log = logging.getLogger("newton_like")
 
 
 @cache
-def general_step(width: int, real, given: bool):
-    """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`."""
+def general_step(width: int, real, given: bool, paired: bool):
+    """The kernel for all robots, of one width and scalar type; for contacts that are handed over, if `given`; for clusters in which bodies
+    may touch each other, if `paired`."""
     m = namespace(width, real, STEP_ROWS)
-    return step_kernel(m, general_stages(m), given=given)
+    return step_kernel(m, general_stages(m), given=given, paired=paired)
 
 
 def step_memory(work: Workspace, tables) -> tuple[Workspace, int]:
@@ -111,7 +112,8 @@ class Stepper:
 
     def _find_kernel(self):
         solver = self.solver
-        general = general_step(solver.width, solver.model.dtype, self.given)
+        paired = self.tables.numbers["pairs"] > 0
+        general = general_step(solver.width, solver.model.dtype, self.given, paired)
         if self.given or solver.evaluator == "general" or not self.batch.template.dofs:
             return general
         special = Specialiser(self.work)
@@ -123,7 +125,7 @@ class Stepper:
             "specialised a robot: %d operations; the first step compiles it unless it is cached", special.operations
         )
         level = special.level if solver.width == 1 else None
-        return step_kernel(solver.m, special.stages(), FLAGS, level=level)
+        return step_kernel(solver.m, special.stages(), FLAGS, level=level, paired=paired)
 
     def refresh(self) -> bool:
         """Takes over what was edited. Returns whether launches have to be recorded again."""

@@ -203,12 +203,12 @@ def test_auto_specialises_small_robots_and_spares_large_ones(monkeypatch):
     model = worlds_of(quadruped(), 1).finalize("cpu")
     solver = SolverFeatherstone(model, evaluator="auto")
     (stepper,) = solver._steppers
-    assert stepper.kernel is not general_step(solver.width, wp.float32, False)
+    assert stepper.kernel is not general_step(solver.width, wp.float32, False, False)
     assert 1_000 < stepper.operations < BUDGET
 
     monkeypatch.setattr("newton_like.solvers.featherstone.stepper.BUDGET", stepper.operations - 1)
     solver = SolverFeatherstone(model, evaluator="auto")
-    assert solver._steppers[0].kernel is general_step(solver.width, wp.float32, False)
+    assert solver._steppers[0].kernel is general_step(solver.width, wp.float32, False, False)
 
 
 @pytest.mark.slow

@@ -192,18 +192,17 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
     @m.func
     def put_corners(t, f: Faces, slack: m.lane, L, mem) -> m.lane:
         """corners <- those of the part that both faces share. Returns the height of the lowest one, FAR if there is none."""
-        one = m.fill(real(1.0))
-        less = m.fill(real(-1.0))
         p = m.scale3(f.p, f.length)
         q = m.scale3(f.q, f.breadth)
-        low = put_edge(t, 0, 1, m.sub3(f.c, q), f.p, f.length, f, slack, m.fill(real(FAR)), L, mem)
-        low = put_edge(t, 2, 1, m.add3(f.c, q), f.p, f.length, f, slack, low, L, mem)
-        low = put_edge(t, 4, 0, m.sub3(f.c, p), f.q, f.breadth, f, slack, low, L, mem)
-        low = put_edge(t, 6, 0, m.add3(f.c, p), f.q, f.breadth, f, slack, low, L, mem)
-        low = put_own_corner(t, 8, one, one, f, slack, low, L, mem)
-        low = put_own_corner(t, 9, less, one, f, slack, low, L, mem)
-        low = put_own_corner(t, 10, less, less, f, slack, low, L, mem)
-        return put_own_corner(t, 11, one, less, f, slack, low, L, mem)
+        low = m.fill(real(FAR))
+        two = int(2)
+        for i in range(two):
+            side = m.fill(real(2 * i - 1))
+            low = put_edge(t, 2 * i, 1, m.fma3(q, side, f.c), f.p, f.length, f, slack, low, L, mem)
+            low = put_edge(t, 2 * i + 4, 0, m.fma3(p, side, f.c), f.q, f.breadth, f, slack, low, L, mem)
+            low = put_own_corner(t, 2 * i + 8, side, m.fill(real(1.0)), f, slack, low, L, mem)
+            low = put_own_corner(t, 2 * i + 9, side, m.fill(real(-1.0)), f, slack, low, L, mem)
+        return low
 
     @m.func
     def turn_of(a: m.Vec3, b: m.Vec3, c: m.Vec3) -> m.lane:

@@ -16,9 +16,9 @@ from newton_like.kernels.collision.plane import FAR
 FACES_FIRST = 1.0e-3
 # Faces that are apart have contact points if their distance is larger than along the normal by at most this share.
 OBLIQUE = 1.0e-3
-# A corner above the lowest one by this share of the faces' size counts half when contact points are chosen, and each corner counts less
-# than the one before by a share LATER. So small motions at rest do not change the choice.
-THICKNESS, LATER = 0.02, 5.0e-3
+# A corner above the lowest one by this share of the smaller face's size counts half when contact points are chosen, and each corner counts
+# less than the one before by a share LATER. So small motions at rest do not change the choice.
+THICKNESS, LATER = 0.04, 5.0e-3
 # The first choice is the farthest corner in this direction of the reference face.
 FIRST_WAY = (0.8, 0.6)
 # Features: faces from 1 on, edges and corners.
@@ -277,7 +277,11 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
         chosen = m.where_lt(edged, zero, face, edges.over)
 
         f = faces_of(o, first, second, swapped)
-        size = m.add(m.add(f.width, f.depth), m.add(f.length, f.breadth))
+        # the smaller face bounds what both share
+        mine = m.add(f.width, f.depth)
+        other = m.add(f.length, f.breadth)
+        size = m.smaller(mine, other)
+        middle = m.where3_lt(other, mine, f.c, m.zero3())
         slack = m.mul(m.fill(real(4.0)), o.rounding)
         low = put_corners(t, f, slack, L, mem)
         none = m.fill(real(0.5 * FAR))
@@ -321,7 +325,9 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
             weight = m.where_lt(x.x, none, m.rcp(m.fma(above, above, one)), zero)
             weight = m.fnma(weight, m.mul(m.fill(real(i)), m.fill(real(LATER))), weight)
             m.put(mem, L.corners + SHARED_CORNER * i + WEIGHT, t, weight)
-            reach = m.fma(m.fill(real(right)), x.y, m.fma(m.fill(real(up)), x.z, size))
+            y = m.sub(x.y, middle.y)
+            z = m.sub(x.z, middle.z)
+            reach = m.fma(m.fill(real(right)), y, m.fma(m.fill(real(up)), z, m.mul(m.fill(real(2.0)), size)))
             a = better_corner(a, t, i, x, reach, L, mem)
         # the farthest one from it
         least = m.mul(slack, slack)

@@ -191,6 +191,25 @@ def test_equal_boxes_in_one_line_rest_on_their_corners(rng):
         assert far.min(1).max() < tolerance
 
 
+@pytest.mark.parametrize("real", [wp.float32, wp.float64])
+def test_a_small_box_rests_on_a_large_one(rng, real):
+    """A cube of 2 cm anywhere on a floor of 100 m has its four lower corners."""
+    a, b = random_shapes(rng, BOX, N), random_shapes(rng, BOX, N)
+    a.extent[:], b.extent[:] = [50.0, 50.0, 0.5], 0.01
+    side = rng.uniform(-49.0, 49.0, (N, 2))
+    turn = Rotation.from_rotvec(rng.uniform(-np.pi, np.pi, N)[:, None] * [0.0, 0.0, 1.0]).as_matrix()
+    a.axes[:] = np.eye(3)
+    a.centre[:] = np.concatenate([-side, np.full((N, 1), -0.51)], axis=1)
+    b.centre[:], b.axes = 0.0, turn
+    p = contact_points(BOX, BOX, a, b, real)
+    assert (p.found.sum(1) == 4).all()
+    local = np.einsum("nji,nkj->nki", b.axes, p.place)
+    want = corners(b.extent[:, :2])
+    far = np.linalg.norm(local[:, :, None, :2] - want[:, None], axis=3)
+    assert far.min(1).max() < (1.0e-4 if real is wp.float32 else 1.0e-10)
+    np.testing.assert_allclose(p.distance, 0.0, atol=1.0e-5)
+
+
 @pytest.mark.parametrize("size", [1.0e-6, 1.0e-4])
 def test_features_are_the_same_after_a_small_motion(rng, size):
     """Four points of boxes at rest are matched to those of the step before, and do not change with the load on each corner."""

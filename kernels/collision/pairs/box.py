@@ -254,10 +254,10 @@ def box_pairs(m: types.SimpleNamespace) -> dict:
     def box_box(t, L, mem):
         """Up to four points of two faces, one of two edges or of a corner.
 
-        The smallest distance is that of the boxes: where they overlap, the length of the shortest way out. Where they are apart, the point with
-        this distance is halfway between the nearest points, and its normal is their direction; up to a distance of FACES_FIRST of the
-        smallest half side it may have the normal of a face. Where they overlap, the axis of the normal may be another one, whose separation is
-        less by up to that length, and all points are deeper by as much as a corner that was left out is lower than they are.
+        The smallest distance is that of the boxes: where they overlap, the length of the shortest way out. Where they are apart, the point
+        with this distance is halfway between the nearest points, and its normal is their direction; up to a distance of FACES_FIRST of
+        the smallest half side it may have the normal of a face. Where they overlap, the axis of the normal may be another one, whose
+        separation is less by up to that length, and all points are deeper by as much as a corner that was left out is lower than they are.
         Boxes with one centre leave along the first of their thinnest axes.
         """
         zero = m.fill(real(0.0))

@@ -126,6 +126,13 @@ def _scalar_math(real) -> types.SimpleNamespace:
     @wp.func_native("mem.data[(size_t)i * mem.shape[1] + t] = x;")
     def put(mem: wp.array2d[lane], i: int, t: int, x: lane): ...
 
+    # row at + stride * index, where each world has an index of its own: an integer, not negative
+    @wp.func_native("return mem.data[(size_t)(at + stride * (int)index) * mem.shape[1] + t];")
+    def gather(mem: wp.array2d[lane], at: int, stride: int, index: lane, t: int) -> lane: ...
+
+    @wp.func_native("mem.data[(size_t)(at + stride * (int)index) * mem.shape[1] + t] = x;")
+    def scatter(mem: wp.array2d[lane], at: int, stride: int, index: lane, t: int, x: lane): ...
+
     @wp.func_native(
         "if (varies) { const char* own = (const char*)varying.data + b * (size_t)varying.strides[0];"
         f" return *(const {C_NAME[real]}*)(own + i * (size_t)varying.strides[1]); }} return uniform.data[i];"
@@ -248,6 +255,17 @@ def _simd_math(width: int, real) -> types.SimpleNamespace:
 
     @wp.func_native("mem.data[i] = x;")
     def put(mem: wp.array2d[lane], i: int, t: int, x: lane): ...
+
+    # row at + stride * index, where each world has an index of its own: an integer, not negative
+    rows_of = f"{C_NAME[real]}* row = ({C_NAME[real]}*)(mem.data + at); const int step = stride * {width};"
+
+    @wp.func_native(
+        f"{rows_of} {vector} r; for (int k = 0; k < {width}; ++k) r[k] = row[step * (int)index[k] + k]; return r;"
+    )
+    def gather(mem: wp.array2d[lane], at: int, stride: int, index: lane, t: int) -> lane: ...
+
+    @wp.func_native(f"{rows_of} for (int k = 0; k < {width}; ++k) row[step * (int)index[k] + k] = x[k];")
+    def scatter(mem: wp.array2d[lane], at: int, stride: int, index: lane, t: int, x: lane): ...
 
     @wp.func_native(
         f"if (varies) return varying.data[(size_t)b * varying.shape[1] + i]; {simd_types(width, real)}"

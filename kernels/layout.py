@@ -44,6 +44,10 @@ def _trees(n) -> int:
     return n.trees
 
 
+def _impulses(n) -> int:
+    return n.contact_rows * n.candidates + n.couplings + n.limit_rows
+
+
 def _one(n) -> int:
     return 1
 
@@ -123,6 +127,7 @@ STEP = (
     Row("feature", "what touches at these candidates", lambda n: n.candidates - n.first_paired, "kernel pairs",
         lambda n: n.candidates if n.pairs else 0),
     Row("matched", "impulses of a pair in the order of its new points", lambda n: n.matched_numbers, "pairs"),
+    Row("pair_work", "what the search for them works with", lambda n: n.pair_work_numbers, "pairs"),
     Row("corners", "corners of the part that two faces share", lambda n: n.corner_numbers, "pairs"),
     Row("given", "contacts that are handed over", lambda n: n.given, "kernel"),
     # constraint rows of dofs (limits and friction) and couplings
@@ -137,8 +142,15 @@ STEP = (
     # the search for impulses
     Row("warm_work", "what remembered impulses do along the targets of their rows", _one, "kernel"),
     Row("free_z", "z without impulses", _dofs, "kernel"),
+    Row("swept_z", "z after the last sweep, where bodies may touch each other", lambda n: n.dofs if n.pairs else 0, "kernel"),
+    Row("swept_impulse", "impulses of active rows after the last sweep", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("start_impulse", "the same with which the next sweep starts", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
+    Row("pace", "how far impulses go on along their last change", _one, "kernel"),
+    Row("settled", "one for a world whose sweeps are done", _one, "kernel"),
+    Row("settled_z", "its z", lambda n: n.dofs if n.pairs else 0, "kernel"),
+    Row("settled_impulse", "its impulses", lambda n: _impulses(n) if n.pairs else 0, "kernel"),
     Row("first_u", "its velocities", _dofs, "kernel"),
-    Row("first_impulse", "its impulses", lambda n: n.contact_rows * n.candidates + n.couplings + n.limit_rows, "kernel"),
+    Row("first_impulse", "its impulses", _impulses, "kernel"),
     # energy added by the time discretisation
     Row("fastness", "how much the motion of a tree turns in a step, as `bias_change`", _trees, "kernel"),
     Row("account", "energy that was added and not taken back", _trees, "kernel", _trees),

@@ -7,10 +7,16 @@ import warp as wp
 from newton_like.kernels.collision.pairs.box import box_pairs
 from newton_like.kernels.collision.pairs.box_axes import box_axes_program
 from newton_like.kernels.collision.pairs.capsule_box import capsule_box_pair
+from newton_like.kernels.collision.pairs.convex import convex_pairs
 from newton_like.kernels.collision.pairs.detect import pair_detection
 from newton_like.kernels.collision.pairs.dispatch import pair_dispatch
+from newton_like.kernels.collision.pairs.manifold import manifold_program
+from newton_like.kernels.collision.pairs.nearest import nearest_program
+from newton_like.kernels.collision.pairs.patches import patch_program
+from newton_like.kernels.collision.pairs.polytope import polytope_program
 from newton_like.kernels.collision.pairs.round import round_pairs
 from newton_like.kernels.collision.pairs.shapes import pair_shape_program
+from newton_like.kernels.collision.pairs.support import support_program
 from newton_like.kernels.collision.plane import plane_collision
 from newton_like.kernels.collision.segments import segment_program
 from newton_like.kernels.dynamics.aba import aba_program
@@ -93,6 +99,12 @@ LAYERS = (
     segment_program,
     pair_shape_program,
     round_pairs,
+    support_program,
+    nearest_program,
+    polytope_program,
+    patch_program,
+    manifold_program,
+    convex_pairs,
     capsule_box_pair,
     box_axes_program,
     box_pairs,

@@ -215,6 +215,8 @@ def tree_structs(m: types.SimpleNamespace) -> dict:
         drive_passes: int
         restitution_speed: m.real
         push_speed: m.real
+        # change of the velocities by a sweep, as a part of that by all impulses, below which the sweeps of clusters with pairs end
+        tolerance: m.real
         # factor on the angular velocity of floating bodies after a step
         spin_share: m.real
 

@@ -39,6 +39,7 @@ def detect_kernel(m):
             m.put6(mem, L.twist + 6 * k, t, m.spatial(m.cross_plus(com, w, m.get3(mem, velocity, t)), w))
         for s in range(T.colliders):
             m.detect(b, t, s, m.fill(real(LOOKAHEAD)), T, P, L, mem)
+        m.look_at_pairs(b, t, m.fill(real(LOOKAHEAD)), T, P, L, mem)
 
     return batch_kernel(m, compute)
 
@@ -68,6 +69,10 @@ def collect_kernels(real):
         number: wp.array[int],
         shape: wp.array[int],
         plane: wp.array[int],
+        # the normals of candidates of pairs: of each articulation the first one, and how many candidates come before these
+        normals: wp.array[vec3],
+        first_normal: wp.array[int],
+        before_pairs: wp.array[int],
         starts: wp.array[int],
         # Model:
         shape_body: wp.array[int],
@@ -97,11 +102,20 @@ def collect_kernels(real):
                 up = wp.quat_rotate(
                     wp.transform_get_rotation(shape_transform[p]), vec3(real(0.0), real(0.0), real(1.0))
                 )
+                rank = c - start - before_pairs[a]
+                if rank >= 0:
+                    up = normals[first_normal[a] + rank]
                 half = real(0.5) * (gap[c] + shape_margin[s] + shape_margin[p])
                 shape0[n] = p
                 shape1[n] = s
-                point0[n] = x - up * half
-                point1[n] = wp.transform_point(wp.transform_inverse(body_q[shape_body[s]]), x + up * half)
+                one = x - up * half
+                two = x + up * half
+                if shape_body[p] >= 0:
+                    one = wp.transform_point(wp.transform_inverse(body_q[shape_body[p]]), one)
+                if shape_body[s] >= 0:
+                    two = wp.transform_point(wp.transform_inverse(body_q[shape_body[s]]), two)
+                point0[n] = one
+                point1[n] = two
                 normal[n] = up
                 margin0[n] = shape_margin[p]
                 margin1[n] = shape_margin[s]

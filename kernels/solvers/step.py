@@ -12,6 +12,7 @@ from newton_like.kernels.rows import SOFTNESS
 from newton_like.kernels.solvers.contact_rows import CONTACT
 from newton_like.kernels.solvers.dof_rows import DOF_IMPULSES, HELD, OF_VELOCITY, SETTLED
 from newton_like.kernels.solvers.integrate import ENOUGH, EXACT, FAST, UNSETTLED
+from newton_like.kernels.solvers.sweeps import sweep_functions
 from newton_like.kernels.tree import EFFORT, FRICTION, GIVEN, GIVEN_ON, POSITION, PRESCRIBED, VELOCITY
 
 # Solutions of a step beside the first one, each with the impulses of the one before: the second one where any limit is broken, the
@@ -165,15 +166,13 @@ def step_kernel(
         options["optimization_level"] = level
     smooth, wrenches, predict, saturate = stages.smooth, stages.wrenches, stages.predict, stages.saturate
     recheck, finish, detect, detect_hull = stages.recheck, stages.finish, stages.detect, stages.detect_hull
-    coupling_build, coupling_sweep = stages.coupling_build, stages.coupling_sweep
-    contact_build, contact_sweep = stages.contact_build, stages.contact_sweep
-    find_pairs, pair_build, pair_sweep, release_pair = (
-        stages.find_pairs,
+    coupling_build, contact_build, pair_build, dof_build = (
+        stages.coupling_build,
+        stages.contact_build,
         stages.pair_build,
-        stages.pair_sweep,
-        stages.release_pair,
+        stages.dof_build,
     )
-    dof_build, dof_sweep, friction_sweep = stages.dof_build, stages.dof_sweep, stages.friction_sweep
+    find_pairs, release_pair = stages.find_pairs, stages.release_pair
 
     @m.func
     def any_above(bound: m.lane, at: int, t, T, mem) -> bool:
@@ -346,9 +345,13 @@ def step_kernel(
                 m.put(mem, L.z + i, t, m.where_lt(s, one, scaled, m.get(mem, L.z + i, t)))
             scale_impulses(t, contacts, limits, s, T, L, mem, active)
 
+    sweeps = sweep_functions(m, stages)
+    sweep_once, settle = sweeps.sweep_once, sweeps.settle
+    begin_to_extrapolate, extrapolate = sweeps.begin_to_extrapolate, sweeps.extrapolate
+
     @m.func
     def constrain(b, t, contacts: int, limits: int, o, T, P, L, mem, active: wp.array2d[int]):
-        """Sets up all rows and sweeps them by projected Gauss-Seidel, always in the same order; contacts have the last word."""
+        """Sets up all rows and sweeps them by projected Gauss-Seidel."""
         m.put(mem, L.warm_work, t, m.fill(real(0.0)))
         m.copy(t, L.free_z, L.z, T.dofs, mem)
         if T.prescribed != 0:
@@ -368,21 +371,15 @@ def step_kernel(
         for n in range(limits):
             if active[T.candidates + n, t] % 2 == 1:
                 plain = bool(False)
-        for _ in range(o.iterations):
-            for e in range(T.couplings):
-                coupling_sweep(t, e, T, L, mem)
-            if plain:
-                friction_sweep(b, t, o, T, P, L, mem)
-            else:
-                for n in range(limits):
-                    i = active[T.candidates + n, t]
-                    dof_sweep(b, t, i // 2, i % 2, o, T, P, L, mem)
-            for a in range(contacts):
-                c = active[a, t]
-                if c < T.first_paired:
-                    contact_sweep(b, t, a, c, T.candidate_body[c], o, T, P, L, mem)
+        for k in range(o.iterations):
+            if T.pairs > 0:
+                if k == 0:
+                    begin_to_extrapolate(t, contacts, limits, T, L, mem, active)
                 else:
-                    pair_sweep(t, a, c, T.candidate_collider[c], T, L, mem)
+                    extrapolate(t, contacts, limits, T, L, mem, active)
+            sweep_once(b, t, contacts, limits, plain, o, T, P, L, mem, active)
+        if T.pairs > 0 and contacts > 0:
+            settle(b, t, contacts, limits, plain, o, T, P, L, mem, active)
         calm_bounces(b, t, contacts, limits, T, P, L, mem, active)
 
     @m.func

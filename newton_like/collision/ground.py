@@ -357,6 +357,12 @@ def unsupported_pairs(model, dynamic: bool = False, known=None) -> np.ndarray:
     return np.concatenate(found) if found else np.zeros((0, 2), dtype=int)
 
 
+def _kind_of(model, s: int) -> str:
+    """The type of a shape, and whether it is fixed, in words."""
+    fixed = "fixed" if model.shape_body.numpy()[s] < 0 else "moving"
+    return f"a {fixed} {GeoType(int(model.shape_type.numpy()[s])).name.lower().replace('_', ' ')}"
+
+
 def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
     """Raises ValueError if there are pairs of shapes that may touch and that are not looked at."""
     if len(pairs):
@@ -366,9 +372,9 @@ def refuse_unsupported(model, pairs: np.ndarray, who: str) -> None:
             f"'{model.shape_label[s]}' (index {s}{', on a kinematic body' if kinematic[s] else ''})" for s in (a, b)
         ]
         raise ValueError(
-            f"shapes {names[0]} and {names[1]} may touch"
-            f" ({len(pairs)} such pairs), but {who} contacts of moving shapes with planes only; filter"
-            " them (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
+            f"shapes {names[0]} and {names[1]} may touch ({len(pairs)} such pairs), but {who} no contacts of"
+            f" {_kind_of(model, a)} with {_kind_of(model, b)}; use planes and convex shapes (convex meshes too), filter the pairs"
+            " (collision_group, shape_collision_filter_pairs) or pass unsupported_contacts='ignore'"
         )
 
 

@@ -186,3 +186,15 @@ def _common(a, b) -> int:
     n = min(len(a), len(b))
     differs = np.flatnonzero(np.asarray(a[:n]) != np.asarray(b[:n]))
     return int(differs[0]) if len(differs) else n
+
+
+def refuse_lists(model, tables: ContactTables) -> None:
+    """Raises ValueError for a batch in which moving shapes may touch each other: lists of contacts have no place for those."""
+    one, two = tables.arrays["pair_one"], tables.arrays["pair_two"]
+    both = np.flatnonzero((tables.arrays["pair_leaf"] >= 0) & (tables.arrays["pair_other"] >= 0))
+    if len(both):
+        a, b = (model.shape_label[tables.pair_shapes[0, of[both[0]]]] for of in (one, two))
+        raise ValueError(
+            f"shapes '{a}' and '{b}' both move and may touch, but a step takes contacts between moving and fixed shapes from a list; call"
+            " step with contacts=None, filter the pairs, or pass unsupported_contacts='ignore'"
+        )

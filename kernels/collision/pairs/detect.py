@@ -21,6 +21,7 @@ from newton_like.kernels.collision.pairs.records import (
     SHAPE,
     SHAPE_PLACE,
 )
+from newton_like.kernels.collision.plane import FAR
 
 from newton_like.kernels.tree import (  # isort: skip
     CENTER, GAP, MARGIN, MU_ROLLING, OMEGA, RADIUS, ROTATION, SIZE, SURFACE,
@@ -28,7 +29,7 @@ from newton_like.kernels.tree import (  # isort: skip
 
 
 def pair_detection(m: types.SimpleNamespace) -> dict:
-    """For the namespace `m`: ``find_pairs``, ``mix_materials`` and ``release_pair``."""
+    """For the namespace `m`: ``find_pairs``, ``look_at_pairs``, ``mix_materials`` and ``release_pair``."""
     real = m.real
 
     @m.func
@@ -151,7 +152,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def detect_pair(b, t, p: int, dt: m.lane, T, P, L, mem):
-        """The candidates of pair p <- its contact points."""
+        """The candidates of pair p <- its contact points, which stay in the manifold."""
         one = T.pair_one[p]
         two = T.pair_two[p]
         k = T.shape_body[one]
@@ -168,7 +169,6 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             b, t, T.shape_kind[one], T.shape_kind[two], T.shape_hull_at[one], T.shape_hull_count[one], T.shape_hull_at[two],
             T.shape_hull_count[two], T, P, L, mem,
         )  # fmt: skip
-        match_features(t, p, T, L, mem)
         r = T.colliders + one
         q = T.colliders + two
         # records of shapes have twice their margins and gaps
@@ -181,16 +181,34 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
             at = L.manifold + POINT * i
             n = m.get3(mem, at + AWAY, t)
             gap = m.sub(m.get(mem, at + DISTANCE, t), m.add(margin, margin2))
-            # halfway between the surfaces with their margins
-            x = m.add3(m.fma3(n, m.mul(half, m.sub(margin, margin2)), m.get3(mem, at + PLACE, t)), centre)
+            x = m.add3(m.get3(mem, at + PLACE, t), centre)
             u = m.sub3(shape_velocity(t, j, m.sub3(x, way), T, L, mem), shape_velocity(t, k, x, T, L, mem))
             reach = m.larger(zero, m.mul(m.fill(real(-2.0)), m.mul(dt, m.dot(n, u))))
             m.put(mem, L.gap + c, t, gap)
             m.put(mem, L.near + c, t, m.sub(gap, m.add(reach, slack)))
             m.put3(mem, L.point + 3 * c, t, x)
             m.put3(mem, L.normal + 3 * (c - T.first_paired), t, n)
+
+    @m.shared
+    def recall_pair(t, p: int, T, L, mem):
+        """The impulses of the candidates of pair p <- those of the same contacts in the step before, in row axes."""
+        match_features(t, p, T, L, mem)
+        for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+            n = m.get3(mem, L.normal + 3 * (c - T.first_paired), t)
             for a in range(T.contact_rows // 3):
                 in_row_axes(t, L.impulse + T.contact_rows * c + 3 * a, n, mem)
+
+    @m.func
+    def look_at_pairs(b, t, dt: m.lane, T, P, L, mem):
+        """near, gap, point, normal <- those of all candidates of pairs."""
+        if T.pairs > 0:
+            place_shapes(b, t, dt, T, P, L, mem)
+        for p in range(T.pairs):
+            if pair_is_near(b, t, p, T, P, L, mem):
+                detect_pair(b, t, p, dt, T, P, L, mem)
+            else:
+                for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
+                    m.put(mem, L.near + c, t, m.fill(real(FAR)))
 
     @m.func
     def find_pairs(b, t, n: int, dt: m.lane, T, P, L, mem, active: wp.array2d[int]) -> int:
@@ -202,6 +220,7 @@ def pair_detection(m: types.SimpleNamespace) -> dict:
         for p in range(T.pairs):
             if pair_is_near(b, t, p, T, P, L, mem):
                 detect_pair(b, t, p, dt, T, P, L, mem)
+                recall_pair(t, p, T, L, mem)
                 for c in range(T.pair_candidate[p], T.pair_candidate[p + 1]):
                     if m.any_lt(m.get(mem, L.near + c, t), zero):
                         active[n, t] = c

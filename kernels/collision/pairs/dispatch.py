@@ -8,13 +8,6 @@ from newton_like.kernels.collision.plane import BOX, CAPSULE, CYLINDER, SPHERE
 def pair_dispatch(m: types.SimpleNamespace) -> dict:
     """For the namespace `m`: ``pair_points``."""
 
-    @m.func
-    def convex_pair_points(
-        b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
-    ):
-        """Stands in for ``convex_points``: no points."""
-        m.clear_manifold(t, L, mem)
-
     @m.shared
     def pair_points(b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem):
         """manifold <- the contact points of the two shapes in ``pair_shapes``.
@@ -43,6 +36,6 @@ def pair_dispatch(m: types.SimpleNamespace) -> dict:
         else:
             closed = int(0)
         if closed == 0:
-            convex_pair_points(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            m.convex_points(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
 
     return locals()

@@ -4,6 +4,7 @@ All lengths are in metres. Positions are relative to the centre of the first sha
 of `kernels.collision.plane`; the first shape has the lower kind.
 """
 
+from newton_like.kernels.collision.pairs.work import SHAPES
 from newton_like.kernels.collision.plane import BOX, CAPSULE, SPHERE
 
 # A shape, at L.pair_shapes + SHAPE * i in memory: the place of its centre, its axes (the rotation from the shape to the world, by rows),
@@ -44,6 +45,7 @@ PAIR_COUNTS = dict(
     manifold_numbers=POINTS_OF_A_PAIR * POINT,
     corner_numbers=SHARED_CORNERS * SHARED_CORNER,
     place_numbers=SHAPE_PLACE,
+    pair_work_numbers=SHAPES + 2 * SHAPE,
     matched_numbers=6 * POINTS_OF_A_PAIR,
 )
 """Sizes of these records, as counts of `kernels.layout`."""

@@ -1,0 +1,226 @@
+"""Contact points of any two convex shapes.
+
+The signed distance is the largest one by which a plane separates both shapes: over unit vectors n it is the maximum of -h(n), with h
+the support function of their difference. Shapes that are apart have the distance of the origin from the difference. If they overlap, the
+expanding polytope gives the direction of the shortest way out up to its tolerance. A few shots then improve it: the distance search from
+a point just outside along n gives the normal at the closest point, which is n itself where the depth has a minimum.
+"""
+
+import types
+
+import warp as wp
+from newton_like.kernels.collision.pairs.records import AXES, SHAPE
+from newton_like.kernels.collision.pairs.work import CORNER, PER_UNIT, SHAPES, SIMPLEX, SMALLEST, VISITS
+from newton_like.kernels.collision.plane import CAPSULE, FAR
+
+
+def convex_pairs(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``convex_points``."""
+    real = m.real
+    single = real is wp.float32
+    # Below NEAR the direction of a distance is improved by shots, below INSIDE it is rounding error; in units of the pair's size.
+    NEAR = 1.0e-3 if single else 1.0e-6
+    INSIDE = 2.0e-5 if single else 4.0e-12
+    INWARDS = 1.0e-3 if single else 1.0e-8
+    # by how much a search may end too far out, in units and as a share of the distance
+    EXCESS = 3.0e-5 if single else 1.0e-8
+    # how far outside the shots start
+    OUTSIDE = 2.0e-2
+    # shots end when one changes the depth by no more
+    GAINED = 1.0e-6 if single else 1.0e-11
+    SEARCH, SHOTS = 48, 8
+
+    @m.struct
+    class Touch:
+        """The normal, the signed distance of the cores and the closest point of the first core, in units."""
+
+        n: m.Vec3
+        distance: m.lane
+        first: m.Vec3
+
+    @m.func
+    def normalized(v: m.Vec3, other: m.Vec3) -> m.Vec3:
+        """v as a unit vector, or `other` if v is zero."""
+        square = m.dot(v, v)
+        least = m.fill(real(SMALLEST))
+        return m.where3_lt(least, square, m.scale3(v, m.rcp(m.sqrt(m.larger(square, least)))), other)
+
+    @m.func
+    def flat_normal(t, L, mem) -> m.Vec3:
+        """A unit vector normal to the simplex that a distance search left in a difference without interior."""
+        at = L.pair_work + SIMPLEX
+        p = m.get3(mem, at, t)
+        e = m.sub3(m.get3(mem, at + CORNER, t), p)
+        f = m.sub3(m.get3(mem, at + 2 * CORNER, t), p)
+        axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
+        return normalized(m.cross(e, f), normalized(m.cross(e, m.column(axes, 0)), m.column(axes, 2)))
+
+    @m.func
+    def best_axis(
+        b, t, n: m.Vec3, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
+    ) -> m.Vec3:
+        """The one of n, the axes of both shapes and their opposites along which the difference reaches least."""
+        best = n
+        g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        least = m.dot(g.w, n)
+        axes = int(7)
+        for i in range(axes):
+            d = n
+            if i > 0:
+                at = L.pair_work + SHAPES + AXES + SHAPE * ((i - 1) // 3) + (i - 1) % 3
+                d = m.vec(m.get(mem, at, t), m.get(mem, at + 3, t), m.get(mem, at + 6, t))
+            for _side in range(int(2)):
+                g = m.difference(b, t, d, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                reach = m.dot(g.w, d)
+                best = m.where3_lt(reach, least, d, best)
+                least = m.smaller(reach, least)
+                d = m.neg3(d)
+        return best
+
+    @m.shared
+    def shortest_way(
+        b, t, middle: m.Vec3, start: Touch, deep: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
+        count_b: int, T, P, L, mem,
+    ) -> m.Vec3:  # fmt: skip
+        """The direction of the shortest way out, up to the polytope's tolerance.
+
+        Args:
+            middle: from the first to the second core, between points inside.
+            start: the result of the distance search from the origin.
+            deep: one where the origin is in the simplex.
+        """
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        half = m.fill(real(0.5))
+        n = start.n
+        # where the surfaces touch, the way out of a point slightly further inside is looked for
+        touching = m.where_lt(start.distance, m.fill(real(INSIDE)), m.sub(one, deep), zero)
+        o = m.zero3()
+        if m.any_lt(zero, touching):
+            axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
+            into = normalized(m.neg3(middle), m.zero3())
+            # a point that is not in any plane of symmetry
+            aside = m.apply(axes, m.vec(m.fill(real(0.047)), m.fill(real(0.029)), m.fill(real(0.037))))
+            # the simplex is flat: the search starts on one side of it, and then on the other
+            side = flat_normal(t, L, mem)
+            n = m.where3_lt(half, touching, side, n)
+            visits = int(SEARCH)
+            for _side in range(int(2)):
+                shifted = m.scale3(m.add3(into, aside), m.fill(real(INWARDS)))
+                r = m.nearest(
+                    b, t, shifted, side, touching, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+                )
+                o = m.where3_lt(half, r.inside, shifted, o)
+                deep = m.larger(deep, r.inside)
+                touching = m.mul(touching, m.sub(one, r.inside))
+                side = m.neg3(side)
+                aside = m.neg3(aside)
+        if m.any_lt(zero, touching):
+            n = m.where3_lt(
+                half, touching, best_axis(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem), n
+            )
+        if m.any_lt(zero, deep):
+            visits = int(VISITS)
+            found = m.way_out(b, t, o, deep, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            n = m.where3_lt(half, deep, normalized(found, n), n)
+        return n
+
+    @m.shared
+    def improved(
+        b, t, start: Touch, wanted: m.lane, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int,
+        T, P, L, mem,
+    ) -> Touch:  # fmt: skip
+        """The touch of least depth near the direction of `start`, where `wanted` is one; else `start`."""
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        one = m.fill(real(1.0))
+        n = start.n
+        first = start.first
+        best_n = n
+        best_first = first
+        best = m.where_lt(half, wanted, m.fill(real(-FAR)), start.distance)
+        previous = n
+        previous_miss = m.zero3()
+        last = m.fill(real(FAR))
+        going = wanted
+        shots = int(SHOTS)
+        for shot in range(shots + 1):
+            if m.any_lt(zero, going):
+                g = m.difference(b, t, n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+                reach = m.dot(g.w, n)
+                if shot == 0:
+                    first = g.first
+                better = m.where_lt(best, m.neg(reach), going, zero)
+                best = m.where_lt(half, better, m.neg(reach), best)
+                best_n = m.where3_lt(half, better, n, best_n)
+                best_first = m.where3_lt(half, better, first, best_first)
+                going = m.where_lt(m.fill(real(GAINED)), m.magnitude(m.sub(reach, last)), going, zero)
+                last = reach
+                if shot < shots:
+                    o = m.scale3(n, m.add(reach, m.fill(real(OUTSIDE))))
+                    visits = int(SEARCH)
+                    r = m.nearest(
+                        b, t, o, n, going, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+                    )
+                    first = r.first
+                    aim = normalized(m.neg3(r.y), n)
+                    miss = m.sub3(aim, n)
+                    # extrapolates the fixed point from the last two shots
+                    goal = aim
+                    if shot > 0:
+                        change = m.sub3(miss, previous_miss)
+                        share = m.div(m.dot(miss, change), m.larger(m.dot(change, change), m.fill(real(SMALLEST))))
+                        share = m.within(share, m.fill(real(-8.0)), one)
+                        goal = m.fnma3(m.sub3(aim, previous), share, aim)
+                    previous = aim
+                    previous_miss = miss
+                    n = normalized(goal, aim)
+        return Touch(best_n, best, best_first)
+
+    @m.shared
+    def core_touch(
+        b, t, middle: m.Vec3, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem
+    ) -> Touch:
+        """How both cores touch."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        axes = m.get9(mem, L.pair_work + SHAPES + AXES, t)
+        start = normalized(middle, m.column(axes, 2))
+        visits = int(SEARCH)
+        r = m.nearest(b, t, m.zero3(), start, one, visits, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        distance = m.sqrt(m.dot(r.y, r.y))
+        near = m.where_lt(distance, m.fill(real(NEAR)), one, r.inside)
+        touch = Touch(normalized(m.neg3(r.y), start), distance, r.first)
+        # rounding errors may stop a search early: then no plane separates the shapes by the distance
+        g = m.difference(b, t, touch.n, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        excess = m.add(distance, m.dot(g.w, touch.n))
+        most = m.fma(m.fill(real(EXCESS)), distance, m.fill(real(EXCESS)))
+        near = m.where_lt(most, excess, one, near)
+        if m.any_lt(zero, near):
+            n = shortest_way(b, t, middle, touch, r.inside, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            touch = Touch(n, touch.distance, touch.first)
+            touch = improved(b, t, touch, near, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        return touch
+
+    @m.func
+    def convex_points(b, t, kind: int, other: int, hull_a: int, count_a: int, hull_b: int, count_b: int, T, P, L, mem):
+        """manifold <- the contact points of two convex shapes."""
+        middle = m.scale_pair(b, t, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        touch = core_touch(b, t, middle, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+        per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+        distance = touch.distance
+        first = touch.first
+        # a sphere and a capsule are their core with a radius
+        if kind <= CAPSULE:
+            radius = m.mul(m.get_shape(t, 0, L, mem).size.x, per_unit)
+            distance = m.sub(distance, radius)
+            first = m.fma3(touch.n, radius, first)
+        if other <= CAPSULE:
+            distance = m.sub(distance, m.mul(m.get_shape(t, 1, L, mem).size.x, per_unit))
+        m.clear_manifold(t, L, mem)
+        unit = m.rcp(per_unit)
+        m.put_manifold(
+            b, t, touch.n, distance, first, unit, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem
+        )
+
+    return locals()

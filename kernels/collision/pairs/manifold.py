@@ -1,0 +1,306 @@
+"""Contact points of two convex shapes whose normal and distance are known.
+
+Both shapes have a patch, a polygon or a line. Corners of the common part of both patches in the plane perpendicular to the normal are
+candidates: the ends of the parts of edges of one patch that are inside the other one. Each has the distance of both patches there.
+Candidates that are not much farther apart than the closest points of the shapes become contact points: up to four, which are farthest
+along four directions of the plane. Corners are numbered in the axes of the shapes, and directions are fixed to the first shape, so that
+contact points of shapes at rest stay the same.
+"""
+
+import math
+import types
+
+import warp as wp
+from newton_like.kernels.collision.pairs.patches import WIDTH
+from newton_like.kernels.collision.pairs.work import (
+    CANDIDATE,
+    CANDIDATE_AT,
+    CANDIDATES,
+    LINES,
+    PATCH,
+    PATCH_AT,
+    PATCH_CORNERS,
+    SMALLEST,
+)
+from newton_like.kernels.collision.plane import ELLIPSOID, FAR, SPHERE
+
+# Candidates are contact points if they are farther apart than the closest points by no more, in units of the pair's size.
+SLACK = 2.0e-2
+# A candidate takes the place of one that is farther out by this factor times the difference of their distances, or less.
+DEPTH_FACTOR = 20.0
+# Differences of places below this are too small to change the choice of contact points, in units of the pair's size.
+TIE = 1.0e-4
+# The four directions are at this angle from the plane's axes [rad]. Symmetric shapes have no corners at equal distances along them.
+TURN = 0.9
+COSINE, SINE = math.cos(TURN), math.sin(TURN)
+HALF_FAR = 0.5 * FAR
+# Two lines are parallel if the part of one that is along the other is longer, in units of the pair's size.
+CROSSING = 10.0 * WIDTH
+# The square of the length of an edge that is a corner of another one.
+SHORTEST = 1.0e-10
+
+
+def manifold_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: ``put_manifold``."""
+    real = m.real
+    # Corners on an edge of the other patch are inside it.
+    ON_EDGE = 1.0e-5 if real is wp.float32 else 1.0e-9
+    # Distances that differ by less are equal.
+    EXACT = 1.0e-5 if real is wp.float32 else 1.0e-9
+
+    @m.func
+    def frame_of(t, n: m.Vec3, L, mem) -> m.Frame:
+        """A frame with the normal n that turns with the first shape: along its x axis if that is not nearly along n, else its y axis."""
+        axes = m.get_shape(t, 0, L, mem).axes
+        x = m.column(axes, 0)
+        c = m.dot(x, n)
+        x = m.where3_lt(m.fill(real(0.8)), m.mul(c, c), m.column(axes, 1), x)
+        u = m.fnma3(n, m.dot(x, n), x)
+        u = m.scale3(u, m.rcp(m.sqrt(m.larger(m.dot(u, u), m.fill(real(SMALLEST))))))
+        return m.Frame(n, u, m.cross(n, u))
+
+    @m.func
+    def height_of(patch: m.Patch, x: m.lane, y: m.lane) -> m.lane:
+        return m.fma(patch.slope_x, x, m.fma(patch.slope_y, y, patch.level))
+
+    @m.func
+    def put_candidate_at(
+        t,
+        i: int,
+        exists: m.lane,
+        p: m.Vec3,
+        e: m.Vec3,
+        s: m.lane,
+        sign: m.lane,
+        other: m.Patch,
+        distance: m.lane,
+        L,
+        mem,
+    ):
+        """Stores the candidate at p + s e.
+
+        Args:
+            sign: 1 if the edge is of the first shape, -1 if of the second one; the other patch is that of the other shape.
+            distance: that of both shapes.
+        """
+        half = m.fill(real(0.5))
+        far = m.fill(real(FAR))
+        x = m.fma3(e, s, p)
+        height = height_of(other, x.x, x.y)
+        gap = m.larger(m.mul(sign, m.sub(height, x.z)), distance)
+        near = m.add(distance, m.fill(real(SLACK)))
+        gap = m.where_lt(gap, near, m.where_lt(half, exists, gap, far), far)
+        at = L.pair_work + CANDIDATE_AT + CANDIDATE * i
+        m.put(mem, at, t, x.x)
+        m.put(mem, at + 1, t, x.y)
+        m.put(mem, at + 2, t, m.mul(half, m.add(x.z, height)))
+        m.put(mem, at + 3, t, gap)
+
+    @m.shared
+    def clip_edges(
+        t,
+        s: int,
+        corners: int,
+        lines: int,
+        own: m.Patch,
+        other: m.Patch,
+        ends: m.lane,
+        cuts: m.lane,
+        distance: m.lane,
+        L,
+        mem,
+    ):
+        """Stores the candidates on the edges of the patch of shape s.
+
+        Args:
+            corners: of this patch.
+            lines: of the other one.
+            ends: one where corners of this patch are candidates.
+            cuts: one where points are that edges of both patches share.
+        """
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        half = m.fill(real(0.5))
+        far = m.fill(real(FAR))
+        at = L.pair_work + PATCH_AT + PATCH * s
+        bounds = L.pair_work + PATCH_AT + PATCH * (1 - s) + LINES
+        sign = one
+        if s == 1:
+            sign = m.neg(one)
+        for k in range(corners):
+            p = m.get3(mem, at + 3 * k, t)
+            q = m.get3(mem, at + 3 * ((k + 1) % corners), t)
+            e = m.sub3(q, p)
+            low = m.fill(real(-FAR))
+            high = far
+            for i in range(lines):
+                a = m.get(mem, bounds + 3 * i, t)
+                c = m.get(mem, bounds + 3 * i + 1, t)
+                room = m.sub(m.get(mem, bounds + 3 * i + 2, t), m.fma(a, p.x, m.mul(c, p.y)))
+                scale = m.sqrt(m.fma(a, a, m.mul(c, c)))
+                room = m.fma(m.fill(real(ON_EDGE)), scale, room)
+                towards = m.fma(a, e.x, m.mul(c, e.y))
+                # an edge along the line is inside or outside as a whole
+                along = m.mul(m.fill(real(1.0e-6)), m.mul(scale, m.larger(m.magnitude(e.x), m.magnitude(e.y))))
+                inverse = m.rcp(m.where_lt(m.magnitude(towards), m.larger(along, m.fill(real(SMALLEST))), one, towards))
+                cut = m.mul(room, inverse)
+                up = m.where_lt(along, towards, one, zero)
+                down = m.where_lt(towards, m.neg(along), one, zero)
+                high = m.where_lt(half, up, m.smaller(high, cut), high)
+                low = m.where_lt(half, down, m.larger(low, cut), low)
+                outside = m.mul(m.sub(one, m.add(up, down)), m.where_lt(room, zero, one, zero))
+                high = m.where_lt(half, outside, m.fill(real(-FAR)), high)
+            begins = m.where_lt(zero, low, zero, one)
+            finishes = m.where_lt(high, one, zero, one)
+            low = m.larger(low, zero)
+            high = m.smaller(high, one)
+            square = m.fma(e.x, e.x, m.mul(e.y, e.y))
+            exists = m.where_lt(m.fill(real(SHORTEST)), square, one, zero)
+            if k > 0:
+                # a line has one edge
+                exists = m.mul(exists, m.sub(one, own.line))
+            exists = m.where_lt(high, low, zero, exists)
+            # lines that cross have a closest point
+            length = m.mul(m.sub(high, low), m.sqrt(square))
+            crossing = m.where_lt(length, m.fill(real(CROSSING)), m.mul(own.line, other.line), zero)
+            exists = m.mul(exists, m.sub(one, crossing))
+            first = m.mul(exists, m.where_lt(half, begins, ends, cuts))
+            # where the edge ends at a corner, that corner belongs to the next one
+            last = m.mul(exists, m.where_lt(half, finishes, m.mul(ends, own.line), cuts))
+            i = 2 * PATCH_CORNERS * s + 2 * k
+            put_candidate_at(t, i, first, p, e, low, sign, other, distance, L, mem)
+            put_candidate_at(t, i + 1, last, p, e, high, sign, other, distance, L, mem)
+
+    @m.struct
+    class Best:
+        """The number and the score of a candidate."""
+
+        i: m.lane
+        score: m.lane
+
+    @m.func
+    def best_of(old: Best, i: m.lane, score: m.lane) -> Best:
+        """The candidate i if its score is higher by more than a tie."""
+        least = m.add(old.score, m.fill(real(TIE)))
+        return Best(m.where_lt(least, score, i, old.i), m.where_lt(least, score, score, old.score))
+
+    @m.func
+    def put_candidate_point(
+        t, to: int, i: m.lane, exists: m.lane, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem
+    ):
+        """Stores candidate i as contact point number `to` where it exists."""
+        at = L.pair_work + CANDIDATE_AT
+        half = m.fill(real(0.5))
+        x = m.gather(mem, at, CANDIDATE, i, t)
+        y = m.gather(mem, at + 1, CANDIDATE, i, t)
+        z = m.gather(mem, at + 2, CANDIDATE, i, t)
+        gap = m.gather(mem, at + 3, CANDIDATE, i, t)
+        far = m.fill(real(FAR))
+        gap = m.where_lt(gap, m.fill(real(HALF_FAR)), m.mul(gap, unit), far)
+        gap = m.where_lt(half, exists, gap, far)
+        place = m.fma3(frame.u, x, m.fma3(frame.v, y, m.scale3(frame.n, z)))
+        m.put_pair_point(t, to, m.scale3(place, unit), frame.n, gap, m.add(feature, i), L, mem)
+
+    @m.func
+    def differ(a: m.lane, c: m.lane) -> m.lane:
+        """One where two integers differ, else zero."""
+        return m.where_lt(m.fill(real(0.5)), m.magnitude(m.sub(a, c)), m.fill(real(1.0)), m.fill(real(0.0)))
+
+    @m.func
+    def choose_points(t, edges: int, second: int, frame: m.Frame, unit: m.lane, feature: m.lane, L, mem):
+        """Stores the contact points. `edges` and `second` are the numbers of edges of both patches."""
+        one = m.fill(real(1.0))
+        c = m.fill(real(COSINE))
+        s = m.fill(real(SINE))
+        at = L.pair_work + CANDIDATE_AT
+        closest = int(CANDIDATES - 1)
+        distance = m.get(mem, at + CANDIDATE * closest + 3, t)
+        none = Best(m.fill(real(closest)), m.fill(real(-HALF_FAR)))
+        b0 = none
+        b1 = none
+        b2 = none
+        b3 = none
+        deepest = none
+        for k in range(2 * (edges + second)):
+            i = k
+            if k >= 2 * edges:
+                i = k - 2 * edges + 2 * PATCH_CORNERS
+            gap = m.get(mem, at + CANDIDATE * i + 3, t)
+            if m.any_lt(gap, m.fill(real(HALF_FAR))):
+                x = m.get(mem, at + CANDIDATE * i, t)
+                y = m.get(mem, at + CANDIDATE * i + 1, t)
+                number = m.fill(real(i))
+                along = m.fma(c, x, m.mul(s, y))
+                across = m.fnma(s, x, m.mul(c, y))
+                far = m.fill(real(HALF_FAR))
+                cost = m.mul(m.fill(real(DEPTH_FACTOR)), m.sub(gap, distance))
+                deepest = best_of(deepest, number, m.neg(gap))
+                cost = m.where_lt(gap, far, cost, m.fill(real(FAR)))
+                b0 = best_of(b0, number, m.sub(along, cost))
+                b1 = best_of(b1, number, m.sub(across, cost))
+                b2 = best_of(b2, number, m.neg(m.add(along, cost)))
+                b3 = best_of(b3, number, m.neg(m.add(across, cost)))
+        # the deepest point is a contact: the closest one of both shapes if no candidate is as deep
+        tie = m.fill(real(EXACT))
+        shallow = m.smaller(m.gather(mem, at + 3, CANDIDATE, b0.i, t), m.gather(mem, at + 3, CANDIDATE, b1.i, t))
+        shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b2.i, t))
+        shallow = m.smaller(shallow, m.gather(mem, at + 3, CANDIDATE, b3.i, t))
+        least = m.neg(deepest.score)
+        i0 = m.where_lt(m.add(least, tie), shallow, deepest.i, b0.i)
+        i0 = m.where_lt(m.add(distance, tie), m.smaller(least, shallow), m.fill(real(closest)), i0)
+        # where there is no candidate, all numbers are that of the closest point
+        second_exists = differ(b1.i, i0)
+        third_exists = m.mul(differ(b2.i, i0), differ(b2.i, b1.i))
+        fourth_exists = m.mul(differ(b3.i, i0), m.mul(differ(b3.i, b1.i), differ(b3.i, b2.i)))
+        put_candidate_point(t, 0, i0, one, frame, unit, feature, L, mem)
+        put_candidate_point(t, 1, b1.i, second_exists, frame, unit, feature, L, mem)
+        put_candidate_point(t, 2, b2.i, third_exists, frame, unit, feature, L, mem)
+        put_candidate_point(t, 3, b3.i, fourth_exists, frame, unit, feature, L, mem)
+
+    @m.func
+    def is_pointed(kind: int) -> bool:
+        """Whether shapes of this kind touch in a single point."""
+        pointed = kind == SPHERE
+        if kind == ELLIPSOID:
+            pointed = True
+        return pointed
+
+    @m.shared
+    def put_manifold(
+        b, t, n: m.Vec3, distance: m.lane, first: m.Vec3, unit: m.lane, kind: int, other: int, hull_a: int, count_a: int,
+        hull_b: int, count_b: int, T, P, L, mem,
+    ):  # fmt: skip
+        """manifold <- the contact points of both shapes.
+
+        Args:
+            n: the normal.
+            distance: the signed distance, in units.
+            first: the closest point of the first shape, in units.
+            unit: the unit of length [m].
+        """
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        frame = frame_of(t, n, L, mem)
+        at = L.pair_work + CANDIDATE_AT + CANDIDATE * (CANDIDATES - 1)
+        place = m.to_frame(frame, first)
+        m.put(mem, at, t, place.x)
+        m.put(mem, at + 1, t, place.y)
+        m.put(mem, at + 2, t, m.fma(m.fill(real(0.5)), distance, place.z))
+        m.put(mem, at + 3, t, distance)
+        if is_pointed(kind) or is_pointed(other):
+            put_candidate_point(t, 0, m.fill(real(CANDIDATES - 1)), one, frame, unit, zero, L, mem)
+        else:
+            a = m.put_patch(b, t, 0, kind, hull_a, count_a, frame, T, P, L, mem)
+            c = m.put_patch(b, t, 1, other, hull_b, count_b, frame, T, P, L, mem)
+            edges = m.corners_of(kind)
+            second = m.corners_of(other)
+            # of two polygons the corners inside the other one, and points that edges of both share; of a line its part
+            open_c = m.sub(one, c.line)
+            both = m.sub(one, m.mul(open_c, a.line))
+            clip_edges(t, 1, second, edges, c, a, both, both, distance, L, mem)
+            line_only = m.mul(a.line, open_c)
+            clip_edges(t, 0, edges, second, a, c, open_c, line_only, distance, L, mem)
+            feature = m.mul(m.fma(a.face, m.fill(real(8.0)), c.face), m.fill(real(64.0)))
+            choose_points(t, edges, second, frame, unit, feature, L, mem)
+
+    return locals()

@@ -1,0 +1,356 @@
+"""Patches: the part of a convex shape's surface that faces the other shape of a pair.
+
+A patch is the face of a box, the cap of a cylinder or the base of a cone as an octagon, the line on the side of a cylinder, cone or capsule
+that is farthest along the normal, or the convex polygon of the vertices of a hull that are nearly as far along the normal as the
+farthest one. It need not be perpendicular to the normal: corners have their own heights.
+"""
+
+import math
+import types
+
+from newton_like.kernels.collision.pairs.records import AXES, CENTRE, EXTENT, SHAPE
+from newton_like.kernels.collision.pairs.work import LINES, PATCH, PATCH_AT, PATCH_CORNERS, PER_UNIT, SHAPES, SMALLEST
+from newton_like.kernels.collision.plane import BOX, CAPSULE, CONE, CYLINDER, FAR, HULL
+
+# A cap's first corner is its lowest point if the sine of the angle between the axis and the normal is larger; else it is on the x axis.
+TILTED = 1.0e-3
+# Vertices of a hull belong to its patch if they are lower than the highest one by no more, in units of the pair's size.
+SLAB = 1.0e-2
+# A polygon with a smaller area beside the square of its length is a line.
+THIN = 1.0e-2
+# Two lines are parallel where they are apart by no more, in units of the pair's size.
+WIDTH = 5.0e-3
+DIAGONAL = math.sqrt(0.5)
+# The first direction in which a hull's patch has a corner, at an angle to which edges are not likely to be perpendicular.
+COSINE, SINE = math.cos(0.3), math.sin(0.3)
+
+
+def patch_program(m: types.SimpleNamespace) -> dict:
+    """For the namespace `m`: the structs ``Frame`` and ``Patch``, and ``put_patch``."""
+    real = m.real
+
+    @m.func
+    def corners_of(kind: int) -> int:
+        """Number of corners of the patch of a kind of shape."""
+        corners = int(PATCH_CORNERS)
+        if kind == BOX:
+            corners = int(4)
+        if kind == CAPSULE:
+            corners = int(4)
+        return corners
+
+    @m.struct
+    class Frame:
+        """The normal and two unit vectors perpendicular to it."""
+
+        n: m.Vec3
+        u: m.Vec3
+        v: m.Vec3
+
+    @m.struct
+    class Patch:
+        """The plane of a patch, height = level + x slope_x + y slope_y; one where the patch is a line, else zero; and which face it is,
+        an integer below 8."""
+
+        level: m.lane
+        slope_x: m.lane
+        slope_y: m.lane
+        line: m.lane
+        face: m.lane
+
+    @m.func
+    def to_frame(f: Frame, x: m.Vec3) -> m.Vec3:
+        """Both coordinates of x in the plane, and its height."""
+        return m.vec(m.dot(f.u, x), m.dot(f.v, x), m.dot(f.n, x))
+
+    @m.func
+    def plane_patch(p: m.Vec3, normal: m.Vec3, line: m.lane, face: m.lane) -> Patch:
+        """The patch in the plane through p with a normal, both in the frame; a steep plane counts as level."""
+        steep = m.fill(real(0.05))
+        z = m.magnitude(normal.z)
+        s = m.where_lt(steep, z, m.rcp(m.where_lt(steep, z, normal.z, m.fill(real(1.0)))), m.fill(real(0.0)))
+        x = m.neg(m.mul(normal.x, s))
+        y = m.neg(m.mul(normal.y, s))
+        return Patch(m.fnma(x, p.x, m.fnma(y, p.y, p.z)), x, y, line, face)
+
+    @m.func
+    def line_patch(p: m.Vec3, q: m.Vec3, face: m.lane) -> Patch:
+        """The patch of the line from p to q, level across it."""
+        e = m.sub3(q, p)
+        square = m.fma(e.x, e.x, m.mul(e.y, e.y))
+        steep = m.fma(m.fill(real(0.05)), m.mul(e.z, e.z), m.fill(real(SMALLEST)))
+        s = m.where_lt(steep, square, m.div(e.z, m.larger(square, steep)), m.fill(real(0.0)))
+        x = m.mul(e.x, s)
+        y = m.mul(e.y, s)
+        return Patch(m.fnma(x, p.x, m.fnma(y, p.y, p.z)), x, y, m.fill(real(1.0)), face)
+
+    @m.func
+    def other_patch(where: m.lane, a: Patch, other: Patch) -> Patch:
+        """a where `where` is one, else the other one."""
+        h = m.fill(real(0.5))
+        return Patch(
+            m.where_lt(h, where, a.level, other.level),
+            m.where_lt(h, where, a.slope_x, other.slope_x),
+            m.where_lt(h, where, a.slope_y, other.slope_y),
+            m.where_lt(h, where, a.line, other.line),
+            m.where_lt(h, where, a.face, other.face),
+        )
+
+    @m.func
+    def put_line_corners(t, at: int, where: m.lane, p: m.Vec3, q: m.Vec3, mem):
+        """Makes a line from p to q of the polygon of eight corners where `where` is one."""
+        h = m.fill(real(0.5))
+        m.put3(mem, at, t, m.where3_lt(h, where, p, m.get3(mem, at, t)))
+        last = int(PATCH_CORNERS)
+        for k in range(1, last):
+            m.put3(mem, at + 3 * k, t, m.where3_lt(h, where, q, m.get3(mem, at + 3 * k, t)))
+
+    @m.func
+    def put_octagon(t, at: int, middle: m.Vec3, x: m.Vec3, y: m.Vec3, mem):
+        """Stores corners on the ellipse about `middle` with the half axes x and y, the first one at x."""
+        d = m.fill(real(DIAGONAL))
+        a = m.scale3(m.add3(x, y), d)
+        c = m.scale3(m.sub3(y, x), d)
+        m.put3(mem, at, t, m.add3(middle, x))
+        m.put3(mem, at + 3, t, m.add3(middle, a))
+        m.put3(mem, at + 6, t, m.add3(middle, y))
+        m.put3(mem, at + 9, t, m.add3(middle, c))
+        m.put3(mem, at + 12, t, m.sub3(middle, x))
+        m.put3(mem, at + 15, t, m.sub3(middle, a))
+        m.put3(mem, at + 18, t, m.sub3(middle, y))
+        m.put3(mem, at + 21, t, m.sub3(middle, c))
+
+    @m.func
+    def box_patch(t, at: int, f: Frame, d: m.Vec3, size: m.Vec3, mem) -> Patch:
+        """The face along d."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        x = m.magnitude(d.x)
+        y = m.magnitude(d.y)
+        z = m.magnitude(d.z)
+        is_x = m.where_lt(m.larger(y, z), x, one, zero)
+        is_y = m.mul(m.sub(one, is_x), m.where_lt(z, y, one, zero))
+        h = m.fill(real(0.5))
+        along = m.vec(zero, zero, m.sign_of(d.z))
+        along = m.where3_lt(h, is_y, m.vec(zero, m.sign_of(d.y), zero), along)
+        along = m.where3_lt(h, is_x, m.vec(m.sign_of(d.x), zero, zero), along)
+        p = m.where3_lt(h, is_x, m.vec(zero, size.y, zero), m.vec(size.x, zero, zero))
+        q = m.where3_lt(h, m.add(is_x, is_y), m.vec(zero, zero, size.z), m.vec(zero, size.y, zero))
+        middle = to_frame(f, m.vec(m.mul(along.x, size.x), m.mul(along.y, size.y), m.mul(along.z, size.z)))
+        p = to_frame(f, p)
+        q = to_frame(f, q)
+        a = m.add3(p, q)
+        c = m.sub3(p, q)
+        m.put3(mem, at, t, m.add3(middle, a))
+        m.put3(mem, at + 3, t, m.add3(middle, c))
+        m.put3(mem, at + 6, t, m.sub3(middle, a))
+        m.put3(mem, at + 9, t, m.sub3(middle, c))
+        axis = m.fma(is_x, m.fill(real(2.0)), m.mul(is_y, one))
+        positive = m.add(m.add(along.x, along.y), along.z)
+        face = m.fma(axis, m.fill(real(2.0)), m.where_lt(zero, positive, one, zero))
+        return plane_patch(middle, to_frame(f, along), zero, face)
+
+    @m.func
+    def round_patch(t, at: int, kind: int, f: Frame, d: m.Vec3, size: m.Vec3, mem) -> Patch:
+        """The cap of a cylinder or the base of a cone, or the line on its side."""
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        least = m.fill(real(SMALLEST))
+        round_part = m.sqrt(m.fma(d.x, d.x, m.mul(d.y, d.y)))
+        tilted = m.fill(real(TILTED))
+        if kind == CONE:
+            up = m.neg(one)
+            # the side's normal is 2 h outwards and r up
+            h = m.add(size.y, size.y)
+            slant = m.sqrt(m.larger(m.fma(h, h, m.mul(size.x, size.x)), least))
+            flat = m.where_lt(m.fma(h, round_part, m.mul(size.x, d.z)), m.neg(m.mul(slant, d.z)), one, zero)
+        else:
+            up = m.sign_of(d.z)
+            flat = m.where_lt(round_part, m.magnitude(d.z), one, zero)
+        # on its side the shape has no first corner, only the line along d
+        tilt = m.mul(tilted, flat)
+        inverse = m.rcp(m.larger(round_part, m.fill(real(1.0e-12))))
+        leaning = m.where_lt(m.larger(tilt, m.fill(real(1.0e-12))), round_part, one, zero)
+        half = m.fill(real(0.5))
+        e = m.where3_lt(half, leaning, m.vec(m.mul(d.x, inverse), m.mul(d.y, inverse), zero), m.vec(one, zero, zero))
+        x = to_frame(f, m.scale3(e, size.x))
+        y = to_frame(f, m.vec(m.neg(m.mul(e.y, size.x)), m.mul(e.x, size.x), zero))
+        axis = to_frame(f, m.vec(zero, zero, one))
+        middle = m.scale3(axis, m.mul(up, size.y))
+        put_octagon(t, at, middle, x, y, mem)
+        p = m.fma3(axis, m.neg(size.y), x)
+        q = m.scale3(axis, size.y)
+        if kind == CYLINDER:
+            q = m.add3(q, x)
+        put_line_corners(t, at, m.sub(one, flat), p, q, mem)
+        face = m.where_lt(zero, up, one, zero)
+        cap = plane_patch(middle, axis, zero, face)
+        return other_patch(flat, cap, line_patch(p, q, m.fill(real(2.0))))
+
+    @m.func
+    def hull_patch_of(b, t, at: int, f: Frame, d: m.Vec3, hull: int, count: int, T, P, L, mem) -> Patch:
+        """The corners of the polygon are the vertices that are farthest along eight directions of the plane.
+
+        Args:
+            d: the normal or its opposite.
+        """
+        zero = m.fill(real(0.0))
+        one = m.fill(real(1.0))
+        per_unit = m.get(mem, L.pair_work + PER_UNIT, t)
+        highest = m.fill(real(-FAR))
+        top = m.zero3()
+        for i in range(count):
+            x = m.scale3(m.hull_point(b, hull + i, T, P), per_unit)
+            height = m.dot(d, x)
+            top = m.where3_lt(highest, height, x, top)
+            highest = m.larger(highest, height)
+        top = to_frame(f, top)
+        slab = m.sub(highest, m.fill(real(SLAB)))
+        corners = int(PATCH_CORNERS)
+        for k in range(corners):
+            m.put3(mem, at + 3 * k, t, top)
+            m.put(mem, at + LINES + k, t, m.fill(real(-FAR)))
+        for i in range(count):
+            x = m.scale3(m.hull_point(b, hull + i, T, P), per_unit)
+            height = m.dot(d, x)
+            if m.any_lt(slab, height):
+                p = to_frame(f, x)
+                c = m.fill(real(COSINE))
+                s = m.fill(real(SINE))
+                for k in range(corners):
+                    best = m.get(mem, at + LINES + k, t)
+                    reach = m.where_lt(slab, height, m.fma(c, p.x, m.mul(s, p.y)), m.fill(real(-FAR)))
+                    m.put3(mem, at + 3 * k, t, m.where3_lt(best, reach, p, m.get3(mem, at + 3 * k, t)))
+                    m.put(mem, at + LINES + k, t, m.larger(best, reach))
+                    turned = m.mul(m.fill(real(DIAGONAL)), m.sub(c, s))
+                    s = m.mul(m.fill(real(DIAGONAL)), m.add(c, s))
+                    c = turned
+        # the sum of the areas of triangles to the first corner, and the longest diagonal
+        first = m.get3(mem, at, t)
+        normal = m.zero3()
+        longest = m.fill(real(-1.0))
+        p = first
+        q = first
+        opposite = int(PATCH_CORNERS // 2)
+        for k in range(corners):
+            x = m.get3(mem, at + 3 * k, t)
+            following = (k + 1) % corners
+            y = m.get3(mem, at + 3 * following, t)
+            normal = m.add3(normal, m.cross(m.sub3(x, first), m.sub3(y, first)))
+            if k < opposite:
+                y = m.get3(mem, at + 3 * (k + opposite), t)
+                e = m.sub3(y, x)
+                square = m.dot(e, e)
+                p = m.where3_lt(longest, square, x, p)
+                q = m.where3_lt(longest, square, y, q)
+                longest = m.larger(longest, square)
+        area = m.magnitude(normal.z)
+        line = m.where_lt(m.mul(m.fill(real(THIN)), longest), area, zero, one)
+        put_line_corners(t, at, line, p, q, mem)
+        scale = m.rcp(m.sqrt(m.larger(m.dot(normal, normal), m.fill(real(SMALLEST)))))
+        plane = plane_patch(top, m.scale3(normal, scale), zero, zero)
+        return other_patch(line, line_patch(p, q, m.fill(real(2.0))), plane)
+
+    @m.func
+    def put_lines(t, at: int, corners: int, line: m.lane, mem):
+        """Stores the lines of the edges of a polygon; of a patch that is a line those of a narrow rectangle."""
+        zero = m.fill(real(0.0))
+        half = m.fill(real(0.5))
+        x = zero
+        y = zero
+        for k in range(corners):
+            x = m.add(x, m.get(mem, at + 3 * k, t))
+            y = m.add(y, m.get(mem, at + 3 * k + 1, t))
+        share = m.fill(real(1.0) / real(corners))
+        x = m.mul(x, share)
+        y = m.mul(y, share)
+        first = m.get3(mem, at, t)
+        second = m.get3(mem, at + 3, t)
+        ex = m.sub(second.x, first.x)
+        ey = m.sub(second.y, first.y)
+        square = m.fma(ex, ex, m.mul(ey, ey))
+        inverse = m.where_lt(
+            m.fill(real(SMALLEST)), square, m.rcp(m.sqrt(m.larger(square, m.fill(real(SMALLEST))))), zero
+        )
+        ex = m.mul(ex, inverse)
+        ey = m.mul(ey, inverse)
+        for k in range(corners):
+            p = m.get3(mem, at + 3 * k, t)
+            q = m.get3(mem, at + 3 * ((k + 1) % corners), t)
+            a = m.sub(q.y, p.y)
+            c = m.sub(p.x, q.x)
+            offset = m.fma(a, p.x, m.mul(c, p.y))
+            # the middle of the polygon is on the side where less is
+            flip = m.where_lt(offset, m.fma(a, x, m.mul(c, y)), m.fill(real(-1.0)), m.fill(real(1.0)))
+            wide = m.sqrt(m.fma(a, a, m.mul(c, c)))
+            a = m.mul(flip, a)
+            c = m.mul(flip, c)
+            offset = m.mul(flip, offset)
+            # a rectangle has its sides along the line first, then its ends
+            across = m.fill(real(1.0))
+            end = zero
+            if k == 1:
+                across = m.fill(real(-1.0))
+            if k == 2:
+                across = zero
+                end = m.fill(real(1.0))
+            if k == 3:
+                across = zero
+                end = m.fill(real(-1.0))
+            la = m.fma(across, m.neg(ey), m.mul(end, ex))
+            lc = m.fma(across, ex, m.mul(end, ey))
+            lo = m.fma(la, first.x, m.mul(lc, first.y))
+            lo = m.larger(lo, m.fma(la, second.x, m.mul(lc, second.y)))
+            lo = m.fma(m.magnitude(across), m.fill(real(WIDTH)), lo)
+            if k > 3:
+                la = zero
+                lc = zero
+                lo = m.fill(real(1.0))
+            # an edge without length bounds nothing
+            offset = m.where_lt(zero, wide, offset, m.fill(real(1.0)))
+            m.put(mem, at + LINES + 3 * k, t, m.where_lt(half, line, la, a))
+            m.put(mem, at + LINES + 3 * k + 1, t, m.where_lt(half, line, lc, c))
+            m.put(mem, at + LINES + 3 * k + 2, t, m.where_lt(half, line, lo, offset))
+
+    @m.shared
+    def put_patch(b, t, s: int, kind: int, hull: int, count: int, frame: Frame, T, P, L, mem) -> Patch:
+        """Stores the corners and lines of the patch of shape s."""
+        at = L.pair_work + PATCH_AT + PATCH * s
+        shape = L.pair_work + SHAPES + SHAPE * s
+        axes = m.get9(mem, shape + AXES, t)
+        size = m.get3(mem, shape + EXTENT, t)
+        # in the axes of the shape
+        f = Frame(m.apply_t(frame.n, axes), m.apply_t(frame.u, axes), m.apply_t(frame.v, axes))
+        d = f.n
+        radius = m.fill(real(0.0))
+        if kind == CAPSULE:
+            radius = size.x
+        if s == 1:
+            d = m.neg3(d)
+            radius = m.neg(radius)
+        zero = m.fill(real(0.0))
+        patch = Patch(zero, zero, zero, zero, zero)
+        corners = corners_of(kind)
+        if kind == BOX:
+            patch = box_patch(t, at, f, d, size, mem)
+        elif kind == CAPSULE:
+            p = to_frame(f, m.vec(zero, zero, size.y))
+            q = m.neg3(p)
+            m.put3(mem, at, t, p)
+            for k in range(1, corners):
+                m.put3(mem, at + 3 * k, t, q)
+            patch = line_patch(p, q, zero)
+        elif kind == HULL:
+            patch = hull_patch_of(b, t, at, f, d, hull, count, T, P, L, mem)
+        else:
+            patch = round_patch(t, at, kind, f, d, size, mem)
+        # from the shape's centre to that of the pair
+        centre = to_frame(frame, m.get3(mem, shape + CENTRE, t))
+        centre = m.vec(centre.x, centre.y, m.add(centre.z, radius))
+        for k in range(corners):
+            m.put3(mem, at + 3 * k, t, m.add3(m.get3(mem, at + 3 * k, t), centre))
+        level = m.fnma(patch.slope_x, centre.x, m.fnma(patch.slope_y, centre.y, m.add(patch.level, centre.z)))
+        put_lines(t, at, corners, patch.line, mem)
+        return Patch(level, patch.slope_x, patch.slope_y, patch.line, patch.face)
+
+    return locals()

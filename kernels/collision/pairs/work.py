@@ -1,0 +1,47 @@
+"""The memory that the narrow phase of convex shapes works in: places in the row ``pair_work``.
+
+Lengths there are in units of the pair's size, so that tolerances are plain numbers. Positions are relative to the centre of the first
+shape, axes are those of the world.
+"""
+
+SMALLEST = 1.0e-30
+"""Squares of lengths in units below this number are zero."""
+
+# One over the unit of length.
+PER_UNIT = 0
+
+# The simplex of the distance search: a point of the difference of both shapes less the point whose distance is computed, and the point of
+# the first shape that it comes from.
+CORNER = 6
+SIMPLEX = PER_UNIT + 1
+
+# The polytope of the depth search. A face has its outward unit normal, its distance from the origin and three vertices.
+VISITS = 20
+"""Vertices that the depth search adds to a tetrahedron, at most."""
+VERTICES, FACES, FACE = 4 + VISITS, 4 + 2 * VISITS, 7
+OFFSET, CORNERS = 3, 4
+VERTEX_AT = SIMPLEX + 4 * CORNER
+FACE_AT = VERTEX_AT + 3 * VERTICES
+# one face more than there can be, for worlds that have none to store
+SEEN_AT = FACE_AT + FACE * (FACES + 1)
+SEEN_CORNERS_AT = SEEN_AT + FACES + 1
+HORIZON_AT = SEEN_CORNERS_AT + 3 * FACES
+# the visit that last removed a face with an edge from a vertex to another one, and an entry for worlds that have none
+EDGE_AT = HORIZON_AT + 2 * (3 * FACES + 1)
+EDGES = VERTICES * VERTICES
+
+# The part of the surface of each shape that faces the other one, its patch: corners of a polygon, with two coordinates in a plane
+# perpendicular to the normal and the height along the normal; and lines a x + b y = c with the polygon on the side where a x + b y is less.
+PATCH_CORNERS = 8
+PATCH_AT = EDGE_AT + EDGES + 1
+LINES = 3 * PATCH_CORNERS
+PATCH = 2 * LINES
+
+# A candidate for a contact point: its two coordinates in the plane, the height halfway between both surfaces, and their distance along the
+# normal, FAR where there is none. Every edge of a patch has two candidates; the last candidate is the closest point of both shapes.
+CANDIDATE = 4
+CANDIDATES = 4 * PATCH_CORNERS + 1
+CANDIDATE_AT = PATCH_AT + 2 * PATCH
+
+# Both shapes as in `kernels.collision.pairs.records`, last.
+SHAPES = CANDIDATE_AT + CANDIDATE * CANDIDATES

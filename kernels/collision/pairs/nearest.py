@@ -21,7 +21,7 @@ def nearest_program(m: types.SimpleNamespace) -> dict:
     CONVERGED = 1.0e-6 if single else 1.0e-12
     ROUNDED = 5.0e-7 if single else 2.0e-15
     # the square of the distance below which a point is in the difference, up to rounding
-    TOUCHING_SQUARE = 1.0e-10 if single else 1.0e-24
+    TOUCHING_SQUARE = 4.0e-12 if single else 1.0e-26
     # squares of sines of angles of triangles and tetrahedra that are flat
     FLAT_SIMPLEX = 1.0e-11 if single else 1.0e-26
 

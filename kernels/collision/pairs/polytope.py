@@ -176,11 +176,11 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
 
     @m.shared
     def way_out(
-        b, t, o: m.Vec3, wanted: m.lane, visits: int, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
+        b, t, wanted: m.lane, visits: int, kind: int, other: int, hull_a: int, count_a: int, hull_b: int,
         count_b: int, T, P, L, mem,
     ) -> m.Vec3:  # fmt: skip
-        """The unit vector along which o is least deep in the difference of both shapes, where `wanted` is one. There the simplex is a
-        tetrahedron with o inside."""
+        """The unit vector along which the origin is least deep in the difference of both shapes, where `wanted` is one. There the simplex
+        is a tetrahedron with the origin inside."""
         zero = m.fill(real(0.0))
         far = m.fill(real(FAR))
         going = wanted
@@ -201,7 +201,7 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
                     least = m.smaller(offset, least)
                 normal = gather3(t, L.pair_work + FACE_AT, FACE, index, mem)
                 g = m.difference(b, t, normal, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
-                w = m.sub3(g.w, o)
+                w = g.w
                 reach = m.where_lt(least, far, m.dot(normal, w), far)
                 n = m.where3_lt(reach, depth, normal, n)
                 depth = m.smaller(reach, depth)

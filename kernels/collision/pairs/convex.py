@@ -192,7 +192,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
                 reach = m.dot(g.w, n)
                 if shot == 0:
                     first = g.first
-                better = m.where_lt(best, m.neg(reach), going, zero)
+                # a later shot has the closest point, not any point of the face that is farthest along the normal
+                better = m.where_lt(m.sub(best, m.fill(real(GAINED))), m.neg(reach), going, zero)
                 best = m.where_lt(half, better, m.neg(reach), best)
                 best_n = m.where3_lt(half, better, n, best_n)
                 best_first = m.where3_lt(half, better, first, best_first)

@@ -47,16 +47,16 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         return m.where3_lt(least, square, m.scale3(v, m.rcp(m.sqrt(m.larger(square, least)))), other)
 
     @m.func
-    def any_normal(e: m.Vec3) -> m.Vec3:
-        """A unit vector perpendicular to e, or any one if e is zero."""
+    def any_normal(edge: m.Vec3) -> m.Vec3:
+        """A unit vector perpendicular to edge, or any one if edge is zero."""
         zero = m.fill(real(0.0))
         one = m.fill(real(1.0))
-        x = m.magnitude(e.x)
-        y = m.magnitude(e.y)
-        z = m.magnitude(e.z)
+        x = m.magnitude(edge.x)
+        y = m.magnitude(edge.y)
+        z = m.magnitude(edge.z)
         a = m.where3_lt(y, x, m.vec(zero, one, zero), m.vec(one, zero, zero))
         a = m.where3_lt(z, m.smaller(x, y), m.vec(zero, zero, one), a)
-        return normalized(m.cross(e, a), a)
+        return normalized(m.cross(edge, a), a)
 
     @m.shared
     def solid_simplex(
@@ -84,16 +84,16 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         c0 = m.where3_lt(half, is_qr, q, m.where3_lt(half, is_rp, r, p))
         c1 = m.where3_lt(half, is_qr, r, m.where3_lt(half, is_rp, p, q))
         c2 = m.where3_lt(half, is_qr, p, m.where3_lt(half, is_rp, q, r))
-        e = m.sub3(c1, c0)
-        square = m.dot(e, e)
-        d = any_normal(e)
+        edge = m.sub3(c1, c0)
+        square = m.dot(edge, edge)
+        d = any_normal(edge)
         for _side in range(int(2)):
             f = m.sub3(c2, c0)
-            n = m.cross(e, f)
+            n = m.cross(edge, f)
             g = m.difference(b, t, d, kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
             c2 = m.where3_lt(m.dot(n, n), m.mul(flat, m.mul(square, square)), g.w, c2)
             d = m.neg3(d)
-        n = normalized(m.cross(e, m.sub3(c2, c0)), d)
+        n = normalized(m.cross(edge, m.sub3(c2, c0)), d)
         c3 = c2
         height = zero
         for _side in range(int(2)):
@@ -106,7 +106,7 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
         m.put_vertex(t, 1, wanted, c1, c1, L, mem)
         m.put_vertex(t, 2, wanted, c2, c2, L, mem)
         m.put_vertex(t, 3, wanted, c3, c3, L, mem)
-        n = m.cross(e, m.sub3(c2, c0))
+        n = m.cross(edge, m.sub3(c2, c0))
         volume = m.dot(n, m.sub3(c3, c0))
         least = m.mul(flat, m.mul(square, m.mul(square, square)))
         return m.where_lt(m.larger(least, m.fill(real(SMALLEST))), m.mul(volume, volume), wanted, zero)
@@ -158,8 +158,8 @@ def convex_pairs(m: types.SimpleNamespace) -> dict:
             # across a flat difference, or along an axis
             at = L.pair_work + SIMPLEX
             p = m.get3(mem, at, t)
-            e = m.cross(m.sub3(m.get3(mem, at + CORNER, t), p), m.sub3(m.get3(mem, at + 2 * CORNER, t), p))
-            axis = best_axis(b, t, normalized(e, n), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
+            edge = m.cross(m.sub3(m.get3(mem, at + CORNER, t), p), m.sub3(m.get3(mem, at + 2 * CORNER, t), p))
+            axis = best_axis(b, t, normalized(edge, n), kind, other, hull_a, count_a, hull_b, count_b, T, P, L, mem)
             n = m.where3_lt(half, touching, axis, n)
         if m.any_lt(zero, deep):
             visits = int(VISITS)

@@ -65,10 +65,10 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
 
     @m.func
     def put_candidate_at(
-        t, i: int, exists: m.lane, number: m.lane, p: m.Vec3, e: m.Vec3, s: m.lane, sign: m.lane, other: m.Patch,
+        t, i: int, exists: m.lane, number: m.lane, p: m.Vec3, edge: m.Vec3, s: m.lane, sign: m.lane, other: m.Patch,
         distance: m.lane, L, mem,
     ):  # fmt: skip
-        """Stores the candidate at p + s e.
+        """Stores the candidate at p + s edge.
 
         Args:
             number: tells which corner or edge it is at.
@@ -77,7 +77,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         """
         half = m.fill(real(0.5))
         far = m.fill(real(FAR))
-        x = m.fma3(e, s, p)
+        x = m.fma3(edge, s, p)
         height = height_of(other, x.x, x.y)
         gap = m.mul(sign, m.sub(height, x.z))
         # patches of a hull that is round there are not closer than the shapes
@@ -126,7 +126,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
         for k in range(corners):
             p = m.get3(mem, at + 3 * k, t)
             q = m.get3(mem, at + 3 * ((k + 1) % corners), t)
-            e = m.sub3(q, p)
+            edge = m.sub3(q, p)
             low = m.fill(real(-FAR))
             high = far
             for i in range(lines):
@@ -135,9 +135,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
                 room = m.sub(m.get(mem, bounds + 3 * i + 2, t), m.fma(a, p.x, m.mul(c, p.y)))
                 scale = m.sqrt(m.fma(a, a, m.mul(c, c)))
                 room = m.fma(m.fill(real(ON_EDGE)), scale, room)
-                towards = m.fma(a, e.x, m.mul(c, e.y))
+                towards = m.fma(a, edge.x, m.mul(c, edge.y))
                 # an edge along the line is inside or outside as a whole
-                along = m.mul(m.fill(real(1.0e-6)), m.mul(scale, m.larger(m.magnitude(e.x), m.magnitude(e.y))))
+                along = m.mul(m.fill(real(1.0e-6)), m.mul(scale, m.larger(m.magnitude(edge.x), m.magnitude(edge.y))))
                 inverse = m.rcp(m.where_lt(m.magnitude(towards), m.larger(along, m.fill(real(SMALLEST))), one, towards))
                 cut = m.mul(room, inverse)
                 up = m.where_lt(along, towards, one, zero)
@@ -150,7 +150,7 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             finishes = m.where_lt(high, one, zero, one)
             low = m.larger(low, zero)
             high = m.smaller(high, one)
-            square = m.fma(e.x, e.x, m.mul(e.y, e.y))
+            square = m.fma(edge.x, edge.x, m.mul(edge.y, edge.y))
             exists = m.where_lt(m.fill(real(SHORTEST)), square, one, zero)
             if k > 0:
                 # a line has one edge
@@ -166,9 +166,9 @@ def manifold_program(m: types.SimpleNamespace) -> dict:
             i = 2 * PATCH_CORNERS * s + 2 * k
             number = m.add(m.get(mem, at + NUMBERS + k, t), m.get(mem, at + NUMBERS + k, t))
             number = m.add(number, m.fill(real(2 * MOST_NUMBERS * s)))
-            put_candidate_at(t, i, first, number, p, e, low, sign, other, distance, L, mem)
+            put_candidate_at(t, i, first, number, p, edge, low, sign, other, distance, L, mem)
             after = m.add(number, m.fill(real(1.0)))
-            put_candidate_at(t, i + 1, last, after, p, e, high, sign, other, distance, L, mem)
+            put_candidate_at(t, i + 1, last, after, p, edge, high, sign, other, distance, L, mem)
 
     @m.struct
     class Best:

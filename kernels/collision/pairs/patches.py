@@ -88,12 +88,12 @@ def patch_program(m: types.SimpleNamespace) -> dict:
     @m.func
     def line_patch(p: m.Vec3, q: m.Vec3, face: m.lane) -> Patch:
         """The patch of the line from p to q, level across it."""
-        e = m.sub3(q, p)
-        square = m.fma(e.x, e.x, m.mul(e.y, e.y))
-        steep = m.fma(m.fill(real(0.05)), m.mul(e.z, e.z), m.fill(real(SMALLEST)))
-        s = m.where_lt(steep, square, m.div(e.z, m.larger(square, steep)), m.fill(real(0.0)))
-        x = m.mul(e.x, s)
-        y = m.mul(e.y, s)
+        edge = m.sub3(q, p)
+        square = m.fma(edge.x, edge.x, m.mul(edge.y, edge.y))
+        steep = m.fma(m.fill(real(0.05)), m.mul(edge.z, edge.z), m.fill(real(SMALLEST)))
+        s = m.where_lt(steep, square, m.div(edge.z, m.larger(square, steep)), m.fill(real(0.0)))
+        x = m.mul(edge.x, s)
+        y = m.mul(edge.y, s)
         return Patch(m.fnma(x, p.x, m.fnma(y, p.y, p.z)), x, y, m.fill(real(1.0)), face)
 
     @m.func
@@ -186,9 +186,9 @@ def patch_program(m: types.SimpleNamespace) -> dict:
         inverse = m.rcp(m.larger(round_part, m.fill(real(1.0e-12))))
         leaning = m.where_lt(m.larger(tilt, m.fill(real(1.0e-12))), round_part, one, zero)
         half = m.fill(real(0.5))
-        e = m.where3_lt(half, leaning, m.vec(m.mul(d.x, inverse), m.mul(d.y, inverse), zero), m.vec(one, zero, zero))
-        x = to_frame(f, m.scale3(e, size.x))
-        y = to_frame(f, m.vec(m.neg(m.mul(e.y, size.x)), m.mul(e.x, size.x), zero))
+        edge = m.where3_lt(half, leaning, m.vec(m.mul(d.x, inverse), m.mul(d.y, inverse), zero), m.vec(one, zero, zero))
+        x = to_frame(f, m.scale3(edge, size.x))
+        y = to_frame(f, m.vec(m.neg(m.mul(edge.y, size.x)), m.mul(edge.x, size.x), zero))
         axis = to_frame(f, m.vec(zero, zero, one))
         middle = m.scale3(axis, m.mul(up, size.y))
         put_octagon(t, at, middle, x, y, mem)
@@ -257,8 +257,8 @@ def patch_program(m: types.SimpleNamespace) -> dict:
             normal = m.add3(normal, m.cross(m.sub3(x, first), m.sub3(y, first)))
             if k < opposite:
                 y = m.get3(mem, at + 3 * (k + opposite), t)
-                e = m.sub3(y, x)
-                square = m.dot(e, e)
+                edge = m.sub3(y, x)
+                square = m.dot(edge, edge)
                 p = m.where3_lt(longest, square, x, p)
                 q = m.where3_lt(longest, square, y, q)
                 number = m.where_lt(longest, square, m.get(mem, at + NUMBERS + k, t), number)

@@ -60,11 +60,11 @@ def polytope_program(m: types.SimpleNamespace) -> dict:
         vertices = L.pair_work + VERTEX_AT
         faces = L.pair_work + FACE_AT
         p = gather3(t, vertices, 3, k, mem)
-        e = m.sub3(gather3(t, vertices, 3, i, mem), p)
+        edge = m.sub3(gather3(t, vertices, 3, i, mem), p)
         f = m.sub3(gather3(t, vertices, 3, j, mem), p)
-        n = m.cross(e, f)
+        n = m.cross(edge, f)
         square = m.dot(n, n)
-        flat = m.fma(m.fill(real(FLAT_FACE)), m.mul(m.dot(e, e), m.dot(f, f)), m.fill(real(SMALLEST)))
+        flat = m.fma(m.fill(real(FLAT_FACE)), m.mul(m.dot(edge, edge), m.dot(f, f)), m.fill(real(SMALLEST)))
         n = m.scale3(n, m.rcp(m.sqrt(m.larger(square, flat))))
         offset = m.where_lt(flat, square, m.dot(n, p), m.fill(real(FAR)))
         scatter3(t, faces, FACE, slot, n, mem)
